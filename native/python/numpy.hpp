@@ -1,0 +1,63 @@
+// NumPy arrays as tensors, and new arrays on pooled memory. The only header that knows NumPy's API.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_25_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL anydml_numpy_api
+#ifndef ANYDML_IMPORT_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "../cpu/plans.hpp"
+
+namespace anydml::python {
+
+// What an operand is to a call.
+struct Operand {
+  Tensor tensor;
+  void* data = nullptr;
+  PyArrayObject* array = nullptr;
+};
+
+// DataType and element size of a NumPy type; false for what no kernel takes (objects, strings,
+// records, sizes other than 1, 2, 4, 8 and 16 bytes, foreign byte order).
+bool element_of(const PyArray_Descr* descr, DataType& type, int& size);
+
+// An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out. False
+// otherwise, without an exception.
+bool operand_of(PyObject* object, Operand& operand, int skip = 0);
+
+// A new array of undefined contents; on pooled memory when large. Null with an exception set.
+PyArrayObject* new_array(int rank, const npy_intp* dims, int type_num);
+
+// Lowest and highest byte of an operand's elements (both 0 when it has none).
+struct Extent {
+  std::uintptr_t begin, end;
+};
+Extent extent_of(const Operand& operand);
+inline bool meet(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
+
+// Runs the body without the interpreter lock when the work is worth it: below this many elements
+// giving the lock up costs more than the kernel.
+constexpr Int kUnlockElements = 8192;
+template <class Body>
+void unlocked(Int elements, Body&& body) {
+  if (elements < kUnlockElements) {
+    body();
+    return;
+  }
+  PyThreadState* const state = PyEval_SaveThread();
+  try {
+    body();
+  } catch (...) {
+    PyEval_RestoreThread(state);
+    throw;
+  }
+  PyEval_RestoreThread(state);
+}
+
+}  // namespace anydml::python

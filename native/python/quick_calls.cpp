@@ -1,0 +1,268 @@
+#include "calls.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+bool is_index(DataType type) {
+  return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
+         type == DataType::uint32;
+}
+
+// An axis as arrays count it; false when it is none of the rank's.
+bool normalise(int& axis, int rank) {
+  if (axis < 0) axis += rank;
+  return axis >= 0 && axis < rank;
+}
+
+bool same_element(const Operand& a, const Operand& b) {
+  return PyArray_TYPE(a.array) == PyArray_TYPE(b.array);
+}
+
+// New output with the operand's type on the given sizes.
+struct Output {
+  nb::object object;
+  Operand operand;
+};
+
+Output output(int rank, const npy_intp* dims, int type_num) {
+  Output out;
+  out.object = steal(new_array(rank, dims, type_num));
+  operand_of(out.object.ptr(), out.operand);
+  return out;
+}
+
+nb::object top_k(nb::handle result, nb::handle x, Int k, int axis, bool largest,
+                 int index_type_num, int threads) {
+  Operand in;
+  if (!operand_of(x.ptr(), in) || in.tensor.type == DataType::unknown) return nb::none();
+  const int rank = in.tensor.layout.rank;
+  if (!normalise(axis, rank)) return nb::none();
+  const Int size = in.tensor.layout.sizes[axis];
+  if (k < 0 || k > size || size > Int{0xFFFFFFFF}) return nb::none();
+  npy_intp dims[kMaxRank];
+  for (int i = 0; i < rank; ++i) dims[i] = in.tensor.layout.sizes[i];
+  dims[axis] = k;
+  const Output values = output(rank, dims, PyArray_TYPE(in.array));
+  const Output indices = output(rank, dims, index_type_num);
+  const TopKPlan plan{in.tensor, values.operand.tensor, indices.operand.tensor, axis, k, largest};
+  unlocked(in.tensor.layout.count(), [&] {
+    plan.run(in.data, values.operand.data, indices.operand.data, threads);
+  });
+  // A named tuple: made by its own class's __new__, without the keyword handling of a call.
+  const nb::object pair = nb::make_tuple(values.object, indices.object);
+  PyObject* const arguments = PyTuple_Pack(1, pair.ptr());
+  if (arguments == nullptr) throw nb::python_error();
+  PyObject* const named =
+      PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(result.ptr()), arguments, nullptr);
+  Py_DECREF(arguments);
+  if (named == nullptr) throw nb::python_error();
+  return nb::steal(named);
+}
+
+nb::object nonzero_coordinates(nb::handle x, int threads) {
+  Operand in;
+  if (!operand_of(x.ptr(), in)) return nb::none();
+  if (in.tensor.type == DataType::unknown && PyArray_DESCR(in.array)->kind != 'b')
+    return nb::none();
+  const Layout& layout = in.tensor.layout;
+  for (int i = 0; i < layout.rank; ++i)
+    if (layout.sizes[i] > Int{0xFFFFFFFF}) return nb::none();
+  const NonzeroPlan plan{in.tensor, layout.rank};
+  NonzeroPlan::Found found;
+  unlocked(layout.count(), [&] { found = plan.scan(in.data, threads); });
+  const npy_intp dims[2] = {static_cast<npy_intp>(found.count), layout.rank};
+  const Output rows = output(2, dims, NPY_UINT32);
+  unlocked(found.count,
+           [&] { plan.write(found, rows.operand.tensor, rows.operand.data, threads); });
+  return rows.object;
+}
+
+nb::object scatter_elements(nb::handle x, nb::handle indices, nb::handle updates, int axis,
+                            int reduction, int threads) {
+  Operand in, idx, upd;
+  if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx) ||
+      !operand_of(updates.ptr(), upd))
+    return nb::none();
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
+  const int rank = data.rank;
+  if (!normalise(axis, rank) || lookup.rank != rank || upd.tensor.layout.rank != rank ||
+      !is_index(idx.tensor.type) || !same_element(in, upd) ||
+      (reduction != 0 && in.tensor.type == DataType::unknown))
+    return nb::none();
+  for (int i = 0; i < rank; ++i)
+    if (lookup.sizes[i] != upd.tensor.layout.sizes[i] ||
+        (i != axis && lookup.sizes[i] > data.sizes[i]))
+      return nb::none();
+  const Output out = output(rank, PyArray_DIMS(in.array), PyArray_TYPE(in.array));
+  const ScatterPlan plan{in.tensor, idx.tensor, upd.tensor,
+                         out.operand.tensor, axis, static_cast<Reduction>(reduction)};
+  Status status;
+  unlocked(data.count() + lookup.count(), [&] {
+    status = plan.run(in.data, idx.data, upd.data, out.operand.data, true, threads);
+  });
+  return status.ok() ? out.object : nb::none();
+}
+
+nb::object scatter_nd(nb::handle x, nb::handle indices, nb::handle updates, int reduction,
+                      int threads) {
+  Operand in, idx, upd;
+  if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx) ||
+      !operand_of(updates.ptr(), upd))
+    return nb::none();
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout,
+               &values = upd.tensor.layout;
+  if (lookup.rank == 0 || !is_index(idx.tensor.type) || !same_element(in, upd) ||
+      (reduction != 0 && in.tensor.type == DataType::unknown))
+    return nb::none();
+  const Int tuple = lookup.sizes[lookup.rank - 1];
+  if (tuple > data.rank) return nb::none();
+  const int outer = lookup.rank - 1;
+  if (values.rank != outer + data.rank - static_cast<int>(tuple)) return nb::none();
+  for (int i = 0; i < values.rank; ++i)
+    if (values.sizes[i] !=
+        (i < outer ? lookup.sizes[i] : data.sizes[i - outer + static_cast<int>(tuple)]))
+      return nb::none();
+  const Output out = output(data.rank, PyArray_DIMS(in.array), PyArray_TYPE(in.array));
+  const ScatterNdPlan plan{in.tensor, idx.tensor, upd.tensor, out.operand.tensor,
+                           static_cast<Reduction>(reduction)};
+  Status status;
+  unlocked(data.count() + values.count(), [&] {
+    status = plan.run(in.data, idx.data, upd.data, out.operand.data, true, threads);
+  });
+  return status.ok() ? out.object : nb::none();
+}
+
+nb::object split(nb::handle x, Int sections, int axis, int threads) {
+  Operand in;
+  if (!operand_of(x.ptr(), in)) return nb::none();
+  const Layout& layout = in.tensor.layout;
+  if (!normalise(axis, layout.rank) || sections < 1 || layout.sizes[axis] % sections != 0)
+    return nb::none();
+  npy_intp dims[kMaxRank];
+  for (int i = 0; i < layout.rank; ++i) dims[i] = layout.sizes[i];
+  dims[axis] = layout.sizes[axis] / sections;
+  SlabsPlan plan{in.tensor, {}, axis};
+  plan.parts.reserve(static_cast<std::size_t>(sections));
+  std::vector<void*> data(static_cast<std::size_t>(sections));
+  nb::object parts = nb::steal(PyTuple_New(sections));
+  if (!parts.is_valid()) throw nb::python_error();
+  for (Int i = 0; i < sections; ++i) {
+    Output part = output(layout.rank, dims, PyArray_TYPE(in.array));
+    plan.parts.push_back(part.operand.tensor);
+    data[static_cast<std::size_t>(i)] = part.operand.data;
+    PyTuple_SET_ITEM(parts.ptr(), i, part.object.release().ptr());
+  }
+  unlocked(layout.count(), [&] { plan.split(in.data, data.data(), threads); });
+  return parts;
+}
+
+nb::object join(nb::handle list, int axis, int threads) {
+  if (!PyList_CheckExact(list.ptr()) && !PyTuple_CheckExact(list.ptr())) return nb::none();
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
+  if (count == 0) return nb::none();
+  PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
+  Operand first;
+  if (!operand_of(items[0], first) || !normalise(axis, first.tensor.layout.rank))
+    return nb::none();
+  SlabsPlan plan{Tensor{}, {}, axis};
+  plan.parts.reserve(static_cast<std::size_t>(count));
+  std::vector<const void*> data;
+  data.reserve(static_cast<std::size_t>(count));
+  npy_intp dims[kMaxRank];
+  const int rank = first.tensor.layout.rank;
+  for (int i = 0; i < rank; ++i) dims[i] = first.tensor.layout.sizes[i];
+  dims[axis] = 0;
+  for (Py_ssize_t n = 0; n < count; ++n) {
+    Operand part;
+    if (!operand_of(items[n], part) || !same_element(first, part) ||
+        part.tensor.layout.rank != rank)
+      return nb::none();
+    for (int i = 0; i < rank; ++i)
+      if (i != axis && part.tensor.layout.sizes[i] != dims[i]) return nb::none();
+    dims[axis] += part.tensor.layout.sizes[axis];
+    plan.parts.push_back(part.tensor);
+    data.push_back(part.data);
+  }
+  const Output out = output(rank, dims, PyArray_TYPE(first.array));
+  plan.whole = out.operand.tensor;
+  unlocked(plan.whole.layout.count(), [&] { plan.join(data.data(), out.operand.data, threads); });
+  return out.object;
+}
+
+template <class Plan>
+nb::object gathered(const Operand& in, const Operand& idx, int rank, const npy_intp* dims, int axis,
+                    bool clamp, int threads) {
+  const Output out = output(rank, dims, PyArray_TYPE(in.array));
+  const Plan plan{in.tensor, idx.tensor, out.operand.tensor, axis,
+                  clamp ? OutOfRange::clamp : OutOfRange::raise};
+  Status status;
+  unlocked(out.operand.tensor.layout.count() + idx.tensor.layout.count(), [&] {
+    status = plan.run(in.data, idx.data, out.operand.data, true, threads);
+  });
+  return status.ok() ? out.object : nb::none();
+}
+
+nb::object gather(nb::handle x, nb::handle indices, int axis, bool clamp, int threads) {
+  Operand in, idx;
+  if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
+  if (!normalise(axis, data.rank) || !is_index(idx.tensor.type) ||
+      data.rank - 1 + lookup.rank > kMaxRank || data.sizes[axis] == 0)
+    return nb::none();
+  npy_intp dims[2 * kMaxRank];
+  int rank = 0;
+  for (int i = 0; i < axis; ++i) dims[rank++] = data.sizes[i];
+  for (int i = 0; i < lookup.rank; ++i) dims[rank++] = lookup.sizes[i];
+  for (int i = axis + 1; i < data.rank; ++i) dims[rank++] = data.sizes[i];
+  return gathered<GatherPlan>(in, idx, rank, dims, axis, clamp, threads);
+}
+
+nb::object gather_elements(nb::handle x, nb::handle indices, int axis, bool clamp, int threads) {
+  Operand in, idx;
+  if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
+  if (!normalise(axis, data.rank) || lookup.rank != data.rank || !is_index(idx.tensor.type) ||
+      data.sizes[axis] == 0)
+    return nb::none();
+  for (int i = 0; i < data.rank; ++i)
+    if (i != axis && lookup.sizes[i] > data.sizes[i]) return nb::none();
+  return gathered<GatherElementsPlan>(in, idx, lookup.rank, PyArray_DIMS(idx.array), axis, clamp,
+                                      threads);
+}
+
+nb::object gather_nd(nb::handle x, nb::handle indices, int batch, bool clamp, int threads) {
+  Operand in, idx;
+  if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
+  if (batch < 0 || batch >= lookup.rank || batch > data.rank || !is_index(idx.tensor.type))
+    return nb::none();
+  const Int tuple = lookup.sizes[lookup.rank - 1];
+  if (tuple > data.rank - batch) return nb::none();
+  for (int i = 0; i < data.rank; ++i)
+    if (data.sizes[i] == 0 || (i < batch && data.sizes[i] != lookup.sizes[i])) return nb::none();
+  if (lookup.rank - 1 + data.rank - batch - static_cast<int>(tuple) > kMaxRank) return nb::none();
+  npy_intp dims[2 * kMaxRank];
+  int rank = 0;
+  for (int i = 0; i < lookup.rank - 1; ++i) dims[rank++] = lookup.sizes[i];
+  for (int i = batch + static_cast<int>(tuple); i < data.rank; ++i) dims[rank++] = data.sizes[i];
+  return gathered<GatherNdPlan>(in, idx, rank, dims, batch, clamp, threads);
+}
+
+}  // namespace
+
+void bind_quick_calls(nb::module_& module) {
+  nb::module_ quick = module.def_submodule("quick");
+  quick.def("top_k", &top_k);
+  quick.def("nonzero_coordinates", &nonzero_coordinates);
+  quick.def("scatter_elements", &scatter_elements);
+  quick.def("scatter_nd", &scatter_nd);
+  quick.def("split", &split);
+  quick.def("join", &join);
+  quick.def("gather", &gather);
+  quick.def("gather_elements", &gather_elements);
+  quick.def("gather_nd", &gather_nd);
+}
+
+}  // namespace anydml::python

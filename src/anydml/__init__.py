@@ -1,0 +1,90 @@
+"""The DirectML operator system on any machine: descriptors, rules and guarantees of its pages."""
+
+from anydml.device import Device
+from anydml.dtypes import DataType
+from anydml.errors import (
+    AnyDMLError,
+    ArgumentError,
+    ArgumentTypeError,
+    BindingError,
+    DeviceError,
+    IndexOutOfRangeError,
+    InvalidDescriptorError,
+    ModelError,
+    Violation,
+)
+from anydml.functions.gather import gather, gather_elements, gather_nd
+from anydml.functions.scatter import scatter_elements, scatter_nd
+from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
+from anydml.functions.slabs import join, split
+from anydml.levels import FeatureLevel
+from anydml.lifecycle import CompiledOperator, Operator
+from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
+from anydml.ops._descriptor import Descriptor, Support, TensorSupport
+from anydml.ops.gather import Gather
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND, GatherND1
+from anydml.ops.join import Join
+from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.scatter import Scatter, ScatterElements
+from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.split import Split
+from anydml.ops.top_k import AxisDirection, TopK, TopK1
+from anydml.registry import from_json, support
+from anydml.tensor import TensorDesc, TensorFlags
+from anydml.threads import get_num_threads, num_threads, set_num_threads
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AnyDMLError",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "AxisDirection",
+    "BindingError",
+    "CompiledOperator",
+    "DataType",
+    "Descriptor",
+    "Device",
+    "DeviceError",
+    "FeatureLevel",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "GatherND1",
+    "IndexOutOfRangeError",
+    "InvalidDescriptorError",
+    "Join",
+    "MemoryPool",
+    "ModelError",
+    "NonzeroCoordinates",
+    "Operator",
+    "Scatter",
+    "ScatterElements",
+    "ScatterND",
+    "Split",
+    "Support",
+    "TensorDesc",
+    "TensorFlags",
+    "TensorSupport",
+    "TopK",
+    "TopK1",
+    "TopKResult",
+    "Violation",
+    "from_json",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "get_num_threads",
+    "join",
+    "memory_pool",
+    "nonzero_coordinates",
+    "num_threads",
+    "scatter_elements",
+    "scatter_nd",
+    "set_memory_pool_limit",
+    "set_num_threads",
+    "split",
+    "support",
+    "top_k",
+]

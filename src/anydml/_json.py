@@ -1,0 +1,84 @@
+"""Reading JSON fields the way DxDispatch reads them, with errors that say where.
+
+Every reader raises `ModelError`; `field` puts the field's name in front, so that nested fields give
+``Error parsing field 'InputTensor': Field 'Sizes' is required.``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from anydml.errors import AnyDMLError, ModelError
+
+T = TypeVar("T")
+
+UINT32_MAX: Final = 2**32 - 1
+UINT64_MAX: Final = 2**64 - 1
+
+_REQUIRED: Final[Any] = object()
+
+
+def field(
+    fields: Mapping[str, Any], name: str, read: Callable[[Any], T], default: T = _REQUIRED
+) -> T:
+    """The field `name`, read by `read`; required unless there is a default."""
+    if name not in fields:
+        if default is _REQUIRED:
+            raise ModelError(f"Field '{name}' is required.")
+        return default
+    try:
+        return read(fields[name])
+    except AnyDMLError as error:
+        raise ModelError(f"Error parsing field '{name}': {error}") from error
+
+
+def json_object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ModelError(f"Expected an object, got {shown(value)}.")
+    return value
+
+
+def json_array(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise ModelError(f"Expected an array, got {shown(value)}.")
+    return list(value)
+
+
+def json_string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ModelError(f"Expected a string, got {shown(value)}.")
+    return value
+
+
+def json_bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ModelError(f"Expected a bool, got {shown(value)}.")
+    return value
+
+
+def json_integer(low: int, high: int) -> Callable[[Any], int]:
+    """A reader of integers in [low, high]; 1.0 and true are not integers."""
+
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
+        if not low <= value <= high:
+            raise ModelError(f"Expected an integer in {low}..{high}, got {value}.")
+        return value
+
+    return read
+
+
+json_uint32 = json_integer(0, UINT32_MAX)
+json_uint64 = json_integer(0, UINT64_MAX)
+
+
+def json_uint32_array(value: Any) -> tuple[int, ...]:
+    return tuple(map(json_uint32, json_array(value)))
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A short form of a JSON value for a message."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

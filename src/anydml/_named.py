@@ -1,0 +1,44 @@
+"""Enums that are given by the member, its full header name or the name's suffix."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+from anydml.errors import ArgumentError
+
+
+class NamedEnum(enum.IntEnum):
+    """An enumeration of the DirectML header; ``prefix()`` is what its full names begin with."""
+
+    @classmethod
+    def prefix(cls) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The member that `value` names: the member itself, its full name or its suffix."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            for member in cls:
+                if value in (member.suffix, member.full_name):
+                    return member
+        accepted = ", ".join(member.suffix for member in cls)
+        raise ArgumentError(f"{cls.__name__}: expected one of {accepted}, got {value!r}")
+
+    @property
+    def suffix(self) -> str:
+        """The name without the header's prefix, as `FLOAT32`."""
+        return self.name
+
+    @property
+    def full_name(self) -> str:
+        """The name in ``directml.h``."""
+        return self.prefix() + self.suffix
+
+    def __str__(self) -> str:
+        return self.suffix
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)

@@ -1,0 +1,106 @@
+"""`Device`: a backend and a feature level, and what they accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anydml.errors import ArgumentTypeError, DeviceError, InvalidDescriptorError, Violation
+from anydml.levels import LATEST, FeatureLevel
+from anydml.ops._descriptor import Descriptor
+
+if TYPE_CHECKING:
+    from anydml.lifecycle import Operator
+
+BACKENDS = ("cpu",)
+
+
+class Device:
+    """Where operators run, and the feature level that they are checked against.
+
+    Parameters
+    ----------
+    kind : str
+        ``"cpu"``, or ``"auto"`` for the best that this machine has.
+    feature_level : FeatureLevel or str
+        As ``"5_0"``; the latest by default.
+
+    Raises
+    ------
+    DeviceError
+        A device that this machine or this installation does not have.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.Device("cpu", feature_level="3_0")
+    Device('cpu', feature_level='3_0')
+    """
+
+    def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
+        if kind != "auto" and kind not in BACKENDS:
+            accepted = ", ".join((*BACKENDS, "auto"))
+            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {kind!r}")
+        self.kind = "cpu" if kind == "auto" else kind
+        self.feature_level = FeatureLevel.parse(feature_level)
+
+    def __repr__(self) -> str:
+        return f"Device({self.kind!r}, feature_level={self.feature_level.suffix!r})"
+
+    def check(self, desc: Descriptor) -> list[Violation]:
+        """Every rule that the descriptor breaks on this device; empty when it is good.
+
+        Examples
+        --------
+        >>> import anydml as dml
+        >>> tensor = dml.TensorDesc("FLOAT64", (4,))
+        >>> desc = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+        >>> print(dml.Device("cpu", feature_level="3_0").check(desc)[0])  # doctest: +ELLIPSIS
+        SPLIT.InputTensor.DataType: expected one of ... (FLOAT64 from 4_1), got FLOAT64
+        """
+        return _descriptor(desc).violations(self.feature_level)
+
+    def minimum_feature_level(self, desc: Descriptor) -> FeatureLevel | None:
+        """The lowest feature level that accepts the descriptor, or None when none does.
+
+        Examples
+        --------
+        >>> import anydml as dml
+        >>> tensor = dml.TensorDesc("FLOAT64", (4,))
+        >>> desc = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+        >>> dml.Device("cpu").minimum_feature_level(desc).suffix
+        '4_1'
+        """
+        # Only at a row of the support table can a level begin to accept.
+        for row in _descriptor(desc).SUPPORT:
+            if not desc.violations(row.level):
+                return row.level
+        return None
+
+    def create_operator(self, desc: Descriptor, *, out_of_range: str = "raise") -> Operator:
+        """An operator for the descriptor, after checking every rule of its page.
+
+        Parameters
+        ----------
+        desc : Descriptor
+            As `TopK1`.
+        out_of_range : str
+            For the gathers: ``"raise"``, or ``"clamp"`` for the behaviour that the page of GATHER
+            documents for invalid indices.
+
+        Raises
+        ------
+        InvalidDescriptorError
+            The descriptor breaks rules; ``violations`` has all of them.
+        """
+        from anydml.lifecycle import Operator
+
+        violations = self.check(desc)
+        if violations:
+            raise InvalidDescriptorError(violations)
+        return Operator(desc, self, out_of_range)
+
+
+def _descriptor(desc: Descriptor) -> Descriptor:
+    if not isinstance(desc, Descriptor):
+        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {desc!r}")
+    return desc

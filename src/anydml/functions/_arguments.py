@@ -1,0 +1,152 @@
+"""What the array functions share: checking arguments, preparing outputs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml._native import native
+from anydml.arrays import Array, as_numpy
+from anydml.binding import overlaps_itself, same_memory, share_memory
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.kernels.cpu import REDUCTIONS, index_error
+
+INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
+
+
+def integer(value: Any, name: str) -> int:
+    """An integer argument; bools and floats are none."""
+    if isinstance(value, bool | np.bool_):
+        raise ArgumentTypeError(f"{name}: expected an integer, got {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: expected an integer, got {value!r}") from None
+
+
+def axis_of(axis: Any, array: Array, name: str = "x") -> int:
+    """An axis counted from the front; negative values count from the end."""
+    number = integer(axis, "axis")
+    if not -array.ndim <= number < array.ndim:
+        if array.ndim == 0:
+            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {number}")
+        raise ArgumentError(
+            f"axis: expected {-array.ndim}..{array.ndim - 1} ({name} has rank {array.ndim}), "
+            f"got {number}"
+        )
+    return number % array.ndim
+
+
+def index_array(value: Any, name: str = "indices") -> Array:
+    """An index array of a type that the kernels read.
+
+    Smaller integer types are widened, empty arrays of any type taken; bools and floats are not
+    indices.
+    """
+    array = as_numpy(value, name)
+    if array.dtype.name in INDEX_KINDS:
+        return array
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    if array.size == 0 and not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+        return array.astype(np.int64)  # an empty list has no type of its own
+    raise ArgumentTypeError(
+        f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
+        f"got {array.dtype}"
+    )
+
+
+def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x") -> Array:
+    """An operand that must have another's type; a list or Python number takes it on."""
+    if array.dtype == of.dtype:
+        return array
+    untyped = not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__dlpack__")
+    if untyped and not hasattr(value, "__array_interface__"):
+        converted = array.astype(of.dtype)
+        if np.array_equal(converted, array, equal_nan=array.dtype.kind in "fc"):
+            return converted
+    raise ArgumentTypeError(
+        f"{name}: expected {of.dtype} (the type of {of_name}), got {array.dtype}"
+    )
+
+
+def reduction_code(reduction: Any, array: Array) -> int:
+    """The kernel's number of a reduction."""
+    if not isinstance(reduction, str | None) or reduction not in REDUCTIONS:
+        accepted = ", ".join(repr(name) for name in REDUCTIONS)
+        raise ArgumentError(f"reduction: expected one of {accepted}, got {reduction!r}")
+    code = REDUCTIONS[reduction]
+    if code and array.dtype.name not in TYPED:
+        raise ArgumentTypeError(
+            f"x: reduction {reduction!r} expected one of {', '.join(TYPED)}, got {array.dtype}"
+        )
+    return code
+
+
+# The types that have an order and a sum; others are only moved.
+TYPED = (
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "uint64", "uint32", "uint16", "uint8",
+)  # fmt: skip
+
+
+def output(
+    out: Any,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    operands: Sequence[tuple[str, Array]],
+    in_place: Array | None = None,
+) -> Array:
+    """Memory for a result: a new array, or the caller's after checking it.
+
+    `operands` are the arrays that it may not overlap, `in_place` the one that it may be.
+    """
+    wanted = np.dtype(dtype)
+    if out is None:
+        fresh: Array = native.empty(shape, wanted)
+        return fresh
+    if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
+        raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
+    array = np.asarray(out) if isinstance(out, np.ndarray) else as_numpy(out, name)
+    if array.dtype != wanted or not array.dtype.isnative:
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
+    if array.shape != shape:
+        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
+    if not array.flags.writeable:
+        raise ArgumentError(f"{name}: expected a writable array, got a read-only one")
+    if overlaps_itself(array):
+        raise ArgumentError(
+            f"{name}: expected an array that gives each element its own place, "
+            f"got strides {array.strides} for shape {array.shape}"
+        )
+    for other_name, other in operands:
+        if share_memory(array, other):
+            if other is in_place and same_memory(array, other):
+                continue
+            raise ArgumentError(
+                f"{name}: expected memory of its own, got an overlap with {other_name}"
+            )
+    return array
+
+
+def several(out: Any, count: int, names: str) -> Sequence[Any]:
+    """The members of an `out` for several results; None for each when there is no `out`."""
+    if out is None:
+        return (None,) * count
+    if not isinstance(out, list | tuple):
+        raise ArgumentTypeError(
+            f"out: expected a tuple of {count} arrays ({names}), got {out!r:.60}"
+        )
+    if len(out) != count:
+        raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(out)}")
+    return out
+
+
+def raise_bad_index(function: str, indices: Array, flat: int, axis: int, size: int) -> None:
+    """Raise for the index at a flat position, where there is one."""
+    if flat >= 0:
+        raise index_error(f"{function}: indices", indices, flat, axis, size)

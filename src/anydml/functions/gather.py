@@ -1,0 +1,268 @@
+"""`gather`, `gather_elements` and `gather_nd` on arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anydml._native import native
+from anydml.arrays import Array, adopt
+from anydml.errors import ArgumentError
+from anydml.functions import _arguments
+from anydml.threads import get_num_threads
+
+_quick_gather = native.quick.gather
+_quick_elements = native.quick.gather_elements
+_quick_nd = native.quick.gather_nd
+
+_CLAMP = {"raise": False, "clamp": True}
+
+
+def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any = None) -> Any:
+    """The slices of `x` that the indices name along an axis.
+
+    For axis 0, ``y[i, j, ..] = x[indices[i, j], ..]``. Negative indices count from the end of the
+    axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank of at least 1; numbers of any type.
+    indices : array_like of int
+        Any shape.
+    axis : int, optional
+        0 by default.
+    mode : {"raise", "clamp"}, optional
+        What an index outside the axis does: raise (default), or read the nearest element, as the
+        page documents it.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape x.shape[:axis] + indices.shape + x.shape[axis + 1:]
+        Of the kind that `x` is; `out` where it is given.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        An index outside the axis (``mode="raise"``); `out` is as it was.
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Gather : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_GATHER_OPERATOR_DESC``; natural ranks and empty arrays are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.gather([[1, 2], [3, 4], [5, 6]], [0, -1])
+    array([[1, 2],
+           [5, 6]])
+    """
+    if out is None:
+        try:
+            result = _quick_gather(x, indices, axis, _CLAMP[mode], get_num_threads())
+        except (TypeError, KeyError):  # the general path says which argument is wrong
+            result = None
+        if result is not None:
+            return result
+    data, wrap = adopt(x, "x")
+    lookup = _arguments.index_array(indices)
+    number = _arguments.axis_of(axis, data)
+    clamp = _clamps(mode)
+    size = data.shape[number]
+    shape = data.shape[:number] + lookup.shape + data.shape[number + 1 :]
+    _something_to_read(clamp, size, lookup, number)
+    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
+    bad = native.gather(data, lookup, result, number, clamp, out is None, get_num_threads())
+    _arguments.raise_bad_index("gather", lookup, bad, number, size)
+    return wrap(result) if out is None else out
+
+
+def gather_elements(
+    x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any = None
+) -> Any:
+    """The elements of `x` that the indices name along an axis, one for each index.
+
+    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``: what `numpy.take_along_axis` and
+    ``torch.gather`` do. Negative indices count from the end of the axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank of at least 1; numbers of any type.
+    indices : array_like of int
+        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any.
+    axis : int, optional
+        0 by default.
+    mode : {"raise", "clamp"}, optional
+        What an index outside the axis does: raise (default), or read the nearest element.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape of the indices
+        Of the kind that `x` is; `out` where it is given.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        An index outside the axis (``mode="raise"``); `out` is as it was.
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    GatherElements : the operator that this extends.
+    scatter_elements : the inverse.
+
+    Notes
+    -----
+    From ``DML_GATHER_ELEMENTS_OPERATOR_DESC``; any rank, empty arrays and indices smaller than `x`
+    off the axis are extensions.
+
+    Examples
+    --------
+    The values of `top_k` are what its indices gather:
+
+    >>> import anydml as dml
+    >>> import numpy as np
+    >>> x = np.array([[3.0, 9.0, 5.0]])
+    >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
+    array([[9., 5.]])
+    """
+    if out is None:
+        try:
+            result = _quick_elements(x, indices, axis, _CLAMP[mode], get_num_threads())
+        except (TypeError, KeyError):  # the general path says which argument is wrong
+            result = None
+        if result is not None:
+            return result
+    data, wrap = adopt(x, "x")
+    lookup = _arguments.index_array(indices)
+    number = _arguments.axis_of(axis, data)
+    clamp = _clamps(mode)
+    if lookup.ndim != data.ndim:
+        raise ArgumentError(
+            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
+        )
+    for i, (have, most) in enumerate(zip(lookup.shape, data.shape, strict=True)):
+        if i != number and have > most:
+            raise ArgumentError(
+                f"indices: expected at most {most} (x's size) on axis {i}, got shape {lookup.shape}"
+            )
+    size = data.shape[number]
+    _something_to_read(clamp, size, lookup, number)
+    operands = [("x", data), ("indices", lookup)]
+    result = _arguments.output(out, "out", lookup.shape, data.dtype, operands)
+    bad = native.gather_elements(
+        data, lookup, result, number, clamp, out is None, get_num_threads()
+    )
+    _arguments.raise_bad_index("gather_elements", lookup, bad, number, size)
+    return wrap(result) if out is None else out
+
+
+def gather_nd(
+    x: Any, indices: Any, *, batch_dims: int = 0, mode: str = "raise", out: Any = None
+) -> Any:
+    """The elements or blocks of `x` that index tuples name.
+
+    ``y[b, i, ..] = x[b][tuple(indices[b, i, ..])]`` with ``batch_dims`` leading batch axes.
+    Negative indices count from the end of their axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers of any type.
+    indices : array_like of int, shape (*x.shape[:batch_dims], ..., t)
+        Tuples of t coordinates, t from 0 to the rank of `x` without the batch axes.
+    batch_dims : int, optional
+        Leading axes that `x` and the indices share; 0 by default.
+    mode : {"raise", "clamp"}, optional
+        What an index outside its axis does: raise (default), or read the nearest element.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape indices.shape[:-1] + x.shape[batch_dims + t:]
+        Of the kind that `x` is; `out` where it is given.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        A coordinate outside its axis (``mode="raise"``); `out` is as it was.
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    GatherND1 : the operator that this extends.
+    scatter_nd : the inverse.
+
+    Notes
+    -----
+    From ``DML_GATHER_ND1_OPERATOR_DESC``; natural ranks, empty arrays and t = 0 are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
+    array([2, 1])
+    """
+    if out is None:
+        try:
+            result = _quick_nd(x, indices, batch_dims, _CLAMP[mode], get_num_threads())
+        except (TypeError, KeyError):  # the general path says which argument is wrong
+            result = None
+        if result is not None:
+            return result
+    data, wrap = adopt(x, "x")
+    lookup = _arguments.index_array(indices)
+    batch = _arguments.integer(batch_dims, "batch_dims")
+    clamp = _clamps(mode)
+    if lookup.ndim == 0:
+        raise ArgumentError("indices: expected tuples on the last axis, got rank 0")
+    most = min(data.ndim, lookup.ndim - 1)
+    if not 0 <= batch <= most:
+        raise ArgumentError(
+            f"batch_dims: expected 0..{most} (x has rank {data.ndim}, indices {lookup.ndim}), "
+            f"got {batch}"
+        )
+    if lookup.shape[:batch] != data.shape[:batch]:
+        raise ArgumentError(
+            f"indices: expected leading sizes {data.shape[:batch]} (the batches of x), "
+            f"got shape {lookup.shape}"
+        )
+    coordinates = lookup.shape[-1]
+    if coordinates > data.ndim - batch:
+        raise ArgumentError(
+            f"indices: expected at most {data.ndim - batch} (the rank of x without batches) "
+            f"on the last axis, got {coordinates}"
+        )
+    shape = lookup.shape[:-1] + data.shape[batch + coordinates :]
+    for axis in range(batch, batch + coordinates):
+        _something_to_read(clamp, data.shape[axis], lookup, axis)
+    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
+    bad = native.gather_nd(data, lookup, result, batch, clamp, out is None, get_num_threads())
+    axis = batch + bad % max(coordinates, 1)
+    _arguments.raise_bad_index("gather_nd", lookup, bad, axis, data.shape[axis] if bad >= 0 else 0)
+    return wrap(result) if out is None else out
+
+
+def _clamps(mode: Any) -> bool:
+    if not isinstance(mode, str) or mode not in _CLAMP:
+        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {mode!r}")
+    return _CLAMP[mode]
+
+
+def _something_to_read(clamp: bool, size: int, lookup: Array, axis: int) -> None:
+    # Clamping needs an element to clamp to.
+    if clamp and size == 0 and lookup.size:
+        raise ArgumentError(f"x: axis {axis} has no elements for {lookup.size} indices to clamp to")

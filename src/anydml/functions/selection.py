@@ -1,0 +1,196 @@
+"""`top_k` and `nonzero_coordinates` on arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anydml._native import native
+from anydml.arrays import adopt
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments
+from anydml.threads import get_num_threads
+
+
+class TopKResult(NamedTuple):
+    """What `top_k` returns: the values and their indices along the axis."""
+
+    values: Any
+    indices: Any
+
+
+_quick_top_k = native.quick.top_k
+_quick_nonzero = native.quick.nonzero_coordinates
+
+_INDEX_DTYPES = {"uint32": np.uint32, "uint64": np.uint64, "int64": np.int64}
+_TYPE_NUMBERS = {name: np.dtype(kind).num for name, kind in _INDEX_DTYPES.items()}
+_UINT32 = _TYPE_NUMBERS["uint32"]
+
+
+def top_k(
+    x: Any,
+    k: int,
+    *,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    index_dtype: Any = None,
+    out: Any = None,
+) -> TopKResult:
+    """The k largest or smallest elements of every sequence along an axis, sorted.
+
+    Ties come in ascending index order, in either direction. NaN counts as larger than every number,
+    all NaNs tie, and -0.0 ties with +0.0; a returned value is the element's own bits.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., n, ...)
+        Floats or integers of 8 to 64 bits. A rank of 0 counts as one element.
+    k : int
+        0 to n.
+    axis : int, optional
+        The axis of n elements; the last by default.
+    largest : bool, optional
+        Largest first, or (False) smallest first.
+    sorted : bool, optional
+        Accepted for compatibility with ``numpy.top_k``; results are sorted in any case.
+    index_dtype : optional
+        Type of the indices: uint32 (default), uint64 or int64. An axis of 2^32 elements or more
+        gives uint64 by default.
+    out : tuple of two arrays, optional
+        Where to write values and indices, both of x's shape with k on the axis.
+
+    Returns
+    -------
+    TopKResult
+        ``values`` and ``indices``, of the kind that `x` is.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    TopK1 : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, k = n, float64 and empty arrays are
+    extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> values, indices = dml.top_k([3.0, 1.0, 3.0, 2.0], 2)
+    >>> values, indices
+    (array([3., 3.]), array([0, 2], dtype=uint32))
+    """
+    if out is None and index_dtype is None:
+        try:
+            result = _quick_top_k(TopKResult, x, k, axis, largest, _UINT32, get_num_threads())
+        except TypeError:  # not an int or bool: the general path says which
+            result = None
+        if result is not None:
+            return result  # type: ignore[no-any-return]  # TopKResult, made natively
+    return _top_k(x, k, axis, largest, index_dtype, out)
+
+
+def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) -> TopKResult:
+    array, wrap = adopt(x, "x")
+    if array.dtype.name not in _arguments.TYPED:
+        accepted = ", ".join(_arguments.TYPED)
+        raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
+    scalar = array.ndim == 0
+    shaped = array.reshape(1) if scalar else array
+    number = _arguments.axis_of(axis, shaped)
+    size = shaped.shape[number]
+    count = _arguments.integer(k, "k")
+    if not 0 <= count <= size:
+        raise ArgumentError(f"k: expected 0..{size} (the size of axis {number} of x), got {count}")
+    if not isinstance(largest, bool | np.bool_):
+        raise ArgumentTypeError(f"largest: expected a bool, got {largest!r}")
+    index_kind = _index_kind(index_dtype, size)
+    shape = (*shaped.shape[:number], count, *shaped.shape[number + 1 :])
+    outs = _arguments.several(out, 2, "values, indices")
+    operands = [("x", array)]
+    values = _arguments.output(outs[0], "out[0]", shape, array.dtype, operands)
+    operands.append(("out[0]", values))
+    indices = _arguments.output(outs[1], "out[1]", shape, index_kind, operands)
+    native.top_k(shaped, values, indices, number, count, bool(largest), get_num_threads())
+    if out is not None:
+        return TopKResult(*outs)
+    return TopKResult(wrap(values), wrap(indices))
+
+
+def _index_kind(index_dtype: Any, size: int) -> Any:
+    if index_dtype is None:
+        return np.uint32 if size < 2**32 else np.uint64
+    try:
+        name = np.dtype(index_dtype).name
+    except TypeError:
+        name = str(index_dtype).removeprefix("torch.")
+    kind = _INDEX_DTYPES.get(name)
+    if kind is None:
+        accepted = ", ".join(_INDEX_DTYPES)
+        raise ArgumentTypeError(f"index_dtype: expected one of {accepted}, got {index_dtype!r}")
+    if kind is np.uint32 and size >= 2**32:
+        raise ArgumentError(f"index_dtype: an axis of {size} elements needs 64 bits, got uint32")
+    return kind
+
+
+def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
+    """The coordinates of every element that is not zero, in ascending element order.
+
+    Negative zero is zero, NaN is not.
+
+    Parameters
+    ----------
+    x : array_like
+        Bools, floats or integers, of any rank.
+    out : array, shape (count, x.ndim), optional
+        Where to write the coordinates; its shape must fit exactly.
+
+    Returns
+    -------
+    array, shape (count, x.ndim), uint32
+        One row of coordinates for each non-zero element; uint64 when an axis has 2^32 elements or
+        more. Of the kind that `x` is.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    NonzeroCoordinates : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_NONZERO_COORDINATES_OPERATOR_DESC``; any rank, 64-bit types, bools and empty arrays
+    are extensions. A scalar gives rows of no coordinates: one when it is not zero, else none.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.nonzero_coordinates([[1.0, -0.0], [0.0, 5.0]])
+    array([[0, 0],
+           [1, 1]], dtype=uint32)
+    """
+    if out is None:
+        coordinates = _quick_nonzero(x, get_num_threads())
+        if coordinates is not None:
+            return coordinates
+    array, wrap = adopt(x, "x")
+    if array.dtype.name not in _arguments.TYPED and array.dtype != np.bool_:
+        accepted = ", ".join(("bool", *_arguments.TYPED))
+        raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
+    kind = np.uint32 if all(size < 2**32 for size in array.shape) else np.uint64
+    threads = get_num_threads()
+    found = native.nonzero_scan(array, array.ndim, threads)
+    shape = (found.count, array.ndim)
+    rows = _arguments.output(out, "out", shape, kind, [("x", array)])
+    native.nonzero_write(found, rows, threads)
+    return wrap(rows) if out is None else out

@@ -1,0 +1,178 @@
+"""`split` and `join` on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml._native import native
+from anydml.arrays import Array, adopt, as_numpy
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments
+from anydml.threads import get_num_threads
+
+_quick_split = native.quick.split
+_quick_join = native.quick.join
+
+
+def split(
+    x: Any, sections_or_sizes: int | Sequence[int], *, axis: int = 0, out: Any = None
+) -> tuple[Any, ...]:
+    """Copies of consecutive slabs of `x` along an axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank of at least 1; numbers of any type.
+    sections_or_sizes : int or sequence of int
+        A number of equal sections, or the sizes of the slabs, which add up to the axis.
+    axis : int, optional
+        0 by default.
+    out : sequence of arrays, optional
+        Where to write, one array for each slab.
+
+    Returns
+    -------
+    tuple of arrays
+        Of the kind that `x` is. They own their memory: none is a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Split : the operator that this extends.
+    join : the inverse.
+
+    Notes
+    -----
+    From ``DML_SPLIT_OPERATOR_DESC``; any rank, empty arrays and empty slabs are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.split([1, 2, 3, 4, 5, 6], [2, 1, 3])
+    (array([1, 2]), array([3]), array([4, 5, 6]))
+    """
+    if out is None:
+        try:
+            parts = _quick_split(x, sections_or_sizes, axis, get_num_threads())
+        except TypeError:  # sizes, or not an int: the general path knows
+            parts = None
+        if parts is not None:
+            return parts  # type: ignore[no-any-return]  # a tuple, made natively
+    array, wrap = adopt(x, "x")
+    number = _arguments.axis_of(axis, array)
+    sizes = _sizes(sections_or_sizes, array.shape[number], number)
+    outs = _arguments.several(out, len(sizes), "one for each slab")
+    results: list[Array] = []
+    operands = [("x", array)]
+    for i, (size, given) in enumerate(zip(sizes, outs, strict=True)):
+        shape = (*array.shape[:number], size, *array.shape[number + 1 :])
+        part = _arguments.output(given, f"out[{i}]", shape, array.dtype, operands)
+        results.append(part)
+        if given is not None:
+            operands.append((f"out[{i}]", part))
+    native.split(array, results, number, get_num_threads())
+    return tuple(map(wrap, results)) if out is None else tuple(outs)
+
+
+def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
+    name = "sections_or_sizes"
+    if isinstance(sections_or_sizes, list | tuple | np.ndarray) and np.ndim(sections_or_sizes) > 0:
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(sections_or_sizes)]
+        if not sizes:
+            raise ArgumentError(f"{name}: expected at least one size, got none")
+        for i, size in enumerate(sizes):
+            if size < 0:
+                raise ArgumentError(f"{name}[{i}]: expected a size of at least 0, got {size}")
+        if sum(sizes) != total:
+            got = sum(sizes)
+            raise ArgumentError(
+                f"{name}: expected a sum of {total} (the size of axis {axis} of x), got {got}"
+            )
+        return sizes
+    sections = _arguments.integer(sections_or_sizes, name)
+    if sections < 1 or total % sections:
+        raise ArgumentError(
+            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), got {sections}"
+        )
+    return [total // sections] * sections
+
+
+def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
+    """The arrays, one behind the other along an axis.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        At least one; of one type and, off the axis, of one shape.
+    axis : int, optional
+        0 by default.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array
+        Of the kind that the first array is; `out` where it is given.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Join : the operator that this extends.
+    split : the inverse.
+
+    Notes
+    -----
+    From ``DML_JOIN_OPERATOR_DESC``; any rank and empty arrays are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.join([[1, 2], [3], [4, 5]])
+    array([1, 2, 3, 4, 5])
+    """
+    if out is None:
+        try:
+            result = _quick_join(arrays, axis, get_num_threads())
+        except TypeError:  # not an int: the general path says so
+            result = None
+        if result is not None:
+            return result
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {arrays!r:.60}")
+    given = list(arrays)
+    if not given:
+        raise ArgumentError("arrays: expected at least one, got none")
+    first, wrap = adopt(given[0], "arrays[0]")
+    number = _arguments.axis_of(axis, first, "arrays[0]")
+    parts = [first]
+    for i, value in enumerate(given[1:], 1):
+        name = f"arrays[{i}]"
+        part = as_numpy(value, name)
+        part = _arguments.same_type(part, value, name, first, "arrays[0]")
+        if part.ndim != first.ndim or _without(part, number) != _without(first, number):
+            raise ArgumentError(
+                f"{name}: expected the shape of arrays[0], {first.shape}, but for axis {number}, "
+                f"got {part.shape}"
+            )
+        parts.append(part)
+    total = sum(part.shape[number] for part in parts)
+    shape = (*first.shape[:number], total, *first.shape[number + 1 :])
+    operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
+    result = _arguments.output(out, "out", shape, first.dtype, operands)
+    native.join(parts, result, number, get_num_threads())
+    return wrap(result) if out is None else out
+
+
+def _without(array: Array, axis: int) -> tuple[int, ...]:
+    return (*array.shape[:axis], *array.shape[axis + 1 :])

@@ -1,0 +1,142 @@
+"""GATHER: read the slices of the input that the indices name along one axis.
+
+::
+
+    output[...] = input[..., indices[...], ...]
+
+The sizes of the output are the input's, with the meaningful sizes of the indices in place of the
+axis, right-aligned to DimensionCount: leading sizes of 1 are cropped or added. Negative values of a
+signed index type count from the end of the axis.
+
+Worked example, axis 0, IndexDimensions 1::
+
+    input [[1, 2], [3, 4], [5, 6]]   indices [0, 1, 1, 2]
+    output [[1, 2], [3, 4], [3, 4], [5, 6]]
+
+Page: ``DML_GATHER_OPERATOR_DESC``. It says that invalid indices give a wrong output, clamped into
+the input, without failure; here they raise unless clamping is asked for. Its range for
+IndexDimensions leaves out DimensionCount, which its example 1 needs; it is taken. Example 3 prints
+IndexDimensions 2 where only 1 gives the printed output. The sentence that ties the output's data
+type to a DimensionCount means the input's data type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    input_field,
+    output_field,
+    span,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gather(Descriptor):
+    """``DML_GATHER_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    indices_tensor : TensorDesc
+        Positions along the axis.
+    output_tensor : TensorDesc
+        Type of the input. Sizes: ``input[:axis] + indices + input[axis + 1:]`` with the meaningful
+        sizes of the indices, right-aligned.
+    axis : int
+        In ``0..DimensionCount - 1``.
+    index_dimensions : int
+        How many trailing dimensions of the indices are meaningful; the sizes before them are 1. 0
+        means one index, whose dimension does not appear in the output.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Gather(input_tensor=dml.TensorDesc("FLOAT32", (3, 2)),
+    ...                   indices_tensor=dml.TensorDesc("UINT32", (1, 4)),
+    ...                   output_tensor=dml.TensorDesc("FLOAT32", (4, 2)),
+    ...                   axis=0, index_dimensions=1)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+    index_dimensions: int = uint()
+
+    NAME = "GATHER"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16"), data_types("UINT32")),
+            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
+            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
+            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        indices = ("IndicesTensor", self.indices_tensor)
+        output = ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, indices, output)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.axis_in_range(self.axis, data)
+        count = indices[1].dimension_count
+        if not 0 <= self.index_dimensions <= count:
+            rule = f"{span(0, count)} (IndicesTensor.DimensionCount)"
+            yield Violation("IndexDimensions", rule, self.index_dimensions)
+            return
+        for i in range(count - self.index_dimensions):
+            if self.indices_tensor.sizes[i] != 1:
+                rule = f"1 (left out by IndexDimensions = {self.index_dimensions})"
+                yield Violation(f"IndicesTensor.Sizes[{i}]", rule, self.indices_tensor.sizes[i])
+        if _rules.has_axis(self.axis, self.input_tensor):
+            yield from _rules.sizes_are(
+                output,
+                self.natural_sizes()[self.cropped() :],
+                "from the sizes of InputTensor and IndicesTensor",
+            )
+
+    def natural_sizes(self) -> tuple[int, ...]:
+        """Sizes of the output before it is aligned to DimensionCount."""
+        sizes = self.input_tensor.sizes
+        lookup = _rules.trailing(self.indices_tensor, self.index_dimensions)
+        return sizes[: self.axis] + lookup + sizes[self.axis + 1 :]
+
+    def cropped(self) -> int:
+        """Leading sizes of 1 that the alignment crops: padding of the input, before the axis."""
+        surplus = len(self.natural_sizes()) - self.output_tensor.dimension_count
+        crop = 0
+        while crop < min(surplus, self.axis) and self.input_tensor.sizes[crop] == 1:
+            crop += 1
+        return crop
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        data = arrays["InputTensor"]
+        lookup = _rules.trailing(self.indices_tensor, self.index_dimensions)
+        indices = arrays["IndicesTensor"].reshape(lookup)
+        output = np.zeros(self.natural_sizes(), data.dtype)
+        for at in np.ndindex(output.shape):
+            index = int(indices[at[self.axis : self.axis + len(lookup)]])
+            output[at] = data[at[: self.axis] + (index,) + at[self.axis + len(lookup) :]]
+        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}

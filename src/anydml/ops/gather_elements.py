@@ -1,0 +1,103 @@
+"""GATHER_ELEMENTS: read the elements that the indices name along one axis.
+
+::
+
+    output[i, j, ..] = input[index[i, j, ..], j, ..]     if Axis is 0
+    output[i, j, ..] = input[i, index[i, j, ..], ..]     if Axis is 1
+
+The inverse of SCATTER (SCATTER_ELEMENTS). Negative values of a signed index type count from the end
+of the axis.
+
+Worked example, axis 0::
+
+    input [[1, 2, 3], [4, 5, 6], [7, 8, 9]]   indices [[1, 2, 0], [2, 0, 0]]
+    output [[4, 8, 3], [7, 2, 3]]
+
+Page: ``DML_GATHER_ELEMENTS_OPERATOR_DESC``. Its example prints UINT32 as the output's type, which
+its own constraint (the type of the input) refuses: a misprint for FLOAT32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    empty,
+    input_field,
+    output_field,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GatherElements(Descriptor):
+    """``DML_GATHER_ELEMENTS_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    indices_tensor : TensorDesc
+        Positions along the axis. Sizes equal the input's except on the axis, where they are free.
+    output_tensor : TensorDesc
+        Sizes of the indices, type of the input.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.GatherElements(input_tensor=dml.TensorDesc("FLOAT32", (3, 3)),
+    ...                           indices_tensor=dml.TensorDesc("UINT32", (2, 3)),
+    ...                           output_tensor=dml.TensorDesc("FLOAT32", (2, 3)), axis=0)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+
+    NAME = "GATHER_ELEMENTS"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in (
+            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
+            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
+            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        indices = ("IndicesTensor", self.indices_tensor)
+        output = ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, indices, output)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.same_sizes(data, indices, free_axis=self.axis)
+        yield from _rules.same_sizes(indices, output)
+        yield from _rules.axis_in_range(self.axis, data)
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        output, indices = empty(self.output_tensor), arrays["IndicesTensor"]
+        for at in np.ndindex(indices.shape):
+            source = list(at)
+            source[self.axis] = int(indices[at])
+            output[at] = arrays["InputTensor"][tuple(source)]
+        return {"OutputTensor": output}

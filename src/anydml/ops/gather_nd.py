@@ -1,0 +1,201 @@
+"""GATHER_ND and GATHER_ND1: read the elements or blocks that index tuples name.
+
+::
+
+    output[...] = input[indices[...]]                                GATHER_ND
+    output[batch, ...] = input[batch, indices[batch, ...], ...]      GATHER_ND1
+
+The last dimension of the indices is a tuple of ``t`` coordinates. With ``t`` equal to the rank of
+the input (of one batch) each tuple reads one element; with fewer, a block of the remaining
+dimensions. Negative values of a signed index type count from the end of their dimension. GATHER_ND
+is GATHER_ND1 without batch dimensions. The inverse of SCATTER_ND.
+
+Worked example (two-coordinate tuples)::
+
+    input [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]   indices [[0, 1], [1, 0]]
+    output [[2, 3], [4, 5]]
+
+Pages: ``DML_GATHER_ND_OPERATOR_DESC``, ``DML_GATHER_ND1_OPERATOR_DESC``. Their formula for the
+sizes of the output takes the trailing ``t`` sizes of the input; their examples take what is left
+after the batch dimensions and the first ``t``: the examples are right. That batch sizes of input
+and indices are equal, and leave a tuple in the indices, the pages do not say but imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    input_field,
+    output_field,
+    span,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+# Level, ranks, data types, index types: what both pages share.
+_ROWS = (
+    ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
+    ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GatherND(Descriptor):
+    """``DML_GATHER_ND_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    indices_tensor : TensorDesc
+        Tuples of ``t`` coordinates, ``t`` being the last size, in ``1..input_dimension_count``.
+    output_tensor : TensorDesc
+        Type of the input. Sizes: the meaningful sizes of the indices without the last, then the
+        meaningful sizes of the input without the first ``t``, behind leading sizes of 1.
+    input_dimension_count, indices_dimension_count : int
+        How many trailing dimensions are meaningful; the sizes before them are 1.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.GatherND(input_tensor=dml.TensorDesc("FLOAT32", (2, 2)),
+    ...                     indices_tensor=dml.TensorDesc("UINT32", (2, 1)),
+    ...                     output_tensor=dml.TensorDesc("FLOAT32", (2, 2)),
+    ...                     input_dimension_count=2, indices_dimension_count=2)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    input_dimension_count: int = uint()
+    indices_dimension_count: int = uint()
+
+    NAME = "GATHER_ND"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in (
+            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
+            *_ROWS,
+        )
+    )
+
+    @property
+    def batch(self) -> int:
+        """How many leading meaningful dimensions are batches: none."""
+        return 0
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        indices = ("IndicesTensor", self.indices_tensor)
+        output = ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, indices, output)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
+        yield from _rules.count_in_range(
+            self.indices_dimension_count, "IndicesDimensionCount", indices
+        )
+        yield from self._check_batch()
+        batch = self.batch
+        left = self.input_dimension_count - batch
+        why = "InputDimensionCount - BatchDimensionCount" if batch else "InputDimensionCount"
+        yield from _rules.tuple_size(indices, left, why)
+        sizes, lookup = self.meaningful_sizes()
+        if lookup and 1 <= lookup[-1] <= left <= len(sizes) and batch < len(lookup):
+            yield from _rules.sizes_are(
+                output,
+                lookup[:-1] + sizes[batch + lookup[-1] :],
+                "from the sizes of IndicesTensor and InputTensor",
+            )
+
+    def _check_batch(self) -> Iterator[Violation]:
+        yield from ()
+
+    def meaningful_sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of input and indices without the leading ones that the counts leave out."""
+        return (
+            _rules.trailing(self.input_tensor, self.input_dimension_count),
+            _rules.trailing(self.indices_tensor, self.indices_dimension_count),
+        )
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        sizes, lookup = self.meaningful_sizes()
+        data = arrays["InputTensor"].reshape(sizes)
+        indices = arrays["IndicesTensor"].reshape(lookup)
+        output = np.zeros(lookup[:-1] + sizes[self.batch + lookup[-1] :], data.dtype)
+        for at in np.ndindex(lookup[:-1]):
+            output[at] = data[at[: self.batch] + tuple(int(i) for i in indices[at])]
+        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GatherND1(GatherND):
+    """``DML_GATHER_ND1_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor, indices_tensor, output_tensor, input_dimension_count, indices_dimension_count
+        As for `GatherND`; the output's sizes leave out the batch dimensions of the input.
+    batch_dimension_count : int
+        How many leading meaningful dimensions of input, indices and output are independent batches.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.GatherND1(input_tensor=dml.TensorDesc("FLOAT32", (1, 3, 2, 2)),
+    ...                      indices_tensor=dml.TensorDesc("UINT32", (1, 3, 2, 2)),
+    ...                      output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 2)),
+    ...                      input_dimension_count=3, indices_dimension_count=3,
+    ...                      batch_dimension_count=1)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    batch_dimension_count: int = uint()
+
+    NAME = "GATHER_ND1"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in _ROWS
+    )
+
+    @property
+    def batch(self) -> int:
+        """What `batch_dimension_count` says."""
+        return self.batch_dimension_count
+
+    def _check_batch(self) -> Iterator[Violation]:
+        most = min(self.input_dimension_count, self.indices_dimension_count) - 1
+        if not 0 <= self.batch <= most:
+            rule = f"{span(0, most)} (below InputDimensionCount and IndicesDimensionCount)"
+            yield Violation("BatchDimensionCount", rule, self.batch)
+            return
+        sizes, lookup = self.meaningful_sizes()
+        for i, (expected, got) in enumerate(
+            zip(sizes[: self.batch], lookup[: self.batch], strict=False)
+        ):
+            if expected != got:
+                at = self.indices_tensor.dimension_count - len(lookup) + i
+                rule = f"{expected} (batch size of InputTensor)"
+                yield Violation(f"IndicesTensor.Sizes[{at}]", rule, got)

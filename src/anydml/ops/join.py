@@ -1,0 +1,87 @@
+"""JOIN: concatenate several inputs along one axis.
+
+The sizes of the inputs on the axis add up to the output's; every other size is the output's. One
+input makes a plain copy. The inverse of SPLIT.
+
+Worked example, axis 1::
+
+    inputs [[1, 2, 3], [4, 5, 6]] and [[7], [8]]   output [[1, 2, 3, 7], [4, 5, 6, 8]]
+
+Page: ``DML_JOIN_OPERATOR_DESC``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    count_of,
+    empty,
+    input_list,
+    output_field,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Join(Descriptor):
+    """``DML_JOIN_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_count : int, optional
+        How many inputs; left out, as many as there are.
+    input_tensors : sequence of TensorDesc
+        Type and sizes of the output, except on the axis, where they add up to it. At least one.
+    output_tensor : TensorDesc
+        What they are joined into.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Join(input_tensors=[dml.TensorDesc("FLOAT32", (1, 1, 2, 3)),
+    ...                                dml.TensorDesc("FLOAT32", (1, 1, 2, 4))],
+    ...                 output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 2, 7)), axis=3)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_count: int = count_of("input_tensors")
+    input_tensors: tuple[TensorDesc, ...] = input_list()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+
+    NAME = "JOIN"
+    SUPPORT = tuple(
+        support(level, InputTensors=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16")),
+            ("2_1", 4, UP_TO_32_BITS),
+            ("3_0", range(4, 6), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        whole = ("OutputTensor", self.output_tensor)
+        parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
+        yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        output = empty(self.output_tensor)
+        start = 0
+        for part in arrays["InputTensors"]:
+            stop = start + part.shape[self.axis]
+            output[(slice(None),) * self.axis + (slice(start, stop),)] = part
+            start = stop
+        return {"OutputTensor": output}

@@ -1,0 +1,118 @@
+"""NONZERO_COORDINATES: how many elements are not zero, and where they are.
+
+Negative zero is zero, NaN is not. Rows of coordinates come in ascending element order; a row holds
+the last N coordinates of its element. The output has a row for every element of the input, and rows
+from the count on are undefined: memory that the library allocates is zero there, memory that the
+caller binds is not touched.
+
+Worked example, N = 3::
+
+    input {1,1,2,4}  [[1, 0, 0, 2], [-0.0, 3.5, 0, -5.2]]
+    count 4          coordinates [0,0,0] [0,0,3] [0,1,1] [0,1,3], then four undefined rows
+
+Page: ``DML_NONZERO_COORDINATES_OPERATOR_DESC``. An input whose sizes are all 1 has the effective
+rank 0; the smallest N is 1 then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    empty,
+    input_field,
+    output_field,
+    span,
+    support,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NonzeroCoordinates(Descriptor):
+    """``DML_NONZERO_COORDINATES_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        M elements in all.
+    output_count_tensor : TensorDesc
+        UINT32, all sizes 1.
+    output_coordinates_tensor : TensorDesc
+        UINT32, sizes ``{1, .., M, N}``, where N is at least the input's effective rank (the
+        DimensionCount without leading sizes of 1), at least 1, and at most its DimensionCount.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.NonzeroCoordinates(
+    ...     input_tensor=dml.TensorDesc("FLOAT32", (1, 1, 2, 4)),
+    ...     output_count_tensor=dml.TensorDesc("UINT32", (1, 1, 1, 1)),
+    ...     output_coordinates_tensor=dml.TensorDesc("UINT32", (1, 1, 8, 3)))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_count_tensor: TensorDesc = output_field()
+    output_coordinates_tensor: TensorDesc = output_field()
+
+    NAME = "NONZERO_COORDINATES"
+    SUPPORT = (
+        support(
+            "3_0",
+            InputTensor=(range(4, 6), UP_TO_32_BITS),
+            OutputCountTensor=(range(4, 6), data_types("UINT32")),
+            OutputCoordinatesTensor=(range(4, 6), data_types("UINT32")),
+        ),
+        support(
+            "4_0",
+            InputTensor=(range(1, 9), UP_TO_32_BITS),
+            OutputCountTensor=(range(1, 9), data_types("UINT32")),
+            OutputCoordinatesTensor=(range(2, 9), data_types("UINT32")),
+        ),
+    )
+
+    @property
+    def effective_rank(self) -> int:
+        """The input's DimensionCount without its leading sizes of 1."""
+        sizes = self.input_tensor.sizes
+        return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
+
+    def check(self) -> Iterator[Violation]:
+        for i, size in enumerate(self.output_count_tensor.sizes):
+            if size != 1:
+                yield Violation(f"OutputCountTensor.Sizes[{i}]", "1 (a scalar)", size)
+        sizes = self.output_coordinates_tensor.sizes
+        if len(sizes) < 2:
+            return
+        for i, size in enumerate(sizes[:-2]):
+            if size != 1:
+                yield Violation(f"OutputCoordinatesTensor.Sizes[{i}]", "1", size)
+        elements = self.input_tensor.element_count
+        if sizes[-2] != elements:
+            rule = f"{elements} (the elements of InputTensor)"
+            yield Violation("OutputCoordinatesTensor.Sizes[-2]", rule, sizes[-2])
+        low, high = max(1, self.effective_rank), self.input_tensor.dimension_count
+        if not low <= sizes[-1] <= high:
+            rule = f"{span(low, high)} (effective rank to DimensionCount of InputTensor)"
+            yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, sizes[-1])
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        count, coordinates = empty(self.output_count_tensor), empty(self.output_coordinates_tensor)
+        columns = coordinates.shape[-1]
+        rows = coordinates.reshape(-1, columns)
+        found = 0
+        for at in np.ndindex(arrays["InputTensor"].shape):
+            if arrays["InputTensor"][at] != 0:
+                rows[found] = at[-columns:]
+                found += 1
+        count[...] = found
+        return {"OutputCountTensor": count, "OutputCoordinatesTensor": coordinates}

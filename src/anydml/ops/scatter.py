@@ -1,0 +1,118 @@
+"""SCATTER: copy the input, then overwrite the elements that the indices name along one axis.
+
+::
+
+    output = input
+    output[index[i, j, ..], j, ..] = updates[i, j, ..]     if Axis is 0
+    output[i, index[i, j, ..], ..] = updates[i, j, ..]     if Axis is 1
+
+The inverse of GATHER_ELEMENTS, and for that reason also called SCATTER_ELEMENTS. Negative values of
+a signed index type count from the end of the axis. Where several updates meet in one element, the
+last one in row-major order of the indices wins. The output may be the input's own memory.
+
+Worked example, axis 0 (the index 3 comes twice, and 7 is the later update)::
+
+    input [0, 1, 2, 3, 4]   indices [3, 1, 3, 0]   updates [5, 6, 7, 8]
+    output [8, 6, 2, 7, 4]
+
+Page: ``DML_SCATTER_OPERATOR_DESC``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    input_field,
+    output_field,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Scatter(Descriptor):
+    """``DML_SCATTER_OPERATOR_DESC``, also named ``DML_SCATTER_ELEMENTS_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is copied to the output first.
+    indices_tensor : TensorDesc
+        Positions along the axis. Sizes equal the input's except on the axis, where they are free.
+    updates_tensor : TensorDesc
+        The new values: sizes of the indices, type of the input.
+    output_tensor : TensorDesc
+        Sizes and type of the input.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> data, index = dml.TensorDesc("FLOAT32", (5,)), dml.TensorDesc("UINT32", (4,))
+    >>> update = dml.TensorDesc("FLOAT32", (4,))
+    >>> desc = dml.Scatter(input_tensor=data, indices_tensor=index, updates_tensor=update,
+    ...                    output_tensor=data, axis=0)
+    >>> compiled = dml.Device("cpu").create_operator(desc).compile()
+    >>> import numpy as np
+    >>> compiled(np.arange(5, dtype="f4"), np.array([3, 1, 3, 0], "u4"),
+    ...          np.array([5, 6, 7, 8], "f4"))
+    array([8., 6., 2., 7., 4.], dtype=float32)
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    updates_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+
+    NAME = "SCATTER"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            UpdatesTensor=(ranks, data),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16"), data_types("UINT32")),
+            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
+            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
+            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        indices = ("IndicesTensor", self.indices_tensor)
+        updates = ("UpdatesTensor", self.updates_tensor)
+        output = ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, indices, updates, output)
+        yield from _rules.same_data_type(data, updates, output)
+        yield from _rules.same_sizes(data, indices, free_axis=self.axis)
+        yield from _rules.same_sizes(indices, updates)
+        yield from _rules.same_sizes(data, output)
+        yield from _rules.axis_in_range(self.axis, output)
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        output = arrays["InputTensor"].copy()
+        indices, updates = arrays["IndicesTensor"], arrays["UpdatesTensor"]
+        for at in np.ndindex(indices.shape):
+            target = list(at)
+            target[self.axis] = int(indices[at])
+            output[tuple(target)] = updates[at]
+        return {"OutputTensor": output}
+
+
+ScatterElements = Scatter

@@ -1,0 +1,132 @@
+"""SCATTER_ND: copy the input, then overwrite the elements or blocks that index tuples name.
+
+::
+
+    output = input
+    output[indices[...]] = updates[...]
+
+The last dimension of the indices is a tuple of ``t`` coordinates. With ``t`` equal to the rank of
+the input each update is one element; with fewer it is a block of the remaining dimensions. Negative
+values of a signed index type count from the end of their dimension. Where several updates meet, the
+last one in row-major order of the indices wins. The output may be the input's own memory.
+
+Worked example (one-coordinate tuples)::
+
+    input [1, 2, 3, 4, 5, 6, 7, 8]   indices [[4], [3], [1], [7]]   updates [9, 10, 11, 12]
+    output [1, 11, 3, 10, 9, 6, 7, 12]
+
+Page: ``DML_SCATTER_ND_OPERATOR_DESC``. Its formula for the sizes of the updates takes the trailing
+``t`` sizes of the input, its own example what is left after the first ``t``: the example is right.
+Its half-open ranges for the two counts exclude values that its example uses: they are closed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    input_field,
+    output_field,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ScatterND(Descriptor):
+    """``DML_SCATTER_ND_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is copied to the output first.
+    indices_tensor : TensorDesc
+        Tuples of ``t`` coordinates, ``t`` being the last size, in ``1..input_dimension_count``.
+    updates_tensor : TensorDesc
+        Type of the input. Sizes: the meaningful sizes of the indices without the last, then the
+        meaningful sizes of the input without the first ``t``, behind leading sizes of 1.
+    output_tensor : TensorDesc
+        Sizes and type of the input.
+    input_dimension_count, indices_dimension_count : int
+        How many trailing dimensions are meaningful; the sizes before them are 1.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> data, index = dml.TensorDesc("FLOAT32", (1, 8)), dml.TensorDesc("UINT32", (4, 1))
+    >>> desc = dml.ScatterND(input_tensor=data, indices_tensor=index,
+    ...                      updates_tensor=dml.TensorDesc("FLOAT32", (1, 4)), output_tensor=data,
+    ...                      input_dimension_count=1, indices_dimension_count=2)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    updates_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    input_dimension_count: int = uint()
+    indices_dimension_count: int = uint()
+
+    NAME = "SCATTER_ND"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            IndicesTensor=(ranks, indices),
+            UpdatesTensor=(ranks, data),
+            OutputTensor=(ranks, data),
+        )
+        for level, ranks, data, indices in (
+            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
+            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
+            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        indices = ("IndicesTensor", self.indices_tensor)
+        updates = ("UpdatesTensor", self.updates_tensor)
+        output = ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, indices, updates, output)
+        yield from _rules.same_data_type(data, updates, output)
+        yield from _rules.same_sizes(data, output)
+        yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
+        yield from _rules.count_in_range(
+            self.indices_dimension_count, "IndicesDimensionCount", indices
+        )
+        yield from _rules.tuple_size(indices, self.input_dimension_count, "InputDimensionCount")
+        sizes, lookup = self.meaningful_sizes()
+        if lookup and sizes and 1 <= lookup[-1] <= len(sizes):
+            yield from _rules.sizes_are(
+                updates,
+                lookup[:-1] + sizes[lookup[-1] :],
+                "from the sizes of IndicesTensor and InputTensor",
+            )
+
+    def meaningful_sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of input and indices without the leading ones that the counts leave out."""
+        return (
+            _rules.trailing(self.input_tensor, self.input_dimension_count),
+            _rules.trailing(self.indices_tensor, self.indices_dimension_count),
+        )
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        sizes, lookup = self.meaningful_sizes()
+        output = arrays["InputTensor"].copy()
+        view = output.reshape(sizes)
+        indices = arrays["IndicesTensor"].reshape(lookup)
+        updates = arrays["UpdatesTensor"].reshape(lookup[:-1] + sizes[lookup[-1] :])
+        for at in np.ndindex(lookup[:-1]):
+            view[tuple(int(i) for i in indices[at])] = updates[at]
+        return {"OutputTensor": output}

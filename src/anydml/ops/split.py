@@ -1,0 +1,86 @@
+"""SPLIT: copy consecutive slabs of the input along one axis into several outputs.
+
+The sizes of the outputs on the axis add up to the input's; every other size is the input's. One
+output makes a plain copy. The inverse of JOIN.
+
+Worked example, axis 0::
+
+    input [[1, 2], [3, 4], [5, 6]]   outputs of 2 and 1 rows: [[1, 2], [3, 4]] and [[5, 6]]
+
+Page: ``DML_SPLIT_OPERATOR_DESC``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    count_of,
+    input_field,
+    output_list,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Split(Descriptor):
+    """``DML_SPLIT_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is split.
+    output_count : int, optional
+        How many outputs; left out, as many as there are.
+    output_tensors : sequence of TensorDesc
+        Type and sizes of the input, except on the axis, where they add up to it. At least one.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Split(input_tensor=dml.TensorDesc("FLOAT32", (6,)),
+    ...                  output_tensors=[dml.TensorDesc("FLOAT32", (2,)),
+    ...                                  dml.TensorDesc("FLOAT32", (4,))], axis=0)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_count: int = count_of("output_tensors")
+    output_tensors: tuple[TensorDesc, ...] = output_list()
+    axis: int = uint()
+
+    NAME = "SPLIT"
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensors=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16")),
+            ("2_1", 4, UP_TO_32_BITS),
+            ("3_0", range(1, 9), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    def check(self) -> Iterator[Violation]:
+        whole = ("InputTensor", self.input_tensor)
+        parts = [(f"OutputTensors[{i}]", part) for i, part in enumerate(self.output_tensors)]
+        yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        parts = []
+        start = 0
+        for tensor in self.output_tensors:
+            stop = start + tensor.sizes[self.axis]
+            parts.append(arrays["InputTensor"].take(range(start, stop), axis=self.axis))
+            start = stop
+        return {"OutputTensors": parts}

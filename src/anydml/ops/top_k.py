@@ -1,0 +1,194 @@
+"""TOP_K1 and TOP_K: the K largest or smallest elements of every sequence along an axis.
+
+Values come sorted: largest first for DECREASING, smallest first for INCREASING. Indices count from
+the start of their sequence. Ties are ordered by ascending element index, in either direction. NaN
+counts as larger than every number, all NaNs tie, and -0.0 ties with +0.0; a returned value is the
+element's own bits. TOP_K is TOP_K1 with DECREASING.
+
+Worked example, axis 3, K = 3, DECREASING::
+
+    input   [1, 2, 2, 3]   [3, 4, 5, 5]   [6, 6, 6, 6]
+    values  [3, 2, 2]      [5, 5, 4]      [6, 6, 6]
+    indices [3, 1, 2]      [2, 3, 1]      [0, 1, 2]
+
+Pages: ``DML_TOP_K1_OPERATOR_DESC``, ``DML_TOP_K_OPERATOR_DESC``. They say that K must be less than
+the size of the axis; K equal to it is accepted here, as real implementations do (a full sort).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml._named import NamedEnum
+from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import (
+    Arrays,
+    Descriptor,
+    empty,
+    enumeration,
+    input_field,
+    output_field,
+    span,
+    support,
+    uint,
+)
+from anydml.tensor import TensorDesc
+
+
+class AxisDirection(NamedEnum):
+    """``DML_AXIS_DIRECTION``: INCREASING is smallest first, DECREASING is largest first."""
+
+    INCREASING = 0
+    DECREASING = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_AXIS_DIRECTION_"
+
+
+_WITH_64_BIT_INTEGERS = data_types(
+    "FLOAT32 FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8"
+)
+_UINT32 = data_types("UINT32")
+# Level, ranks, data types, index types: what both pages share.
+_ROWS = (
+    ("2_1", 4, UP_TO_32_BITS, _UINT32),
+    ("3_1", range(1, 9), UP_TO_32_BITS, _UINT32),
+    ("5_0", range(1, 9), _WITH_64_BIT_INTEGERS, data_types("UINT64 UINT32")),
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TopK(Descriptor):
+    """``DML_TOP_K_OPERATOR_DESC``: the K largest elements, largest first.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements to select from.
+    output_value_tensor : TensorDesc
+        Type of the input, its sizes with K on the axis.
+    output_index_tensor : TensorDesc
+        UINT32 (or UINT64 from feature level 5_0), sizes of the values.
+    axis : int
+        In ``0..DimensionCount - 1``.
+    k : int
+        In ``1..input_tensor.sizes[axis]``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.TopK(input_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 4)),
+    ...                 output_value_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 2)),
+    ...                 output_index_tensor=dml.TensorDesc("UINT32", (1, 1, 3, 2)), axis=3, k=2)
+    >>> dml.Device("cpu").minimum_feature_level(desc).suffix
+    '2_0'
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_value_tensor: TensorDesc = output_field()
+    output_index_tensor: TensorDesc = output_field()
+    axis: int = uint()
+    k: int = uint()
+
+    NAME = "TOP_K"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            OutputValueTensor=(ranks, data),
+            OutputIndexTensor=(ranks, indices),
+        )
+        for level, ranks, data, indices in (
+            ("2_0", 4, data_types("FLOAT32 FLOAT16"), _UINT32),
+            *_ROWS,
+        )
+    )
+
+    @property
+    def direction(self) -> AxisDirection:
+        """Largest first."""
+        return AxisDirection.DECREASING
+
+    def check(self) -> Iterator[Violation]:
+        data = ("InputTensor", self.input_tensor)
+        values = ("OutputValueTensor", self.output_value_tensor)
+        indices = ("OutputIndexTensor", self.output_index_tensor)
+        yield from _rules.same_dimension_count(data, values, indices)
+        yield from _rules.same_data_type(data, values)
+        yield from _rules.axis_in_range(self.axis, data)
+        for output in (values, indices):
+            yield from _rules.same_sizes(data, output, free_axis=self.axis)
+            yield from _rules.size_is(output, self.axis, self.k, "K")
+        if not _rules.has_axis(self.axis, self.input_tensor):
+            if self.k < 1:
+                yield Violation("K", "at least 1", self.k)
+        elif not 1 <= self.k <= self.input_tensor.sizes[self.axis]:
+            size = self.input_tensor.sizes[self.axis]
+            yield Violation("K", f"{span(1, size)} (InputTensor.Sizes[{self.axis}])", self.k)
+
+    def reference(self, arrays: Arrays) -> Arrays:
+        values, indices = empty(self.output_value_tensor), empty(self.output_index_tensor)
+        sequences = np.moveaxis(arrays["InputTensor"], self.axis, -1)
+        value_rows, index_rows = (
+            np.moveaxis(values, self.axis, -1),
+            np.moveaxis(indices, self.axis, -1),
+        )
+        largest = self.direction is AxisDirection.DECREASING
+        for at in np.ndindex(sequences.shape[:-1]):
+            sequence = sequences[at]
+            elements = sequence.tolist()  # Python numbers: exact and comparable at any size
+            # sorted() is stable, and NaN is the pair (1, 0): above every number, equal to itself.
+            keys = [(1, 0) if x != x else (0, -x if largest else x) for x in elements]
+            if largest:
+                keys = [(-above, x) for above, x in keys]
+            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: self.k]
+            value_rows[at] = sequence[chosen]
+            index_rows[at] = chosen
+        return {"OutputValueTensor": values, "OutputIndexTensor": indices}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TopK1(TopK):
+    """``DML_TOP_K1_OPERATOR_DESC``: the K largest or smallest elements, sorted.
+
+    Parameters
+    ----------
+    input_tensor, output_value_tensor, output_index_tensor, axis, k
+        As for `TopK`.
+    axis_direction : AxisDirection or str
+        ``"DECREASING"`` for the largest, ``"INCREASING"`` for the smallest.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.TopK1(input_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 4)),
+    ...                  output_value_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 2)),
+    ...                  output_index_tensor=dml.TensorDesc("UINT32", (1, 1, 3, 2)),
+    ...                  axis=3, k=2, axis_direction="INCREASING")
+    >>> dml.Device("cpu", feature_level="2_1").check(desc)
+    []
+    """
+
+    axis_direction: AxisDirection = enumeration(AxisDirection)
+
+    NAME = "TOP_K1"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, data),
+            OutputValueTensor=(ranks, data),
+            OutputIndexTensor=(ranks, indices),
+        )
+        for level, ranks, data, indices in _ROWS
+    )
+
+    @property
+    def direction(self) -> AxisDirection:
+        """What `axis_direction` says."""
+        return self.axis_direction

@@ -1,0 +1,110 @@
+"""Operator name → room: the one table of all operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from anydml import _json
+from anydml.errors import ArgumentTypeError, ModelError
+from anydml.ops._descriptor import Descriptor, Support
+from anydml.ops.gather import Gather
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND, GatherND1
+from anydml.ops.join import Join
+from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.scatter import Scatter
+from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.split import Split
+from anydml.ops.top_k import TopK, TopK1
+
+OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
+    "GATHER": Gather,
+    "GATHER_ELEMENTS": GatherElements,
+    "GATHER_ND": GatherND,
+    "GATHER_ND1": GatherND1,
+    "JOIN": Join,
+    "NONZERO_COORDINATES": NonzeroCoordinates,
+    "SCATTER": Scatter,
+    "SCATTER_ELEMENTS": Scatter,
+    "SCATTER_ND": ScatterND,
+    "SPLIT": Split,
+    "TOP_K": TopK,
+    "TOP_K1": TopK1,
+}
+
+PREFIX: Final = "DML_OPERATOR_"
+
+
+def operator_named(name: str) -> type[Descriptor]:
+    """The descriptor class of an operator, named with or without ``DML_OPERATOR_``.
+
+    Raises
+    ------
+    ModelError
+        No such operator here.
+    """
+    found = OPERATORS.get(name.removeprefix(PREFIX))
+    if found is None:
+        known = ", ".join(OPERATORS)
+        raise ModelError(f"Expected an operator that anydml has ({known}), got {name!r}.")
+    return found
+
+
+def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:
+    """An operator's support table, lowest feature level first.
+
+    Parameters
+    ----------
+    operator : descriptor class, descriptor or name
+        As `TopK1` or ``"TOP_K1"``.
+
+    Returns
+    -------
+    tuple of Support
+        Rows of a level and, by tensor name, the ranks and data types that it accepts.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> [row.level.suffix for row in dml.support(dml.Split)]
+    ['1_0', '2_1', '3_0', '4_1']
+    """
+    if isinstance(operator, str):
+        return operator_named(operator).SUPPORT
+    kind = operator if isinstance(operator, type) else type(operator)
+    if not issubclass(kind, Descriptor) or kind is Descriptor:
+        raise ArgumentTypeError(
+            f"operator: expected a descriptor class or a name, got {operator!r}"
+        )
+    return kind.SUPPORT
+
+
+def from_json(value: Any) -> Descriptor:
+    """The descriptor that a JSON object describes.
+
+    Parameters
+    ----------
+    value : mapping
+        ``type`` (the operator's name, with or without ``DML_OPERATOR_``), and the page's fields
+        beside it or under ``desc`` or ``Desc``.
+
+    Raises
+    ------
+    ModelError
+        An unknown operator; a field missing, of the wrong kind or out of range.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.from_json({"type": "SPLIT", "InputTensor": {"DataType": "FLOAT32", "Sizes": [2]},
+    ...                "OutputCount": 1, "Axis": 0,
+    ...                "OutputTensors": [{"DataType": "FLOAT32", "Sizes": [2]}]}).axis
+    0
+    """
+    given = _json.json_object(value)
+    operator = operator_named(_json.field(given, "type", _json.json_string))
+    for nested in ("desc", "Desc"):
+        if nested in given:
+            return _json.field(given, nested, operator.read_json)
+    return operator.read_json(given)

@@ -1,0 +1,378 @@
+"""`TensorDesc`: DirectML's buffer tensor descriptor, its implied size and its JSON form."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from anydml import _json
+from anydml._named import NamedEnum
+from anydml.dtypes import DataType
+from anydml.errors import ArgumentError, InvalidDescriptorError, ModelError, Violation
+
+MAX_DIMENSIONS = 8
+MAX_ELEMENTS = 2**32 - 1
+
+# Of the search for two elements in one place; real layouts need a handful.
+_MOST_STEPS = 200_000
+
+
+class TensorFlags(NamedEnum):
+    """``DML_TENSOR_FLAGS``: OWNED_BY_DML tensors are bound when the operator is initialised."""
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_TENSOR_FLAG_"
+
+
+@dataclass(frozen=True, repr=False)
+class TensorDesc:
+    """A ``DML_BUFFER_TENSOR_DESC``.
+
+    Making one checks only that its fields are of the right kind; the rules are checked, all at
+    once, when an operator that uses it is checked or created.
+
+    Parameters
+    ----------
+    data_type : DataType or str
+        The element type: the enum, its full name or its suffix (``"FLOAT32"``).
+    sizes : sequence of int
+        1 to 8 sizes, each in 1..2^32 - 1, together at most 2^32 - 1 elements.
+    strides : sequence of int, optional
+        In elements, one for each size; 0 repeats the dimension (inputs only), larger than packed
+        leaves gaps. None means packed in row-major order.
+    flags : TensorFlags or str, optional
+        ``"NONE"`` or ``"OWNED_BY_DML"``.
+    total_tensor_size_in_bytes : int, optional
+        At least `minimum_size_in_bytes` (the default), and a multiple of 4.
+    guaranteed_base_offset_alignment : int, optional
+        0, or a power of two no smaller than the element.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.TensorDesc("FLOAT16", (1, 1, 3, 3)).minimum_size_in_bytes
+    20
+    """
+
+    data_type: DataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    _: KW_ONLY
+    flags: TensorFlags = TensorFlags.NONE
+    total_tensor_size_in_bytes: int = None  # type: ignore[assignment]  # filled in when made
+    guaranteed_base_offset_alignment: int = 0
+
+    def __init__(
+        self,
+        data_type: DataType | str,
+        sizes: Iterable[int],
+        strides: Iterable[int] | None = None,
+        *,
+        flags: TensorFlags | str | Iterable[str] = TensorFlags.NONE,
+        total_tensor_size_in_bytes: int | None = None,
+        guaranteed_base_offset_alignment: int = 0,
+    ) -> None:
+        put = object.__setattr__
+        problems: list[Violation] = []
+
+        def take(name: str, page_name: str, read: Any, value: Any, rule: str) -> None:
+            try:
+                put(self, name, read(value))
+            except (TypeError, ValueError):
+                problems.append(Violation(f"TensorDesc.{page_name}", rule, repr(value)))
+
+        types = "one of " + ", ".join(map(str, DataType))
+        take("data_type", "DataType", DataType.parse, data_type, types)
+        take("sizes", "Sizes", _integers, sizes, "integers")
+        take("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
+             "integers or None")  # fmt: skip
+        take("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
+        take("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
+             guaranteed_base_offset_alignment, "an integer")  # fmt: skip
+        if total_tensor_size_in_bytes is not None:
+            take("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", _integer,
+                 total_tensor_size_in_bytes, "an integer or None")  # fmt: skip
+        if problems:
+            raise InvalidDescriptorError(problems)
+        if total_tensor_size_in_bytes is None:
+            put(self, "total_tensor_size_in_bytes", self.minimum_size_in_bytes)
+
+    @classmethod
+    def from_array(cls, array: Any) -> TensorDesc:
+        """The descriptor of an array: its type, shape and, unless packed, its strides.
+
+        Descriptors have no rank 0: a scalar gives the sizes ``(1,)``.
+
+        Parameters
+        ----------
+        array : array_like
+            Anything with ``shape`` and ``dtype``, or that `numpy.asarray` takes. Strides must be
+            positive multiples of the element size (or 0).
+
+        Raises
+        ------
+        ArgumentError
+            The array's strides cannot be said in a descriptor.
+        """
+        import numpy as np
+
+        view = np.asarray(array)
+        data_type = DataType.from_numpy(view.dtype)
+        sizes = view.shape or (1,)
+        if view.flags.c_contiguous:
+            return cls(data_type, sizes)
+        size = view.itemsize
+        if any(stride < 0 or stride % size for stride in view.strides):
+            raise ArgumentError(
+                f"array: expected strides that are non-negative multiples of the element size "
+                f"({size} bytes), got {view.strides}"
+            )
+        return cls(data_type, sizes, [stride // size for stride in view.strides])
+
+    @property
+    def dimension_count(self) -> int:
+        """The page's DimensionCount."""
+        return len(self.sizes)
+
+    @property
+    def element_count(self) -> int:
+        """Elements that the sizes make."""
+        return prod(self.sizes)
+
+    @cached_property
+    def element_strides(self) -> tuple[int, ...]:
+        """Strides in elements, packed ones where none are given."""
+        if self.strides is not None:
+            return self.strides
+        strides = []
+        stride = 1
+        for size in reversed(self.sizes):
+            strides.append(stride)
+            stride *= size
+        return tuple(reversed(strides))
+
+    @property
+    def packed(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        stride = 1
+        for size, own in zip(reversed(self.sizes), reversed(self.element_strides), strict=True):
+            if size > 1 and own != stride:
+                return False
+            stride *= size
+        return True
+
+    @property
+    def minimum_size_in_bytes(self) -> int:
+        """The smallest buffer that holds the tensor, rounded up to 4 bytes.
+
+        Packed: the elements. Strided: up to the last element that the strides reach.
+        """
+        if self.strides is None:
+            elements = self.element_count
+        elif 0 in self.sizes:
+            elements = 0
+        else:
+            pairs = zip(self.sizes, self.strides, strict=False)
+            elements = 1 + sum((size - 1) * stride for size, stride in pairs)
+        return -(-elements * self.data_type.bits // 32) * 4
+
+    def check(self, output: bool = False) -> Iterator[Violation]:
+        """The tensor rules that hold for every operator; paths are relative to the tensor."""
+        count = self.dimension_count
+        if not 1 <= count <= MAX_DIMENSIONS:
+            yield Violation("DimensionCount", f"1..{MAX_DIMENSIONS}", count)
+        for i, size in enumerate(self.sizes):
+            if not 1 <= size <= _json.UINT32_MAX:
+                yield Violation(f"Sizes[{i}]", "1..2^32 - 1", size)
+        if self.element_count > MAX_ELEMENTS:
+            yield Violation("Sizes", "at most 2^32 - 1 elements", self.element_count)
+        strides_fit = True
+        if self.strides is not None:
+            if len(self.strides) != count:
+                strides_fit = False
+                yield Violation("Strides", f"{count} strides (DimensionCount)", len(self.strides))
+            for i, stride in enumerate(self.strides):
+                if not 0 <= stride <= _json.UINT32_MAX:
+                    strides_fit = False
+                    yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
+        total, least = self.total_tensor_size_in_bytes, self.minimum_size_in_bytes
+        if strides_fit and total < least:
+            yield Violation("TotalTensorSizeInBytes", f"at least {least}", total)
+        if total % 4 or total > _json.UINT64_MAX:
+            yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
+        alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
+        if alignment and (alignment < size or alignment & (alignment - 1)):
+            yield Violation(
+                "GuaranteedBaseOffsetAlignment",
+                f"0 or a power of two of at least {size} (the element size)",
+                alignment,
+            )
+        if output and self.flags is TensorFlags.OWNED_BY_DML:
+            yield Violation("Flags", "NONE (only inputs can be OWNED_BY_DML)", self.flags)
+        if output and strides_fit and count <= MAX_DIMENSIONS and self.overlaps_itself():
+            yield Violation(
+                "Strides", "strides of an output that give each element its own place", self.strides
+            )
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements share memory: not allowed for outputs."""
+        if self.strides is None:
+            return False
+        return overlapping(self.sizes, self.strides)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form, with the page's field names; defaults are left out."""
+        fields: dict[str, Any] = {"DataType": self.data_type.suffix, "Sizes": list(self.sizes)}
+        if self.strides is not None:
+            fields["Strides"] = list(self.strides)
+        if self.flags is not TensorFlags.NONE:
+            fields["Flags"] = self.flags.suffix
+        if self.total_tensor_size_in_bytes != self.minimum_size_in_bytes:
+            fields["TotalTensorSizeInBytes"] = self.total_tensor_size_in_bytes
+        if self.guaranteed_base_offset_alignment:
+            fields["GuaranteedBaseOffsetAlignment"] = self.guaranteed_base_offset_alignment
+        return fields
+
+    @classmethod
+    def from_json(cls, value: Any) -> TensorDesc:
+        """The tensor that a JSON object describes; fields may be nested under ``Desc``.
+
+        Raises
+        ------
+        ModelError
+            A field is missing, of the wrong kind or out of its range.
+        """
+        fields = _json.json_object(value)
+        _json.field(fields, "Type", _buffer_type, None)
+        for nested in ("Desc", "desc"):
+            if nested in fields:
+                fields = _json.field(fields, nested, _json.json_object)
+                break
+        sizes = _json.field(fields, "Sizes", _json.json_uint32_array)
+        _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
+        return cls(
+            _json.field(fields, "DataType", DataType.parse),
+            sizes,
+            _json.field(fields, "Strides", _optional_strides, None),
+            flags=_json.field(fields, "Flags", parse_flags, TensorFlags.NONE),
+            # 0 stands for "computed" in a model, as an absent field does.
+            total_tensor_size_in_bytes=_json.field(
+                fields, "TotalTensorSizeInBytes", _json.json_uint64, 0
+            )
+            or None,
+            guaranteed_base_offset_alignment=_json.field(
+                fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0
+            ),
+        )
+
+    def __repr__(self) -> str:
+        parts = [repr(self.data_type.suffix), repr(self.sizes)]
+        if self.strides is not None:
+            parts.append(repr(self.strides))
+        if self.flags is not TensorFlags.NONE:
+            parts.append(f"flags={self.flags.suffix!r}")
+        if self.total_tensor_size_in_bytes != self.minimum_size_in_bytes:
+            parts.append(f"total_tensor_size_in_bytes={self.total_tensor_size_in_bytes}")
+        if self.guaranteed_base_offset_alignment:
+            alignment = self.guaranteed_base_offset_alignment
+            parts.append(f"guaranteed_base_offset_alignment={alignment}")
+        return f"TensorDesc({', '.join(parts)})"
+
+
+def overlapping(sizes: Iterable[int], strides: Iterable[int]) -> bool:
+    """Whether two coordinates of a strided tensor meet in one place.
+
+    Strides that nest (each larger than the span below it) settle nearly all cases; the rest are
+    decided by searching for two coordinates with the same offset. Strides made to defeat the search
+    count as overlapping.
+    """
+    dims = sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1)
+    if any(stride == 0 for stride, _ in dims):
+        return True
+    span = 0
+    nested = True
+    for stride, size in dims:
+        nested = nested and stride > span
+        span += (size - 1) * stride
+    if nested:
+        return False
+    return prod(size for _, size in dims) > span + 1 or _two_meet(dims)
+
+
+def _two_meet(dims: list[tuple[int, int]]) -> bool:
+    # Two coordinates meet where Σ dᵢ·strideᵢ = 0 for differences |dᵢ| < sizeᵢ, not all zero.
+    # Largest stride first: what is left must be within the span of the smaller ones, which prunes.
+    dims = sorted(dims, reverse=True)
+    spans = [0] * (len(dims) + 1)
+    for i in range(len(dims) - 1, -1, -1):
+        spans[i] = spans[i + 1] + (dims[i][1] - 1) * dims[i][0]
+    seen: set[tuple[int, int]] = set()
+    steps = iter(range(_MOST_STEPS))
+
+    def search(i: int, remainder: int, moved: bool) -> bool:
+        if i == len(dims):
+            return moved and remainder == 0
+        stride, size = dims[i]
+        if moved and (i, remainder) in seen:
+            return False
+        below = spans[i + 1]
+        # remainder + d·stride must be within ±below.
+        low = max(-(size - 1), -((remainder + below) // stride))
+        high = min(size - 1, (below - remainder) // stride)
+        if not moved:
+            low = max(low, 0)  # the mirror image is the same meeting
+        for d in range(low, high + 1):
+            if next(steps, None) is None or search(i + 1, remainder + d * stride, moved or d != 0):
+                return True
+        if moved:
+            seen.add((i, remainder))
+        return False
+
+    return search(0, 0, False)
+
+
+def parse_flags(value: Any) -> TensorFlags:
+    """A flag, its name, or a list of names (an empty one is NONE)."""
+    if isinstance(value, TensorFlags | str):
+        return TensorFlags.parse(value)
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"TensorFlags: expected a name or a list of names, got {value!r}")
+    return max(map(TensorFlags.parse, value), default=TensorFlags.NONE)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("a bool is no size")
+    return operator.index(value)
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if isinstance(values, str | bytes | Mapping):
+        raise TypeError("expected a sequence of integers")
+    return tuple(map(_integer, values))
+
+
+def _optional_strides(value: Any) -> tuple[int, ...] | None:
+    return None if value is None else _json.json_uint32_array(value)
+
+
+def _buffer_type(value: Any) -> None:
+    if _json.json_string(value) not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
+        raise ModelError(f"Expected BUFFER, got {value!r}.")
+
+
+def _exactly(count: int) -> Any:
+    def read(value: Any) -> int:
+        if _json.json_uint32(value) != count:
+            raise ModelError(f"Expected {count} (the length of Sizes), got {value}.")
+        return count
+
+    return read

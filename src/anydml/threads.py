@@ -1,0 +1,104 @@
+"""How many threads a call may use.
+
+The innermost `num_threads` block of the current context decides, then `set_num_threads`, then
+``ANYDML_NUM_THREADS``, then the processors that this process may use. Results never depend on it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Final
+
+from anydml._native import native
+from anydml.errors import ArgumentError, ArgumentTypeError
+
+VARIABLE: Final = "ANYDML_NUM_THREADS"
+_MOST: Final = 256
+
+_in_context: ContextVar[int] = ContextVar("anydml.num_threads", default=0)
+
+
+def _checked(count: object, name: str) -> int:
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise ArgumentTypeError(f"{name}: expected an integer, got {count!r}")
+    if not 1 <= count <= _MOST:
+        raise ArgumentError(f"{name}: expected 1..{_MOST}, got {count}")
+    return count
+
+
+def _from_environment() -> int:
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return int(native.available_threads())
+    if not text.isdecimal():
+        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {text!r}")
+    return _checked(int(text), VARIABLE)
+
+
+_in_process = _from_environment()
+
+
+def get_num_threads() -> int:
+    """The most threads that a call from here uses.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> with dml.num_threads(1):
+    ...     dml.get_num_threads()
+    1
+    """
+    return _in_context.get() or _in_process
+
+
+def set_num_threads(count: int) -> None:
+    """Set the most threads that a call uses, for the whole process.
+
+    Parameters
+    ----------
+    count : int
+        1 to 256.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        Not an integer in that range.
+    """
+    global _in_process
+    _in_process = _checked(count, "count")
+
+
+class num_threads:
+    """A context manager: calls inside the block use at most `count` threads.
+
+    It holds for the current thread or task (context), may be nested and entered again.
+
+    Parameters
+    ----------
+    count : int
+        1 to 256.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> with dml.num_threads(1):
+    ...     dml.split([1, 2, 3, 4], 2)
+    (array([1, 2]), array([3, 4]))
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = _checked(count, "count")
+        self._tokens: list[Token[int]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_in_context.set(self.count))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _in_context.reset(self._tokens.pop())
