@@ -1,7 +1,7 @@
 // Sizes and strides of a tensor, and the operations on them that need no memory.
 //
-// Strides are in bytes throughout: NumPy's views of records have strides that are no multiple of the
-// element size, and a kernel that takes bytes takes them all.
+// Strides are in bytes throughout: NumPy's views of records have strides that are no multiple of
+// the element size, and a kernel that takes bytes takes them all.
 #pragma once
 
 #include "order.hpp"

@@ -12,12 +12,21 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-enum class Kernel { top_k, nonzero, scatter, scatter_nd, split, join, gather, gather_elements,
-                    gather_nd };
+enum class Kernel {
+  top_k,
+  nonzero,
+  scatter,
+  scatter_nd,
+  split,
+  join,
+  gather,
+  gather_elements,
+  gather_nd
+};
 
 Kernel kernel_of(const std::string& name) {
-  static const char* const names[] = {"top_k",  "nonzero", "scatter",         "scatter_nd", "split",
-                                      "join",   "gather",  "gather_elements", "gather_nd"};
+  static const char* const names[] = {"top_k", "nonzero", "scatter",         "scatter_nd", "split",
+                                      "join",  "gather",  "gather_elements", "gather_nd"};
   for (int i = 0; i < 9; ++i)
     if (name == names[i]) return static_cast<Kernel>(i);
   throw nb::value_error("unknown kernel");
@@ -25,10 +34,10 @@ Kernel kernel_of(const std::string& name) {
 
 // One tensor of the descriptor.
 struct Slot {
-  nb::object name;   // interned
-  int list_position; // in a tensor list, or -1
+  nb::object name;    // interned
+  int list_position;  // in a tensor list, or -1
   bool output;
-  int type;          // DataType
+  int type;  // DataType
   std::vector<Int> sizes;
   std::vector<int> drop;  // leading dimensions that the kernel does not see
 };
@@ -133,8 +142,8 @@ class Binder {
     const auto go = [&](auto&& body) { unlocked(elements, body); };
     switch (kernel_) {
       case Kernel::top_k: {
-        const TopKPlan plan{o[0].tensor, o[1].tensor, o[2].tensor, axis(), number(1),
-                            number(2) != 0};
+        const TopKPlan plan{o[0].tensor, o[1].tensor, o[2].tensor,
+                            axis(),      number(1),   number(2) != 0};
         go([&] { plan.run(o[0].data, o[1].data, o[2].data, threads); });
         break;
       }
@@ -149,16 +158,12 @@ class Binder {
       }
       case Kernel::scatter: {
         const ScatterPlan plan{o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor, axis()};
-        go([&] {
-          status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads);
-        });
+        go([&] { status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads); });
         break;
       }
       case Kernel::scatter_nd: {
         const ScatterNdPlan plan{o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor};
-        go([&] {
-          status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads);
-        });
+        go([&] { status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads); });
         break;
       }
       case Kernel::split:
@@ -177,9 +182,15 @@ class Binder {
         });
         break;
       }
-      case Kernel::gather: status = gather<GatherPlan>(o, go, threads); break;
-      case Kernel::gather_elements: status = gather<GatherElementsPlan>(o, go, threads); break;
-      case Kernel::gather_nd: status = gather<GatherNdPlan>(o, go, threads); break;
+      case Kernel::gather:
+        status = gather<GatherPlan>(o, go, threads);
+        break;
+      case Kernel::gather_elements:
+        status = gather<GatherElementsPlan>(o, go, threads);
+        break;
+      case Kernel::gather_nd:
+        status = gather<GatherNdPlan>(o, go, threads);
+        break;
     }
     return status.bad_index;
   }

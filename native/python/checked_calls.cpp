@@ -56,21 +56,19 @@ Nonzero nonzero_scan(nb::handle input, int columns, int threads) {
 
 void nonzero_write(const Nonzero& scanned, nb::handle rows, int threads) {
   const Operand out = checked(rows, "rows");
-  unlocked(scanned.found.count, [&] {
-    scanned.plan.write(scanned.found, out.tensor, out.data, threads);
-  });
+  unlocked(scanned.found.count,
+           [&] { scanned.plan.write(scanned.found, out.tensor, out.data, threads); });
 }
 
 Int scatter(nb::handle input, nb::handle indices, nb::handle updates, nb::handle output, int axis,
             int reduction, bool fresh, int threads) {
   const Operand in = checked(input, "input"), idx = checked(indices, "indices"),
                 upd = checked(updates, "updates"), out = checked(output, "output");
-  const ScatterPlan plan{in.tensor, idx.tensor, upd.tensor,
-                         out.tensor, axis, static_cast<Reduction>(reduction)};
+  const ScatterPlan plan{in.tensor,  idx.tensor, upd.tensor,
+                         out.tensor, axis,       static_cast<Reduction>(reduction)};
   Status status;
-  unlocked(out.tensor.layout.count() + idx.tensor.layout.count(), [&] {
-    status = plan.run(in.data, idx.data, upd.data, out.data, fresh, threads);
-  });
+  unlocked(out.tensor.layout.count() + idx.tensor.layout.count(),
+           [&] { status = plan.run(in.data, idx.data, upd.data, out.data, fresh, threads); });
   return status.bad_index;
 }
 
@@ -81,9 +79,8 @@ Int scatter_nd(nb::handle input, nb::handle indices, nb::handle updates, nb::han
   const ScatterNdPlan plan{in.tensor, idx.tensor, upd.tensor, out.tensor,
                            static_cast<Reduction>(reduction)};
   Status status;
-  unlocked(out.tensor.layout.count() + upd.tensor.layout.count(), [&] {
-    status = plan.run(in.data, idx.data, upd.data, out.data, fresh, threads);
-  });
+  unlocked(out.tensor.layout.count() + upd.tensor.layout.count(),
+           [&] { status = plan.run(in.data, idx.data, upd.data, out.data, fresh, threads); });
   return status.bad_index;
 }
 
@@ -125,22 +122,22 @@ void copy(nb::handle target, nb::handle source, int threads) {
 nb::object empty(nb::handle shape, nb::handle dtype) {
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(dtype.ptr(), &descr) == NPY_FAIL) throw nb::python_error();
-  const int type_num = descr->type_num;
-  Py_DECREF(descr);
+  const nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descr));
   npy_intp dims[kMaxRank];
   int rank = 0;
   for (nb::handle size : nb::cast<nb::sequence>(shape)) {
     if (rank == kMaxRank) throw nb::value_error("shape: more than 64 dimensions");
     dims[rank++] = nb::cast<npy_intp>(size);
   }
-  return steal(new_array(rank, dims, type_num));
+  return steal(new_array(rank, dims, descr));
 }
 
 }  // namespace
 
 void bind_checked_calls(nb::module_& module) {
-  nb::class_<Nonzero>(module, "Nonzero")
-      .def_prop_ro("count", [](const Nonzero& self) { return self.found.count; });
+  nb::class_<Nonzero>(module, "Nonzero").def_prop_ro("count", [](const Nonzero& self) {
+    return self.found.count;
+  });
   module.def("top_k", &top_k);
   module.def("nonzero_scan", &nonzero_scan);
   module.def("nonzero_write", &nonzero_write);

@@ -8,9 +8,7 @@ constexpr Int kPooledBytes = Int{64} << 10;
 
 const char* const kBlockName = "anydml.block";
 
-void release_block(PyObject* capsule) {
-  pool_release(PyCapsule_GetPointer(capsule, kBlockName));
-}
+void release_block(PyObject* capsule) { pool_release(PyCapsule_GetPointer(capsule, kBlockName)); }
 
 }  // namespace
 
@@ -62,9 +60,8 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   return true;
 }
 
-PyArrayObject* new_array(int rank, const npy_intp* dims, int type_num) {
-  PyArray_Descr* const descr = PyArray_DescrFromType(type_num);
-  if (descr == nullptr) return nullptr;
+PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr) {
+  Py_INCREF(descr);  // PyArray_NewFromDescr takes a reference
   Int bytes = PyDataType_ELSIZE(descr);
   for (int i = 0; i < rank; ++i) {
     if (__builtin_mul_overflow(bytes, static_cast<Int>(dims[i]), &bytes)) {

@@ -31,8 +31,9 @@ bool element_of(const PyArray_Descr* descr, DataType& type, int& size);
 // otherwise, without an exception.
 bool operand_of(PyObject* object, Operand& operand, int skip = 0);
 
-// A new array of undefined contents; on pooled memory when large. Null with an exception set.
-PyArrayObject* new_array(int rank, const npy_intp* dims, int type_num);
+// A new array of undefined contents; on pooled memory when large. Null with an exception set. The
+// descriptor, not only its number: dates carry their unit in it.
+PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr);
 
 // Lowest and highest byte of an operand's elements (both 0 when it has none).
 struct Extent {

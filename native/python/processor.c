@@ -28,8 +28,14 @@ static PyMethodDef methods[] = {
     {"levels", levels, METH_NOARGS, "The levels that this processor runs, best first."},
     {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_processor",
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "_processor",
                                         "Which instruction-set levels this processor runs.",
-                                        -1, methods, NULL, NULL, NULL, NULL};
+                                        -1,
+                                        methods,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
 PyMODINIT_FUNC PyInit__processor(void) { return PyModule_Create(&definition); }

@@ -17,7 +17,8 @@ bool normalise(int& axis, int rank) {
 }
 
 bool same_element(const Operand& a, const Operand& b) {
-  return PyArray_TYPE(a.array) == PyArray_TYPE(b.array);
+  return PyArray_DESCR(a.array) == PyArray_DESCR(b.array) ||
+         PyArray_EquivTypes(PyArray_DESCR(a.array), PyArray_DESCR(b.array)) != 0;
 }
 
 // New output with the operand's type on the given sizes.
@@ -26,15 +27,20 @@ struct Output {
   Operand operand;
 };
 
-Output output(int rank, const npy_intp* dims, int type_num) {
+Output output(int rank, const npy_intp* dims, PyArray_Descr* descr) {
   Output out;
-  out.object = steal(new_array(rank, dims, type_num));
+  out.object = steal(new_array(rank, dims, descr));
   operand_of(out.object.ptr(), out.operand);
   return out;
 }
 
-nb::object top_k(nb::handle result, nb::handle x, Int k, int axis, bool largest,
-                 int index_type_num, int threads) {
+// Borrowed: NumPy keeps its own types for ever.
+PyArray_Descr* uint32_descr() {
+  static PyArray_Descr* const descr = PyArray_DescrFromType(NPY_UINT32);
+  return descr;
+}
+
+nb::object top_k(nb::handle result, nb::handle x, Int k, int axis, bool largest, int threads) {
   Operand in;
   if (!operand_of(x.ptr(), in) || in.tensor.type == DataType::unknown) return nb::none();
   const int rank = in.tensor.layout.rank;
@@ -44,12 +50,11 @@ nb::object top_k(nb::handle result, nb::handle x, Int k, int axis, bool largest,
   npy_intp dims[kMaxRank];
   for (int i = 0; i < rank; ++i) dims[i] = in.tensor.layout.sizes[i];
   dims[axis] = k;
-  const Output values = output(rank, dims, PyArray_TYPE(in.array));
-  const Output indices = output(rank, dims, index_type_num);
+  const Output values = output(rank, dims, PyArray_DESCR(in.array));
+  const Output indices = output(rank, dims, uint32_descr());
   const TopKPlan plan{in.tensor, values.operand.tensor, indices.operand.tensor, axis, k, largest};
-  unlocked(in.tensor.layout.count(), [&] {
-    plan.run(in.data, values.operand.data, indices.operand.data, threads);
-  });
+  unlocked(in.tensor.layout.count(),
+           [&] { plan.run(in.data, values.operand.data, indices.operand.data, threads); });
   // A named tuple: made by its own class's __new__, without the keyword handling of a call.
   const nb::object pair = nb::make_tuple(values.object, indices.object);
   PyObject* const arguments = PyTuple_Pack(1, pair.ptr());
@@ -73,7 +78,7 @@ nb::object nonzero_coordinates(nb::handle x, int threads) {
   NonzeroPlan::Found found;
   unlocked(layout.count(), [&] { found = plan.scan(in.data, threads); });
   const npy_intp dims[2] = {static_cast<npy_intp>(found.count), layout.rank};
-  const Output rows = output(2, dims, NPY_UINT32);
+  const Output rows = output(2, dims, uint32_descr());
   unlocked(found.count,
            [&] { plan.write(found, rows.operand.tensor, rows.operand.data, threads); });
   return rows.object;
@@ -95,9 +100,9 @@ nb::object scatter_elements(nb::handle x, nb::handle indices, nb::handle updates
     if (lookup.sizes[i] != upd.tensor.layout.sizes[i] ||
         (i != axis && lookup.sizes[i] > data.sizes[i]))
       return nb::none();
-  const Output out = output(rank, PyArray_DIMS(in.array), PyArray_TYPE(in.array));
-  const ScatterPlan plan{in.tensor, idx.tensor, upd.tensor,
-                         out.operand.tensor, axis, static_cast<Reduction>(reduction)};
+  const Output out = output(rank, PyArray_DIMS(in.array), PyArray_DESCR(in.array));
+  const ScatterPlan plan{in.tensor,          idx.tensor, upd.tensor,
+                         out.operand.tensor, axis,       static_cast<Reduction>(reduction)};
   Status status;
   unlocked(data.count() + lookup.count(), [&] {
     status = plan.run(in.data, idx.data, upd.data, out.operand.data, true, threads);
@@ -111,8 +116,7 @@ nb::object scatter_nd(nb::handle x, nb::handle indices, nb::handle updates, int 
   if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx) ||
       !operand_of(updates.ptr(), upd))
     return nb::none();
-  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout,
-               &values = upd.tensor.layout;
+  const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout, &values = upd.tensor.layout;
   if (lookup.rank == 0 || !is_index(idx.tensor.type) || !same_element(in, upd) ||
       (reduction != 0 && in.tensor.type == DataType::unknown))
     return nb::none();
@@ -124,7 +128,7 @@ nb::object scatter_nd(nb::handle x, nb::handle indices, nb::handle updates, int 
     if (values.sizes[i] !=
         (i < outer ? lookup.sizes[i] : data.sizes[i - outer + static_cast<int>(tuple)]))
       return nb::none();
-  const Output out = output(data.rank, PyArray_DIMS(in.array), PyArray_TYPE(in.array));
+  const Output out = output(data.rank, PyArray_DIMS(in.array), PyArray_DESCR(in.array));
   const ScatterNdPlan plan{in.tensor, idx.tensor, upd.tensor, out.operand.tensor,
                            static_cast<Reduction>(reduction)};
   Status status;
@@ -149,7 +153,7 @@ nb::object split(nb::handle x, Int sections, int axis, int threads) {
   nb::object parts = nb::steal(PyTuple_New(sections));
   if (!parts.is_valid()) throw nb::python_error();
   for (Int i = 0; i < sections; ++i) {
-    Output part = output(layout.rank, dims, PyArray_TYPE(in.array));
+    Output part = output(layout.rank, dims, PyArray_DESCR(in.array));
     plan.parts.push_back(part.operand.tensor);
     data[static_cast<std::size_t>(i)] = part.operand.data;
     PyTuple_SET_ITEM(parts.ptr(), i, part.object.release().ptr());
@@ -164,8 +168,7 @@ nb::object join(nb::handle list, int axis, int threads) {
   if (count == 0) return nb::none();
   PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
   Operand first;
-  if (!operand_of(items[0], first) || !normalise(axis, first.tensor.layout.rank))
-    return nb::none();
+  if (!operand_of(items[0], first) || !normalise(axis, first.tensor.layout.rank)) return nb::none();
   SlabsPlan plan{Tensor{}, {}, axis};
   plan.parts.reserve(static_cast<std::size_t>(count));
   std::vector<const void*> data;
@@ -185,7 +188,7 @@ nb::object join(nb::handle list, int axis, int threads) {
     plan.parts.push_back(part.tensor);
     data.push_back(part.data);
   }
-  const Output out = output(rank, dims, PyArray_TYPE(first.array));
+  const Output out = output(rank, dims, PyArray_DESCR(first.array));
   plan.whole = out.operand.tensor;
   unlocked(plan.whole.layout.count(), [&] { plan.join(data.data(), out.operand.data, threads); });
   return out.object;
@@ -194,13 +197,12 @@ nb::object join(nb::handle list, int axis, int threads) {
 template <class Plan>
 nb::object gathered(const Operand& in, const Operand& idx, int rank, const npy_intp* dims, int axis,
                     bool clamp, int threads) {
-  const Output out = output(rank, dims, PyArray_TYPE(in.array));
+  const Output out = output(rank, dims, PyArray_DESCR(in.array));
   const Plan plan{in.tensor, idx.tensor, out.operand.tensor, axis,
                   clamp ? OutOfRange::clamp : OutOfRange::raise};
   Status status;
-  unlocked(out.operand.tensor.layout.count() + idx.tensor.layout.count(), [&] {
-    status = plan.run(in.data, idx.data, out.operand.data, true, threads);
-  });
+  unlocked(out.operand.tensor.layout.count() + idx.tensor.layout.count(),
+           [&] { status = plan.run(in.data, idx.data, out.operand.data, true, threads); });
   return status.ok() ? out.object : nb::none();
 }
 

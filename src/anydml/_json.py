@@ -6,6 +6,7 @@ Every reader raises `ModelError`; `field` puts the field's name in front, so tha
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,10 @@ T = TypeVar("T")
 
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
+
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 _REQUIRED: Final[Any] = object()
 
@@ -64,7 +69,7 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
         if not low <= value <= high:
-            raise ModelError(f"Expected an integer in {low}..{high}, got {value}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
         return value
 
     return read
@@ -79,6 +84,9 @@ def json_uint32_array(value: Any) -> tuple[int, ...]:
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """A short form of a JSON value for a message."""
-    text = repr(value)
+    """A short form of a value for a message, whatever its size and depth."""
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # an integer too long to print, somewhere inside
+        text = f"a {type(value).__name__} with integers of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Self
 
+from anydml._json import shown
 from anydml.errors import ArgumentError
 
 
@@ -25,7 +26,7 @@ class NamedEnum(enum.IntEnum):
                 if value in (member.suffix, member.full_name):
                     return member
         accepted = ", ".join(member.suffix for member in cls)
-        raise ArgumentError(f"{cls.__name__}: expected one of {accepted}, got {value!r}")
+        raise ArgumentError(f"{cls.__name__}: expected one of {accepted}, got {shown(value)}")
 
     @property
     def suffix(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml._native import native
-from anydml.errors import ArgumentError
+from anydml.errors import ArgumentError, ArgumentTypeError
 
 
 class MemoryPool(NamedTuple):
@@ -42,9 +42,11 @@ def set_memory_pool_limit(limit: int) -> None:
 
     Raises
     ------
-    ArgumentError
-        Negative, or 2^63 and more.
+    ArgumentError, ArgumentTypeError
+        Negative, or 2^63 and more; not an integer.
     """
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise ArgumentTypeError(f"limit: expected an integer, got {limit!r}")
     if not 0 <= limit < 2**63:
         raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {limit}")
     native.set_pool_limit(limit)

@@ -17,6 +17,9 @@ from anydml.errors import ArgumentError, InvalidDescriptorError, ModelError, Vio
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**32 - 1
 
+# Of a descriptor that is wrong anyway: a product of thousands of sizes would take hours.
+_MOST_SIZES = 64
+
 # Of the search for two elements in one place; real layouts need a handful.
 _MOST_STEPS = 200_000
 
@@ -87,13 +90,13 @@ class TensorDesc:
             try:
                 put(self, name, read(value))
             except (TypeError, ValueError):
-                problems.append(Violation(f"TensorDesc.{page_name}", rule, repr(value)))
+                problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.shown(value)))
 
         types = "one of " + ", ".join(map(str, DataType))
         take("data_type", "DataType", DataType.parse, data_type, types)
-        take("sizes", "Sizes", _integers, sizes, "integers")
+        take("sizes", "Sizes", _integers, sizes, "at most 8 integers")
         take("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
-             "integers or None")  # fmt: skip
+             "at most 8 integers, or None")  # fmt: skip
         take("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
         take("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
              guaranteed_base_offset_alignment, "an integer")  # fmt: skip
@@ -256,7 +259,7 @@ class TensorDesc:
             if nested in fields:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
-        sizes = _json.field(fields, "Sizes", _json.json_uint32_array)
+        sizes = _json.field(fields, "Sizes", _dimensions)
         _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
         return cls(
             _json.field(fields, "DataType", DataType.parse),
@@ -351,17 +354,31 @@ def parse_flags(value: Any) -> TensorFlags:
 def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError("a bool is no size")
-    return operator.index(value)
+    number = operator.index(value)
+    if abs(number) > _json.UINT64_MAX:
+        raise ValueError("larger than any field of the header")
+    return number
 
 
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    return tuple(map(_integer, values))
+    found = tuple(map(_integer, values))
+    if len(found) > _MOST_SIZES:
+        raise ValueError("their product would take hours")
+    return found
+
+
+def _dimensions(value: Any) -> tuple[int, ...]:
+    found = _json.json_uint32_array(value)
+    # More than MAX_DIMENSIONS is a violation; the product of many thousand would take hours.
+    if len(found) > _MOST_SIZES:
+        raise ModelError(f"Expected at most {MAX_DIMENSIONS} integers, got {len(found)}.")
+    return found
 
 
 def _optional_strides(value: Any) -> tuple[int, ...] | None:
-    return None if value is None else _json.json_uint32_array(value)
+    return None if value is None else _dimensions(value) or None  # an empty array is none
 
 
 def _buffer_type(value: Any) -> None:

@@ -65,7 +65,8 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         return array
     untyped = not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__dlpack__")
     if untyped and not hasattr(value, "__array_interface__"):
-        converted = array.astype(of.dtype)
+        with np.errstate(all="ignore"):  # a value that does not fit is found below
+            converted = array.astype(of.dtype)
         if np.array_equal(converted, array, equal_nan=array.dtype.kind in "fc"):
             return converted
     raise ArgumentTypeError(

@@ -24,8 +24,6 @@ _quick_top_k = native.quick.top_k
 _quick_nonzero = native.quick.nonzero_coordinates
 
 _INDEX_DTYPES = {"uint32": np.uint32, "uint64": np.uint64, "int64": np.int64}
-_TYPE_NUMBERS = {name: np.dtype(kind).num for name, kind in _INDEX_DTYPES.items()}
-_UINT32 = _TYPE_NUMBERS["uint32"]
 
 
 def top_k(
@@ -89,7 +87,7 @@ def top_k(
     """
     if out is None and index_dtype is None:
         try:
-            result = _quick_top_k(TopKResult, x, k, axis, largest, _UINT32, get_num_threads())
+            result = _quick_top_k(TopKResult, x, k, axis, largest, get_num_threads())
         except TypeError:  # not an int or bool: the general path says which
             result = None
         if result is not None:
@@ -180,7 +178,10 @@ def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
            [1, 1]], dtype=uint32)
     """
     if out is None:
-        coordinates = _quick_nonzero(x, get_num_threads())
+        try:
+            coordinates = _quick_nonzero(x, get_num_threads())
+        except TypeError:  # None, which no native call takes
+            coordinates = None
         if coordinates is not None:
             return coordinates
     array, wrap = adopt(x, "x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -314,7 +315,7 @@ def _taken(info: FieldInfo, value: Any) -> Any:
             return info.enum.parse(value)
         if isinstance(value, bool):
             raise TypeError("a bool is no count")
-        return value.__index__()
+        return operator.index(value)
     tensors = tuple(value) if info.many else (value,)
     if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
         raise TypeError("expected TensorDesc")

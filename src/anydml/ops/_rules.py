@@ -42,10 +42,15 @@ def same_sizes(first: Named, other: Named, free_axis: int | None = None) -> Iter
             yield Violation(f"{other[0]}.Sizes[{i}]", rule, got)
 
 
-def size_is(tensor: Named, axis: int, expected: int, why: str) -> Iterator[Violation]:
-    """The tensor's size on an axis that it has is the expected one."""
+def size_is(
+    tensor: Named, axis: int, rank: int, expected: int, why: str
+) -> Iterator[Violation]:
+    """The tensor's size on an axis is the expected one.
+
+    Says nothing where the DimensionCount is not `rank` or has no such axis: other rules do.
+    """
     path, desc = tensor
-    if axis < desc.dimension_count and desc.sizes[axis] != expected:
+    if axis < desc.dimension_count == rank and desc.sizes[axis] != expected:
         yield Violation(f"{path}.Sizes[{axis}]", f"{expected} ({why})", desc.sizes[axis])
 
 

@@ -107,7 +107,7 @@ class ScatterND(Descriptor):
         )
         yield from _rules.tuple_size(indices, self.input_dimension_count, "InputDimensionCount")
         sizes, lookup = self.meaningful_sizes()
-        if lookup and sizes and 1 <= lookup[-1] <= len(sizes):
+        if lookup and 1 <= lookup[-1] <= self.input_dimension_count <= len(sizes):
             yield from _rules.sizes_are(
                 updates,
                 lookup[:-1] + sizes[lookup[-1] :],

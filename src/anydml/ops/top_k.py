@@ -124,7 +124,8 @@ class TopK(Descriptor):
         yield from _rules.axis_in_range(self.axis, data)
         for output in (values, indices):
             yield from _rules.same_sizes(data, output, free_axis=self.axis)
-            yield from _rules.size_is(output, self.axis, self.k, "K")
+            rank = self.input_tensor.dimension_count
+            yield from _rules.size_is(output, self.axis, rank, self.k, "K")
         if not _rules.has_axis(self.axis, self.input_tensor):
             if self.k < 1:
                 yield Violation("K", "at least 1", self.k)

@@ -1,0 +1,8 @@
+"""``python -m anydml`` is the command ``anydml``."""
+
+import sys
+
+from anydml.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""The command `anydml`: run and check JSON models, look operators and devices up, benchmark.
+
+Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
+usage. An error is one message on standard error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+import anydml
+from anydml._native import native
+from anydml.device import BACKENDS, Device
+from anydml.errors import AnyDMLError, ArgumentError
+from anydml.levels import LATEST, FeatureLevel
+from anydml.models import Limits, load_model, run_model
+from anydml.models.loader import Model, read_model
+from anydml.models.runner import bound_wrongly, refusal
+from anydml.ops._descriptor import Descriptor, FieldInfo, Role
+from anydml.registry import OPERATORS, PREFIX
+from anydml.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([KMGT])(?:iB|B)?|B)?", re.IGNORECASE)
+_UNITS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def _level(text: str) -> FeatureLevel:
+    try:
+        return FeatureLevel.parse(text)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"expected bytes, as 1000000, 512M or 4GiB, got {text!r}")
+    return int(match[1]) << _UNITS[(match[2] or "").upper()]
+
+
+class _Commands(click.Group):
+    """The commands; `bench` is imported only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "bench"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "bench":
+            return super().get_command(ctx, cmd_name)
+        try:
+            from anydml.bench.command import command
+        except ImportError as error:
+            return _missing_bench(error)
+        return command
+
+
+def _missing_bench(error: ImportError) -> click.Command:
+    def fail(**_: Any) -> None:
+        raise click.ClickException(f"bench needs the extra anydml[bench]: {error}.")
+
+    return click.Command(
+        "bench",
+        callback=fail,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        short_help="Needs the extra anydml[bench].",
+    )
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(anydml.__version__, message="anydml %(version)s")
+def commands() -> None:
+    """DirectML's operators on any machine: run and check models written for DxDispatch."""
+
+
+def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--allow-outside-paths",
+            is_flag=True,
+            help="Let the model read and write files outside its own, the current and the output "
+            "folder.",
+        ),
+        click.option(
+            "--memory-limit",
+            type=_size,
+            metavar="SIZE",
+            default="4GiB",
+            show_default=True,
+            help="The most memory that the model's resources take together.",
+        ),
+        click.option(
+            "--feature-level",
+            type=_level,
+            metavar="LEVEL",
+            default=LATEST.suffix,
+            show_default=True,
+            help="The level that operators are checked against.",
+        ),
+        click.argument("model", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@commands.command()
+@_model_options
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    default="cpu",
+    show_default=True,
+    help="Where the operators run.",
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    help="The folder that writeFile commands write to; the current one by default.",
+)
+def run(
+    model: Path,
+    device: str,
+    feature_level: FeatureLevel,
+    output_dir: Path,
+    memory_limit: int,
+    allow_outside_paths: bool,
+) -> None:
+    """Run the commands of a JSON MODEL and print what its print commands ask for."""
+    limits = Limits(output_dir.absolute(), memory_limit, allow_outside_paths)
+    run_model(
+        load_model(model, limits),
+        Device(device, feature_level=feature_level),
+        limits,
+        sys.stdout.write,
+    )
+
+
+@commands.command()
+@_model_options
+def check(
+    model: Path, feature_level: FeatureLevel, memory_limit: int, allow_outside_paths: bool
+) -> None:
+    """Say which rules each operator of a JSON MODEL breaks, and the lowest level that takes it.
+
+    Nothing is run. The exit status is 1 when anything is wrong.
+    """
+    limits = Limits(memory_limit=memory_limit, allow_outside_paths=allow_outside_paths)
+    device = Device("cpu", feature_level=feature_level)
+    if not _report(read_model(model, limits), device):
+        raise click.exceptions.Exit(1)
+
+
+def _report(model: Model, device: Device) -> bool:
+    refused = {}
+    for name, dispatchable in model.dispatchables.items():
+        desc = dispatchable.desc
+        reason = refusal(dispatchable, device)
+        if reason is not None:
+            refused[name] = reason
+        click.echo(
+            reason
+            or f"Dispatchable {name!r} ({desc.NAME}): accepted at feature level "
+            f"{device.feature_level}\n  Lowest feature level that accepts it: "
+            f"{device.minimum_feature_level(desc)}"
+        )
+    problems = [*model.problems, *bound_wrongly(model, frozenset(refused))]
+    for problem in problems:
+        click.echo(problem)
+    return not refused and not problems
+
+
+@commands.command()
+@click.argument("name", required=False)
+def ops(name: str | None) -> None:
+    """List the operators, or show what one of them means, takes and refuses."""
+    console = _console()
+    if name is None:
+        console.print(_operators())
+        return
+    operator = _operator(name)
+    console.print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
+    console.print(inspect.getdoc(inspect.getmodule(operator)) or "", soft_wrap=True)
+    console.print(_fields(operator))
+    console.print(_support(operator))
+
+
+def _operator(name: str) -> type[Descriptor]:
+    wanted = name.upper().removeprefix(PREFIX)
+    for known, operator in OPERATORS.items():
+        if wanted in (known, operator.__name__.upper()):
+            return operator
+    raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}")
+
+
+def _console() -> Console:
+    from rich.console import Console  # here, so that `run` starts without it
+
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def _table(title: str, *columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    return table
+
+
+def _operators() -> Table:
+    table = _table("Operators", "name", "from level", "ranks", "data types of the first tensor")
+    for name, operator in OPERATORS.items():
+        latest = next(iter(operator.SUPPORT[-1].tensors.values()))
+        types = " ".join(map(str, latest.data_types))
+        table.add_row(name, str(operator.SUPPORT[0].level), latest.ranks_text, types)
+    return table
+
+
+def _fields(operator: type[Descriptor]) -> Table:
+    table = _table("Fields", "name", "kind")
+    for info in operator.fields():
+        table.add_row(info.name, _kind(info))
+    return table
+
+
+def _kind(info: FieldInfo) -> str:
+    if info.role is not Role.ATTRIBUTE:
+        return f"{info.role.value}s" if info.many else info.role.value
+    if info.enum is not None:
+        return f"one of {', '.join(map(str, info.enum))}"
+    return "unsigned integer"
+
+
+def _support(operator: type[Descriptor]) -> Table:
+    table = _table("Support, from feature level", "level", "tensor", "ranks", "data types")
+    for row in operator.SUPPORT:
+        level = str(row.level)
+        for name, accepted in row.tensors.items():
+            types = " ".join(map(str, accepted.data_types))
+            table.add_row(level, name, accepted.ranks_text, types)
+            level = ""
+    return table
+
+
+@commands.command()
+def devices() -> None:
+    """Show the devices that are here and how they compute."""
+    table = _table("Devices", "device", "instruction set", "threads")
+    for kind in BACKENDS:
+        table.add_row(kind, str(native.level), str(get_num_threads()))
+    _console().print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
+        sys.stdout.flush()  # here, where a closed pipe can still be told
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever reads has gone: nothing to tell, and nothing more to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        return _failed("interrupted")
+    except MemoryError:
+        return _failed("not enough memory")
+    except (AnyDMLError, OSError) as error:
+        return _failed(str(error))
+    return status if isinstance(status, int) else 0
+
+
+def _failed(message: str) -> int:
+    click.echo(f"Error: {message}", err=True)
+    return 1

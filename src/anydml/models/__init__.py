@@ -1,0 +1,11 @@
+"""JSON models: read, checked, run and printed as DxDispatch does, on any machine.
+
+`load_model` reads a model and checks every reference; `run_model` executes its commands. A model is
+untrusted: what it may read, write and allocate is what its `Limits` say.
+"""
+
+from anydml.models.loader import Model, load_model
+from anydml.models.paths import Limits
+from anydml.models.runner import run_model
+
+__all__ = ["Limits", "Model", "load_model", "run_model"]

@@ -1,0 +1,104 @@
+"""Commands: dispatch, print, writeFile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anydml import _json
+from anydml.errors import ModelError
+from anydml.models.dispatchables import Bindings, named, read_bindings
+
+_KINDS: Final = "dispatch, print, writeFile"
+_MOST_DIMENSIONS: Final = 32  # what every NumPy can load
+_IMAGES: Final = (".jpg", ".png")
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Run a dispatchable on the bound resources."""
+
+    dispatchable: str
+    bindings: Bindings
+
+    def resources(self) -> Iterator[str]:
+        """The resources that the command names."""
+        return named(self.bindings)
+
+
+@dataclass(frozen=True)
+class Print:
+    """Print a resource's elements."""
+
+    resource: str
+    verbose: bool
+
+    def resources(self) -> Iterator[str]:
+        """The resource."""
+        yield self.resource
+
+
+@dataclass(frozen=True)
+class WriteFile:
+    """Write a resource to a file: `.npy`, or raw bytes."""
+
+    resource: str
+    target: str
+    dimensions: tuple[int, ...]
+
+    @property
+    def npy(self) -> bool:
+        """Whether the file is a `.npy` file."""
+        return self.target.lower().endswith(".npy")
+
+    def resources(self) -> Iterator[str]:
+        """The resource."""
+        yield self.resource
+
+
+Command = Dispatch | Print | WriteFile
+
+
+def read_command(value: Any) -> Command:
+    """The command that a JSON object describes.
+
+    Raises
+    ------
+    ModelError
+        A field is missing or wrong, or the command is not known.
+    """
+    fields = _json.json_object(value)
+    kind = _json.field(fields, "type", _json.json_string)
+    match kind.lower():
+        case "dispatch":
+            return Dispatch(
+                _json.field(fields, "dispatchable", _json.json_string),
+                _json.field(fields, "bindings", read_bindings),
+            )
+        case "print":
+            return Print(
+                _json.field(fields, "resource", _json.json_string),
+                _json.field(fields, "verbose", _json.json_bool, False),
+            )
+        case "writefile":
+            return WriteFile(
+                _json.field(fields, "resource", _json.json_string),
+                _json.field(fields, "targetPath", _target),
+                _json.field(fields, "dimensions", _dimensions, ()),
+            )
+    raise ModelError(f"Expected a command of type {_KINDS}, got {kind!r}.")
+
+
+def _dimensions(value: Any) -> tuple[int, ...]:
+    found = _json.json_uint32_array(value)
+    if len(found) > _MOST_DIMENSIONS:
+        raise ModelError(f"Expected at most {_MOST_DIMENSIONS} dimensions, got {len(found)}.")
+    return found
+
+
+def _target(value: Any) -> str:
+    name = _json.json_string(value)
+    if name.lower().endswith(_IMAGES):
+        raise ModelError(f"Expected an .npy or raw file, got {name!r}: images are not written.")
+    return name

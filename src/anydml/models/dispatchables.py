@@ -1,0 +1,219 @@
+"""Dispatchables: a model's operators, and the checks of what is bound to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anydml import _json
+from anydml.binding import elements_size
+from anydml.errors import ModelError
+from anydml.models.resources import Resource
+from anydml.ops._descriptor import Descriptor, FieldInfo
+from anydml.registry import OPERATORS, from_json
+from anydml.tensor import TensorDesc, TensorFlags
+
+# Kinds that need a device or a runtime of their own.
+_OTHER_KINDS: Final = ("hlsl", "onnx", "dmlserializedgraph")
+_COMPILE_TYPES: Final = ("DmlCompileOp", "DmlCompileGraph")
+_EXECUTION_FLAG: Final = "DML_EXECUTION_FLAG_"
+_EXECUTION_FLAGS: Final = (
+    "NONE",
+    "ALLOW_HALF_PRECISION_COMPUTATION",
+    "DISABLE_META_COMMANDS",
+    "DESCRIPTORS_VOLATILE",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A resource in a binding; the bound range runs from the offset to the resource's end.
+
+    Attributes
+    ----------
+    name : str
+        The resource.
+    element_offset : int
+        Where the range starts, in elements.
+    element_size : int
+        In bytes; 0 stands for that of the resource's type.
+    counter : str or None
+        Another resource that must be there; operators do not use it.
+    """
+
+    name: str
+    element_offset: int = 0
+    element_size: int = 0
+    counter: str | None = None
+
+    def start(self, resource: Resource) -> int:
+        """The byte at which the range starts.
+
+        Raises
+        ------
+        ModelError
+            The element size is not known, or the range starts behind the end.
+        """
+        size = self.element_size
+        if not size and resource.data_type is not None:
+            size = resource.data_type.element_size
+        if self.element_offset and not size:
+            raise ModelError(
+                f"Resource {self.name!r} has no type: field 'elementSizeInBytes' is required "
+                "beside 'elementOffset'."
+            )
+        start = self.element_offset * size
+        if start >= resource.size:
+            raise ModelError(
+                f"Expected an offset below {resource.size} bytes (resource {self.name!r}), "
+                f"got {start}."
+            )
+        return start
+
+
+Bindings = Mapping[str, tuple[Source, ...]]
+"""What is bound to each bind point, by the page's tensor names."""
+
+
+def named(bindings: Bindings) -> Iterator[str]:
+    """Every resource that bindings name."""
+    for sources in bindings.values():
+        for source in sources:
+            yield source.name
+            if source.counter is not None:
+                yield source.counter
+
+
+@dataclass(frozen=True)
+class Dispatchable:
+    """An operator, and what its OWNED_BY_DML tensors are bound to when it is initialised."""
+
+    name: str
+    desc: Descriptor
+    bindings: Bindings
+
+
+def read_dispatchable(name: str, value: Any) -> Dispatchable:
+    """The dispatchable that a JSON object describes.
+
+    Raises
+    ------
+    ModelError
+        A field is missing or wrong, or it is of a kind that anydml does not run.
+    """
+    fields = _json.json_object(value)
+    kind = _json.field(fields, "type", _json.json_string)
+    if kind.lower() in _OTHER_KINDS:
+        raise ModelError(
+            f"Expected an operator that anydml has ({', '.join(OPERATORS)}), "
+            f"got a dispatchable of type {kind!r}, which needs DxDispatch."
+        )
+    desc = from_json(fields)
+    _json.field(fields, "dmlCompileType", _compile_type, None)
+    _json.field(fields, "executionFlags", _execution_flags, None)
+    return Dispatchable(name, desc, _json.field(fields, "bindings", read_bindings, {}))
+
+
+def _compile_type(value: Any) -> None:
+    if value not in _COMPILE_TYPES:
+        raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {_json.shown(value)}.")
+
+
+def _execution_flags(value: Any) -> None:
+    for flag in value if isinstance(value, list) else [value]:
+        if not isinstance(flag, str) or flag.removeprefix(_EXECUTION_FLAG) not in _EXECUTION_FLAGS:
+            known = ", ".join(_EXECUTION_FLAGS)
+            raise ModelError(f"Expected one of {known} or an array of them, got {flag!r}.")
+
+
+def read_bindings(value: Any) -> Bindings:
+    """Bindings by bind point: a resource's name, an object, or an array of these each."""
+    fields = _json.json_object(value)
+    return {point: _json.field(fields, point, _sources) for point in fields}
+
+
+def _sources(value: Any) -> tuple[Source, ...]:
+    return tuple(map(_source, value if isinstance(value, list) else [value]))
+
+
+def _source(value: Any) -> Source:
+    if isinstance(value, str):
+        return Source(value)
+    if not isinstance(value, Mapping):
+        raise ModelError(
+            f"Expected a resource's name, an object or an array of these, got {_json.shown(value)}."
+        )
+    # The range runs to the resource's end whatever the count says, as in the original.
+    _json.field(value, "elementCount", _json.json_uint64, 0)
+    return Source(
+        _json.field(value, "name", _json.json_string),
+        _json.field(value, "elementOffset", _json.json_uint64, 0),
+        _json.field(value, "elementSizeInBytes", _json.json_uint64, 0),
+        _json.field(value, "counter", _json.json_string, None),
+    )
+
+
+def owned(desc: Descriptor, info: FieldInfo) -> bool:
+    """Whether a tensor field is bound when the operator is initialised, not at dispatch."""
+    flags = (tensor.flags for _, tensor in info.paths(getattr(desc, info.attribute)))
+    return TensorFlags.OWNED_BY_DML in flags
+
+
+def binding_problems(
+    desc: Descriptor, bindings: Bindings, resources: Mapping[str, Resource], initial: bool
+) -> Iterator[str]:
+    """What is wrong with bindings to an accepted descriptor, at initialisation or at dispatch.
+
+    Names that are no bind point are ignored, as members that the format does not know are.
+    """
+    for info in desc.tensor_fields():
+        sources = bindings.get(info.name, ())
+        if owned(desc, info) is not initial:
+            if sources:
+                yield (
+                    f"Bind point '{info.name}' is {'not ' if initial else ''}flagged OWNED_BY_DML: "
+                    f"bind it in {'a dispatch command' if initial else 'its dispatchable'}."
+                )
+            continue
+        tensors = [*info.paths(getattr(desc, info.attribute))]
+        if len(sources) != len(tensors):
+            bound = ", ".join(map(repr, bindings)) or "none"
+            yield (
+                f"Bind point '{info.name}' takes {len(tensors)} resources, but {len(sources)} were "
+                f"bound (bind points given: {bound})."
+            )
+            continue
+        for (path, tensor), source in zip(tensors, sources, strict=True):
+            resource = resources.get(source.name)
+            if resource is None:
+                continue  # the loader has told
+            try:
+                _check_range(tensor, source, resource)
+            except ModelError as error:
+                yield f"Bind point '{path}': {error}"
+
+
+def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None:
+    start = source.start(resource)
+    element = tensor.data_type.element_size
+    if start % element:
+        raise ModelError(
+            f"Expected an offset in resource {source.name!r} that is a multiple of {element} bytes "
+            f"({tensor.data_type}), got {start}."
+        )
+    alignment = tensor.guaranteed_base_offset_alignment
+    if alignment and start % alignment:
+        raise ModelError(
+            f"Expected an offset in resource {source.name!r} that is a multiple of {alignment} "
+            f"bytes (GuaranteedBaseOffsetAlignment), got {start}."
+        )
+    available = resource.size - start
+    needed = tensor.total_tensor_size_in_bytes
+    if needed == tensor.minimum_size_in_bytes:
+        needed = elements_size(tensor)  # the last bytes may be missing where they only round up
+    if available < needed:
+        raise ModelError(
+            f"Expected at least {needed} bytes of resource {source.name!r} from byte {start} on, "
+            f"got {available}."
+        )

@@ -1,0 +1,85 @@
+"""Small models for the tests, written to files and run."""
+
+import json
+
+import numpy as np
+
+from anydml.models import Limits, load_model, run_model
+
+
+def tensor(sizes, data_type="FLOAT32", **fields):
+    return {"DataType": data_type, "Sizes": list(sizes), **fields}
+
+
+def zeros(count, data_type="FLOAT32", **fields):
+    values = {"valueCount": count, "value": 0}
+    return {"initialValuesDataType": data_type, "initialValues": values, **fields}
+
+
+def listed(values, data_type="FLOAT32", **fields):
+    return {"initialValuesDataType": data_type, "initialValues": values, **fields}
+
+
+def split_model():
+    """A model that uses most of the format: split into a part of 2 and a part of 4."""
+    return {
+        "$schema": "ignored",
+        "resources": {
+            "A": listed([1, 2, 3, 4, 5, 6]),
+            "Out1": zeros(2),
+            "Out2": zeros(4, sizeInBytes=32, initialValuesOffsetInBytes=0),
+        },
+        "dispatchables": {
+            "split": {
+                "type": "DML_OPERATOR_SPLIT",
+                "dmlCompileType": "DmlCompileOp",
+                "executionFlags": ["NONE"],
+                "desc": {
+                    "InputTensor": tensor([6], Flags=[], DimensionCount=1),
+                    "OutputCount": 2,
+                    "OutputTensors": [tensor([2]), {"Type": "BUFFER", "Desc": tensor([4])}],
+                    "Axis": 0,
+                },
+            }
+        },
+        "commands": [
+            {
+                "type": "dispatch",
+                "dispatchable": "split",
+                "bindings": {"InputTensor": "A", "OutputTensors": ["Out1", {"name": "Out2"}]},
+            },
+            {"type": "print", "resource": "Out1"},
+            {"type": "PRINT", "resource": "Out2", "verbose": False},
+        ],
+    }
+
+
+def only(resources=None, commands=()):
+    """A model without dispatchables."""
+    return {"resources": resources or {}, "dispatchables": {}, "commands": list(commands)}
+
+
+def write_model(folder, model):
+    path = folder / "model.json"
+    path.write_text(model if isinstance(model, str) else json.dumps(model), encoding="utf-8")
+    return path
+
+
+def run(folder, model, limits=None, **arguments):
+    """The text that a model prints and its resources' bytes."""
+    limits = limits or Limits(output_dir=folder)
+    pieces = []
+    buffers = run_model(
+        load_model(write_model(folder, model), limits), limits=limits, write=pieces.append,
+        **arguments,
+    )  # fmt: skip
+    return "".join(pieces), buffers
+
+
+def first_values(folder, resource, dtype):
+    """What a resource holds when the model begins."""
+    _, buffers = run(folder, only({"r": resource}))
+    return buffers["r"].view(np.uint8).tobytes(), np.frombuffer(
+        buffers["r"][: buffers["r"].size // np.dtype(dtype).itemsize * np.dtype(dtype).itemsize],
+        dtype,
+    )

@@ -1,0 +1,239 @@
+"""Resources: every form of initial values, sizes, and what is refused."""
+
+import numpy as np
+import pytest
+from model_files import first_values, listed, only, run, zeros
+
+import anydml as dml
+from anydml import ModelError
+from anydml.models import Limits
+
+TYPES = [t.suffix for t in dml.DataType if t.element_size]
+INTEGERS = [name for name in TYPES if "INT" in name]
+FLOATS = [name for name in TYPES if "FLOAT" in name]
+
+
+def load(folder, resource, **limits):
+    return run(folder, only({"r": resource}), Limits(output_dir=folder, **limits))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_array(tmp_path, name):
+    octets, values = first_values(tmp_path, listed([1, 2, 3], name), name.lower())
+    assert len(octets) == -(-3 * values.itemsize // 4) * 4
+    assert values[:3].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_range(tmp_path, name):
+    info = np.iinfo(name.lower())
+    _, values = first_values(tmp_path, listed([info.min, info.max], name), name.lower())
+    assert values[:2].tolist() == [info.min, info.max]
+    for wrong in (info.min - 1, info.max + 1, 1.0, "1", True, None, [1]):
+        with pytest.raises(ModelError, match=r"^Resource 'r': .*'initialValues': \[1\]: Expected"):
+            load(tmp_path, listed([0, wrong], name))
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats(tmp_path, name):
+    given = [0.1, -2, "NaN", "inf", "-INF", -0.0, 1e300]
+    _, values = first_values(tmp_path, listed(given, name), name.lower())
+    with np.errstate(over="ignore"):
+        expected = np.array([0.1, -2, np.nan, np.inf, -np.inf, -0.0, 1e300], name.lower())
+    assert values[:7].tobytes() == expected.tobytes()
+    for wrong in ("x", "infinity", None, False, {}):
+        with pytest.raises(ModelError, match=r"\[0\]: Expected a number"):
+            load(tmp_path, listed([wrong], name))
+
+
+def test_a_number_beyond_float64(tmp_path):
+    model = '{"resources": {"r": {"initialValuesDataType": "FLOAT32", "initialValues": [0, %s]}},'
+    for number in ("1e999", "1" + "0" * 400):
+        with pytest.raises(ModelError, match=r"\[1\]: Expected a number that FLOAT64 holds"):
+            run(tmp_path, model % number + '"dispatchables": {}, "commands": []}')
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_constant(tmp_path, name):
+    resource = {"initialValuesDataType": name, "initialValues": {"value": 7, "valueCount": 5}}
+    _, values = first_values(tmp_path, resource, name.lower())
+    assert values[:5].tolist() == [7] * 5
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("count", [1, 2, 1000, 70_000])
+def test_sequence_is_added_up_in_the_type(tmp_path, name, count):
+    start, delta = (3, 7) if "INT" in name else (0.1, 0.3)
+    resource = listed({"valueStart": start, "valueDelta": delta, "valueCount": count}, name)
+    _, values = first_values(tmp_path, resource, name.lower())
+    dtype = np.dtype(name.lower())
+    number, step = dtype.type(start), dtype.type(delta)
+    expected = []
+    with np.errstate(all="ignore"):
+        for _ in range(count):
+            expected.append(number)
+            number = dtype.type(number + step)
+    assert values[:count].tobytes() == np.array(expected, dtype).tobytes()
+
+
+def test_list_of_typed_values_is_packed(tmp_path):
+    values = [
+        {"name": "n", "type": "UINT8", "value": 6},
+        {"type": "DML_TENSOR_DATA_TYPE_FLOAT32", "value": 1.5},
+        {"type": "INT16", "value": -2},
+    ]
+    expected = bytes([6]) + np.float32(1.5).tobytes() + np.int16(-2).tobytes()
+    for extra in ({}, {"initialValuesDataType": "UNKNOWN"}):
+        octets, _ = first_values(tmp_path, {"initialValues": values, **extra}, "u1")
+        assert octets == expected + bytes(1)
+    with pytest.raises(ModelError, match=r"\[1\]: Error parsing field 'value': \[0\]: Expected"):
+        load(tmp_path, {"initialValues": [values[0], {"type": "UINT8", "value": 256}]})
+    with pytest.raises(ModelError, match=r"\[0\]: Field 'type' is required"):
+        load(tmp_path, {"initialValues": [{"value": 1}]})
+    with pytest.raises(ModelError, match="initialValuesDataType"):
+        load(tmp_path, {"initialValues": [1, 2]})
+
+
+def test_offset_and_size(tmp_path):
+    resource = listed([1, 2], "UINT8", initialValuesOffsetInBytes=3, sizeInBytes=6)
+    octets, _ = first_values(tmp_path, resource, "u1")
+    assert octets == bytes([0, 0, 0, 1, 2, 0])
+    text, _ = run(tmp_path, only({"r": resource}, [{"type": "print", "resource": "r"}]))
+    assert text == "Resource 'r': 1, 2\n"
+    with pytest.raises(
+        ModelError, match=r"at least 5 bytes .2 of initial values at offset 3., got 4"
+    ):
+        load(tmp_path, {**resource, "sizeInBytes": 4})
+    with pytest.raises(ModelError, match="got 4"):
+        load(tmp_path, listed([1, 2], "UINT8", initialValuesOffsetInBytes=3))
+
+
+@pytest.mark.parametrize(
+    ("resource", "message"),
+    [
+        ({}, "Field 'initialValues' is required"),
+        ([], "Expected an object"),
+        (listed([]), "at least one value"),
+        (zeros(0), "at least one value"),
+        (listed({}), "'value', 'valueStart' or 'sourcePath'"),
+        (listed({"value": 1}), "'initialValues': Field 'valueCount' is required"),
+        (listed({"value": 1, "valueStart": 1, "valueCount": 1}), "got several"),
+        (listed({"value": 1, "sourcePath": "x"}), "got several"),
+        (listed({"valueStart": 1, "valueCount": 1}), "Field 'valueDelta' is required"),
+        (listed({"value": 1, "valueCount": 1.0}), "'valueCount': Expected an integer"),
+        (listed({"value": 1, "valueCount": -1}), "'valueCount': Expected an integer"),
+        (listed({"value": 1, "valueCount": 2**32}), "'valueCount': Expected an integer"),
+        ({"initialValues": {"value": 1, "valueCount": 1}}, "'initialValuesDataType' is required"),
+        ({"initialValues": {"sourcePath": "raw.bin"}}, "'initialValuesDataType' is required"),
+        (listed(5), "Expected an array or an object"),
+        (listed("deferred"), "deferred"),
+        (listed([1], "FLOAT31"), "'initialValuesDataType': DataType: expected one of"),
+        (listed([1], "float32"), "'initialValuesDataType'"),
+        (listed([1], 5), "'initialValuesDataType'"),
+        (listed([1], "INT4"), "whole bytes"),
+        (listed([1], sizeInBytes="4"), "'sizeInBytes': Expected an integer"),
+        (listed([1], sizeInBytes=2), "at least 4 bytes"),
+        (listed({"sourcePath": "image.PNG"}), "images are not decoded"),
+    ],
+)
+def test_refused(tmp_path, resource, message):
+    (tmp_path / "raw.bin").write_bytes(b"1234")
+    (tmp_path / "image.PNG").write_bytes(b"1234")
+    with pytest.raises(ModelError, match=message) as caught:
+        load(tmp_path, resource)
+    assert str(caught.value).startswith("Resource 'r': ")
+
+
+def test_memory_is_limited_before_it_is_allocated(tmp_path):
+    huge = listed({"value": 1, "valueCount": 2**32 - 1}, "FLOAT64")
+    with pytest.raises(ModelError, match=r"at most 4294967296 bytes .--memory-limit., got 343597"):
+        load(tmp_path, huge)
+    with pytest.raises(ModelError, match="--memory-limit"):
+        load(tmp_path, listed([1], sizeInBytes=2**64 - 1))
+    assert load(tmp_path, listed([1, 2]), memory_limit=8)
+    with pytest.raises(ModelError, match=r"Resources: .* 8 bytes together .*, got 12"):
+        run(tmp_path, only({"a": zeros(2), "b": zeros(1)}), Limits(tmp_path, memory_limit=8))
+
+
+class TestFiles:
+    def source(self, name, **fields):
+        return {"initialValues": {"sourcePath": name}, **fields}
+
+    def test_raw(self, tmp_path):
+        (tmp_path / "raw.dat").write_bytes(bytes(range(6)))
+        resource = self.source("raw.dat", initialValuesDataType="UINT16")
+        octets, _ = first_values(tmp_path, resource, "u2")
+        assert octets == bytes(range(6)) + bytes(2)
+
+    @pytest.mark.parametrize("name", TYPES)
+    @pytest.mark.parametrize("order", "<>")
+    def test_npy(self, tmp_path, name, order):
+        array = np.arange(6).reshape(2, 3).astype(np.dtype(name.lower()).newbyteorder(order))
+        np.save(tmp_path / "a.npy", array)
+        _, values = first_values(tmp_path, self.source("a.npy"), name.lower())
+        assert values[:6].tolist() == [0, 1, 2, 3, 4, 5]
+        first_values(tmp_path, self.source("a.npy", initialValuesDataType=name), name.lower())
+        other = "INT8" if name != "INT8" else "UINT8"
+        with pytest.raises(ModelError, match=f"Expected {other} .* got {name}"):
+            load(tmp_path, self.source("a.npy", initialValuesDataType=other))
+
+    def test_npy_of_bool_is_uint8(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.array([True, False, True, True]))
+        _, values = first_values(tmp_path, self.source("a.npy"), "u1")
+        assert values.tolist() == [1, 0, 1, 1]
+
+    @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+    def test_npy_versions(self, tmp_path, version):
+        with open(tmp_path / "A.NPY", "wb") as file:
+            np.lib.format.write_array(file, np.arange(3, dtype="i4"), version)
+        _, values = first_values(tmp_path, self.source("A.NPY"), "i4")
+        assert values.tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (np.asfortranarray(np.zeros((2, 3), "f4")), "Fortran"),
+            (np.zeros(3, "c8"), "complex64"),
+            (np.array([{}], object), "object"),
+            (np.zeros(2, [("a", "f4")]), "tensor's type"),
+            (np.zeros(0, "f4"), "at least one value"),
+        ],
+    )
+    def test_npy_that_is_no_tensor(self, tmp_path, array, message):
+        np.save(tmp_path / "a.npy", array, allow_pickle=True)
+        with pytest.raises(ModelError, match=message):
+            load(tmp_path, self.source("a.npy"))
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': 3, }",
+            "{'descr': '<f4', 'fortran_order': False}",
+            "{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,), }",
+            "{'descr': [('a', '<f4', ((",
+            "__import__('os').abort()",
+            "(" * 5000,
+            " " * 60_000,
+        ],
+    )
+    def test_npy_with_a_bad_header(self, tmp_path, header):
+        text = header.encode().ljust(118) + b"\n"
+        content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(ModelError, match="Resource 'r': Error parsing field 'initialValues'"):
+            load(tmp_path, self.source("a.npy"))
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x00", b"PK\x03\x04" * 9]
+    )
+    def test_not_npy(self, tmp_path, content):
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(ModelError, match=r"Expected an .npy file"):
+            load(tmp_path, self.source("a.npy"))
+
+    def test_the_memory_limit_holds_for_files(self, tmp_path):
+        (tmp_path / "raw").write_bytes(bytes(64))
+        with pytest.raises(ModelError, match="--memory-limit"):
+            load(tmp_path, self.source("raw", initialValuesDataType="UINT8"), memory_limit=63)

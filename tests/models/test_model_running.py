@@ -1,0 +1,442 @@
+"""Models that run: every operator, bindings, print; and references that lead nowhere."""
+
+import copy
+
+import numpy as np
+import pytest
+from model_files import listed, only, run, split_model, tensor, write_model, zeros
+
+import anydml as dml
+from anydml import ModelError
+from anydml.models import Limits, load_model, run_model
+from anydml.models.loader import read_model
+from anydml.models.runner import bound_wrongly
+
+
+def one_operator(desc, inputs, outputs):
+    """A model that dispatches one operator and prints its outputs."""
+    prints = [{"type": "print", "resource": name} for name in outputs]
+    bindings = {name: name for name in (*inputs, *outputs)}
+    return {
+        "resources": inputs | outputs,
+        "dispatchables": {"op": desc},
+        "commands": [{"type": "dispatch", "dispatchable": "op", "bindings": bindings}, *prints],
+    }
+
+
+def test_split(tmp_path):
+    text, buffers = run(tmp_path, split_model())
+    assert text == "Resource 'Out1': 1, 2\nResource 'Out2': 3, 4, 5, 6\n"
+    assert buffers["Out2"].size == 32
+
+
+def test_join_of_ranges_of_one_resource(tmp_path):
+    desc = {
+        "type": "JOIN",
+        "InputCount": 3,
+        "InputTensors": [tensor([2]), tensor([3]), tensor([1])],
+        "OutputTensor": tensor([6]),
+        "Axis": 0,
+    }
+    model = one_operator(desc, {"A": listed([1, 2, 3, 4]), "B": listed([9])}, {"O": zeros(6)})
+    model["commands"][0]["bindings"] = {
+        "InputTensors": [
+            {"name": "A", "elementOffset": 2, "elementCount": 2},
+            {"name": "A", "elementOffset": 4, "elementSizeInBytes": 1, "format": "R32_FLOAT"},
+            "B",
+        ],
+        "OutputTensor": ["O"],
+        "NoBindPoint": "A",
+    }
+    assert run(tmp_path, model)[0] == "Resource 'O': 3, 4, 2, 3, 4, 9\n"
+
+
+def test_scatter_in_place(tmp_path):
+    data = tensor([4])
+    desc = {
+        "type": "DML_OPERATOR_SCATTER_ELEMENTS",
+        "Desc": {
+            "InputTensor": data, "IndicesTensor": tensor([3], "INT64"),
+            "UpdatesTensor": tensor([3]), "OutputTensor": data, "Axis": 0,
+        },
+    }  # fmt: skip
+    inputs = {
+        "InputTensor": listed([1, 2, 3, 4]),
+        "IndicesTensor": listed([-1, 0, -1], "INT64"),
+        "UpdatesTensor": listed([7, 8, 9]),
+    }
+    model = one_operator(desc, inputs, {})
+    model["commands"][0]["bindings"]["OutputTensor"] = "InputTensor"
+    model["commands"].append({"type": "print", "resource": "InputTensor"})
+    assert run(tmp_path, model)[0] == "Resource 'InputTensor': 8, 2, 3, 9\n"
+
+
+def test_state_persists(tmp_path):
+    model = split_model()
+    second = copy.deepcopy(model["commands"][0])
+    second["bindings"] = {"InputTensor": "A", "OutputTensors": ["Out2", {"name": "A"}]}
+    second["bindings"]["InputTensor"] = "B"
+    model["resources"]["B"] = listed([10, 20, 30, 40, 50, 60])
+    model["commands"] += [second, model["commands"][0], *model["commands"][1:]]
+    assert run(tmp_path, model)[0].splitlines()[-2:] == [
+        "Resource 'Out1': 30, 40",
+        "Resource 'Out2': 50, 60, 5, 6",
+    ]
+
+
+def test_top_k_with_strides_and_enum_names(tmp_path):
+    desc = {
+        "type": "TOP_K1",
+        "desc": {
+            "InputTensor": tensor([2, 3], "INT8", Strides=[4, 1]),
+            "OutputValueTensor": tensor([2, 2], "INT8"),
+            "OutputIndexTensor": tensor([2, 2], "UINT32"),
+            "Axis": 1, "K": 2, "AxisDirection": "DML_AXIS_DIRECTION_INCREASING",
+        },
+    }  # fmt: skip
+    model = one_operator(
+        desc,
+        {"InputTensor": listed([3, 1, 2, -99, -5, 7, -128], "INT8")},
+        {"OutputValueTensor": zeros(4, "INT8"), "OutputIndexTensor": zeros(4, "UINT32")},
+    )
+    assert run(tmp_path, model)[0] == (
+        "Resource 'OutputValueTensor': 1, 2, -128, -5\nResource 'OutputIndexTensor': 1, 2, 2, 0\n"
+    )
+
+
+@pytest.mark.parametrize("operator", sorted(dml.registry.OPERATORS))
+def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
+    desc, arrays = sample(operator)
+    expected = dml.Device("cpu").create_operator(desc).compile()
+    resources, point_names, wanted = {}, {}, {}
+    for info in desc.tensor_fields():
+        tensors = [*info.paths(getattr(desc, info.attribute))]
+        point_names[info.name] = [path for path, _ in tensors]
+        for path, item in tensors:
+            values = arrays.get(path, np.zeros(item.sizes, item.data_type.numpy))
+            resources[path] = listed(values.ravel().tolist(), item.data_type.suffix)
+            wanted[path] = values.copy()
+    model = {
+        "resources": resources,
+        "dispatchables": {"op": desc.to_json()},
+        "commands": [{"type": "dispatch", "dispatchable": "op", "bindings": point_names}],
+    }
+    _, buffers = run(tmp_path, model)
+    expected.dispatch(
+        **{
+            info.name: [wanted[path] for path in point_names[info.name]]
+            if info.many
+            else wanted[info.name]
+            for info in desc.tensor_fields()
+        }
+    )
+    for path, values in wanted.items():
+        assert buffers[path][: values.nbytes].tobytes() == values.tobytes(), path
+
+
+def sample(operator):
+    """A small descriptor of an operator and arrays for its inputs."""
+    kind = dml.registry.OPERATORS[operator]
+    f, u = dml.TensorDesc("FLOAT32", (2, 3)), dml.TensorDesc("UINT32", (2, 3))
+    data = np.array([[1, 0, 3], [4, 5, 0]], "f4")
+    index = np.array([[1, 0, 1], [0, 1, 0]], "u4")
+    given = {"input_tensor": f, "output_tensor": f, "indices_tensor": u, "updates_tensor": f}
+    given |= {"axis": 0, "k": 2, "axis_direction": "INCREASING", "index_dimensions": 0}
+    given |= {"input_dimension_count": 2, "indices_dimension_count": 2, "batch_dimension_count": 0}
+    given |= {"input_tensors": [f, f], "output_tensors": [f]}
+    given |= {"output_value_tensor": f, "output_index_tensor": u}
+    given |= {"output_count_tensor": dml.TensorDesc("UINT32", (1,))}
+    given |= {"output_coordinates_tensor": dml.TensorDesc("UINT32", (6, 2))}
+    arrays = {"InputTensor": data, "IndicesTensor": index, "UpdatesTensor": data * 10}
+    arrays |= {"InputTensors[0]": data, "InputTensors[1]": data + 1}
+    if operator == "JOIN":
+        given["output_tensor"] = dml.TensorDesc("FLOAT32", (4, 3))
+    if operator == "GATHER":
+        given["indices_tensor"] = dml.TensorDesc("UINT32", (1, 2))
+        given["index_dimensions"] = 1
+        arrays["IndicesTensor"] = index[1:, :2]
+    if operator in ("GATHER_ND", "GATHER_ND1", "SCATTER_ND"):
+        given["indices_tensor"] = dml.TensorDesc("UINT32", (2, 1))
+        arrays["IndicesTensor"] = index[:, :1]
+    attributes = {info.attribute for info in kind.fields() if info.counts is None}
+    return kind(**{name: given[name] for name in attributes}), arrays
+
+
+class TestOwned:
+    def model(self):
+        desc = {
+            "InputTensor": tensor([4], Flags="OWNED_BY_DML"),
+            "IndicesTensor": tensor([2], "UINT32"),
+            "OutputTensor": tensor([2]),
+            "Axis": 0,
+        }
+        model = one_operator(
+            {"type": "GATHER_ELEMENTS", "desc": desc, "bindings": {"InputTensor": "In"}},
+            {"IndicesTensor": listed([3, 1], "UINT32")},
+            {"OutputTensor": zeros(2)},
+        )
+        model["resources"]["In"] = listed([1, 2, 3, 4])
+        return model
+
+    def test_it_is_bound_when_initialised(self, tmp_path):
+        assert run(tmp_path, self.model())[0] == "Resource 'OutputTensor': 4, 2\n"
+
+    def test_it_is_not_bound_at_dispatch(self, tmp_path):
+        model = self.model()
+        model["commands"][0]["bindings"]["InputTensor"] = "In"
+        with pytest.raises(ModelError, match="index 0: Bind point 'InputTensor' is flagged OWNED"):
+            run(tmp_path, model)
+
+    def test_it_must_be_bound(self, tmp_path):
+        model = self.model()
+        del model["dispatchables"]["op"]["bindings"]
+        with pytest.raises(ModelError, match=r"'op': .*takes 1 resources, but 0 were bound"):
+            run(tmp_path, model)
+
+    def test_others_are_not_bound_when_initialised(self, tmp_path):
+        model = self.model()
+        model["dispatchables"]["op"]["bindings"]["IndicesTensor"] = "In"
+        with pytest.raises(ModelError, match="'op': Bind point 'IndicesTensor' is not flagged"):
+            run(tmp_path, model)
+
+    def test_copies_count_for_the_memory_limit(self, tmp_path):
+        model = self.model()
+        desc = model["dispatchables"]["op"]["desc"]
+        desc["InputTensor"] |= {"Sizes": [2**20], "Strides": [0]}
+        assert run(tmp_path, model)[0] == "Resource 'OutputTensor': 1, 1\n"
+        with pytest.raises(ModelError, match=r"'op': .*--memory-limit.* OWNED_BY_DML .* 4194336"):
+            run(tmp_path, model, Limits(tmp_path, memory_limit=2**20))
+
+
+def test_repeated_elements_count_for_the_memory_limit(tmp_path):
+    model = split_model()
+    desc = model["dispatchables"]["split"]["desc"]
+    desc["InputTensor"] |= {"Strides": [0]}
+    text, _ = run(tmp_path, model, Limits(tmp_path, memory_limit=24 + 8 + 32 + 20))
+    assert text == "Resource 'Out1': 1, 1\nResource 'Out2': 1, 1, 1, 1\n"
+    with pytest.raises(ModelError, match=r"'split': .*strides repeat elements, got 84"):
+        run(tmp_path, model, Limits(tmp_path, memory_limit=83))
+
+
+class TestBindings:
+    @pytest.mark.parametrize(
+        ("bindings", "message"),
+        [
+            ({"OutputTensors": ["Out1"]}, r"'OutputTensors' takes 2 resources, but 1 were bound"),
+            ({"OutputTensors": "Out1"}, r"'OutputTensors' takes 2 resources, but 1 were bound"),
+            ({"InputTensor": ["A", "A"]}, r"'InputTensor' takes 1 resources, but 2 were bound"),
+            ({"InputTensor": []}, r"'InputTensor' takes 1 resources, but 0 were bound"),
+            ({"InputTensor": {"name": "A", "elementOffset": 1}}, "at least 24 bytes .* got 20"),
+            ({"InputTensor": {"name": "A", "elementOffset": 6}}, "offset below 24 bytes"),
+            ({"InputTensor": {"name": "A", "elementOffset": 2**64 - 1}}, "offset below 24 bytes"),
+            (
+                {"InputTensor": {"name": "A", "elementOffset": 3, "elementSizeInBytes": 1}},
+                "multiple of 4 bytes .FLOAT32., got 3",
+            ),
+            ({"InputTensor": {"elementOffset": 1}}, "Field 'name' is required"),
+            ({"InputTensor": {"name": "A", "elementOffset": -1}}, "'elementOffset': Expected"),
+            ({"InputTensor": {"name": "A", "elementCount": 1.5}}, "'elementCount': Expected"),
+            ({"InputTensor": 5}, "Expected a resource's name, an object or an array"),
+            ({"InputTensor": [["A"]]}, "Expected a resource's name, an object or an array"),
+            ({"InputTensor": "X"}, "names resource 'X', which the model lacks"),
+            ({"InputTensor": {"name": "A", "counter": "X"}}, "'X', which the model lacks"),
+            ({"NoBindPoint": "X"}, "'X', which the model lacks"),
+            ({"OutputTensors": ["Out1", "A"]}, r"OutputTensors.1.: .* overlap with InputTensor"),
+        ],
+    )
+    def test_wrong(self, tmp_path, bindings, message):
+        model = split_model()
+        model["commands"][0]["bindings"] |= bindings
+        with pytest.raises(ModelError, match=message) as caught:
+            run(tmp_path, model)
+        assert str(caught.value).startswith("Command at index 0: ")
+
+    def test_alignment_that_the_descriptor_guarantees(self, tmp_path):
+        model = split_model()
+        desc = model["dispatchables"]["split"]["desc"]
+        desc["InputTensor"]["GuaranteedBaseOffsetAlignment"] = 16
+        model["resources"]["A"]["initialValues"] += [7] * 8
+        bound = model["commands"][0]["bindings"]
+        bound["InputTensor"] = {"name": "A", "elementOffset": 4}
+        assert run(tmp_path, model)[0].startswith("Resource 'Out1': 5, 6\n")
+        bound["InputTensor"] = {"name": "A", "elementOffset": 2}
+        with pytest.raises(ModelError, match=r"multiple of 16 bytes .GuaranteedBase.*, got 8"):
+            run(tmp_path, model)
+
+    def test_bytes_that_only_round_up_may_be_missing(self, tmp_path):
+        part = {"type": "SPLIT", "InputTensor": tensor([3], "UINT8"), "OutputCount": 1, "Axis": 0}
+        part["OutputTensors"] = [tensor([3], "UINT8")]
+        model = one_operator(
+            part,
+            {"InputTensor": listed([1, 2, 3], "UINT8", sizeInBytes=3)},
+            {"OutputTensors": zeros(3, "UINT8", sizeInBytes=3)},
+        )
+        assert run(tmp_path, model)[0] == "Resource 'OutputTensors': 1, 2, 3\n"
+        part["InputTensor"]["TotalTensorSizeInBytes"] = 8
+        with pytest.raises(ModelError, match="at least 8 bytes"):
+            run(tmp_path, model)
+
+    def test_no_element_size(self, tmp_path):
+        model = split_model()
+        values = [{"type": "FLOAT32", "value": i} for i in range(9)]
+        model["resources"]["A"] = {"initialValues": values}
+        assert run(tmp_path, model)[0].startswith("Resource 'Out1': 0, 1\n")
+        model["commands"][0]["bindings"]["InputTensor"] = {"name": "A", "elementOffset": 2}
+        with pytest.raises(ModelError, match="field 'elementSizeInBytes' is required"):
+            run(tmp_path, model)
+
+    def test_an_index_out_of_range_writes_nothing(self, tmp_path):
+        model = TestOwned().model()
+        model["resources"]["IndicesTensor"] = listed([0, 4], "UINT32")
+        with pytest.raises(
+            ModelError, match=r"Command at index 0: .*\[1\]: expected 0..3 .* got 4"
+        ):
+            run(tmp_path, model)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.pop("resources"), "^Field 'resources' is required"),
+        (lambda m: m.update(dispatchables=[]), "^Error parsing field 'dispatchables': Expected an"),
+        (lambda m: m.update(commands={}), "^Error parsing field 'commands': Expected an array"),
+        (lambda m: m["commands"].append({}), "^Command at index 3: Field 'type' is required"),
+        (lambda m: m["commands"].append({"type": "x"}), "3: Expected a command of type dispatch"),
+        (lambda m: m["commands"][1].pop("resource"), "1: Field 'resource' is required"),
+        (lambda m: m["commands"][1].update(resource="X"), "1: names resource 'X', which the model"),
+        (
+            lambda m: m["commands"][1].update(verbose=1),
+            "1: Error parsing field 'verbose': Expected",
+        ),
+        (lambda m: m["commands"][0].pop("bindings"), "0: Field 'bindings' is required"),
+        (lambda m: m["commands"][0].update(bindings=[]), "0: Error parsing field 'bindings'"),
+        (lambda m: m["commands"][0].update(dispatchable="X"), "0: dispatches 'X', which the model"),
+        (lambda m: m["dispatchables"].update(split=5), "^Dispatchable 'split': Expected an object"),
+    ],
+)
+def test_a_model_that_is_wrong(tmp_path, change, message):
+    model = split_model()
+    change(model)
+    with pytest.raises(ModelError, match=message):
+        load_model(write_model(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"type": "HLSL"}, "type 'HLSL', which needs DxDispatch"),
+        ({"type": "onnx"}, r"operator that anydml has .*SPLIT.* got a dispatchable of type 'onnx'"),
+        ({"type": "dmlSerializedGraph"}, "needs DxDispatch"),
+        ({"type": "DML_OPERATOR_GEMM"}, r"operator that anydml has .*SPLIT.* 'DML_OPERATOR_GEMM'"),
+        ({"type": "split"}, "operator that anydml has"),
+        ({"dmlCompileType": "Fast"}, "'dmlCompileType': Expected one of DmlCompileOp"),
+        ({"executionFlags": "FAST"}, "'executionFlags': Expected one of NONE"),
+        ({"executionFlags": [None]}, "'executionFlags': Expected one of NONE"),
+        ({"bindings": "A"}, "'bindings': Expected an object"),
+        ({"bindings": {"InputTensor": "X"}}, "names resource 'X', which the model lacks"),
+        ({"desc": {}}, "'desc': Field 'InputTensor' is required"),
+    ],
+)
+def test_a_dispatchable_that_is_wrong(tmp_path, change, message):
+    model = split_model()
+    model["dispatchables"]["split"] |= change
+    with pytest.raises(ModelError, match=message) as caught:
+        run(tmp_path, model)
+    assert str(caught.value).startswith("Dispatchable 'split': ")
+
+
+def test_a_field_that_is_wrong_is_told_from_the_outside_in(tmp_path):
+    model = split_model()
+    model["dispatchables"]["split"]["desc"]["OutputTensors"][1]["Desc"]["Sizes"] = [4.0]
+    with pytest.raises(ModelError) as caught:
+        load_model(write_model(tmp_path, model))
+    assert str(caught.value).startswith(
+        "Dispatchable 'split': Error parsing field 'desc': Error parsing field 'OutputTensors': "
+        "[1]: Error parsing field 'Sizes': Expected an integer in 0..4294967295, got 4.0."
+    )
+
+
+def test_every_problem_is_told(tmp_path):
+    model = split_model()
+    model["resources"]["A"] = 5
+    model["dispatchables"]["more"] = {"type": "GEMM"}
+    model["commands"][1]["resource"] = "X"
+    with pytest.raises(ModelError) as caught:
+        load_model(write_model(tmp_path, model))
+    starts = [line.split(":")[0] for line in str(caught.value).splitlines()]
+    assert starts == ["Resource 'A'", "Dispatchable 'more'", "Command at index 1"]
+    # What could be read is checked further, and what could not is no second problem.
+    broken = read_model(write_model(tmp_path, model))
+    assert [*bound_wrongly(broken)] == []
+
+
+def test_a_refused_operator_stops_the_run_before_it_begins(tmp_path):
+    model = split_model()
+    model["dispatchables"]["split"]["desc"] |= {"Axis": 1, "OutputCount": 3}
+    model["commands"].insert(0, {"type": "print", "resource": "A"})
+    pieces = []
+    loaded = load_model(write_model(tmp_path, model))
+    with pytest.raises(ModelError) as caught:
+        run_model(loaded, dml.Device("cpu", feature_level="2_1"), write=pieces.append)
+    assert pieces == []
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "Dispatchable 'split' (SPLIT): refused at feature level 2_1"
+    assert lines[-1] == "  Lowest feature level that accepts it: none"
+    for rule in ("SPLIT.Axis: ", "SPLIT.OutputCount: ", "SPLIT.InputTensor.DimensionCount: "):
+        assert any(line.startswith(f"  {rule}") for line in lines[1:-1]), rule
+
+
+@pytest.mark.parametrize("field", ["Sizes", "Strides"])
+def test_thousands_of_dimensions(tmp_path, field):
+    model = split_model()
+    model["dispatchables"]["split"]["desc"]["InputTensor"][field] = [2**32 - 1] * 300_000
+    with pytest.raises(ModelError, match=f"'{field}': Expected at most 8 integers, got 300000"):
+        run(tmp_path, model)
+
+
+class TestPrint:
+    def text(self, folder, resource, **fields):
+        commands = [{"type": "print", "resource": "r", **fields}]
+        return run(folder, only({"r": resource}, commands))[0]
+
+    @pytest.mark.parametrize(
+        ("values", "data_type", "expected"),
+        [
+            ([1, 2], "FLOAT32", "1, 2"),
+            ([0.1, 1 / 3, 1e6, 999999.5, 123456, 1e-5, 1e20], "FLOAT32",
+             "0.1, 0.333333, 1e+06, 1e+06, 123456, 1e-05, 1e+20"),
+            ([0.1, 1 / 3, -0.0, "nan", "inf", "-inf"], "FLOAT64",
+             "0.1, 0.333333, -0, nan, inf, -inf"),
+            ([0.1, 65504, 2048.5], "FLOAT16", "0.0999756, 65504, 2048"),
+            ([65, 0, 255], "UINT8", "65, 0, 255"),
+            ([65, -128, 10], "INT8", "65, -128, 10"),
+            ([2**64 - 1], "UINT64", "18446744073709551615"),
+            ([-(2**63)], "INT64", "-9223372036854775808"),
+        ],
+    )  # fmt: skip
+    def test_numbers(self, tmp_path, values, data_type, expected):
+        text = self.text(tmp_path, listed(values, data_type, sizeInBytes=256))
+        assert text == f"Resource 'r': {expected}\n"
+
+    def test_many(self, tmp_path):
+        values = [*range(50_000)]
+        text = self.text(tmp_path, listed(values, "UINT16"))
+        assert text == f"Resource 'r': {', '.join(map(str, values))}\n"
+
+    def test_verbose(self, tmp_path):
+        lines = [f"[{i:2}] {i % 3} (0x{i % 3:04X})" for i in range(12)]
+        values = listed([i % 3 for i in range(12)], "INT16")
+        text = self.text(tmp_path, values, verbose=True)
+        assert text == "Resource 'r':\n" + "\n".join(lines) + "\n"
+        text = self.text(tmp_path, listed([1, -2]), verbose=True)
+        assert text == "Resource 'r':\n[0] 1 (0x3F800000)\n[1] -2 (0xC0000000)\n"
+
+    def test_no_type(self, tmp_path):
+        values = {"initialValues": [{"type": "UINT8", "value": 1}]}
+        with pytest.raises(ModelError, match="index 0: Resource 'r' needs an 'initialValuesData"):
+            self.text(tmp_path, values)
+
+    def test_a_name_does_nothing_to_a_terminal(self, tmp_path):
+        model = only({"\x1b[2J\ud800é": listed([1])}, [])
+        model["commands"] = [{"type": "print", "resource": "\x1b[2J\ud800é"}]
+        assert run(tmp_path, model)[0] == "Resource '\\x1b[2J\\ud800\\xe9': 1\n"
