@@ -12,6 +12,14 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <unistd.h>
+
+#include <cstddef>
+
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
+
 #include "../cpu/plans.hpp"
 
 namespace anydml::python {
@@ -42,6 +50,21 @@ struct Extent {
 Extent extent_of(const Operand& operand);
 inline bool meet(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
 
+// Takes the interpreter lock back. While the interpreter shuts down, CPython before 3.14 ends a
+// thread that asks for the lock by unwinding its stack, through C++ that takes the unwinding for an
+// exception; such a thread waits for the end of the process instead, as it does from 3.14 on.
+inline void lock_again(PyThreadState* state) {
+#if defined(__GLIBCXX__)
+  try {
+    PyEval_RestoreThread(state);
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+#else
+  PyEval_RestoreThread(state);
+#endif
+}
+
 // Runs the body without the interpreter lock when the work is worth it: below this many elements
 // giving the lock up costs more than the kernel.
 constexpr Int kUnlockElements = 8192;
@@ -55,10 +78,10 @@ void unlocked(Int elements, Body&& body) {
   try {
     body();
   } catch (...) {
-    PyEval_RestoreThread(state);
+    lock_again(state);
     throw;
   }
-  PyEval_RestoreThread(state);
+  lock_again(state);
 }
 
 }  // namespace anydml::python

@@ -10,10 +10,22 @@ bool is_index(DataType type) {
          type == DataType::uint32;
 }
 
+// An exact Python int (a bool is none); false for anything else, which the general path judges.
+bool whole(nb::handle object, Int& number) {
+  if (!PyLong_CheckExact(object.ptr())) return false;
+  int overflow = 0;
+  number = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  return overflow == 0;
+}
+
 // An axis as arrays count it; false when it is none of the rank's.
-bool normalise(int& axis, int rank) {
-  if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank;
+bool axis_of(nb::handle object, int rank, int& axis) {
+  Int number = 0;
+  if (!whole(object, number)) return false;
+  if (number < 0) number += rank;
+  if (number < 0 || number >= rank) return false;
+  axis = static_cast<int>(number);
+  return true;
 }
 
 bool same_element(const Operand& a, const Operand& b) {
@@ -40,11 +52,14 @@ PyArray_Descr* uint32_descr() {
   return descr;
 }
 
-nb::object top_k(nb::handle result, nb::handle x, Int k, int axis, bool largest, int threads) {
+nb::object top_k(nb::handle result, nb::handle x, nb::handle k_given, nb::handle axis_given,
+                 bool largest, int threads) {
   Operand in;
   if (!operand_of(x.ptr(), in) || in.tensor.type == DataType::unknown) return nb::none();
   const int rank = in.tensor.layout.rank;
-  if (!normalise(axis, rank)) return nb::none();
+  int axis = 0;
+  Int k = 0;
+  if (!axis_of(axis_given, rank, axis) || !whole(k_given, k)) return nb::none();
   const Int size = in.tensor.layout.sizes[axis];
   if (k < 0 || k > size || size > Int{0xFFFFFFFF}) return nb::none();
   npy_intp dims[kMaxRank];
@@ -84,15 +99,16 @@ nb::object nonzero_coordinates(nb::handle x, int threads) {
   return rows.object;
 }
 
-nb::object scatter_elements(nb::handle x, nb::handle indices, nb::handle updates, int axis,
-                            int reduction, int threads) {
+nb::object scatter_elements(nb::handle x, nb::handle indices, nb::handle updates,
+                            nb::handle axis_given, int reduction, int threads) {
   Operand in, idx, upd;
   if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx) ||
       !operand_of(updates.ptr(), upd))
     return nb::none();
   const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
   const int rank = data.rank;
-  if (!normalise(axis, rank) || lookup.rank != rank || upd.tensor.layout.rank != rank ||
+  int axis = 0;
+  if (!axis_of(axis_given, rank, axis) || lookup.rank != rank || upd.tensor.layout.rank != rank ||
       !is_index(idx.tensor.type) || !same_element(in, upd) ||
       (reduction != 0 && in.tensor.type == DataType::unknown))
     return nb::none();
@@ -138,11 +154,14 @@ nb::object scatter_nd(nb::handle x, nb::handle indices, nb::handle updates, int 
   return status.ok() ? out.object : nb::none();
 }
 
-nb::object split(nb::handle x, Int sections, int axis, int threads) {
+nb::object split(nb::handle x, nb::handle sections_given, nb::handle axis_given, int threads) {
   Operand in;
   if (!operand_of(x.ptr(), in)) return nb::none();
   const Layout& layout = in.tensor.layout;
-  if (!normalise(axis, layout.rank) || sections < 1 || layout.sizes[axis] % sections != 0)
+  int axis = 0;
+  Int sections = 0;
+  if (!axis_of(axis_given, layout.rank, axis) || !whole(sections_given, sections) || sections < 1 ||
+      layout.sizes[axis] % sections != 0)
     return nb::none();
   npy_intp dims[kMaxRank];
   for (int i = 0; i < layout.rank; ++i) dims[i] = layout.sizes[i];
@@ -162,13 +181,15 @@ nb::object split(nb::handle x, Int sections, int axis, int threads) {
   return parts;
 }
 
-nb::object join(nb::handle list, int axis, int threads) {
+nb::object join(nb::handle list, nb::handle axis_given, int threads) {
   if (!PyList_CheckExact(list.ptr()) && !PyTuple_CheckExact(list.ptr())) return nb::none();
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
   if (count == 0) return nb::none();
   PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
   Operand first;
-  if (!operand_of(items[0], first) || !normalise(axis, first.tensor.layout.rank)) return nb::none();
+  int axis = 0;
+  if (!operand_of(items[0], first) || !axis_of(axis_given, first.tensor.layout.rank, axis))
+    return nb::none();
   SlabsPlan plan{Tensor{}, {}, axis};
   plan.parts.reserve(static_cast<std::size_t>(count));
   std::vector<const void*> data;
@@ -206,11 +227,13 @@ nb::object gathered(const Operand& in, const Operand& idx, int rank, const npy_i
   return status.ok() ? out.object : nb::none();
 }
 
-nb::object gather(nb::handle x, nb::handle indices, int axis, bool clamp, int threads) {
+nb::object gather(nb::handle x, nb::handle indices, nb::handle axis_given, bool clamp,
+                  int threads) {
   Operand in, idx;
   if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
   const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
-  if (!normalise(axis, data.rank) || !is_index(idx.tensor.type) ||
+  int axis = 0;
+  if (!axis_of(axis_given, data.rank, axis) || !is_index(idx.tensor.type) ||
       data.rank - 1 + lookup.rank > kMaxRank || data.sizes[axis] == 0)
     return nb::none();
   npy_intp dims[2 * kMaxRank];
@@ -221,12 +244,14 @@ nb::object gather(nb::handle x, nb::handle indices, int axis, bool clamp, int th
   return gathered<GatherPlan>(in, idx, rank, dims, axis, clamp, threads);
 }
 
-nb::object gather_elements(nb::handle x, nb::handle indices, int axis, bool clamp, int threads) {
+nb::object gather_elements(nb::handle x, nb::handle indices, nb::handle axis_given, bool clamp,
+                           int threads) {
   Operand in, idx;
   if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
   const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
-  if (!normalise(axis, data.rank) || lookup.rank != data.rank || !is_index(idx.tensor.type) ||
-      data.sizes[axis] == 0)
+  int axis = 0;
+  if (!axis_of(axis_given, data.rank, axis) || lookup.rank != data.rank ||
+      !is_index(idx.tensor.type) || data.sizes[axis] == 0)
     return nb::none();
   for (int i = 0; i < data.rank; ++i)
     if (i != axis && lookup.sizes[i] > data.sizes[i]) return nb::none();
@@ -234,12 +259,15 @@ nb::object gather_elements(nb::handle x, nb::handle indices, int axis, bool clam
                                       threads);
 }
 
-nb::object gather_nd(nb::handle x, nb::handle indices, int batch, bool clamp, int threads) {
+nb::object gather_nd(nb::handle x, nb::handle indices, nb::handle batch_given, bool clamp,
+                     int threads) {
   Operand in, idx;
   if (!operand_of(x.ptr(), in) || !operand_of(indices.ptr(), idx)) return nb::none();
   const Layout &data = in.tensor.layout, &lookup = idx.tensor.layout;
-  if (batch < 0 || batch >= lookup.rank || batch > data.rank || !is_index(idx.tensor.type))
-    return nb::none();
+  Int number = 0;
+  if (!whole(batch_given, number) || number < 0 || number >= lookup.rank) return nb::none();
+  const int batch = static_cast<int>(number);
+  if (batch > data.rank || !is_index(idx.tensor.type)) return nb::none();
   const Int tuple = lookup.sizes[lookup.rank - 1];
   if (tuple > data.rank - batch) return nb::none();
   for (int i = 0; i < data.rank; ++i)

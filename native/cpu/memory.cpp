@@ -1,0 +1,241 @@
+#include "memory.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace anydml {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHuge = std::size_t{2} << 20;
+
+// Blocks below this are the allocator's business: it reuses them well.
+constexpr std::size_t kSmallest = std::size_t{64} << 10;
+
+// Above this, rounding a size up could overflow, and nobody has the memory.
+constexpr std::size_t kLargest = ~std::size_t{0} / 4;
+
+// Right before the bytes that are handed out.
+struct Header {
+  void* raw;             // what the system gave
+  std::size_t capacity;  // bytes behind the header
+  bool pooled;
+};
+static_assert(sizeof(Header) <= kAlignment && kAlignment % alignof(Header) == 0);
+
+Header* header_of(void* block) { return static_cast<Header*>(block) - 1; }
+
+std::size_t rounded(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+void* with_header(void* raw, std::size_t capacity, bool pooled) {
+  const auto first = reinterpret_cast<std::uintptr_t>(raw) + sizeof(Header);
+  void* const block =
+      static_cast<char*>(raw) + (rounded(first, kAlignment) - first) + sizeof(Header);
+  *header_of(block) = {raw, capacity, pooled};
+  return block;
+}
+
+// malloc has blocks of a few hundred bytes at hand, several times as fast as posix_memalign.
+void* small_acquire(std::size_t bytes) {
+  const std::size_t capacity = rounded(std::max<std::size_t>(bytes, 1), kAlignment);
+  void* const raw = std::malloc(capacity + sizeof(Header) + kAlignment - 1);
+  return raw != nullptr ? with_header(raw, capacity, false) : nullptr;
+}
+
+void* system_acquire(std::size_t capacity) {
+  const std::size_t total = capacity + kAlignment;
+  const bool huge = capacity >= 2 * kHuge;
+  void* raw = nullptr;
+  if (posix_memalign(&raw, huge ? kHuge : kAlignment, total) != 0) return nullptr;
+#if defined(MADV_HUGEPAGE)
+  if (huge) madvise(raw, total, MADV_HUGEPAGE);  // fresh pages cost more than the copy into them
+#endif
+  return with_header(raw, capacity, true);
+}
+
+void system_release(void* block) { std::free(header_of(block)->raw); }
+
+class Blocks {
+ public:
+  void* acquire(std::size_t bytes) {
+    const std::size_t capacity = rounded(bytes, bytes >= 2 * kHuge ? kHuge : 4096);
+    if (void* const kept = take(capacity)) return kept;
+    void* block = system_acquire(capacity);
+    if (block == nullptr) {  // give back what is kept, then try once more
+      trim(0);
+      block = system_acquire(capacity);
+      if (block == nullptr) return nullptr;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    lent += capacity;
+    return block;
+  }
+
+  // Never throws: it runs in destructors.
+  void release(void* block) noexcept {
+    const std::size_t capacity = header_of(block)->capacity;
+    bool kept = false;
+    std::size_t most;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      lent -= capacity;
+      most = limit;
+      if (capacity <= limit) kept = keep({block, capacity});
+    }
+    if (kept)
+      trim(most);
+    else
+      system_release(block);
+  }
+
+  // Gives the oldest back until at most so much is held. The system is called without the lock: it
+  // takes its time over large blocks.
+  void trim(std::size_t most) {
+    for (;;) {
+      void* oldest;
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (held <= most) return;
+        oldest = free_.front().block;
+        remove(free_.begin());
+      }
+      system_release(oldest);
+    }
+  }
+
+  std::mutex mutex;
+  std::size_t limit = std::size_t{1} << 30;
+  std::size_t held = 0;
+  std::size_t lent = 0;
+
+ private:
+  struct Kept {
+    void* block;
+    std::size_t capacity;  // here too: the search must not touch every block
+  };
+
+  // The best fit, the newest first: its pages are the likeliest to be in a cache.
+  void* take(std::size_t capacity) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto best = free_.end();
+    for (auto it = free_.end(); it != free_.begin();) {
+      --it;
+      // A quarter more than asked for at most: a small array must not hold a large block.
+      if (it->capacity < capacity || it->capacity - capacity > capacity / 4) continue;
+      if (best == free_.end() || it->capacity < best->capacity) best = it;
+      if (best->capacity == capacity) break;
+    }
+    if (best == free_.end()) return nullptr;
+    void* const block = best->block;
+    lent += best->capacity;
+    remove(best);
+    return block;
+  }
+
+  bool keep(Kept entry) noexcept {
+    try {
+      free_.push_back(entry);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    held += entry.capacity;
+    return true;
+  }
+
+  void remove(std::vector<Kept>::iterator entry) {
+    held -= entry->capacity;
+    free_.erase(entry);
+  }
+
+  std::vector<Kept> free_;  // oldest first
+};
+
+// Leaked on purpose: arrays may die after static destructors have run.
+Blocks& blocks() {
+  static Blocks* const instance = new Blocks;
+  return *instance;
+}
+
+// A forked child gets the pool as it is, with nobody in the middle of a change. Made here, when the
+// module is loaded, so that no fork comes while the first call makes it.
+const bool fork_safe = [] {
+  blocks();
+  return pthread_atfork([] { blocks().mutex.lock(); }, [] { blocks().mutex.unlock(); },
+                        [] { blocks().mutex.unlock(); }) == 0;
+}();
+
+}  // namespace
+
+void* pool_acquire(std::size_t bytes) {
+  (void)fork_safe;
+  if (bytes > kLargest) return nullptr;
+  return bytes < kSmallest ? small_acquire(bytes) : blocks().acquire(bytes);
+}
+
+void pool_release(void* block) {
+  if (block == nullptr) return;
+  if (header_of(block)->pooled)
+    blocks().release(block);
+  else
+    system_release(block);
+}
+
+PoolState pool_state() {
+  Blocks& all = blocks();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return {all.limit, all.held, all.lent};
+}
+
+void pool_set_limit(std::size_t bytes) {
+  Blocks& all = blocks();
+  {
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.limit = bytes;
+  }
+  all.trim(bytes);
+}
+
+void stream_copy(void* target, const void* source, std::size_t bytes) {
+  if (bytes == 0) return;
+  auto* out = static_cast<char*>(target);
+  auto* in = static_cast<const char*>(source);
+#if defined(__AVX512F__) || defined(__AVX__) || defined(__SSE2__)
+#if defined(__AVX512F__)
+  constexpr std::size_t width = 64;
+#elif defined(__AVX__)
+  constexpr std::size_t width = 32;
+#else
+  constexpr std::size_t width = 16;
+#endif
+  const std::size_t head = std::min<std::size_t>(
+      bytes, (kAlignment - reinterpret_cast<std::uintptr_t>(out) % kAlignment) % kAlignment);
+  std::memcpy(out, in, head);
+  out += head;
+  in += head;
+  bytes -= head;
+  for (; bytes >= 64; bytes -= 64, out += 64, in += 64) {
+    for (std::size_t i = 0; i < 64; i += width) {
+#if defined(__AVX512F__)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(out + i), _mm512_loadu_si512(in + i));
+#elif defined(__AVX__)
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i)));
+#else
+      _mm_stream_si128(reinterpret_cast<__m128i*>(out + i),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i)));
+#endif
+    }
+  }
+#endif
+  std::memcpy(out, in, bytes);
+}
+
+}  // namespace anydml

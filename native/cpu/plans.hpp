@@ -1,0 +1,153 @@
+// What the kernels offer to the binding layer: one plan per operator family.
+//
+// A plan is made from layouts alone, is immutable, and may run from several threads at once. It
+// takes natural shapes (no padding to a fixed rank); sizes and axes have been checked, index values
+// have not. Any size may be zero. Layout strides are in bytes and arbitrary: zero or negative
+// strides on inputs, gaps anywhere; outputs never overlap themselves. Pointers are to the element at
+// position zero of every dimension. Elements may be
+// unaligned: read and write them with load() and store().
+//
+// `threads` is the most threads to use. A kernel decides itself whether the work is worth them, and
+// its result does not depend on them, to the bit. Kernels may throw std::bad_alloc, before they have
+// written anything.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "../common/layout.hpp"
+#include "memory.hpp"
+
+namespace anydml {
+
+// DML_TENSOR_DATA_TYPE, with the values of directml.h.
+enum class DataType : int {
+  unknown = 0,  // moved only: any NumPy type whose element size is 1, 2, 4, 8 or 16
+  float32 = 1,
+  float16 = 2,
+  uint32 = 3,
+  uint16 = 4,
+  uint8 = 5,
+  int32 = 6,
+  int16 = 7,
+  int8 = 8,
+  float64 = 9,
+  uint64 = 10,
+  int64 = 11,
+};
+
+struct Tensor {
+  Layout layout;
+  DataType type = DataType::unknown;
+  int element_size = 0;
+};
+
+// The first bad index in row-major order of the index tensor, or none.
+struct Status {
+  Int bad_index = -1;
+  bool ok() const { return bad_index < 0; }
+};
+
+enum class OutOfRange { raise, clamp };
+enum class Reduction { none, add, mul, min, max };
+
+// ---- TOP_K --------------------------------------------------------------------------------------
+// values and indices have the input's sizes with k on the axis. indices is uint32, uint64 or int64.
+struct TopKPlan {
+  Tensor input, values, indices;
+  int axis;
+  Int k;
+  bool largest;
+
+  void run(const void* input, void* values, void* indices, int threads) const;
+};
+
+// ---- NONZERO_COORDINATES ------------------------------------------------------------------------
+// scan() reads the input once and remembers where the non-zero elements are; write() then gives
+// each of them a row with its last `columns` coordinates. Rows beyond the count are not touched.
+struct NonzeroPlan {
+  Tensor input;
+  int columns;  // 0 to rank
+
+  struct Found {
+    Int count = 0;
+    Scratch<uint64_t> bits;  // one bit an element, row-major, when `few` does not hold them
+    Scratch<Int> starts;     // non-zero elements before each chunk, when there are several
+    uint64_t few[16] = {};   // the bits of small inputs, which must not pay for a heap block
+  };
+  Found scan(const void* input, int threads) const;
+  // rows: {count or more, columns}, uint32 or uint64.
+  void write(const Found& found, const Tensor& rows, void* coordinates, int threads) const;
+};
+
+// ---- SCATTER (SCATTER_ELEMENTS) -----------------------------------------------------------------
+// output = input, then output[.., index, ..] = updates, the last in row-major order of the indices
+// winning, or every update combined in that order. indices has updates' sizes; off the axis they are
+// at most the input's. `input == output` means in place: nothing is copied. `fresh` says that nobody
+// sees the output when an index is bad, so it may be written before all have been checked; otherwise
+// nothing is written then. A bad index never writes out of bounds, not even one that another thread
+// changes while the kernel runs.
+struct ScatterPlan {
+  Tensor input, indices, updates, output;
+  int axis;
+  Reduction reduction = Reduction::none;
+
+  Status run(const void* input, const void* indices, const void* updates, void* output, bool fresh,
+             int threads) const;
+};
+
+// ---- SCATTER_ND ---------------------------------------------------------------------------------
+// indices {.., t}; updates: indices' sizes without the last, then the input's without the first t.
+struct ScatterNdPlan {
+  Tensor input, indices, updates, output;
+  Reduction reduction = Reduction::none;
+
+  Status run(const void* input, const void* indices, const void* updates, void* output, bool fresh,
+             int threads) const;
+};
+
+// ---- SPLIT, JOIN, and every other copy ----------------------------------------------------------
+// One copy between two layouts of the same sizes; source and target do not overlap.
+void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
+                   const void* source, int element_size, int threads);
+
+// Slabs along the axis, in order. `whole` is split's input or join's output, `parts` its pieces.
+struct SlabsPlan {
+  Tensor whole;
+  std::vector<Tensor> parts;
+  int axis;
+
+  void split(const void* whole, void* const* parts, int threads) const;
+  void join(const void* const* parts, void* whole, int threads) const;
+};
+
+// ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------
+// GATHER: output sizes are input[:axis] + indices + input[axis + 1:].
+// `fresh` as above: without it, nothing is written when an index is bad.
+struct GatherPlan {
+  Tensor input, indices, output;
+  int axis;
+  OutOfRange mode = OutOfRange::raise;
+
+  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+};
+
+// GATHER_ELEMENTS: output has indices' sizes, which off the axis are at most the input's.
+struct GatherElementsPlan {
+  Tensor input, indices, output;
+  int axis;
+  OutOfRange mode = OutOfRange::raise;
+
+  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+};
+
+// GATHER_ND: indices {batch.., .., t}; output: indices without the last, then what is left of input.
+struct GatherNdPlan {
+  Tensor input, indices, output;
+  int batch_dims;
+  OutOfRange mode = OutOfRange::raise;
+
+  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+};
+
+}  // namespace anydml

@@ -1,0 +1,60 @@
+// A small thread pool of our own.
+//
+// The caller works too and takes chunks from an atomic counter; it waits only for workers that have
+// entered the job, so a worker that the system schedules late costs nothing. OpenMP's barrier cost
+// milliseconds at p90 when the other core was busy, and its forked children hang.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "../common/layout.hpp"
+
+namespace anydml {
+
+// Runs `body(context, chunk)` for every chunk in [0, chunks) on at most `threads` threads, the
+// caller's among them, and returns when all are done. Chunks start in ascending order. Bodies must
+// not throw or fork. While another caller owns the pool, or inside a body, everything runs on the
+// caller's thread: no oversubscription, no deadlock.
+void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context);
+
+template <class Body>
+void parallel_chunks(Int chunks, int threads, Body&& body) {
+  if (chunks <= 0) return;
+  if (threads <= 1 || chunks == 1) {
+    for (Int chunk = 0; chunk < chunks; ++chunk) body(chunk);
+    return;
+  }
+  using Plain = std::remove_reference_t<Body>;
+  run_chunks(
+      chunks, threads, [](void* context, Int chunk) { (*static_cast<Plain*>(context))(chunk); },
+      const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+// Splits [0, total) into ranges of at least `grain` items and calls body(begin, end) for each. More
+// ranges than threads, so that a thread that is held up is helped out.
+template <class Body>
+void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
+  if (total <= 0) return;
+  if (grain < 1) grain = 1;
+  Int chunks = total / grain;
+  const Int most = threads <= 1 ? 1 : Int{8} * threads;
+  if (chunks > most) chunks = most;
+  if (chunks <= 1) {
+    body(Int{0}, total);
+    return;
+  }
+  parallel_chunks(chunks, threads, [&](Int chunk) {
+    // Rounded so that the ranges cover [0, total) exactly, without overflow for any int64 total.
+    const Int size = total / chunks, rest = total % chunks;
+    const Int begin = chunk * size + (chunk < rest ? chunk : rest);
+    body(begin, begin + size + (chunk < rest ? 1 : 0));
+  });
+}
+
+// The processors that the calling thread may use, by its affinity and its container's limit; at
+// least 1. Reads a file or two: ask once.
+int available_threads();
+
+}  // namespace anydml

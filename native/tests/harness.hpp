@@ -1,0 +1,119 @@
+// What the native tests share: random layouts over poisoned memory whose gaps are checked.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "../cpu/plans.hpp"
+#include "../cpu/threads.hpp"
+
+namespace anydml::test {
+
+#define EXPECT(condition, ...)                                            \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);         \
+      std::printf(__VA_ARGS__);                                           \
+      std::printf("\n");                                                  \
+      std::exit(1);                                                       \
+    }                                                                     \
+  } while (0)
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  // Uniform in [low, high].
+  Int between(Int low, Int high) { return std::uniform_int_distribution<Int>(low, high)(engine_); }
+  bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(engine_) < p; }
+  uint64_t bits() { return engine_(); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+enum class Strides { packed, any };         // any: gaps, permuted, negative
+enum class Role { input, output };          // inputs may also broadcast (stride 0)
+
+// Memory for one tensor: every byte poisoned, and none outside the elements may change.
+class Buffer {
+ public:
+  Buffer(Random& random, std::vector<Int> sizes, int element_size, Strides strides, Role role,
+         DataType type = DataType::unknown) {
+    tensor.type = type;
+    tensor.element_size = element_size;
+    const int rank = static_cast<int>(sizes.size());
+    std::vector<int> order(static_cast<std::size_t>(rank));
+    for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
+    const bool wild = strides == Strides::any;
+    if (wild && random.chance(0.5))
+      for (int i = rank - 1; i > 0; --i)
+        std::swap(order[static_cast<std::size_t>(i)],
+                  order[static_cast<std::size_t>(random.between(0, i))]);
+    for (int i = 0; i < rank; ++i) tensor.layout.push(sizes[static_cast<std::size_t>(i)], 0);
+    Int stride = element_size, low = 0, high = element_size;
+    if (wild && random.chance(0.2)) stride += random.between(1, 3);  // unaligned elements
+    for (int n = rank - 1; n >= 0; --n) {
+      const int i = order[static_cast<std::size_t>(n)];
+      const Int size = tensor.layout.sizes[i];
+      if (wild && random.chance(0.3)) stride += random.between(0, 2) * element_size;
+      Int own = stride;
+      if (wild && role == Role::input && random.chance(0.15)) own = 0;
+      if (wild && random.chance(0.15)) own = -own;
+      tensor.layout.strides[i] = own;
+      if (size > 1) (own < 0 ? low : high) += (size - 1) * own;
+      if (own != 0) stride = std::abs(own) * std::max<Int>(size, 1);
+    }
+    origin_ = kCanary - low;
+    bytes_.resize(static_cast<std::size_t>(high - low + 2 * kCanary));
+    for (auto& byte : bytes_) byte = static_cast<unsigned char>(random.bits());
+    before_ = bytes_;
+  }
+
+  char* data() { return reinterpret_cast<char*>(bytes_.data()) + origin_; }
+  const char* data() const { return reinterpret_cast<const char*>(bytes_.data()) + origin_; }
+  Int count() const { return tensor.layout.count(); }
+  char* at(Int flat) { return data() + offset_at(tensor.layout, flat); }
+  const char* at(Int flat) const { return data() + offset_at(tensor.layout, flat); }
+  template <class T>
+  T get(Int flat) const {
+    return load<T>(at(flat));
+  }
+  template <class T>
+  void set(Int flat, T value) {
+    store(at(flat), value);
+  }
+  // Row-major packed bytes of the elements.
+  std::vector<unsigned char> elements() const {
+    const std::size_t size = static_cast<std::size_t>(tensor.element_size);
+    std::vector<unsigned char> packed(static_cast<std::size_t>(count()) * size);
+    for (Int i = 0; i < count(); ++i)
+      std::memcpy(packed.data() + static_cast<std::size_t>(i) * size, at(i), size);
+    return packed;
+  }
+  // Call before the kernel runs, when set() is done.
+  void remember() { before_ = bytes_; }
+  bool unchanged() const { return before_ == bytes_; }
+  // True when no byte outside the elements changed since remember().
+  bool gaps_intact() const {
+    std::vector<unsigned char> masked = bytes_;
+    for (Int i = 0; i < count(); ++i) {
+      const Int from = origin_ + offset_at(tensor.layout, i);
+      std::memcpy(masked.data() + from, before_.data() + from,
+                  static_cast<std::size_t>(tensor.element_size));
+    }
+    return masked == before_;
+  }
+
+  Tensor tensor;
+
+ private:
+  static constexpr Int kCanary = 128;
+  std::vector<unsigned char> bytes_, before_;
+  Int origin_ = 0;
+};
+
+}  // namespace anydml::test
