@@ -1,0 +1,131 @@
+// What one contribution does to one element: the meaning of SCATTER's reductions.
+//
+// Integers wrap modulo 2^w. float16 is computed in float32 and rounded to nearest even after every
+// contribution. min and max follow NumPy's minimum and maximum: a NaN on either side gives a NaN
+// (the element's, when both are). Where the two are equal the element stays as it is, so that a -0
+// is not replaced by a +0, nor a +0 by a -0; the result is always one of the two, bit by bit.
+#pragma once
+
+#include <type_traits>
+
+#include "plans.hpp"
+
+#if defined(__F16C__) && defined(__AVX2__)
+#define ANYDML_F16C 1
+#include <immintrin.h>
+#endif
+
+namespace anydml::scatter {
+
+struct Float16 {
+  uint16_t bits;
+};
+
+// The bits of F16C's instructions: a signalling NaN becomes quiet, payloads keep their upper bits.
+inline float to_float(Float16 half) {
+#if defined(ANYDML_F16C)
+  return _cvtsh_ss(half.bits);
+#else
+  const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000u) << 16;
+  const uint32_t magnitude = half.bits & 0x7FFFu;
+  uint32_t bits;
+  if (magnitude >= 0x7C00u) {
+    bits = 0x7F800000u | ((magnitude & 0x3FFu) << 13);
+    if (magnitude > 0x7C00u) bits |= 0x400000u;
+  } else if (magnitude >= 0x400u) {
+    bits = (magnitude << 13) + (uint32_t{127 - 15} << 23);
+  } else {
+    // A subnormal: its integer is exact in float32, and so is the power of two.
+    const float value = static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f;
+    std::memcpy(&bits, &value, sizeof(bits));
+  }
+  bits |= sign;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+#endif
+}
+
+inline Float16 to_half(float value) {
+#if defined(ANYDML_F16C)
+  return {static_cast<uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT))};
+#else
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  uint32_t half;
+  if (magnitude > 0x7F800000u) {
+    half = 0x7E00u | ((magnitude >> 13) & 0x3FFu);
+  } else if (magnitude >= 0x477FF000u) {  // 65520 and above round to infinity
+    half = 0x7C00u;
+  } else if (magnitude >= 0x38800000u) {  // normal: add half of the last place, ties to even
+    half = (magnitude - (uint32_t{127 - 15} << 23) + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+  } else if (magnitude <= 0x33000000u) {  // 2^-25 and below round to zero
+    half = 0;
+  } else {
+    const uint32_t fraction = (magnitude & 0x7FFFFFu) | 0x800000u;
+    const uint32_t shift = 126u - (magnitude >> 23);  // 14 to 24
+    const uint32_t rest = fraction & ((1u << shift) - 1u), tie = 1u << (shift - 1u);
+    half = fraction >> shift;
+    half += rest > tie || (rest == tie && (half & 1u) != 0) ? 1u : 0u;
+  }
+  return {static_cast<uint16_t>(sign | half)};
+#endif
+}
+
+template <class T>
+constexpr bool is_half_sum(Reduction reduction) {
+  return std::is_same_v<T, Float16> && (reduction == Reduction::add || reduction == Reduction::mul);
+}
+
+#if defined(ANYDML_F16C)
+// The same in vector registers from load to store: the way through general ones doubles the time
+// that an element which takes many updates needs.
+inline __m128 load_half(const char* address) {
+  return _mm_cvtph_ps(_mm_set1_epi16(load<short>(address)));
+}
+template <Reduction kReduction>
+inline __m128i half_sum(__m128 element, __m128 update) {
+  return _mm_cvtps_ph(
+      kReduction == Reduction::add ? _mm_add_ps(element, update) : _mm_mul_ps(element, update),
+      _MM_FROUND_TO_NEAREST_INT);
+}
+inline void store_half(char* address, __m128i half) {
+  store(address, static_cast<uint16_t>(_mm_extract_epi16(half, 0)));
+}
+#endif
+
+template <class T>
+inline auto number(T value) {
+  if constexpr (std::is_same_v<T, Float16>)
+    return to_float(value);
+  else
+    return value;
+}
+
+template <Reduction kReduction, class T>
+inline T combined(T element, T update) {
+  if constexpr (kReduction == Reduction::none) {
+    return update;
+  } else if constexpr (kReduction == Reduction::min || kReduction == Reduction::max) {
+    const auto a = number(element), b = number(update);
+    const bool keep = kReduction == Reduction::min ? a <= b : a >= b;
+    if constexpr (std::is_integral_v<T>)
+      return keep ? element : update;
+    else
+      return keep | (a != a) ? element : update;  // a comparison with a NaN update is false
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    const float a = to_float(element), b = to_float(update);
+    return to_half(kReduction == Reduction::add ? a + b : a * b);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return kReduction == Reduction::add ? element + update : element * update;
+  } else {
+    // Unsigned and at least 32 bits wide: neither signed overflow nor promotion to int.
+    using Wide = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+    const Wide a = static_cast<Wide>(element), b = static_cast<Wide>(update);
+    return static_cast<T>(static_cast<Wide>(kReduction == Reduction::add ? a + b : a * b));
+  }
+}
+
+}  // namespace anydml::scatter

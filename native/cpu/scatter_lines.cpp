@@ -1,0 +1,265 @@
+// SCATTER's inner loops: some lines along the axis, in the output itself or in packed scratch.
+//
+// run_direct is O(updates) after the copy, without scratch. run_blocks reads and writes every
+// operand once, each thread with scratch of one block (Tuning); blocks are what keeps power-of-two
+// strides, which all fall into the same few cache sets, away from the random writes.
+
+#include <algorithm>
+
+#include "scatter.hpp"
+
+namespace anydml::scatter {
+namespace {
+
+// Lines of the indices below which a row of them is converted together with its neighbours.
+constexpr Int kShortRow = 64;
+
+// rows x count index values: offsets = position * scale + row * row_step + i * step.
+bool convert_rows(const IndexReader& reader, const char* source, Int row_stride, Int stride,
+                  Int rows, Int count, Int size, Int scale, Int row_step, Int step, Int* offsets) {
+  if (rows > 1 && count < kShortRow && row_stride == count * stride) {
+    if (!reader.convert(source, stride, rows * count, size, scale, 0, 0, offsets)) return false;
+    for (Int row = 0; row < rows; ++row, offsets += count)
+      for (Int i = 0; i < count; ++i) offsets[i] += row * row_step + i * step;
+    return true;
+  }
+  bool good = true;
+  for (Int row = 0; row < rows; ++row)
+    good &= reader.convert(source + row * row_stride, stride, count, size, scale, row * row_step,
+                           step, offsets + row * count);
+  return good;
+}
+
+struct Piece {
+  const Problem& problem;
+  const Target& target;
+  Int offsets[kPiece];  // not cleared
+
+  Piece(const Problem& a_problem, const Target& a_target) : problem(a_problem), target(a_target) {}
+
+  // rows x count updates, rows at row strides and counted in `row_step` bytes of the target.
+  bool write(char* base, const char* indices, Int index_row, Int index_stride, const char* updates,
+             Int update_row, Int update_stride, Int rows, Int count, Int row_step, Int step) {
+    if (!convert_rows(*problem.reader, indices, index_row, index_stride, rows, count,
+                      problem.axis_size, target.axis, row_step, step, offsets))
+      return false;
+    if (target.far)
+      for (Int i = 0; i < rows * count; ++i) prefetch_write(base + offsets[i]);
+    problem.writer->scatter(base, offsets, updates, update_row, update_stride, rows, count);
+    return true;
+  }
+};
+
+// The next rows of a strip lie on pages of their own, where no hardware prefetcher looks.
+ANYDML_INLINE void prefetch_rows(const char* source, Int row_stride, Int rows, Int bytes) {
+  for (Int row = 0; row < rows; ++row)
+    for (Int at = 0; at < bytes; at += 64) prefetch_read(source + row * row_stride + at);
+}
+
+// Copies rows x bytes between strided rows.
+void copy_rows(char* target, Int target_stride, const char* source, Int source_stride, Int rows,
+               Int bytes, bool streams) {
+  if (target_stride == bytes && source_stride == bytes) {
+    bytes *= rows;
+    rows = 1;
+  }
+  for (Int row = 0; row < rows; ++row) {
+    if (streams)
+      stream_copy(target + row * target_stride, source + row * source_stride,
+                  static_cast<std::size_t>(bytes));
+    else
+      std::memcpy(target + row * target_stride, source + row * source_stride,
+                  static_cast<std::size_t>(bytes));
+  }
+}
+
+// Copies groups x axis x columns elements, any strides.
+void copy_lines(char* target, const Int (&to)[3], const char* source, const Int (&from)[3],
+                Int groups, Int length, Int columns, int size, bool streams) {
+  const bool packed = (columns == 1 || (to[2] == size && from[2] == size));
+  if (packed && columns == 1 && (to[1] != size || from[1] != size) && length > 1) {
+    // Elements apart: no row to copy.
+  } else if (packed) {
+    const Int row = columns * size;
+    if (to[1] == row && from[1] == row) {
+      copy_rows(target, to[0], source, from[0], groups, length * row, streams);
+    } else {
+      for (Int g = 0; g < groups; ++g)
+        copy_rows(target + g * to[0], to[1], source + g * from[0], from[1], length, row, streams);
+    }
+    return;
+  }
+  Layout target_layout, source_layout;
+  const Int sizes[3] = {groups, length, columns};
+  for (int i = 0; i < 3; ++i) {
+    target_layout.push(sizes[i], to[i]);
+    source_layout.push(sizes[i], from[i]);
+  }
+  copy_elements(target_layout, target, source_layout, source, size, 1);
+}
+
+}  // namespace
+
+bool update_lines(const Problem& problem, const char* indices, const char* updates, Int groups,
+                  Int columns, const Target& target) {
+  Piece piece(problem, target);
+  const Int length = problem.length;
+  const Int* const axis = problem.axis;
+  const Int* const column = problem.column;
+  const Int* const group = problem.group;
+  bool good = true;
+  if (columns == 1) {
+    const Int some = std::min(length, kPiece);
+    const Int together = std::max<Int>(1, kPiece / some);
+    const bool packed_index = axis[kIndex] == problem.reader->size;
+    const bool packed_update = axis[kUpdate] == problem.element_size;
+    for (Int g = 0; g < groups; g += together) {
+      const Int rows = std::min(together, groups - g);
+      for (Int i = 0; i < length; i += kPiece) {
+        if (length >= kPiece) {
+          // The piece after this one: a hardware prefetcher stops at the end of a page.
+          const Int next = i + kPiece;
+          if (packed_index)
+            prefetch_rows(indices + g * group[kIndex] + next * axis[kIndex], 0, 1,
+                          kPiece * problem.reader->size);
+          if (packed_update)
+            prefetch_rows(updates + g * group[kUpdate] + next * axis[kUpdate], 0, 1,
+                          kPiece * problem.element_size);
+        }
+        good &= piece.write(
+            target.base + g * target.group, indices + g * group[kIndex] + i * axis[kIndex],
+            group[kIndex], axis[kIndex], updates + g * group[kUpdate] + i * axis[kUpdate],
+            group[kUpdate], axis[kUpdate], rows, std::min(kPiece, length - i), target.group, 0);
+      }
+    }
+    return good;
+  }
+  for (Int c = 0; c < columns; c += kPiece) {
+    const Int some = std::min(kPiece, columns - c);
+    const Int together = kPiece / some;
+    for (Int g = 0; g < groups; ++g) {
+      const char* index = indices + g * group[kIndex] + c * column[kIndex];
+      const char* update = updates + g * group[kUpdate] + c * column[kUpdate];
+      for (Int i = 0; i < length; i += together) {
+        const Int rows = std::min(together, length - i);
+        const Int ahead = std::min(together, length - i - rows);
+        prefetch_rows(index + rows * axis[kIndex], axis[kIndex], ahead,
+                      some * problem.reader->size);
+        prefetch_rows(update + rows * axis[kUpdate], axis[kUpdate], ahead,
+                      some * problem.element_size);
+        good &= piece.write(target.base + g * target.group + c * target.column, index, axis[kIndex],
+                            column[kIndex], update, axis[kUpdate], column[kUpdate], rows, some, 0,
+                            target.column);
+        index += rows * axis[kIndex];
+        update += rows * axis[kUpdate];
+      }
+    }
+  }
+  return good;
+}
+
+bool run_direct(const Problem& problem, const char* indices, const char* updates, char* output,
+                int threads) {
+  const Int lines = problem.groups * problem.columns;
+  const Int plane = lines * problem.length;
+  // About 32 K updates at a time: columns are split where one group has more than that.
+  const Int goal = std::max<Int>(1, (Int{32} << 10) / problem.length);
+  const Int columns = std::min(problem.columns, goal);
+  const Int groups = std::min(problem.groups, std::max<Int>(1, goal / columns));
+  const Int strips = (problem.columns + columns - 1) / columns;
+  const Int bands = (problem.groups + groups - 1) / groups;
+  Target whole{output, problem.axis[kOut], problem.column[kOut], problem.group[kOut], false};
+  whole.far = std::abs(whole.axis) * problem.axis_size >= kPrefetchBytes;
+  if (strips == 1 && bands == 1 && problem.rest_count == 1)
+    return update_lines(problem, indices, updates, problem.groups, problem.columns, whole);
+  std::atomic<bool> good{true};
+  const Int items = problem.rest_count * bands * strips;
+  const Int grain = plane * problem.rest_count < kParallelElements ? items : 1;
+  parallel_ranges(items, grain, threads, [&](Int begin, Int end) {
+    for (Int item = begin; item < end; ++item) {
+      const Int strip = item % strips, band = item / strips % bands, at = item / strips / bands;
+      const Int c = strip * columns, g = band * groups;
+      const auto moved = [&](int tensor) {
+        return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
+               c * problem.column[tensor];
+      };
+      Target target = whole;
+      target.base += moved(kOut);
+      if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate),
+                        std::min(groups, problem.groups - g),
+                        std::min(columns, problem.columns - c), target))
+        good.store(false, std::memory_order_relaxed);
+    }
+  });
+  return good.load(std::memory_order_relaxed);
+}
+
+bool run_blocks(const Problem& problem, const char* input, const char* indices, const char* updates,
+                char* output, int threads, const Tuning& tuning) {
+  const int size = problem.element_size;
+  const Int length = problem.axis_size;
+  const Int line_bytes = length * size;
+  // Strips of whole cache lines, or all columns. Wide ones suit the memory, which is why they may
+  // take more scratch, but every thread should get some.
+  Int columns = problem.columns;
+  const Int unit = std::max<Int>(1, 64 / size);
+  if (columns > 1 && line_bytes * columns > tuning.block_bytes) {
+    const Int wide = tuning.block_bytes / (line_bytes * unit);
+    columns = std::min(columns, std::max({wide, tuning.strip_bytes / 64, Int{1}}) * unit);
+    const Int all = problem.rest_count * problem.groups;
+    while (columns > unit && all * (problem.columns / columns) < 2 * threads)
+      columns = (columns / unit + 1) / 2 * unit;
+  }
+  Int groups = 1;
+  if (columns == problem.columns)
+    groups = std::min(problem.groups, std::max<Int>(1, tuning.small_bytes /
+                                                           std::max<Int>(1, line_bytes * columns)));
+  const Int strips = (problem.columns + columns - 1) / columns;
+  const Int bands = (problem.groups + groups - 1) / groups;
+  const Int items = problem.rest_count * bands * strips;
+  const Int block_bytes = (line_bytes * columns * groups + 63) / 64 * 64;
+  const Int elements = problem.rest_count * problem.groups * problem.columns * length;
+  const Int all_updates = problem.rest_count * problem.groups * problem.columns * problem.length;
+  const Int workers = threads <= 1 || elements + all_updates < kParallelElements
+                          ? 1
+                          : std::min<Int>(threads, items);
+  // Past the cache only where whole cache lines are written: a part of one costs a read.
+  const bool rows_stream = problem.columns == 1 || columns == problem.columns;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(output) % 64 == 0 &&
+                       problem.axis[kOut] % 64 == 0 && problem.group[kOut] % 64 == 0 &&
+                       columns * size % 64 == 0;
+  const bool streams = elements * size >= tuning.stream_bytes && (rows_stream || aligned);
+
+  Scratch<char> blocks(workers * block_bytes);
+  std::atomic<bool> good{true};
+  parallel_items(
+      items, workers, threads,
+      [&](Int worker, Int item) {
+        const Int strip = item % strips, band = item / strips % bands, at = item / strips / bands;
+        const Int c = strip * columns, g = band * groups;
+        const Int some_groups = std::min(groups, problem.groups - g);
+        const Int some = std::min(columns, problem.columns - c);
+        const auto moved = [&](int tensor) {
+          return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
+                 c * problem.column[tensor];
+        };
+        const Target block{blocks.get() + worker * block_bytes, some * size, size,
+                           length * some * size, false};
+        const Int packed[3] = {block.group, block.axis, block.column};
+        const Int from[3] = {problem.group[kIn], problem.axis[kIn], problem.column[kIn]};
+        const Int to[3] = {problem.group[kOut], problem.axis[kOut], problem.column[kOut]};
+        copy_lines(block.base, packed, input + moved(kIn), from, some_groups, length, some, size,
+                   false);
+        if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate), some_groups,
+                          some, block))
+          good.store(false, std::memory_order_relaxed);
+        copy_lines(output + moved(kOut), to, block.base, packed, some_groups, length, some, size,
+                   streams);
+      },
+      [&](Int) {
+        if (streams) stream_fence();
+      });
+  return good.load(std::memory_order_relaxed);
+}
+
+}  // namespace anydml::scatter

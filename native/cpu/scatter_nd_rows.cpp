@@ -1,0 +1,363 @@
+// SCATTER_ND of slices: the output is written once, in order.
+//
+// 1. Every tuple becomes the number of its slice; they are checked here, before any output.
+// 2. A map gives each slice its last update, or, for a reduction, all of them in order (a counting
+//    sort of the updates by slice, which is stable). Several threads share the map by ranges of
+//    slices: each reads all numbers and keeps to its range, so that no order depends on them.
+// 3. The output is written slice after slice, from an update or from the input, past the cache. A
+//    slice that an update replaces is not read from the input.
+//
+// O(output + updates). Scratch: 4 bytes for each slice and update, 4 more for each update of a
+// reduction; under a quarter of all operands, as slices of a few elements go elsewhere.
+
+#include <algorithm>
+
+#include "scatter_nd.hpp"
+
+namespace anydml::scatter {
+namespace {
+
+constexpr Int kStage = Int{16} << 10;  // output gathered in the first cache
+constexpr Int kAhead = 24;             // updates between asking for a map's entry and its use
+constexpr Int kOwners = 8;             // more would read the numbers too often
+
+struct Map {
+  Scratch<uint32_t> numbers;  // of each tuple's slice
+  Scratch<uint32_t> slices;   // its last update plus one, or 0; for a reduction, where in `order`
+                              // its updates end (and the next slice's begin)
+  Scratch<uint32_t> order;    // for a reduction: the updates by slice
+};
+
+// The first bad index, or -1.
+Int read_numbers(const NdProblem& problem, const char* indices, uint32_t* numbers, int threads) {
+  std::atomic<Int> least{kNoBadIndex};
+  parallel_ranges(problem.tuples, kParallelElements / 2, threads, [&](Int begin, Int end) {
+    Int offsets[kPiece];
+    for (Int at = begin; at < end; at += kPiece) {
+      const Int count = std::min(kPiece, end - at);
+      const Int bad = problem.read(indices, at, count, problem.slice_scales, offsets);
+      if (bad >= 0) {
+        lower(least, bad);
+        return;
+      }
+      for (Int i = 0; i < count; ++i) numbers[at + i] = static_cast<uint32_t>(offsets[i]);
+    }
+  });
+  return status_of(least.load(std::memory_order_relaxed)).bad_index;
+}
+
+// Selects by arithmetic: whether a number is in the range is as random as the indices are.
+inline uint32_t* select(bool condition, uint32_t* yes, uint32_t* no) {
+  const std::uintptr_t mask = std::uintptr_t{0} - static_cast<std::uintptr_t>(condition);
+  return reinterpret_cast<uint32_t*>((reinterpret_cast<std::uintptr_t>(yes) & mask) |
+                                     (reinterpret_cast<std::uintptr_t>(no) & ~mask));
+}
+
+struct Range {
+  uint32_t low, width;
+};
+
+// Calls body(slices[number], i) for the tuples of a range, in order; others meet a dummy.
+template <class Body>
+void for_range(const NdProblem& problem, const Map& map, Range range, Body&& body) {
+  const uint32_t* const numbers = map.numbers.get();
+  uint32_t* const slices = map.slices.get();
+  uint32_t nowhere = 0;
+  for (Int i = 0; i < problem.tuples; ++i) {
+    prefetch_write(slices + numbers[std::min(i + kAhead, problem.tuples - 1)]);
+    const uint32_t number = numbers[i];
+    const bool mine = number - range.low < range.width;
+    body(*select(mine, slices + number, &nowhere), i, mine);
+  }
+}
+
+void fill_map(const NdProblem& problem, const Map& map, int threads) {
+  const Int owners = threads <= 1 || problem.tuples < kParallelElements
+                         ? 1
+                         : std::min<Int>({kOwners, Int{threads}, problem.slices});
+  const auto range_of = [&](Int owner) -> Range {
+    const Int each = problem.slices / owners;
+    return {static_cast<uint32_t>(each * owner),
+            static_cast<uint32_t>(owner + 1 == owners ? problem.slices - each * owner : each)};
+  };
+  uint32_t* const slices = map.slices.get();
+  const auto clear = [&](Range range) {
+    std::memset(slices + range.low, 0, std::size_t{range.width} * sizeof(uint32_t));
+  };
+  if (problem.reduction == Reduction::none) {
+    parallel_chunks(owners, threads, [&](Int owner) {
+      const Range range = range_of(owner);
+      clear(range);
+      for_range(problem, map, range,
+                [](uint32_t& last, Int i, bool) { last = static_cast<uint32_t>(i + 1); });
+    });
+    return;
+  }
+  uint32_t counts[kOwners];
+  parallel_chunks(owners, threads, [&](Int owner) {
+    const Range range = range_of(owner);
+    clear(range);
+    Int count = 0;
+    for_range(problem, map, range, [&count](uint32_t& own, Int, bool mine) {
+      ++own;
+      count += mine;
+    });
+    counts[owner] = static_cast<uint32_t>(count);
+  });
+  parallel_chunks(owners, threads, [&](Int owner) {
+    const Range range = range_of(owner);
+    uint32_t sum = 0;
+    for (Int n = 0; n < owner; ++n) sum += counts[n];
+    for (uint32_t s = range.low; s < range.low + range.width; ++s) {
+      const uint32_t own = slices[s];
+      slices[s] = sum;  // where the next one goes: in the end, where the last one went
+      sum += own;
+    }
+    uint32_t* const order = map.order.get();
+    uint32_t nowhere = 0;
+    for_range(problem, map, range, [&](uint32_t& end, Int i, bool mine) {
+      *select(mine, order + end, &nowhere) = static_cast<uint32_t>(i);
+      ++end;
+    });
+  });
+}
+
+// Output that is written in order, gathered until it is worth going past the cache.
+class Stage {
+ public:
+  Stage(char* target, bool streams) : target_(target), streams_(streams) {}
+
+  // Room for bytes <= kStage, to be written now.
+  char* take(Int bytes) {
+    if (used_ + bytes > kStage) flush();
+    char* const room = stage_ + used_;
+    used_ += bytes;
+    return room;
+  }
+  // Straight from where it is.
+  void copy(const char* source, Int bytes) {
+    flush();
+    write(source, bytes);
+  }
+  void flush() {
+    if (used_ > 0) write(stage_, used_);
+    used_ = 0;
+  }
+
+ private:
+  void write(const char* source, Int bytes) {
+    if (streams_)
+      stream_copy(target_, source, static_cast<std::size_t>(bytes));
+    else
+      std::memcpy(target_, source, static_cast<std::size_t>(bytes));
+    target_ += bytes;
+  }
+
+  char* target_;
+  bool streams_;
+  Int used_ = 0;
+  alignas(64) char stage_[kStage];
+};
+
+struct Rows {
+  const NdProblem& problem;
+  const Map& map;
+  const char* input;
+  const char* updates;
+  char* output;
+  bool streams;
+
+  bool in_place() const { return input == output; }
+
+  bool moves() const { return problem.reduction == Reduction::none; }
+  // Of a reduction: the first of a slice's updates in map.order; the end is the next slice's first.
+  uint32_t first(Int slice) const { return slice == 0 ? 0 : map.slices[slice - 1]; }
+  bool touched(Int slice) const {
+    return moves() ? map.slices[slice] != 0 : first(slice) != map.slices[slice];
+  }
+  // Of a move: the last update.
+  const char* winner(Int slice) const {
+    return updates + problem.update_offset(Int{map.slices[slice]} - 1);
+  }
+  const char* ordered(Int i) const { return updates + problem.update_offset(map.order[i]); }
+
+  // Part [from, from + bytes) of a contiguous slice: `target` holds the input's, and takes all of
+  // the updates.
+  void combine(char* target, Int slice, Int from, Int bytes) const {
+    const Int end = map.slices[slice], elements = bytes / problem.element_size;
+    for (Int i = first(slice); i < end; ++i) {
+      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + from, std::min<Int>(bytes, 512));
+      problem.writer->combine_row(target, problem.element_size, ordered(i) + from,
+                                  problem.element_size, elements);
+    }
+  }
+
+  ANYDML_INLINE static void prefetch_bytes(const char* from, Int bytes) {
+    for (Int at = 0; at < bytes; at += 64) prefetch_read(from + at);
+    prefetch_read(from + bytes - 1);
+  }
+
+  // Asks for the beginning of what a later slice is made from, the input's part at `source`. The
+  // input is not read in order either where most slices come from updates.
+  ANYDML_INLINE void prefetch(Int slice, const char* source, Int from, Int bytes) const {
+    const Int some = std::min<Int>(bytes, 512);
+    if (moves()) {
+      prefetch_bytes(map.slices[slice] == 0 ? source : winner(slice) + from, some);
+      return;
+    }
+    prefetch_bytes(source, some);
+    const Int begin = first(slice), end = std::min<Int>(map.slices[slice], begin + 4);
+    for (Int i = begin; i < end; ++i) prefetch_bytes(ordered(i) + from, some);
+  }
+
+  // Parts of slices [begin, end), packed in and out.
+  void packed(Int begin, Int end, Int from, Int bytes) const {
+    const Int slice_bytes = problem.slice_bytes;
+    const bool whole = bytes == slice_bytes;
+    // Long, or of whole cache lines: nothing is gained by gathering slices first.
+    const bool straight =
+        bytes >= 1024 || (bytes >= 256 && bytes % 64 == 0 &&
+                          reinterpret_cast<std::uintptr_t>(output + begin * slice_bytes) % 64 == 0);
+    const Int ahead = std::clamp<Int>(4096 / bytes, 2, 16);
+    const auto look_ahead = [&](Int s) __attribute__((always_inline)) {
+      if (s < end) prefetch(s, input + s * slice_bytes + from, from, bytes);
+    };
+    for (Int s = begin; s < begin + ahead; ++s) look_ahead(s);
+    Stage stage(output + begin * slice_bytes + from, streams);
+    for (Int s = begin; s < end;) {
+      if (!touched(s)) {
+        // A run of slices that stay as they are.
+        Int run = s;
+        do {
+          look_ahead(run + ahead);
+          ++run;
+        } while (whole && run < end && !touched(run));
+        const Int run_bytes = (run - s) * bytes;
+        const char* const source = input + s * slice_bytes + from;
+        if (run_bytes >= 1024 || (straight && run_bytes >= 256))
+          stage.copy(source, run_bytes);
+        else
+          std::memcpy(stage.take(run_bytes), source, static_cast<std::size_t>(run_bytes));
+        s = run;
+        continue;
+      }
+      look_ahead(s + ahead);
+      if (moves()) {
+        const char* const source = winner(s) + from;
+        if (straight)
+          stage.copy(source, bytes);
+        else
+          std::memcpy(stage.take(bytes), source, static_cast<std::size_t>(bytes));
+      } else {
+        const char* source = input + s * slice_bytes + from;
+        for (Int done = 0; done < bytes; done += kStage) {
+          const Int some = std::min(kStage, bytes - done);
+          char* const room = stage.take(some);
+          std::memcpy(room, source + done, static_cast<std::size_t>(some));
+          combine(room, s, from + done, some);
+        }
+      }
+      ++s;
+    }
+    stage.flush();
+  }
+
+  // Parts of slices, in place or not packed: each by itself.
+  void apart(Int begin, Int end, Int from, Int bytes, int threads) const {
+    constexpr Int kActive = 1024;
+    uint32_t active[kActive];
+    const Int ahead = std::clamp<Int>(4096 / bytes, 2, 16);
+    for (; begin < end; begin += kActive) {
+      // Those with work to do, so that looking ahead finds them however few they are.
+      Int count = 0;
+      for (Int s = begin; s < std::min(end, begin + kActive); ++s) {
+        active[count] = static_cast<uint32_t>(s);
+        count += touched(s) || !in_place();
+      }
+      for (Int i = 0; i < count + ahead; ++i) {
+        if (i < count) {
+          const Int s = active[i];
+          prefetch(s, input + problem.input_offset(s) + from, from, bytes);
+          if (in_place())
+            prefetch_bytes(output + problem.output_offset(s) + from, std::min<Int>(bytes, 512));
+        }
+        if (i >= ahead) one(active[i - ahead], from, bytes, threads);
+      }
+    }
+  }
+
+  void one(Int s, Int from, Int bytes, int threads) const {
+    const bool has = touched(s), move = moves() && has;
+    char* const target = output + problem.output_offset(s) + from;
+    const char* const source = (move ? winner(s) : input + problem.input_offset(s)) + from;
+    if (source != target) {
+      if (!problem.contiguous)
+        copy_elements(problem.slice_out, target, move ? problem.slice_update : problem.slice_in,
+                      source, problem.element_size, threads);
+      else if (streams && bytes >= 256 && (move || !has))
+        stream_copy(target, source, static_cast<std::size_t>(bytes));
+      else
+        std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    }
+    if (move || !has) return;
+    if (!problem.contiguous) {
+      for (Int i = first(s); i < Int{map.slices[s]}; ++i) problem.write_slice(target, ordered(i));
+      return;
+    }
+    for (Int done = 0; done < bytes; done += kStage)
+      combine(target + done, s, from + done, std::min(kStage, bytes - done));
+  }
+};
+
+}  // namespace
+
+Status run_nd_rows(const NdProblem& problem, const char* input, const char* indices,
+                   const char* updates, char* output, int threads, const NdTuning& tuning) {
+  const Int out_bytes = problem.slices * problem.slice_bytes;
+  const bool reduces = problem.reduction != Reduction::none;
+  Map map;
+  map.numbers.reset(problem.tuples);
+  map.slices.reset(problem.slices);
+  if (reduces) map.order.reset(problem.tuples);
+  const Int bad = read_numbers(problem, indices, map.numbers.get(), threads);
+  if (bad >= 0) return {bad};
+  fill_map(problem, map, threads);
+
+  const bool in_place = input == output;
+  const Int written =
+      in_place ? std::min(problem.tuples * problem.slice_bytes, out_bytes) : out_bytes;
+  const bool streams = written >= tuning.stream_bytes && !(in_place && reduces);
+  const Rows rows{problem, map, input, updates, output, streams};
+  const bool packed = problem.contiguous && problem.packed_in && problem.packed_out && !in_place;
+  if (!problem.contiguous && problem.slices < 2 * Int{threads}) {
+    rows.apart(0, problem.slices, 0, problem.slice_bytes, threads);
+    return {};
+  }
+  // Items of about piece_bytes: several slices, or a part of one.
+  const Int unit = std::max<Int>(16, problem.element_size) * 4;
+  Int pieces = 1, bytes = problem.slice_bytes, group = 1;
+  if (problem.contiguous && bytes > tuning.piece_bytes) {
+    bytes = std::max<Int>(1, tuning.piece_bytes / unit) * unit;
+    pieces = (problem.slice_bytes + bytes - 1) / bytes;
+  } else {
+    group = std::max<Int>(1, tuning.piece_bytes / bytes);
+  }
+  const Int groups = (problem.slices + group - 1) / group;
+  const Int items = groups * pieces;
+  const Int moved = out_bytes + problem.tuples * problem.slice_bytes;
+  parallel_ranges(items, moved < (Int{1} << 20) ? items : 1, threads, [&](Int begin, Int end) {
+    for (Int item = begin; item < end; ++item) {
+      const Int first = item / pieces * group, from = item % pieces * bytes;
+      const Int last = std::min(problem.slices, first + group);
+      const Int some = std::min(bytes, problem.slice_bytes - from);
+      if (packed)
+        rows.packed(first, last, from, some);
+      else
+        rows.apart(first, last, from, some, 1);
+    }
+    if (streams) stream_fence();
+  });
+  return {};
+}
+
+}  // namespace anydml::scatter

@@ -1,0 +1,251 @@
+// SCATTER_ND against one loop over the tuples, with every algorithm forced.
+
+#include "../cpu/scatter_nd.hpp"
+
+#include <thread>
+
+#include "scatter_reference.hpp"
+
+namespace anydml::test {
+namespace {
+
+using scatter::NdMethod;
+using scatter::NdTuning;
+
+int passed = 0;
+constexpr NdMethod kMethods[] = {NdMethod::automatic, NdMethod::direct, NdMethod::rows,
+                                 NdMethod::buckets};
+
+struct Case {
+  std::vector<Int> sizes, batch;
+  int length = 1;
+  TypeInfo type{DataType::unknown, 4};
+  TypeInfo index_type{DataType::int64, 8};
+  Reduction reduction = Reduction::none;
+  Strides strides = Strides::packed;
+  bool in_place = false, fresh = false, bad = false;
+  int threads = 1;
+  NdMethod method = NdMethod::automatic;
+  NdTuning tuning;
+};
+
+void run(Random& random, const Case& c) {
+  std::vector<Int> index_sizes = c.batch, update_sizes = c.batch;
+  index_sizes.push_back(c.length);
+  update_sizes.insert(update_sizes.end(), c.sizes.begin() + c.length, c.sizes.end());
+  Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
+               c.type.type);
+  Buffer indices(random, index_sizes, c.index_type.size, c.strides, Role::input, c.index_type.type);
+  Buffer updates(random, update_sizes, c.type.size, c.strides, Role::input, c.type.type);
+  Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
+  Buffer& output = c.in_place ? input : other;
+  if (c.reduction != Reduction::none) {
+    tame(random, input);
+    tame(random, updates);
+  }
+  Int tuples = 1, slice = 1;
+  for (Int size : c.batch) tuples *= size;
+  for (std::size_t d = static_cast<std::size_t>(c.length); d < c.sizes.size(); ++d)
+    slice *= c.sizes[d];
+  const auto size_of = [&](Int flat) { return c.sizes[static_cast<std::size_t>(flat % c.length)]; };
+  Pattern pattern(random);
+  bool empty = false;
+  for (Int i = 0; i < indices.count(); ++i) {
+    if (size_of(i) == 0)
+      empty = true;
+    else
+      set_index(indices, i,
+                good_index(random, c.index_type.type, size_of(i),
+                           pattern.position(i / c.length, size_of(i))));
+  }
+  if (c.bad && !empty && indices.count() > 0)
+    for (Int n = random.between(1, 3); n > 0; --n) {
+      const Int at = random.between(0, indices.count() - 1);
+      set_index(indices, at, bad_index(random, c.index_type.type, size_of(at)));
+    }
+
+  // The reference.
+  Int bad = -1;
+  for (Int i = 0; i < indices.count() && bad < 0; ++i)
+    if (position_of(indices, i, size_of(i)) < 0) bad = i;
+  const std::size_t bytes = static_cast<std::size_t>(c.type.size);
+  std::vector<unsigned char> expected = input.elements();
+  for (Int i = 0; i < tuples && bad < 0 && slice > 0; ++i) {
+    Int target = 0;
+    for (Int d = 0; d < c.length; ++d)
+      target = target * size_of(d) + position_of(indices, i * c.length + d, size_of(d));
+    for (Int e = 0; e < slice; ++e)
+      combine_reference(c.reduction, input.tensor,
+                        &expected[static_cast<std::size_t>(target * slice + e) * bytes],
+                        reinterpret_cast<const unsigned char*>(updates.at(i * slice + e)));
+  }
+
+  input.remember();
+  indices.remember();
+  updates.remember();
+  other.remember();
+  const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
+                           c.reduction};
+  const Status status =
+      scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(), output.data(),
+                              c.fresh, c.threads, c.method, c.tuning);
+  const int method = static_cast<int>(c.method);
+  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, fresh %d", status.bad_index, bad,
+         method, c.fresh);
+  EXPECT(indices.unchanged() && updates.unchanged(), "method %d", method);
+  EXPECT(c.in_place || input.unchanged(), "method %d", method);
+  EXPECT(output.gaps_intact(), "method %d", method);
+  if (bad >= 0) {
+    EXPECT(c.fresh || output.unchanged(), "method %d wrote although index %lld is bad", method,
+           bad);
+  } else {
+    const std::vector<unsigned char> got = output.elements();
+    for (std::size_t i = 0; i < got.size(); i += bytes)
+      EXPECT(same_element(c.reduction, input.tensor, &got[i], &expected[i]),
+             "element %lld of %lld; method %d, rank %d, length %d, tuples %lld, type %d, size %d, "
+             "%s, threads %d, in place %d, strides %d",
+             static_cast<Int>(i / bytes), output.count(), method, input.tensor.layout.rank,
+             c.length, tuples, static_cast<int>(c.type.type), c.type.size,
+             kReductionNames[static_cast<int>(c.reduction)], c.threads, c.in_place,
+             static_cast<int>(c.strides));
+  }
+  ++passed;
+}
+
+void random_type(Random& random, Case& c) {
+  c.index_type = kIndexTypes[random.between(0, 3)];
+  c.reduction = random.chance(0.5) ? Reduction::none : static_cast<Reduction>(random.between(1, 4));
+  if (c.reduction == Reduction::none && random.chance(0.5))
+    c.type = {DataType::unknown, 1 << random.between(0, 4)};
+  else
+    c.type = kTypes[random.between(0, 10)];
+}
+
+void small_tuning(Random& random, NdTuning& tuning) {
+  tuning.small_bytes = random.chance(0.5) ? 0 : tuning.small_bytes;
+  tuning.piece_bytes = Int{1} << random.between(5, 15);
+  tuning.stream_bytes = random.chance(0.5) ? 0 : kStreamBytes;
+  tuning.bucket_bits = static_cast<int>(random.between(3, 10));
+  tuning.round = random.chance(0.5) ? NdTuning{}.round : random.between(100, 2000);
+}
+
+// A shape of at most `most` elements or so.
+std::vector<Int> random_sizes(Random& random, int rank, Int most) {
+  std::vector<Int> sizes;
+  for (int d = 0; d < rank; ++d) {
+    Int size =
+        random.chance(0.02) ? 0 : random.between(1, std::max<Int>(1, std::min<Int>(most, 40)));
+    if (random.chance(0.15)) size = random.between(1, most);
+    sizes.push_back(size);
+    most = std::max<Int>(1, most / std::max<Int>(1, size));
+  }
+  for (int d = rank - 1; d > 0; --d)
+    std::swap(sizes[static_cast<std::size_t>(d)],
+              sizes[static_cast<std::size_t>(random.between(0, d))]);
+  return sizes;
+}
+
+void random_case(Random& random, Int most) {
+  Case c;
+  random_type(random, c);
+  const int rank = static_cast<int>(random.between(0, 6));
+  c.sizes = random_sizes(random, rank, most);
+  c.length = static_cast<int>(random.between(0, rank));
+  if (random.chance(0.3)) c.length = rank;
+  Int slice = 1;
+  for (int d = c.length; d < rank; ++d) slice *= c.sizes[static_cast<std::size_t>(d)];
+  c.batch = random_sizes(random, static_cast<int>(random.between(0, 3)),
+                         std::max<Int>(1, 2 * most / std::max<Int>(1, slice)));
+  c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
+  c.in_place = random.chance(0.3);
+  c.fresh = !c.in_place && random.chance(0.5);
+  c.bad = random.chance(0.15);
+  c.threads = static_cast<int>(random.between(1, 4));
+  c.method = kMethods[random.between(0, 3)];
+  if (random.chance(0.8)) small_tuning(random, c.tuning);
+  run(random, c);
+}
+
+// Sizes at which the plan's own choice takes every algorithm, with threads and past the cache.
+void large_cases(Random& random) {
+  struct Shape {
+    std::vector<Int> sizes;
+    int length;
+    Int tuples;
+  };
+  const std::vector<Shape> shapes = {
+      {{40000, 64}, 1, 3000},    {{40000, 64}, 1, 40000},          {{40000, 64}, 1, 300},
+      {{1500, 1500}, 2, 400000}, {{1500, 1500}, 2, 900},           {{700000, 3}, 1, 700000},
+      {{700000, 2}, 1, 500000},  {{3000000}, 1, 900000},           {{10, 300000}, 1, 7},
+      {{3000000}, 0, 3},         {{100, 90, 300}, 2, 8000},        {{100, 90, 30, 9}, 3, 90000},
+      {{9, 100000, 2}, 1, 20},   {{20, 30, 20, 20, 10}, 4, 300000}};
+  for (const Shape& shape : shapes) {
+    for (int variant = 0; variant < 3; ++variant) {
+      Case c;
+      random_type(random, c);
+      if (variant == 0) c.type = {DataType::float32, 4}, c.reduction = Reduction::none;
+      c.sizes = shape.sizes;
+      c.length = shape.length;
+      c.batch = {shape.tuples};
+      c.threads = static_cast<int>(random.between(1, 4));
+      c.in_place = variant == 1;
+      c.fresh = variant == 0;
+      c.bad = variant == 2 && random.chance(0.3);
+      run(random, c);
+    }
+  }
+}
+
+// Another thread makes indices bad between the check and the use: nothing outside may change.
+void changed_meanwhile(Random& random) {
+#if !defined(__SANITIZE_THREAD__)
+  for (int round = 0; round < (short_run() ? 8 : 60); ++round) {
+    const bool rows = random.chance(0.5);
+    const std::vector<Int> sizes = rows ? std::vector<Int>{1000, 20} : std::vector<Int>{20000};
+    Buffer input(random, sizes, 4, Strides::packed, Role::input);
+    Buffer updates(random, sizes, 4, Strides::packed, Role::input);
+    Buffer indices(random, {sizes[0], 1}, 8, Strides::packed, Role::input);
+    Buffer output(random, sizes, 4, Strides::packed, Role::output);
+    indices.tensor.type = DataType::int64;
+    for (Int i = 0; i < indices.count(); ++i) indices.set<int64_t>(i, i);
+    output.remember();
+    std::atomic<bool> stop{false};
+    volatile int64_t* const changed =
+        reinterpret_cast<int64_t*>(indices.at(random.between(0, sizes[0] - 1)));
+    std::thread changer([&] {
+      while (!stop.load()) {
+        *changed = int64_t{1} << 40;
+        *changed = -1;
+      }
+    });
+    const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
+                             Reduction::none};
+    NdTuning tuning;
+    small_tuning(random, tuning);
+    for (int n = 0; n < 20; ++n)
+      scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(), output.data(),
+                              n % 2 == 0, 2, kMethods[random.between(0, 3)], tuning);
+    stop.store(true);
+    changer.join();
+    EXPECT(output.gaps_intact(), "changed meanwhile");
+    ++passed;
+  }
+#else
+  (void)random;
+#endif
+}
+
+}  // namespace
+}  // namespace anydml::test
+
+int main() {
+  using namespace anydml::test;
+  Random random(20240612);
+  const int cases = short_run() ? 1500 : 7000;
+  for (int i = 0; i < cases; ++i) random_case(random, 600);
+  for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
+  changed_meanwhile(random);
+  large_cases(random);
+  std::printf("%d passed, 0 failed\n", passed);
+  return 0;
+}

@@ -1,0 +1,285 @@
+// SCATTER against one loop over the indices, with every algorithm forced.
+
+#include "../cpu/scatter.hpp"
+
+#include <thread>
+
+#include "scatter_reference.hpp"
+
+namespace anydml::test {
+namespace {
+
+using scatter::Method;
+using scatter::Tuning;
+
+int passed = 0;
+constexpr Method kMethods[] = {Method::automatic, Method::direct, Method::blocks, Method::buckets};
+
+struct Case {
+  std::vector<Int> sizes, index_sizes;
+  int axis = 0;
+  TypeInfo type{DataType::unknown, 4};
+  TypeInfo index_type{DataType::int64, 8};
+  Reduction reduction = Reduction::none;
+  Strides strides = Strides::packed;
+  bool in_place = false, fresh = false, bad = false;
+  int threads = 1;
+  Method method = Method::automatic;
+  Tuning tuning;
+};
+
+void run(Random& random, const Case& c) {
+  Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
+               c.type.type);
+  Buffer indices(random, c.index_sizes, c.index_type.size, c.strides, Role::input,
+                 c.index_type.type);
+  Buffer updates(random, c.index_sizes, c.type.size, c.strides, Role::input, c.type.type);
+  Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
+  Buffer& output = c.in_place ? input : other;
+  if (c.reduction != Reduction::none) {
+    tame(random, input);
+    tame(random, updates);
+  }
+  const int rank = static_cast<int>(c.sizes.size());
+  const Int size = rank == 0 ? 1 : c.sizes[static_cast<std::size_t>(c.axis)];
+  const Int count = indices.count();
+  Pattern pattern(random);
+  for (Int i = 0; i < count && size > 0; ++i)
+    set_index(indices, i, good_index(random, c.index_type.type, size, pattern.position(i, size)));
+  if (c.bad && count > 0)
+    for (Int n = random.between(1, 3); n > 0; --n)
+      set_index(indices, random.between(0, count - 1), bad_index(random, c.index_type.type, size));
+
+  // The reference.
+  Int bad = -1;
+  for (Int i = 0; i < count && bad < 0; ++i)
+    if (position_of(indices, i, size) < 0) bad = i;
+  const std::size_t bytes = static_cast<std::size_t>(c.type.size);
+  std::vector<unsigned char> expected = input.elements();
+  for (Int i = 0; i < count && bad < 0; ++i) {
+    Int flat = i, target = 0, scale = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      const std::size_t at = static_cast<std::size_t>(d);
+      const Int coordinate = flat % c.index_sizes[at];
+      flat /= c.index_sizes[at];
+      target += scale * (d == c.axis ? position_of(indices, i, size) : coordinate);
+      scale *= c.sizes[at];
+    }
+    combine_reference(c.reduction, input.tensor,
+                      &expected[static_cast<std::size_t>(target) * bytes],
+                      reinterpret_cast<const unsigned char*>(updates.at(i)));
+  }
+
+  input.remember();
+  indices.remember();
+  updates.remember();
+  other.remember();
+  const ScatterPlan plan{input.tensor,  indices.tensor, updates.tensor,
+                         output.tensor, c.axis,         c.reduction};
+  const Status status = scatter::run_scatter(plan, input.data(), indices.data(), updates.data(),
+                                             output.data(), c.fresh, c.threads, c.method, c.tuning);
+  const int method = static_cast<int>(c.method);
+  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, rank %d, fresh %d",
+         status.bad_index, bad, method, rank, c.fresh);
+  EXPECT(indices.unchanged() && updates.unchanged(), "method %d", method);
+  EXPECT(c.in_place || input.unchanged(), "method %d", method);
+  EXPECT(output.gaps_intact(), "method %d, rank %d", method, rank);
+  if (bad >= 0) {
+    EXPECT(c.fresh || output.unchanged(), "method %d wrote although index %lld is bad", method,
+           bad);
+  } else {
+    const std::vector<unsigned char> got = output.elements();
+    for (std::size_t i = 0; i < got.size(); i += bytes)
+      EXPECT(same_element(c.reduction, input.tensor, &got[i], &expected[i]),
+             "element %lld of %lld; method %d, rank %d, axis %d, type %d, size %d, %s, threads %d, "
+             "in place %d, strides %d",
+             static_cast<Int>(i / bytes), output.count(), method, rank, c.axis,
+             static_cast<int>(c.type.type), c.type.size,
+             kReductionNames[static_cast<int>(c.reduction)], c.threads, c.in_place,
+             static_cast<int>(c.strides));
+  }
+  ++passed;
+}
+
+void random_type(Random& random, Case& c) {
+  c.index_type = kIndexTypes[random.between(0, 3)];
+  c.reduction = random.chance(0.5) ? Reduction::none : static_cast<Reduction>(random.between(1, 4));
+  if (c.reduction == Reduction::none && random.chance(0.5))
+    c.type = {DataType::unknown, 1 << random.between(0, 4)};
+  else
+    c.type = kTypes[random.between(0, 10)];
+}
+
+void small_tuning(Random& random, Tuning& tuning) {
+  tuning.block_bytes = Int{1} << random.between(5, 12);
+  tuning.row_bytes = Int{1} << random.between(5, 12);
+  tuning.most_bytes = Int{1} << random.between(8, 14);
+  tuning.strip_bytes = Int{64} << random.between(0, 2);
+  tuning.small_bytes = Int{1} << random.between(4, 12);
+  tuning.stream_bytes = random.chance(0.5) ? 0 : kStreamBytes;
+  tuning.bucket_bits = static_cast<int>(random.between(3, 10));
+  tuning.round = random.chance(0.5) ? Tuning{}.round : random.between(100, 2000);
+}
+
+void random_case(Random& random, Int most) {
+  Case c;
+  random_type(random, c);
+  const int rank = static_cast<int>(random.between(0, 6));
+  Int left = most;
+  for (int d = 0; d < rank; ++d) {
+    Int size =
+        random.chance(0.02) ? 0 : random.between(1, std::max<Int>(1, std::min<Int>(left, 40)));
+    if (random.chance(0.1)) size = random.between(1, left);
+    c.sizes.push_back(size);
+    left = std::max<Int>(1, left / std::max<Int>(1, size));
+  }
+  if (rank > 1 && random.chance(0.5))
+    std::swap(c.sizes[0], c.sizes[static_cast<std::size_t>(rank - 1)]);
+  c.axis = rank == 0 ? 0 : static_cast<int>(random.between(0, rank - 1));
+  c.index_sizes = c.sizes;
+  const bool prefix = random.chance(0.2);
+  for (int d = 0; d < rank; ++d) {
+    Int& size = c.index_sizes[static_cast<std::size_t>(d)];
+    if (d == c.axis && random.chance(0.6))
+      size = random.chance(0.05) ? 0 : random.between(1, std::max<Int>(1, 2 * size));
+    else if (d != c.axis && prefix && random.chance(0.5))
+      size = random.between(0, size);
+  }
+  c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
+  c.in_place = random.chance(0.3);
+  c.fresh = !c.in_place && random.chance(0.5);
+  c.bad = random.chance(0.15);
+  c.threads = static_cast<int>(random.between(1, 4));
+  c.method = kMethods[random.between(0, 3)];
+  if (random.chance(0.8)) small_tuning(random, c.tuning);
+  run(random, c);
+}
+
+// Sizes at which the plan's own choice takes every algorithm, with threads and past the cache.
+void large_cases(Random& random) {
+  struct Shape {
+    std::vector<Int> sizes;
+    int axis;
+    Int length;
+  };
+  const std::vector<Shape> shapes = {
+      {{700, 900}, 1, 900},     {{700, 900}, 0, 700},     {{2100, 1024}, 0, 2100},
+      {{2100, 1024}, 0, 9},     {{3000000}, 0, 700000},   {{3000000}, 0, 2000},
+      {{3, 300000}, 1, 300000}, {{100000, 7}, 0, 30000},  {{60000, 4}, 1, 4},
+      {{50, 3, 4000}, 1, 3},    {{20, 9000, 3}, 1, 5000}, {{300, 300}, 0, 900},
+      {{5000, 500}, 1, 500},    {{12000, 200}, 0, 12000}};
+  for (const Shape& shape : shapes) {
+    for (int variant = 0; variant < 3; ++variant) {
+      Case c;
+      random_type(random, c);
+      if (variant == 0) c.type = {DataType::float32, 4}, c.reduction = Reduction::none;
+      c.sizes = c.index_sizes = shape.sizes;
+      c.index_sizes[static_cast<std::size_t>(shape.axis)] = shape.length;
+      c.axis = shape.axis;
+      c.threads = static_cast<int>(random.between(1, 4));
+      c.in_place = variant == 1;
+      c.fresh = variant == 0;
+      c.bad = variant == 2 && random.chance(0.3);
+      run(random, c);
+    }
+  }
+}
+
+// float16 and integers at their edges: every pair of interesting values.
+void edges(Random& random) {
+  const uint64_t values[] = {0,      1,      0x8000, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7C00,
+                             0xFC00, 0x7E00, 0x7C01, 0x0400, 0x03FF, 0x8001, 0x7FFF, 0xFFFF,
+                             0x1000, 0x6400, 0x6401, 0x3555, 0x7F,   0x80,   0xFF,   0x0FFF};
+  const Int count = static_cast<Int>(std::size(values));
+  for (const TypeInfo& type : kTypes) {
+    for (int r = 1; r < 5; ++r) {
+      Buffer input(random, {count * count}, type.size, Strides::packed, Role::input, type.type);
+      Buffer updates(random, {count * count}, type.size, Strides::packed, Role::input, type.type);
+      Buffer indices(random, {count * count}, 8, Strides::packed, Role::input, DataType::int64);
+      Buffer output(random, {count * count}, type.size, Strides::packed, Role::output, type.type);
+      std::vector<unsigned char> expected;
+      for (Int i = 0; i < count * count; ++i) {
+        const uint64_t shift = type.size > 2 ? 8u * static_cast<unsigned>(type.size) - 16u : 0u;
+        uint64_t a = values[i / count] << shift, b = values[i % count] << shift;
+        std::memcpy(input.at(i), &a, static_cast<std::size_t>(type.size));
+        std::memcpy(updates.at(i), &b, static_cast<std::size_t>(type.size));
+        indices.set<int64_t>(i, i);
+        const std::size_t from = expected.size();
+        expected.resize(from + static_cast<std::size_t>(type.size));
+        std::memcpy(&expected[from], &a, static_cast<std::size_t>(type.size));
+        combine_reference(static_cast<Reduction>(r), input.tensor, &expected[from],
+                          reinterpret_cast<unsigned char*>(&b));
+      }
+      const ScatterPlan plan{input.tensor,
+                             indices.tensor,
+                             updates.tensor,
+                             output.tensor,
+                             0,
+                             static_cast<Reduction>(r)};
+      EXPECT(plan.run(input.data(), indices.data(), updates.data(), output.data(), false, 1).ok(),
+             "edges");
+      for (Int i = 0; i < count * count; ++i)
+        EXPECT(same_element(plan.reduction, input.tensor,
+                            reinterpret_cast<unsigned char*>(output.at(i)),
+                            &expected[static_cast<std::size_t>(i * type.size)]),
+               "pair %lld of type %d, %s", i, static_cast<int>(type.type), kReductionNames[r]);
+      ++passed;
+    }
+  }
+}
+
+// Another thread makes indices bad between the check and the use: nothing outside may change.
+void changed_meanwhile(Random& random) {
+#if !defined(__SANITIZE_THREAD__)
+  for (int round = 0; round < (short_run() ? 8 : 60); ++round) {
+    const bool columns = random.chance(0.5);
+    const std::vector<Int> sizes = columns ? std::vector<Int>{500, 40} : std::vector<Int>{20000};
+    Buffer input(random, sizes, 4, Strides::packed, Role::input);
+    Buffer updates(random, sizes, 4, Strides::packed, Role::input);
+    Buffer indices(random, sizes, 8, Strides::packed, Role::input);
+    Buffer output(random, sizes, 4, Strides::packed, Role::output);
+    indices.tensor.type = DataType::int64;
+    for (Int i = 0; i < indices.count(); ++i) indices.set<int64_t>(i, i % sizes[0]);
+    output.remember();
+    std::atomic<bool> stop{false};
+    volatile int64_t* const changed =
+        reinterpret_cast<int64_t*>(indices.at(random.between(0, 19999)));
+    std::thread changer([&] {
+      while (!stop.load()) {
+        *changed = int64_t{1} << 40;
+        *changed = -1;
+      }
+    });
+    const ScatterPlan plan{input.tensor,   indices.tensor, updates.tensor, output.tensor, 0,
+                           Reduction::none};
+    Tuning tuning;
+    small_tuning(random, tuning);
+    for (int n = 0; n < 20; ++n)
+      scatter::run_scatter(plan, input.data(), indices.data(), updates.data(), output.data(),
+                           n % 2 == 0, 2, kMethods[random.between(0, 3)], tuning);
+    stop.store(true);
+    changer.join();
+    EXPECT(output.gaps_intact(), "changed meanwhile");
+    ++passed;
+  }
+#else
+  (void)random;
+#endif
+}
+
+}  // namespace
+}  // namespace anydml::test
+
+int main() {
+  using namespace anydml::test;
+  Random random(20240611);
+  edges(random);
+  const int cases = short_run() ? 1500 : 10000;
+  for (int i = 0; i < cases; ++i) random_case(random, 600);
+  for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
+  changed_meanwhile(random);
+  large_cases(random);
+  if (!short_run()) large_cases(random);
+  std::printf("%d passed, 0 failed\n", passed);
+  return 0;
+}
