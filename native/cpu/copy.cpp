@@ -1,0 +1,248 @@
+// Copies between any two layouts of the same sizes.
+//
+// The dimensions are brought into the order of the target's memory and fused, so that equal
+// permutations and flips on both sides cost nothing. What is left is one of
+//   rows      both sides contiguous along the innermost dimension: row copies, past the cache when
+//             the output is large;
+//   planes    the source's smallest stride is along another dimension: square blocks of these two,
+//             transposed in registers where both sides are contiguous, so that each cache line is
+//             read and written once;
+//   strided   everything else, a source stride of zero (broadcast) included.
+// One read and one write an element, no scratch.
+#include "copy.hpp"
+
+#include "plans.hpp"
+#include "threads.hpp"
+#include "transpose.hpp"
+
+namespace anydml {
+namespace {
+
+// Rows shorter than this are not worth the trouble of going past the cache.
+constexpr Int kStreamRow = 512;
+
+// The two dimensions of a blocked copy: `column` is the target's innermost, `row` is the one along
+// which the source is densest.
+struct Plane {
+  Int columns, rows;
+  Int to_column, to_row, from_column, from_row;
+};
+
+template <class T>
+void copy_block(const Plane& plane, char* target, const char* source, Int height, Int width) {
+  // Copies of the steps: a store of bytes could alias the plane.
+  const Int to_column = plane.to_column, from_column = plane.from_column;
+  const Int to_row = plane.to_row, from_row = plane.from_row;
+  for (Int r = 0; r < height; ++r, target += to_row, source += from_row)
+    for (Int c = 0; c < width; ++c)
+      store(target + c * to_column, load<T>(source + c * from_column));
+}
+
+// The same where both sides are contiguous, the source along rows and the target along columns.
+template <class T>
+void transpose_block(const Plane& plane, char* target, const char* source, Int height, Int width,
+                     bool stream) {
+  constexpr Int size = sizeof(T), side = 64 / size;
+  const void* rows[side];
+  void* lines[side];
+  const Int whole_height = height - height % side, whole_width = width - width % side;
+  if (whole_height > 0 && whole_width > 0) {
+    for (Int i = 0; i < side; ++i) {
+      rows[i] = source + i * plane.from_column;
+      lines[i] = target + i * plane.to_row;
+    }
+  }
+  for (Int r = 0; r < whole_height; r += side)
+    for (Int c = 0; c < whole_width; c += side)
+      transpose_tile<size>(rows, r * size + c * plane.from_column, lines,
+                           r * plane.to_row + c * size, stream);
+  if (whole_width < width)
+    copy_block<T>(plane, target + whole_width * size, source + whole_width * plane.from_column,
+                  whole_height, width - whole_width);
+  if (whole_height < height)
+    copy_block<T>(plane, target + whole_height * plane.to_row, source + whole_height * size,
+                  height - whole_height, width);
+}
+
+Int grain_of(Int bytes, Int items) {
+  return std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / items));
+}
+
+}  // namespace
+
+CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
+    : to_(target), from_(source), size_(element_size), bytes_(target.count() * element_size) {
+  if (bytes_ == 0) return;
+  if (!is_element_size(element_size)) {  // a run of bytes
+    // Fused first: an output that does not overlap itself then has room for one dimension more.
+    normalize();
+    to_.push(element_size, 1);
+    from_.push(element_size, 1);
+    size_ = 1;
+  }
+  normalize();
+  const int last = to_.rank - 1;
+  // A contiguous run of a few bytes moves as one element.
+  if (last >= 0 && to_.strides[last] == size_ && from_.strides[last] == size_ &&
+      is_element_size(to_.sizes[last] * size_)) {
+    size_ *= static_cast<int>(to_.sizes[last]);
+    to_.rank = from_.rank = last;
+  }
+  densest_ = to_.rank - 1;
+  const auto step = [&](int i) {
+    return from_.strides[i] < 0 ? -from_.strides[i] : from_.strides[i];
+  };
+  for (int i = to_.rank - 2; i >= 0; --i)
+    if (step(i) != 0 && step(i) < step(densest_)) densest_ = i;
+}
+
+// No size of 1, target strides positive and descending, neighbours fused.
+void CopyPlan::normalize() {
+  for (int i = 0; i < to_.rank; ++i) {
+    if (to_.sizes[i] == 1) to_.strides[i] = from_.strides[i] = 0;
+    if (to_.strides[i] >= 0) continue;
+    to_shift_ += (to_.sizes[i] - 1) * to_.strides[i];
+    from_shift_ += (to_.sizes[i] - 1) * from_.strides[i];
+    to_.strides[i] = -to_.strides[i];
+    from_.strides[i] = -from_.strides[i];
+  }
+  for (int i = 1; i < to_.rank; ++i) {
+    for (int k = i; k > 0 && to_.strides[k - 1] < to_.strides[k]; --k) {
+      std::swap(to_.sizes[k - 1], to_.sizes[k]);
+      std::swap(from_.sizes[k - 1], from_.sizes[k]);
+      std::swap(to_.strides[k - 1], to_.strides[k]);
+      std::swap(from_.strides[k - 1], from_.strides[k]);
+    }
+  }
+  Layout* both[2] = {&to_, &from_};
+  collapse(both);
+}
+
+// Calls body(to, from, length) with the offsets of pieces of at most `piece` of the innermost
+// dimension, in the order of the target's memory within a thread.
+template <class Body>
+void CopyPlan::for_rows(Int piece, int threads, Body&& body) const {
+  const int inner = to_.rank - 1;
+  const Int size = to_.sizes[inner];
+  const Int pieces = (size + piece - 1) / piece;
+  Int outer = 1;
+  for (int i = 0; i < inner; ++i) outer *= to_.sizes[i];
+  parallel_ranges(
+      outer * pieces, grain_of(bytes_, outer * pieces), threads, [&](Int begin, Int end) {
+        const Layout* const layouts[2] = {&to_, &from_};
+        Walker<2> walker(layouts, inner);
+        walker.start(begin / pieces);
+        Int at = begin % pieces;
+        for (Int i = begin; i < end; ++i) {
+          const Int start = at * piece;
+          body(walker.offset[0] + start * to_.strides[inner],
+               walker.offset[1] + start * from_.strides[inner], std::min(piece, size - start));
+          if (++at == pieces) {
+            at = 0;
+            walker.next();
+          }
+        }
+        stream_fence();
+      });
+}
+
+void CopyPlan::copy_rows(char* target, const char* source, int threads, bool stream) const {
+  const Int row = to_.sizes[to_.rank - 1] * size_, piece = kCopyGrain / 4 / size_;
+  if (stream && row >= kStreamRow) {
+    for_rows(piece, threads, [&](Int to, Int from, Int length) {
+      stream_copy(target + to, source + from, static_cast<std::size_t>(length * size_));
+    });
+  } else {
+    for_rows(piece, threads, [&](Int to, Int from, Int length) {
+      copy_short(target + to, source + from, length * size_);
+    });
+  }
+}
+
+template <class T>
+void CopyPlan::copy_strided(char* target, const char* source, int threads) const {
+  constexpr Int size = sizeof(T);
+  const Int to_step = to_.strides[to_.rank - 1], from_step = from_.strides[to_.rank - 1];
+  for_rows(kCopyGrain / 4 / size, threads, [&](Int to, Int from, Int length) {
+    char* const out = target + to;
+    const char* const in = source + from;
+    if (to_step == size && from_step == 0) {
+      const T value = load<T>(in);
+      for (Int i = 0; i < length; ++i) store(out + i * size, value);
+    } else if (to_step == size) {
+      for (Int i = 0; i < length; ++i) store(out + i * size, load<T>(in + i * from_step));
+    } else {
+      for (Int i = 0; i < length; ++i) store(out + i * to_step, load<T>(in + i * from_step));
+    }
+  });
+}
+
+template <class T>
+void CopyPlan::copy_plane(char* target, const char* source, int threads, bool stream) const {
+  constexpr Int size = sizeof(T);
+  const int inner = to_.rank - 1, other = densest_;
+  const Plane plane{to_.sizes[inner],   to_.sizes[other],     to_.strides[inner],
+                    to_.strides[other], from_.strides[inner], from_.strides[other]};
+  Layout to, from;
+  for (int i = 0; i < inner; ++i) {
+    if (i == other) continue;
+    to.push(to_.sizes[i], to_.strides[i]);
+    from.push(from_.sizes[i], from_.strides[i]);
+  }
+  const bool tiles = plane.to_column == size && plane.from_row == size &&
+                     plane.columns >= 64 / size && plane.rows >= 64 / size;
+  // A tile is streamed by whole lines or not at all.
+  stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && plane.to_row % 64 == 0;
+  for (int i = 0; i < to.rank; ++i) stream = stream && to.strides[i] % 64 == 0;
+  // Blocks of 256 bytes a side; longer where the other dimension is short.
+  constexpr Int side = 256 / size;
+  const Int wide = std::max(side, 16384 / size / plane.rows);
+  const Int high = std::max(side, 16384 / size / plane.columns);
+  const Int across = (plane.columns + wide - 1) / wide, down = (plane.rows + high - 1) / high;
+  const Int total = to.count() * across * down;
+  parallel_ranges(total, grain_of(bytes_, total), threads, [&](Int begin, Int end) {
+    for (Int i = begin; i < end; ++i) {
+      const Int column = i % across * wide, rest = i / across;
+      const Int row = rest % down * high, number = rest / down;
+      char* const out =
+          target + offset_at(to, number) + row * plane.to_row + column * plane.to_column;
+      const char* const in =
+          source + offset_at(from, number) + row * plane.from_row + column * plane.from_column;
+      const Int height = std::min(high, plane.rows - row);
+      const Int width = std::min(wide, plane.columns - column);
+      if (tiles)
+        transpose_block<T>(plane, out, in, height, width, stream);
+      else
+        copy_block<T>(plane, out, in, height, width);
+    }
+    stream_fence();
+  });
+}
+
+void CopyPlan::run(void* target, const void* source, int threads, bool stream) const {
+  if (bytes_ == 0) return;
+  char* const out = static_cast<char*>(target) + to_shift_;
+  const char* const in = static_cast<const char*>(source) + from_shift_;
+  const int inner = to_.rank - 1;
+  if (inner < 0) {
+    std::memcpy(out, in, static_cast<std::size_t>(size_));
+    return;
+  }
+  if (to_.strides[inner] == size_ && from_.strides[inner] == size_)
+    return copy_rows(out, in, threads, stream);
+  with_element(size_, [&](auto unit) {
+    using T = decltype(unit);
+    if (densest_ == inner)
+      copy_strided<T>(out, in, threads);
+    else
+      copy_plane<T>(out, in, threads, stream);
+  });
+}
+
+void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
+                   const void* source, int element_size, int threads) {
+  const CopyPlan plan(target_layout, source_layout, element_size);
+  plan.run(target, source, threads, plan.bytes() >= kStreamBytes);
+}
+
+}  // namespace anydml

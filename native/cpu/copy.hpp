@@ -1,0 +1,173 @@
+// Building blocks of every kernel that only moves elements: copies of a few bytes, rows that go
+// past the cache, the grain of parallel copies.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "memory.hpp"
+
+namespace anydml {
+
+// Elements of 16 bytes; only ever moved.
+struct Wide {
+  uint64_t low, high;
+};
+
+// Bytes of output that are worth a second thread.
+constexpr Int kCopyGrain = Int{1} << 20;
+
+// Calls body(T{}) with the unsigned type of `element_size` bytes: 1, 2, 4, 8 or 16.
+template <class Body>
+inline void with_element(int element_size, Body&& body) {
+  switch (element_size) {
+    case 1:
+      return body(uint8_t{});
+    case 2:
+      return body(uint16_t{});
+    case 4:
+      return body(uint32_t{});
+    case 8:
+      return body(uint64_t{});
+    default:
+      return body(Wide{});
+  }
+}
+
+inline bool is_element_size(Int bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+// memcpy, inlined for what is too short for a call: two overlapping moves.
+inline void copy_short(char* target, const char* source, Int bytes) {
+  const auto two = [&](auto unit) {
+    using T = decltype(unit);
+    const Int last = bytes - static_cast<Int>(sizeof(T));
+    const T head = load<T>(source), tail = load<T>(source + last);
+    store(target, head);
+    store(target + last, tail);
+  };
+  if (bytes > 64) {
+    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+  } else if (bytes > 32) {
+    struct Half {
+      Wide low, high;
+    };
+    two(Half{});
+  } else if (bytes > 16) {
+    two(Wide{});
+  } else if (bytes >= 8) {
+    two(uint64_t{});
+  } else if (bytes >= 4) {
+    two(uint32_t{});
+  } else if (bytes >= 2) {
+    two(uint16_t{});
+  } else if (bytes == 1) {
+    *target = *source;
+  }
+}
+
+// One line, 64-byte aligned at the target, past the cache.
+inline void stream_line(char* target, const char* source) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), _mm512_loadu_si512(source));
+#elif defined(__AVX__)
+  for (int i = 0; i < 64; i += 32)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i)));
+#elif defined(__SSE2__)
+  for (int i = 0; i < 64; i += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i)));
+#else
+  std::memcpy(target, source, 64);
+#endif
+}
+
+// A copy between two layouts, made ready once for many pairs of addresses.
+class CopyPlan {
+ public:
+  // Sizes and strides in bytes as copy_elements takes them.
+  CopyPlan(const Layout& target, const Layout& source, int element_size);
+
+  // Bytes of all elements.
+  Int bytes() const { return bytes_; }
+  // True when both sides are one run of bytes() from the given addresses on.
+  bool contiguous() const {
+    return to_shift_ == 0 && from_shift_ == 0 &&
+           (to_.rank == 0 ||
+            (to_.rank == 1 && to_.strides[0] == size_ && from_.strides[0] == size_));
+  }
+  // `stream`: stores go past the cache where that pays; ends with a fence.
+  void run(void* target, const void* source, int threads, bool stream) const;
+
+ private:
+  void normalize();
+  template <class Body>
+  void for_rows(Int piece, int threads, Body&& body) const;
+  void copy_rows(char* target, const char* source, int threads, bool stream) const;
+  template <class T>
+  void copy_strided(char* target, const char* source, int threads) const;
+  template <class T>
+  void copy_plane(char* target, const char* source, int threads, bool stream) const;
+
+  Layout to_, from_;
+  Int to_shift_ = 0, from_shift_ = 0;  // from the given addresses to those of the flipped layouts
+  int size_;                           // of an element
+  int densest_ = 0;                    // the dimension of the source's smallest stride
+  Int bytes_;
+};
+
+// Sequential output past the cache, whatever the lengths of its pieces: whole lines only, gathered
+// in a line of our own where a piece ends inside one.
+class LineWriter {
+ public:
+  // The caller ends a series of writers with stream_fence().
+  explicit LineWriter(void* target) { start(target); }
+  ~LineWriter() { finish(); }
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+
+  void start(void* target) {
+    const Int into = static_cast<Int>(reinterpret_cast<uintptr_t>(target) % 64);
+    out_ = static_cast<char*>(target) - into;
+    head_ = fill_ = into;
+  }
+
+  // Where the next byte goes.
+  char* position() const { return out_ + fill_; }
+
+  void append(const char* source, Int bytes) {
+    if (fill_ != 0) {
+      const Int take = std::min(bytes, 64 - fill_);
+      copy_short(line_ + fill_, source, take);
+      fill_ += take;
+      if (fill_ < 64) return;
+      if (head_ == 0)
+        stream_line(out_, line_);
+      else
+        copy_short(out_ + head_, line_ + head_, 64 - head_);
+      head_ = fill_ = 0;
+      out_ += 64;
+      source += take;
+      bytes -= take;
+    }
+    for (; bytes >= 64; bytes -= 64, source += 64, out_ += 64) stream_line(out_, source);
+    copy_short(line_, source, bytes);
+    fill_ = bytes;
+  }
+
+  void finish() {
+    copy_short(out_ + head_, line_ + head_, fill_ - head_);
+    head_ = fill_;
+  }
+
+ private:
+  alignas(64) char line_[64];
+  char* out_;  // the line that `line_` stands for
+  Int head_;   // bytes of it that are not ours, or written already
+  Int fill_;
+};
+
+}  // namespace anydml

@@ -1,0 +1,133 @@
+// GATHER: slices of the input along one axis, in the order of the indices.
+//
+// Indices become byte offsets, a chunk at a time on the stack, and the blocks behind the axis are
+// copied from there in the order of the output. With several positions before the axis and more
+// indices than one chunk the offsets are kept (8 bytes an index, at most an eighth of the output).
+// Without that and without `fresh`, one pass over the indices checks them before the first write;
+// offsets are made in range again when they are used, so indices that change meanwhile do no harm.
+// Blocks of megabytes are shared out among the threads one by one.
+#include "gather.hpp"
+
+namespace anydml {
+using namespace gather;
+
+namespace {
+
+struct Gather {
+  const GatherPlan& plan;
+  IndexReader reader;
+  BlockCopier block;
+  Layout outer;  // the input before the axis
+  Layout items;  // the output without the blocks
+  Axes axes;
+  Int outers, count;
+  const char* input;
+  char* output;
+
+  Gather(const GatherPlan& p, const void* in, const void* indices, void* out)
+      : plan(p),
+        reader(p.indices, indices),
+        block(p.output.layout.slice(p.axis + p.indices.layout.rank, p.output.layout.rank),
+              p.input.layout.slice(p.axis + 1, p.input.layout.rank), p.input.element_size),
+        outer(p.input.layout.slice(0, p.axis)),
+        items(p.output.layout.slice(0, p.axis + p.indices.layout.rank)),
+        outers(outer.count()),
+        count(p.indices.layout.count()),
+        input(static_cast<const char*>(in)),
+        output(static_cast<char*>(out)) {
+    axes.count = 1;
+    axes.sizes[0] = p.input.layout.sizes[p.axis];
+    axes.strides[0] = p.input.layout.strides[p.axis];
+  }
+
+  Int offsets(Int at, Int length, Int* result) const {
+    alignas(64) char buffer[kIndexChunk * 8];
+    const Int bad = to_offsets(plan.indices.type, reader.read(at, length, buffer), length, axes,
+                               plan.mode, result);
+    return bad < 0 ? bad : at + bad;
+  }
+
+  // Items [begin, end) of outers * count; `kept`: all offsets, or null.
+  void run(Int begin, Int end, const Int* kept, bool far, bool stream,
+           std::atomic<Int>& first_bad) const {
+    alignas(64) Int made[kIndexChunk];
+    Int have_begin = 0, have_end = 0;  // indices whose offsets are in `made`
+    const Layout* const walked[1] = {&outer};
+    Walker<1> walker(walked, outer.rank);
+    walker.start(begin / count);
+    OutputItems target(items, output, block, stream);
+    target.start(begin);
+    const Int chunk = far ? kIndexChunk : kNearChunk;
+    Int at = begin % count;
+    while (begin < end) {
+      const Int length = std::min({chunk, count - at, end - begin});
+      if (kept == nullptr && (at < have_begin || at + length > have_end)) {
+        // All of a short list, for the positions before the axis to share.
+        const bool share = outers > 1 && count <= kNearChunk;
+        have_begin = share ? 0 : at;
+        have_end = share ? count : at + length;
+        lower(first_bad, offsets(have_begin, have_end - have_begin, made));
+      }
+      target.copy(input + walker.offset[0], kept != nullptr ? kept + at : made + (at - have_begin),
+                  length, far);
+      at += length;
+      begin += length;
+      if (at < count) continue;
+      at = 0;
+      walker.next();
+    }
+  }
+
+  void run_huge(int threads, bool stream, std::atomic<Int>& first_bad) const {
+    for (Int i = 0; i < outers * count; ++i) {
+      Int offset;
+      lower(first_bad, offsets(i % count, 1, &offset));
+      block.plan().run(output + offset_at(items, i), input + offset_at(outer, i / count) + offset,
+                       threads, stream);
+    }
+  }
+};
+
+}  // namespace
+
+Status GatherPlan::run(const void* input_data, const void* indices_data, void* output_data,
+                       bool fresh, int threads) const {
+  Gather gather(*this, input_data, indices_data, output_data);
+  const Int bytes = gather.block.bytes(), total = gather.outers * gather.count;
+  const bool nothing = total * bytes == 0;
+  const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
+  if (nothing && mode == OutOfRange::clamp) return Status{};
+  if (nothing || gather.axes.sizes[0] == 0 || (!fresh && !keep && mode == OutOfRange::raise)) {
+    const Int bad =
+        first_bad_index(gather.reader, indices.type, gather.count, gather.axes, mode, threads);
+    if (bad >= 0 || nothing) return Status{bad};
+  }
+  Layout* outer[1] = {&gather.outer};
+  Layout* items[1] = {&gather.items};
+  collapse(outer);
+  collapse(items);
+
+  std::atomic<Int> first_bad{kNoIndex};
+  Scratch<Int> kept;
+  if (keep) {
+    kept.reset(gather.count);
+    parallel_ranges(gather.count, kIndexGrain, threads, [&](Int begin, Int end) {
+      for (Int i = begin; i < end; i += kIndexChunk)
+        lower(first_bad, gather.offsets(i, std::min(kIndexChunk, end - i), kept.get() + i));
+    });
+    if (!status_of(first_bad).ok()) return status_of(first_bad);
+  }
+
+  if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
+    gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
+    return status_of(first_bad);
+  }
+  const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
+  const bool stream = OutputItems::streams(gather.items, gather.block);
+  parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, 16), threads, [&](Int begin, Int end) {
+    gather.run(begin, end, kept.get(), far, stream, first_bad);
+  });
+  return status_of(first_bad);
+}
+
+}  // namespace anydml

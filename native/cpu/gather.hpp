@@ -1,0 +1,234 @@
+// What the three gathers share: reading indices in row-major order from any layout, checking them,
+// turning them into byte offsets, and copying the blocks at a list of offsets to the output.
+#pragma once
+
+#include <atomic>
+
+#include "../common/indexing.hpp"
+#include "copy.hpp"
+#include "plans.hpp"
+#include "threads.hpp"
+
+namespace anydml::gather {
+
+// Indices that are turned into offsets at a time, on the stack. Where reads have to be announced a
+// long chunk hides more of them; elsewhere offsets and elements should fit the first cache.
+constexpr Int kIndexChunk = 2048, kNearChunk = 512;
+// Index values that are worth a second thread.
+constexpr Int kIndexGrain = Int{1} << 16;
+// A source of more bytes than this is not in a near cache: reads are announced.
+constexpr Int kFarBytes = Int{512} << 10;
+
+template <class Body>
+inline void with_index(DataType type, Body&& body) {
+  switch (type) {
+    case DataType::int64:
+      return body(static_cast<long long>(0));
+    case DataType::int32:
+      return body(static_cast<int>(0));
+    case DataType::uint64:
+      return body(static_cast<unsigned long long>(0));
+    default:
+      return body(static_cast<unsigned int>(0));
+  }
+}
+
+// Lowers `least` to `value`, from any thread; negative values of `value` mean none.
+inline void lower(std::atomic<Int>& least, Int value) {
+  if (value < 0) return;
+  Int seen = least.load(std::memory_order_relaxed);
+  while (value < seen && !least.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+constexpr Int kNoIndex = Int{1} << 62;
+inline Status status_of(const std::atomic<Int>& first_bad) {
+  const Int bad = first_bad.load(std::memory_order_relaxed);
+  return Status{bad == kNoIndex ? -1 : bad};
+}
+
+// The values of an index tensor in row-major order.
+class IndexReader {
+ public:
+  IndexReader(const Tensor& tensor, const void* data)
+      : layout_(tensor.layout), data_(static_cast<const char*>(data)), size_(tensor.element_size) {
+    Layout* one[1] = {&layout_};
+    if (layout_.count() == 0) return;
+    collapse(one);
+    packed_ = layout_.rank == 0 || (layout_.rank == 1 && layout_.strides[0] == size_);
+  }
+
+  // Values [flat, flat + count), next to each other: in place, or copied to `buffer`.
+  const char* read(Int flat, Int count, char* buffer) const {
+    if (packed_) return data_ + flat * size_;
+    const Layout* const layouts[1] = {&layout_};
+    const int inner = layout_.rank - 1;
+    const Int length = layout_.sizes[inner], stride = layout_.strides[inner];
+    Walker<1> walker(layouts, inner);
+    walker.start(flat / length);
+    Int at = flat % length;
+    for (Int done = 0; done < count;) {
+      const Int run = std::min(length - at, count - done);
+      const char* const source = data_ + walker.offset[0] + at * stride;
+      if (size_ == 8)
+        for (Int i = 0; i < run; ++i)
+          store(buffer + (done + i) * 8, load<uint64_t>(source + i * stride));
+      else
+        for (Int i = 0; i < run; ++i)
+          store(buffer + (done + i) * 4, load<uint32_t>(source + i * stride));
+      done += run;
+      at = 0;
+      walker.next();
+    }
+    return buffer;
+  }
+
+ private:
+  Layout layout_;
+  const char* data_;
+  Int size_;
+  bool packed_ = true;
+};
+
+// Tuples of indices and what their components address. GATHER and GATHER_ELEMENTS have tuples of
+// one.
+struct Axes {
+  int count = 0;
+  Int sizes[kMaxRank];
+  Int strides[kMaxRank];  // in bytes
+};
+
+// Offsets of single indices. `narrow`: size and stride fit 32 bits, so one short multiplication
+// does.
+template <class Index, bool Narrow>
+inline bool wrapped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
+  const unsigned long long limit = static_cast<unsigned long long>(size);
+  unsigned long long bad = 0;
+  for (Int i = 0; i < count; ++i) {
+    const unsigned long long position =
+        wrap_index(load<Index>(values + i * Int{sizeof(Index)}), limit);
+    const unsigned long long good = position < limit ? ~0ull : 0ull;
+    bad |= ~good;
+    if constexpr (Narrow)
+      offsets[i] =
+          static_cast<Int>(static_cast<unsigned long long>(static_cast<uint32_t>(position & good)) *
+                           static_cast<uint32_t>(stride));
+    else
+      offsets[i] = static_cast<Int>(position & good) * stride;
+  }
+  return bad != 0;
+}
+
+template <class Index>
+inline void clamped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
+  for (Int i = 0; i < count; ++i)
+    offsets[i] = static_cast<Int>(clamp_index(load<Index>(values + i * Int{sizeof(Index)}),
+                                              static_cast<unsigned long long>(size))) *
+                 stride;
+}
+
+// True when a value is out of range; offsets are in range in any case. The size is not zero, or no
+// value is in range.
+template <class Index>
+inline bool single_offsets(const char* values, Int count, Int size, Int stride, OutOfRange mode,
+                           Int* offsets) {
+  constexpr Int narrow = Int{1} << 32;
+  if (mode == OutOfRange::clamp && size > 0) {
+    clamped_offsets<Index>(values, count, size, stride, offsets);
+    return false;
+  }
+  if (size <= narrow && stride >= 0 && stride < narrow)
+    return wrapped_offsets<Index, true>(values, count, size, stride, offsets);
+  return wrapped_offsets<Index, false>(values, count, size, stride, offsets);
+}
+
+// Byte offsets of `count` tuples that lie next to each other, at most kIndexChunk. Returns the
+// position of the first value (not tuple) that is out of range, or -1; offsets are in range in any
+// case. In clamp mode nothing is out of range, unless an axis is empty.
+Int to_offsets(DataType type, const char* values, Int count, const Axes& axes, OutOfRange mode,
+               Int* offsets);
+
+// The first value out of range of `tuples` tuples, or -1.
+Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const Axes& axes,
+                    OutOfRange mode, int threads);
+
+// How far ahead reads of elements are announced.
+constexpr Int kAheadElements = 128;
+
+inline void prefetch(const char* address) { __builtin_prefetch(address, 0, 3); }
+
+// Copies the blocks at `offsets` from a source to places `step` bytes apart.
+class BlockCopier {
+ public:
+  BlockCopier(const Layout& target, const Layout& source, int element_size)
+      : plan_(target, source, element_size) {}
+
+  Int bytes() const { return plan_.bytes(); }
+  const CopyPlan& plan() const { return plan_; }
+  // `far`: the source does not fit a near cache. `writer`: null, or the output past the cache.
+  void copy(char* target, Int step, const char* source, const Int* offsets, Int count, bool far,
+            LineWriter* writer) const;
+
+ private:
+  CopyPlan plan_;
+};
+
+// The output as items of one block each, written in order from any item on.
+class OutputItems {
+ public:
+  // `layout`: collapsed, of the items.
+  OutputItems(const Layout& layout, char* data, const BlockCopier& block, bool stream)
+      : items_{&layout},
+        walker_(items_, std::max(layout.rank - 1, 0)),
+        data_(data),
+        block_(block),
+        writer_(data),
+        stream_(stream),
+        length_(layout.rank == 0 ? 1 : layout.sizes[layout.rank - 1]),
+        step_(layout.rank == 0 ? block.bytes() : layout.strides[layout.rank - 1]) {}
+  ~OutputItems() {
+    writer_.finish();
+    if (stream_) stream_fence();
+  }
+  OutputItems(const OutputItems&) = delete;
+  OutputItems& operator=(const OutputItems&) = delete;
+
+  // True when the items of this layout can go past the cache.
+  static bool streams(const Layout& layout, const BlockCopier& block) {
+    const Int bytes = block.bytes();
+    return layout.count() * bytes >= kStreamBytes && block.plan().contiguous() &&
+           (layout.rank == 0 || layout.strides[layout.rank - 1] == bytes);
+  }
+
+  void start(Int item) {
+    walker_.start(item / length_);
+    at_ = item % length_;
+  }
+  void copy(const char* source, const Int* offsets, Int count, bool far) {
+    while (count > 0) {
+      const Int run = std::min(count, length_ - at_);
+      char* const target = data_ + walker_.offset[0] + at_ * step_;
+      if (stream_ && target != writer_.position()) {
+        writer_.finish();
+        writer_.start(target);
+      }
+      block_.copy(target, step_, source, offsets, run, far, stream_ ? &writer_ : nullptr);
+      offsets += run;
+      count -= run;
+      at_ += run;
+      if (at_ < length_) return;
+      at_ = 0;
+      walker_.next();
+    }
+  }
+
+ private:
+  const Layout* const items_[1];
+  Walker<1> walker_;
+  char* data_;
+  const BlockCopier& block_;
+  LineWriter writer_;
+  bool stream_;
+  Int length_, step_, at_ = 0;
+};
+
+}  // namespace anydml::gather

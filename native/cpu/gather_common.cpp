@@ -1,0 +1,173 @@
+// Indices to offsets, and blocks at offsets to the output: see gather.hpp.
+//
+// Checks are free of branches, a chunk at a time; the first bad value is looked for only in a chunk
+// that has one. O(1) scratch.
+#include "gather.hpp"
+
+namespace anydml::gather {
+namespace {
+
+// Offsets of tuples of Width, or of axes.count where Width is 0.
+template <class Index, int Width>
+bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange mode,
+                    Int* offsets) {
+  const int width = Width == 0 ? axes.count : Width;
+  unsigned long long bad = 0;
+  for (Int i = 0; i < count; ++i) {
+    Int offset = 0;
+    for (int k = 0; k < width; ++k) {
+      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+      const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
+      const unsigned long long position =
+          mode == OutOfRange::clamp ? clamp_index(value, limit) : wrap_index(value, limit);
+      const unsigned long long good = position < limit ? ~0ull : 0ull;
+      bad |= ~good;
+      offset += static_cast<Int>(position & good) * axes.strides[k];
+    }
+    offsets[i] = offset;
+  }
+  return bad != 0;
+}
+
+template <class Index>
+Int find_bad(const char* values, Int tuples, const Axes& axes) {
+  for (Int i = 0; i < tuples; ++i)
+    for (int k = 0; k < axes.count; ++k) {
+      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+      const Int at = i * axes.count + k;
+      if (wrap_index(load<Index>(values + at * Int{sizeof(Index)}), limit) >= limit) return at;
+    }
+  return 0;  // somebody changes the indices while we read them
+}
+
+template <class Index>
+Int convert_chunk(const char* values, Int count, const Axes& axes, OutOfRange mode, Int* offsets) {
+  bool bad;
+  if (axes.count == 1) {
+    bad = single_offsets<Index>(values, count, axes.sizes[0], axes.strides[0], mode, offsets);
+  } else if (axes.count == 2) {
+    bad = convert_tuples<Index, 2>(values, count, axes, mode, offsets);
+  } else if (axes.count == 3) {
+    bad = convert_tuples<Index, 3>(values, count, axes, mode, offsets);
+  } else {
+    bad = convert_tuples<Index, 0>(values, count, axes, mode, offsets);
+  }
+  return bad ? find_bad<Index>(values, count, axes) : -1;
+}
+
+// True when a value of the chunk is out of range. Values of one axis: one addition and comparison.
+template <class Index>
+bool any_bad(const char* values, Int tuples, const Axes& axes) {
+  constexpr bool is_signed = static_cast<Index>(-1) < static_cast<Index>(0);
+  unsigned long long bad = 0;
+  if (axes.count == 1) {
+    const unsigned long long size = static_cast<unsigned long long>(axes.sizes[0]);
+    const unsigned long long shift = is_signed ? size : 0, limit = size + shift;
+    for (Int i = 0; i < tuples; ++i) {
+      const Index value = load<Index>(values + i * Int{sizeof(Index)});
+      const unsigned long long wide = static_cast<unsigned long long>(
+          static_cast<std::conditional_t<is_signed, long long, unsigned long long>>(value));
+      bad |= wide + shift >= limit ? 1ull : 0ull;
+    }
+  } else {
+    for (Int i = 0; i < tuples; ++i)
+      for (int k = 0; k < axes.count; ++k) {
+        const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+        const Index value = load<Index>(values + (i * axes.count + k) * Int{sizeof(Index)});
+        bad |= wrap_index(value, limit) >= limit ? 1ull : 0ull;
+      }
+  }
+  return bad != 0;
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+// How far ahead reads are announced.
+constexpr Int kAheadRows = 12;
+
+template <class T>
+void copy_each(char* target, Int step, const char* source, const Int* offsets, Int count,
+               bool far) {
+  constexpr Int size = sizeof(T);
+  Int i = 0;
+  if (far)
+    for (; i < count - kAheadElements; ++i) {
+      prefetch(source + offsets[i + kAheadElements]);
+      store(target + i * step, load<T>(source + offsets[i]));
+    }
+  if (step == size)
+    for (; i < count; ++i) store(target + i * size, load<T>(source + offsets[i]));
+  else
+    for (; i < count; ++i) store(target + i * step, load<T>(source + offsets[i]));
+}
+
+}  // namespace
+
+Int to_offsets(DataType type, const char* values, Int count, const Axes& axes, OutOfRange mode,
+               Int* offsets) {
+  Int bad = -1;
+  with_index(type, [&](auto index) {
+    bad = convert_chunk<decltype(index)>(values, count, axes, mode, offsets);
+  });
+  return bad;
+}
+
+Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const Axes& axes,
+                    OutOfRange mode, int threads) {
+  if (tuples == 0 || axes.count == 0) return -1;
+  if (mode == OutOfRange::clamp) {
+    for (int k = 0; k < axes.count; ++k)
+      if (axes.sizes[k] == 0) return k;
+    return -1;
+  }
+  std::atomic<Int> first{kNoIndex};
+  const Int width = axes.count;
+  const Int step = std::max<Int>(1, kNearChunk / width);  // tuples at a time
+  with_index(type, [&](auto index) {
+    using Index = decltype(index);
+    parallel_ranges(
+        tuples, std::max<Int>(1, 2 * kIndexGrain / width), threads, [&](Int begin, Int end) {
+          alignas(64) char buffer[std::max<Int>(kNearChunk, kMaxRank) * Int{sizeof(Index)}];
+          for (Int i = begin; i < end; i += step) {
+            if (i * width >= first.load(std::memory_order_relaxed)) return;
+            const Int count = std::min(step, end - i);
+            const char* const values = reader.read(i * width, count * width, buffer);
+            if (!any_bad<Index>(values, count, axes)) continue;
+            lower(first, i * width + find_bad<Index>(values, count, axes));
+            return;
+          }
+        });
+  });
+  return status_of(first).bad_index;
+}
+
+void BlockCopier::copy(char* target, Int step, const char* source, const Int* offsets, Int count,
+                       bool far, LineWriter* writer) const {
+  const Int block = plan_.bytes();
+  if (!plan_.contiguous()) {
+    for (Int i = 0; i < count; ++i) plan_.run(target + i * step, source + offsets[i], 1, false);
+    return;
+  }
+  if (is_element_size(block)) {
+    alignas(64) char buffer[kIndexChunk * 16];
+    char* const out = writer != nullptr ? buffer : target;
+    const Int out_step = writer != nullptr ? block : step;
+    with_element(static_cast<int>(block), [&](auto unit) {
+      copy_each<decltype(unit)>(out, out_step, source, offsets, count, far);
+    });
+    if (writer != nullptr) writer->append(buffer, count * block);
+    return;
+  }
+  // Rows: the first lines of one that comes soon are announced, the prefetcher gets the others.
+  const Int lines = far ? std::min<Int>(block, 512) : 0;
+  for (Int i = 0; i < count; ++i) {
+    if (i + kAheadRows < count)
+      for (Int at = 0; at < lines; at += 64) prefetch(source + offsets[i + kAheadRows] + at);
+    if (writer != nullptr)
+      writer->append(source + offsets[i], block);
+    else
+      copy_short(target + i * step, source + offsets[i], block);
+  }
+}
+
+}  // namespace anydml::gather

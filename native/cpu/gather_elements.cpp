@@ -1,0 +1,277 @@
+// GATHER_ELEMENTS: every output element from its own position along the axis.
+//
+// direct: a chunk of indices becomes byte offsets on the stack, then the elements are read in the
+// order of the output. Along the last axis the reads of a row stay in that row. Along another axis
+// they jump from row to row, and power-of-two strides put them all in the same few cache sets.
+// strips: there, a strip of one to four cache lines' width is copied to scratch that fits a near
+// cache, so that the input is read once, line by line, and the jumps stay in the cache. Scratch:
+// at most 512 KB a thread, and less than an eighth of the input.
+//
+// Without `fresh`, one pass over the indices checks them before the first write.
+#include "gather_elements.hpp"
+
+#include "gather.hpp"
+
+namespace anydml {
+using namespace gather;
+
+namespace {
+
+// Most bytes of a strip: it shares a second-level cache with indices and output.
+constexpr Int kStripBytes = Int{512} << 10, kFarStripBytes = Int{8} << 20;
+constexpr Int kStripLines = 4;
+
+struct Gather {
+  const GatherElementsPlan& plan;
+  IndexReader reader;
+  Layout from, to;  // of the indices' sizes; the input does not move along the axis
+  Axes axes;
+  Int total;
+  const char* input;
+  char* output;
+  std::atomic<Int> first_bad{kNoIndex};
+
+  Gather(const GatherElementsPlan& p, const void* in, const void* indices, void* out)
+      : plan(p),
+        reader(p.indices, indices),
+        from(p.output.layout),
+        to(p.output.layout),
+        total(p.output.layout.count()),
+        input(static_cast<const char*>(in)),
+        output(static_cast<char*>(out)) {
+    axes.count = 1;
+    axes.sizes[0] = p.input.layout.sizes[p.axis];
+    axes.strides[0] = p.input.layout.strides[p.axis];
+    for (int i = 0; i < from.rank; ++i)
+      from.strides[i] = i == p.axis ? 0 : p.input.layout.strides[i];
+    if (total == 0) return;
+    Layout* both[2] = {&from, &to};
+    collapse(both);
+    if (from.rank == 0) {  // one element: a row of one
+      from.push(1, 0);
+      to.push(1, p.output.element_size);
+    }
+  }
+};
+
+// ---- direct -------------------------------------------------------------------------------------
+
+// Elements at offsets from a place that moves by from_step.
+template <class T>
+void copy_run(char* target, Int to_step, const char* source, Int from_step, const Int* offsets,
+              Int count, bool far) {
+  constexpr Int size = sizeof(T);
+  Int i = 0;
+  if (far)
+    for (; i < count - kAheadElements; ++i) {
+      prefetch(source + (i + kAheadElements) * from_step + offsets[i + kAheadElements]);
+      store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
+    }
+  if (to_step == size && from_step == 0)
+    for (; i < count; ++i) store(target + i * size, load<T>(source + offsets[i]));
+  else
+    for (; i < count; ++i)
+      store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
+}
+
+template <class T>
+void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool stream) {
+  constexpr Int size = sizeof(T);
+  alignas(64) Int offsets[kIndexChunk];
+  alignas(64) char indices[kIndexChunk * 8];
+  alignas(64) char buffer[kIndexChunk * size];
+  const Int chunk = far ? kIndexChunk : kNearChunk;
+  const int inner = gather.to.rank - 1;
+  const Int length = gather.to.sizes[inner];
+  const Int to_step = gather.to.strides[inner], from_step = gather.from.strides[inner];
+  const bool flat = packed && length < chunk / 2;
+  const Layout* const layouts[2] = {&gather.to, &gather.from};
+  Walker<2> walker(layouts, inner);
+  walker.start(begin / length);
+  Int at = begin % length;
+  LineWriter writer(gather.output + begin * size);
+  while (begin < end) {
+    const Int count = std::min(chunk, end - begin);
+    const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(begin, count, indices),
+                               count, gather.axes, gather.plan.mode, offsets);
+    if (bad >= 0) lower(gather.first_bad, begin + bad);
+    for (Int done = 0; done < count;) {
+      const Int run = std::min(length - at, count - done);
+      const Int from = walker.offset[1] + at * from_step;
+      if (flat) {  // many short rows: one list of offsets for all of them
+        for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
+      } else {
+        copy_run<T>(stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
+                    to_step, gather.input + from, from_step, offsets + done, run, far);
+      }
+      done += run;
+      at += run;
+      if (at < length) continue;
+      at = 0;
+      walker.next();
+    }
+    if (flat)
+      copy_run<T>(stream ? buffer : gather.output + begin * size, size, gather.input, 0, offsets,
+                  count, far);
+    if (stream) writer.append(buffer, count * size);
+    begin += count;
+  }
+  writer.finish();
+  if (stream) stream_fence();
+}
+
+void by_direct(Gather& gather, int threads) {
+  const int size = gather.plan.input.element_size;
+  const Int span = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
+  const bool packed = gather.plan.output.layout.packed(size);
+  const bool stream = packed && gather.total * size >= kStreamBytes;
+  with_element(size, [&](auto unit) {
+    parallel_ranges(gather.total, kIndexGrain, threads, [&](Int begin, Int end) {
+      run_direct<decltype(unit)>(gather, begin, end, span > kFarBytes, packed, stream);
+    });
+  });
+}
+
+// ---- strips -------------------------------------------------------------------------------------
+
+// The last two dimensions are the axis and contiguous columns.
+struct Strips {
+  Int depth;    // positions of the input along the axis
+  Int rows;     // of the indices
+  Int columns;  // in elements
+  Int width;    // of a strip, in bytes
+  Int outer;    // positions before the axis
+  Int count;    // strips of all
+
+  // False where strips do not apply.
+  bool plan(const Gather& gather, Int size) {
+    const int inner = gather.to.rank - 1;
+    if (inner < 1 || gather.from.strides[inner - 1] != 0 || gather.from.strides[inner] != size ||
+        gather.to.strides[inner] != size)
+      return false;
+    depth = gather.axes.sizes[0];
+    rows = gather.to.sizes[inner - 1];
+    columns = gather.to.sizes[inner];
+    Int lines = std::min(kStripBytes / 64 / std::max<Int>(1, depth), kStripLines);
+    if (lines == 0 && depth * 64 <= kFarStripBytes) lines = 1;
+    if (lines < 1 || columns * size < 64) return false;
+    width = lines * 64;
+    outer = gather.total / (rows * columns);
+    count = outer * ((columns * size + width - 1) / width);
+    return true;
+  }
+};
+
+template <class T, class Index>
+void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, bool stream) {
+  constexpr Int size = sizeof(T);
+  const Int per_outer = strips.count / strips.outer, per_strip = strips.width / size;
+  const int inner = gather.to.rank - 1;
+  const Int first = number % per_outer * per_strip, outer = number / per_outer;
+  const Int columns = std::min(per_strip, strips.columns - first);
+  const Layout from_outer = gather.from.slice(0, inner - 1),
+               to_outer = gather.to.slice(0, inner - 1);
+  const char* source = gather.input + offset_at(from_outer, outer) + first * size;
+  char* target = gather.output + offset_at(to_outer, outer) + first * size;
+
+  for (Int row = 0; row < strips.depth; ++row, source += gather.axes.strides[0]) {
+    if (columns == per_strip)
+      for (Int at = 0; at < strips.width; at += 64)
+        std::memcpy(scratch + row * strips.width + at, source + at, 64);
+    else
+      std::memcpy(scratch + row * strips.width, source, static_cast<std::size_t>(columns * size));
+  }
+
+  alignas(64) Int offsets[kStripLines * 64];
+  alignas(64) char values[kStripLines * 64 * Int{sizeof(Index)}];
+  alignas(64) char line[kStripLines * 64];
+  stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
+  const Int index_row = strips.columns * Int{sizeof(Index)};
+  for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
+    const Int flat = (outer * strips.rows + row) * strips.columns + first;
+    const char* const read = gather.reader.read(flat, columns, values);
+    if (read != values && row + 8 < strips.rows)
+      for (Int at = 0; at < columns * Int{sizeof(Index)}; at += 64)
+        prefetch(read + 8 * index_row + at);
+    if (single_offsets<Index>(read, columns, strips.depth, strips.width, gather.plan.mode,
+                              offsets)) {
+      const Int bad = to_offsets(gather.plan.indices.type, read, columns, gather.axes,
+                                 gather.plan.mode, offsets);
+      lower(gather.first_bad, flat + std::max<Int>(bad, 0));
+      single_offsets<Index>(read, columns, strips.depth, strips.width, gather.plan.mode, offsets);
+    }
+    char* const out = stream ? line : target;
+    for (Int i = 0; i < columns; ++i)
+      store(out + i * size, load<T>(scratch + offsets[i] + i * size));
+    if (!stream) continue;
+    for (Int at = 0; at < strips.width; at += 64) stream_line(target + at, line + at);
+  }
+  if (stream) stream_fence();
+}
+
+void by_strips(Gather& gather, const Strips& strips, int threads) {
+  const int size = gather.plan.input.element_size;
+  const Int slab = strips.depth * strips.width;
+  Int workers = std::min<Int>(std::max(threads, 1), strips.count);
+  if (gather.total < 2 * kIndexGrain) workers = 1;
+  Scratch<char> scratch(workers * slab);
+  const bool stream =
+      gather.total * size >= kStreamBytes && gather.to.strides[gather.to.rank - 2] % 64 == 0;
+  std::atomic<Int> next{0};
+  // One chunk a thread, each with scratch of its own; strips go to whoever is free.
+  with_element(size, [&](auto unit) {
+    with_index(gather.plan.indices.type, [&](auto index) {
+      parallel_chunks(workers, threads, [&](Int worker) {
+        for (;;) {
+          const Int strip = next.fetch_add(1, std::memory_order_relaxed);
+          if (strip >= strips.count) break;
+          run_strip<decltype(unit), decltype(index)>(gather, strips, strip,
+                                                     scratch.get() + worker * slab, stream);
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod method,
+                        const void* input, const void* indices, void* output, bool fresh,
+                        int threads, Status& status) {
+  Gather gather(plan, input, indices, output);
+  status = Status{};
+  if (gather.total == 0) return method == GatherElementsMethod::choose;
+  const Int size = plan.input.element_size;
+  Strips strips;
+  if (method == GatherElementsMethod::direct) {
+    strips.count = 0;
+  } else if (!strips.plan(gather, size)) {
+    if (method == GatherElementsMethod::strips) return false;
+    strips.count = 0;
+  } else if (method == GatherElementsMethod::choose &&
+             (strips.depth * strips.columns * size < kFarBytes || strips.rows < strips.depth / 4 ||
+              threads * strips.width * 8 > strips.outer * strips.columns * size)) {
+    strips.count = 0;  // the input is near, mostly unread, or too narrow for scratch
+  }
+  if (gather.axes.sizes[0] == 0 || (!fresh && plan.mode == OutOfRange::raise)) {
+    status.bad_index = first_bad_index(gather.reader, plan.indices.type, gather.total, gather.axes,
+                                       plan.mode, threads);
+    if (!status.ok()) return true;
+  }
+  if (strips.count > 0)
+    by_strips(gather, strips, threads);
+  else
+    by_direct(gather, threads);
+  status = status_of(gather.first_bad);
+  return true;
+}
+
+Status GatherElementsPlan::run(const void* input_data, const void* indices_data, void* output_data,
+                               bool fresh, int threads) const {
+  Status status;
+  gather_elements_by(*this, GatherElementsMethod::choose, input_data, indices_data, output_data,
+                     fresh, threads, status);
+  return status;
+}
+
+}  // namespace anydml

@@ -1,0 +1,413 @@
+// SPLIT and JOIN: a whole tensor and the slabs that it consists of along one axis.
+//
+// Where the dimensions behind the axis are packed and those before it have one common step, the
+// whole is a matrix of bytes, and each part a few of its columns: a piece of every row. Pieces of
+// some hundred bytes are copied in the order of the source; the output goes past the cache when it
+// is large. Smaller ones are moved a block of rows at a time, so that a cache line which
+// holds several pieces is read and written once; equal pieces of 1, 2, 4, 8 or 16 bytes are
+// transposed in registers. All other strides: one general copy a part.
+//
+// One read and one write an element; scratch is 32 bytes a part.
+#include "slabs.hpp"
+
+#include "copy.hpp"
+#include "threads.hpp"
+#include "transpose.hpp"
+
+namespace anydml {
+namespace {
+
+// One part: a piece of `bytes` in every row.
+struct Part {
+  char* data;
+  Int bytes, step;  // step: from row to row
+  Int offset;       // of the piece in the whole's row
+};
+
+struct Matrix {
+  char* whole;
+  Int rows, bytes, step;  // bytes of one row of the whole, and from row to row
+  const Part* parts;
+  Int count;
+  void* const* data;  // of the parts
+  bool equal;         // parts of equal bytes and with rows without gaps
+
+  Int total() const { return rows * bytes; }
+};
+
+// The mean piece at which row copies beat blocks.
+constexpr Int kRowPiece = 192;
+// A block: at least so many rows, at most so many bytes of a row of the whole; more rows where a
+// row is short.
+constexpr Int kBlockRows = 64, kBlockBytes = 2048, kBlockTotal = 8192;
+// Pieces above this are copied one by one even in a block.
+constexpr Int kLongPiece = 256;
+
+// The whole or a part as rows of contiguous bytes.
+bool as_rows(const Tensor& tensor, int axis, Int& bytes, Int& step) {
+  const Layout& layout = tensor.layout;
+  bytes = tensor.element_size;
+  for (int i = layout.rank - 1; i >= axis; --i) {
+    if (layout.sizes[i] > 1 && layout.strides[i] != bytes) return false;
+    bytes *= layout.sizes[i];
+  }
+  Int expected = 0;
+  bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
+  step = bytes;
+  for (int i = axis - 1; i >= 0; --i) {
+    if (layout.sizes[i] == 1) continue;
+    if (first)
+      step = layout.strides[i];
+    else if (layout.strides[i] != expected)
+      return false;
+    first = false;
+    expected = layout.strides[i] * layout.sizes[i];
+  }
+  return true;
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+// Appends runs of bytes to the output: past the cache, or not.
+class Output {
+ public:
+  explicit Output(bool stream) : stream_(stream), writer_(nullptr) {}
+  void append(char* target, const char* source, Int bytes) {
+    if (!stream_) {
+      copy_short(target, source, bytes);
+      return;
+    }
+    if (target != writer_.position()) {
+      writer_.finish();
+      writer_.start(target);
+    }
+    writer_.append(source, bytes);
+  }
+
+ private:
+  bool stream_;
+  LineWriter writer_;
+};
+
+// The part that holds byte `at` of something in which part p begins at scale * offset.
+Int part_at(const Matrix& matrix, Int at, Int scale) {
+  Int low = 0, high = matrix.count;
+  while (high - low > 1) {
+    const Int middle = (low + high) / 2;
+    (matrix.parts[middle].offset * scale <= at ? low : high) = middle;
+  }
+  return low;
+}
+
+// The bytes [at, end) in the order of the source: for a join, of all parts one after the other.
+// Many sequential outputs cost nothing, many inputs outrun the prefetcher and cost half the speed.
+template <bool Split>
+void copy_range(const Matrix& matrix, Int at, Int end, bool stream) {
+  Output output(stream);
+  constexpr bool by_parts = !Split;
+  const Int scale = by_parts ? matrix.rows : 1;
+  Int row = by_parts ? 0 : at / matrix.bytes;
+  Int base = by_parts ? 0 : row * matrix.bytes;  // of the row
+  Int p = part_at(matrix, at - base, scale);
+  while (at < end) {
+    const Part& part = matrix.parts[p];
+    if (part.bytes > 0) {
+      Int into = at - base - part.offset * scale;
+      if constexpr (by_parts) {
+        row = into / part.bytes;
+        into -= row * part.bytes;
+      }
+      do {
+        const Int run = std::min(part.bytes - into, end - at);
+        char* const in_whole = matrix.whole + row * matrix.step + part.offset + into;
+        char* const in_part = part.data + row * part.step + into;
+        if constexpr (Split)
+          output.append(in_part, in_whole, run);
+        else
+          output.append(in_whole, in_part, run);
+        at += run;
+        into = 0;
+      } while (by_parts && ++row < matrix.rows && at < end);
+    }
+    if (++p == matrix.count) {
+      p = 0;
+      ++row;
+      base += matrix.bytes;
+    }
+  }
+}
+
+template <bool Split>
+void by_rows(const Matrix& matrix, int threads) {
+  constexpr Int unit = 4096;
+  const Int total = matrix.total();
+  const bool stream = total >= kStreamBytes;
+  parallel_ranges((total + unit - 1) / unit, kCopyGrain / unit, threads, [&](Int begin, Int end) {
+    copy_range<Split>(matrix, begin * unit, std::min(end * unit, total), stream);
+    if (stream) stream_fence();
+  });
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+template <int Bytes>
+void move_fixed(char* target, Int to_step, const char* source, Int from_step, Int count) {
+  for (Int i = 0; i < count; ++i) std::memcpy(target + i * to_step, source + i * from_step, Bytes);
+}
+
+// `count` pieces of `bytes` each.
+void move_pieces(char* target, Int to_step, const char* source, Int from_step, Int bytes,
+                 Int count) {
+  switch (bytes) {
+#define ANYDML_CASE(n) \
+  case n:              \
+    return move_fixed<n>(target, to_step, source, from_step, count);
+    ANYDML_CASE(1)
+    ANYDML_CASE(2)
+    ANYDML_CASE(3)
+    ANYDML_CASE(4)
+    ANYDML_CASE(5)
+    ANYDML_CASE(6)
+    ANYDML_CASE(7)
+    ANYDML_CASE(8)
+    ANYDML_CASE(10)
+    ANYDML_CASE(12)
+    ANYDML_CASE(16)
+    ANYDML_CASE(24)
+    ANYDML_CASE(32)
+    ANYDML_CASE(64)
+#undef ANYDML_CASE
+    default:
+      break;
+  }
+  for (Int i = 0; i < count; ++i) copy_short(target + i * to_step, source + i * from_step, bytes);
+}
+
+// Rows [row, row + height) of parts [begin, end).
+template <bool Split>
+void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, bool stream) {
+  alignas(64) char buffer[kBlockRows * kLongPiece];
+  if constexpr (Split) {
+    for (Int p = begin; p < end; ++p) {
+      const Part& part = matrix.parts[p];
+      const char* const source = matrix.whole + row * matrix.step + part.offset;
+      char* const target = part.data + row * part.step;
+      if (stream && part.step == part.bytes && height * part.bytes <= Int{sizeof buffer}) {
+        move_pieces(buffer, part.bytes, source, matrix.step, part.bytes, height);
+        stream_copy(target, buffer, static_cast<std::size_t>(height * part.bytes));
+      } else {
+        move_pieces(target, part.step, source, matrix.step, part.bytes, height);
+      }
+    }
+  } else {
+    // A buffer full of rows at a time, written row by row.
+    const Int offset = matrix.parts[begin].offset;
+    const Int width = matrix.parts[end - 1].offset + matrix.parts[end - 1].bytes - offset;
+    const bool packed = width == matrix.step;  // rows without gaps: written as one
+    const bool buffered = stream && (packed || width >= 512) && width * 4 <= Int{sizeof buffer};
+    const Int step = packed || !buffered ? matrix.step : (width + 63) / 64 * 64;
+    const Int most = buffered ? Int{sizeof buffer} / step : height;
+    for (Int r = row; r < row + height; r += most) {
+      const Int count = std::min(most, row + height - r);
+      char* const whole = matrix.whole + r * matrix.step + offset;
+      char* const target = buffered ? buffer : whole;
+      for (Int p = begin; p < end; ++p) {
+        const Part& part = matrix.parts[p];
+        move_pieces(target + part.offset - offset, step, part.data + r * part.step, part.step,
+                    part.bytes, count);
+      }
+      if (!buffered) continue;
+      if (packed) {
+        stream_copy(whole, buffer, static_cast<std::size_t>(count * width));
+        continue;
+      }
+      for (Int i = 0; i < count; ++i)
+        stream_copy(whole + i * matrix.step, buffer + i * step, static_cast<std::size_t>(width));
+    }
+  }
+}
+
+template <bool Split>
+void by_blocks(const Matrix& matrix, Int row, Int part, int threads, bool stream) {
+  const Int rows = matrix.rows - row, parts = matrix.count - part;
+  if (rows <= 0 || parts <= 0) return;
+  const Int mean = std::max<Int>(1, matrix.bytes / matrix.count);
+  const Int group = std::clamp<Int>(kBlockBytes / mean, 1, parts);
+  const Int groups = (parts + group - 1) / group;
+  const Int high = std::max(kBlockRows, kBlockTotal / (group * mean) / 64 * 64);
+  const Int total = (rows + high - 1) / high * groups;
+  const Int unit = high * group * mean;
+  parallel_ranges(total, std::max<Int>(1, kCopyGrain / unit), threads, [&](Int begin, Int end) {
+    for (Int i = begin; i < end; ++i) {
+      const Int r = row + i / groups * high, p = part + i % groups * group;
+      copy_block<Split>(matrix, r, std::min(high, matrix.rows - r), p,
+                        std::min(p + group, matrix.count), stream);
+    }
+    if (stream) stream_fence();
+  });
+}
+
+// ---- tiles --------------------------------------------------------------------------------------
+
+template <bool Split, int W>
+void by_tiles(const Matrix& matrix, int threads) {
+  constexpr Int side = 64 / W;
+  // Rows of a strip: each part's run in it is 256 bytes.
+  constexpr Int high = 4 * side;
+  const Int rows = matrix.rows - matrix.rows % side, count = matrix.count - matrix.count % side;
+  bool stream = matrix.total() >= kStreamBytes;
+  if constexpr (Split) {
+    for (Int p = 0; p < count; ++p)
+      stream = stream && reinterpret_cast<uintptr_t>(matrix.data[p]) % 64 == 0;
+  } else {
+    stream =
+        stream && (reinterpret_cast<uintptr_t>(matrix.whole) | uintptr_t(matrix.step)) % 64 == 0;
+  }
+  const Int strips = (rows + high - 1) / high;
+  const Int grain = std::max<Int>(1, kCopyGrain / (high * W * count));
+  parallel_ranges(strips, grain, threads, [&](Int begin, Int end) {
+    void* lines[high];  // rows of the whole
+    for (Int strip = begin; strip < end; ++strip) {
+      const Int first = strip * high, height = std::min(high, rows - first);
+      for (Int i = 0; i < height; ++i) lines[i] = matrix.whole + (first + i) * matrix.step;
+      for (Int p = 0; p < count; p += side) {
+        for (Int r = 0; r < height; r += side) {
+          if constexpr (Split)
+            transpose_tile<W>(lines + r, p * W, matrix.data + p, (first + r) * W, stream);
+          else
+            transpose_tile<W>(matrix.data + p, (first + r) * W, lines + r, p * W, stream);
+        }
+      }
+    }
+    if (stream) stream_fence();
+  });
+  // What no tile covers: the last parts, and the last rows of the others.
+  by_blocks<Split>(matrix, 0, count, threads, false);
+  Matrix rest = matrix;
+  rest.count = count;
+  by_blocks<Split>(rest, rows, 0, threads, false);
+}
+
+template <bool Split>
+bool tiles_apply(const Matrix& matrix, int threads, bool run) {
+  if (!matrix.equal || !is_element_size(matrix.parts[0].bytes)) return false;
+  const Int side = 64 / matrix.parts[0].bytes;
+  if (matrix.count < side || matrix.rows < side) return false;
+  if (run)
+    with_element(static_cast<int>(matrix.parts[0].bytes), [&](auto unit) {
+      by_tiles<Split, static_cast<int>(sizeof(unit))>(matrix, threads);
+    });
+  return true;
+}
+
+// ---- layouts ------------------------------------------------------------------------------------
+
+template <bool Split>
+void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int threads) {
+  const Int count = static_cast<Int>(plan.parts.size());
+  const int size = plan.whole.element_size, axis = plan.axis;
+  const Int bytes = plan.whole.layout.count() * size;
+  const auto copy = [&](Int begin, Int end, int most) {
+    Layout slab = plan.whole.layout;
+    Int start = 0;
+    for (Int p = 0; p < end; ++p) {
+      const Layout& part = plan.parts[static_cast<std::size_t>(p)].layout;
+      const Int length = part.sizes[axis];
+      if (p >= begin) {
+        slab.sizes[axis] = length;
+        char* const at = whole + start * slab.strides[axis];
+        if constexpr (Split)
+          copy_elements(part, parts[p], slab, at, size, most);
+        else
+          copy_elements(slab, at, part, parts[p], size, most);
+      }
+      start += length;
+    }
+  };
+  // Many parts are shared out as they are; few are each shared out.
+  if (count >= 8 * Int{threads})
+    parallel_ranges(count, std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / count)), threads,
+                    [&](Int begin, Int end) { copy(begin, end, 1); });
+  else
+    copy(0, count, threads);
+}
+
+// ---- choice -------------------------------------------------------------------------------------
+
+template <bool Split>
+bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* parts,
+            int threads) {
+  const Int count = static_cast<Int>(plan.parts.size());
+  if (plan.whole.layout.count() == 0) return true;
+  const auto layouts = [&] {
+    if (method != SlabMethod::choose && method != SlabMethod::layouts) return false;
+    by_layouts<Split>(plan, whole, parts, threads);
+    return true;
+  };
+  if (method == SlabMethod::layouts) return layouts();
+
+  Matrix matrix;
+  if (!as_rows(plan.whole, plan.axis, matrix.bytes, matrix.step)) return layouts();
+  matrix.rows = plan.whole.layout.count() * plan.whole.element_size / matrix.bytes;
+  matrix.whole = whole;
+  matrix.count = count;
+  matrix.data = parts;
+  constexpr Int few = 32;
+  Part on_stack[few];
+  Scratch<Part> on_heap;
+  if (count > few) on_heap.reset(count);
+  Part* const described = count > few ? on_heap.get() : on_stack;
+  matrix.parts = described;
+  matrix.equal = true;
+  Int offset = 0;
+  for (Int p = 0; p < count; ++p) {
+    Part& part = described[p];
+    if (!as_rows(plan.parts[static_cast<std::size_t>(p)], plan.axis, part.bytes, part.step))
+      return layouts();
+    part.data = static_cast<char*>(parts[p]);
+    part.offset = offset;
+    offset += part.bytes;
+    matrix.equal = matrix.equal && part.bytes == described[0].bytes &&
+                   (part.step == part.bytes || matrix.rows == 1);
+  }
+
+  if (method == SlabMethod::choose) {
+    if (matrix.bytes >= kRowPiece * count || matrix.rows == 1 || matrix.total() <= 1024)
+      method = SlabMethod::rows;
+    else
+      method = tiles_apply<Split>(matrix, threads, false) ? SlabMethod::tiles : SlabMethod::blocks;
+  }
+  switch (method) {
+    case SlabMethod::rows:
+      by_rows<Split>(matrix, threads);
+      return true;
+    case SlabMethod::tiles:
+      return tiles_apply<Split>(matrix, threads, true);
+    default:
+      by_blocks<Split>(matrix, 0, 0, threads, matrix.total() >= kStreamBytes);
+      return true;
+  }
+}
+
+}  // namespace
+
+bool split_by(const SlabsPlan& plan, SlabMethod method, const void* whole, void* const* parts,
+              int threads) {
+  return run_by<true>(plan, method, static_cast<char*>(const_cast<void*>(whole)), parts, threads);
+}
+
+bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* whole,
+             int threads) {
+  return run_by<false>(plan, method, static_cast<char*>(whole), const_cast<void* const*>(parts),
+                       threads);
+}
+
+void SlabsPlan::split(const void* whole_data, void* const* parts_data, int threads) const {
+  split_by(*this, SlabMethod::choose, whole_data, parts_data, threads);
+}
+
+void SlabsPlan::join(const void* const* parts_data, void* whole_data, int threads) const {
+  join_by(*this, SlabMethod::choose, parts_data, whole_data, threads);
+}
+
+}  // namespace anydml

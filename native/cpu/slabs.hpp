@@ -1,0 +1,22 @@
+// How slabs are moved; one file knows when (slabs.cpp), the tests force each.
+#pragma once
+
+#include "plans.hpp"
+
+namespace anydml {
+
+enum class SlabMethod {
+  choose,
+  layouts,  // one general copy a part: any strides
+  rows,     // pieces of some hundred bytes and more: row copies, in the order of the source
+  blocks,   // small pieces: a block of rows at a time, part by part
+  tiles,    // equal small pieces of 1, 2, 4, 8 or 16 bytes: transposed in registers
+};
+
+// Runs split (join) by the given method and says so, or returns false where it does not apply.
+bool split_by(const SlabsPlan& plan, SlabMethod method, const void* whole, void* const* parts,
+              int threads);
+bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* whole,
+             int threads);
+
+}  // namespace anydml
