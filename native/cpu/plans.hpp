@@ -3,13 +3,13 @@
 // A plan is made from layouts alone, is immutable, and may run from several threads at once. It
 // takes natural shapes (no padding to a fixed rank); sizes and axes have been checked, index values
 // have not. Any size may be zero. Layout strides are in bytes and arbitrary: zero or negative
-// strides on inputs, gaps anywhere; outputs never overlap themselves. Pointers are to the element at
-// position zero of every dimension. Elements may be
-// unaligned: read and write them with load() and store().
+// strides on inputs, gaps anywhere; outputs never overlap themselves. Pointers are to the element
+// at position zero of every dimension. Elements may be unaligned: read and write them with load()
+// and store().
 //
 // `threads` is the most threads to use. A kernel decides itself whether the work is worth them, and
-// its result does not depend on them, to the bit. Kernels may throw std::bad_alloc, before they have
-// written anything.
+// its result does not depend on them, to the bit. Kernels may throw std::bad_alloc, before they
+// have written anything.
 #pragma once
 
 #include <memory>
@@ -82,11 +82,11 @@ struct NonzeroPlan {
 
 // ---- SCATTER (SCATTER_ELEMENTS) -----------------------------------------------------------------
 // output = input, then output[.., index, ..] = updates, the last in row-major order of the indices
-// winning, or every update combined in that order. indices has updates' sizes; off the axis they are
-// at most the input's. `input == output` means in place: nothing is copied. `fresh` says that nobody
-// sees the output when an index is bad, so it may be written before all have been checked; otherwise
-// nothing is written then. A bad index never writes out of bounds, not even one that another thread
-// changes while the kernel runs.
+// winning, or every update combined in that order. indices has updates' sizes; off the axis they
+// are at most the input's. `input == output` means in place: nothing is copied. `fresh` says that
+// nobody sees the output when an index is bad, so it may be written before all have been checked;
+// otherwise nothing is written then. A bad index never writes out of bounds, not even one that
+// another thread changes while the kernel runs.
 struct ScatterPlan {
   Tensor input, indices, updates, output;
   int axis;
@@ -141,7 +141,8 @@ struct GatherElementsPlan {
   Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
 };
 
-// GATHER_ND: indices {batch.., .., t}; output: indices without the last, then what is left of input.
+// GATHER_ND: indices {batch.., .., t}; output: indices without the last, then what is left of
+// input.
 struct GatherNdPlan {
   Tensor input, indices, output;
   int batch_dims;

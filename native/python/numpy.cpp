@@ -60,44 +60,89 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   return true;
 }
 
-PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr) {
+namespace {
+
+// A new array over a block, kept alive by `owner` (whose reference it takes, also when it fails).
+PyArrayObject* array_over(void* data, int rank, const npy_intp* dims, PyArray_Descr* descr,
+                          PyObject* owner) {
   Py_INCREF(descr);  // PyArray_NewFromDescr takes a reference
-  Int bytes = PyDataType_ELSIZE(descr);
-  for (int i = 0; i < rank; ++i) {
-    if (__builtin_mul_overflow(bytes, static_cast<Int>(dims[i]), &bytes)) {
-      Py_DECREF(descr);
-      PyErr_NoMemory();
-      return nullptr;
-    }
-  }
-  if (bytes < kPooledBytes)
-    return reinterpret_cast<PyArrayObject*>(
-        PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
-  void* const block = pool_acquire(static_cast<std::size_t>(bytes));
-  if (block == nullptr) {
-    Py_DECREF(descr);
-    PyErr_NoMemory();
-    return nullptr;
-  }
-  PyObject* const capsule = PyCapsule_New(block, kBlockName, release_block);
-  if (capsule == nullptr) {
-    Py_DECREF(descr);
-    pool_release(block);
-    return nullptr;
-  }
-  PyObject* const array = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block,
+  PyObject* const array = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, data,
                                                NPY_ARRAY_CARRAY, nullptr);
   if (array == nullptr) {
-    Py_DECREF(capsule);
+    Py_DECREF(owner);
     return nullptr;
   }
-  // Takes the reference to the capsule, also when it fails.
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), capsule) < 0) {
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) < 0) {
     Py_DECREF(array);
     return nullptr;
   }
   return reinterpret_cast<PyArrayObject*>(array);
 }
+
+// A block of the pool as an object that gives it back when it dies.
+PyObject* new_block(Int bytes, void*& data) {
+  data = pool_acquire(static_cast<std::size_t>(bytes));
+  if (data == nullptr) return PyErr_NoMemory();
+  PyObject* const capsule = PyCapsule_New(data, kBlockName, release_block);
+  if (capsule == nullptr) pool_release(data);
+  return capsule;
+}
+
+// Bytes of an array, or -1 with an exception set when they do not fit.
+Int bytes_of(int rank, const npy_intp* dims, const PyArray_Descr* descr) {
+  Int bytes = PyDataType_ELSIZE(descr);
+  for (int i = 0; i < rank; ++i) {
+    if (__builtin_mul_overflow(bytes, static_cast<Int>(dims[i]), &bytes)) {
+      PyErr_NoMemory();
+      return -1;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr) {
+  const Int bytes = bytes_of(rank, dims, descr);
+  if (bytes < 0) return nullptr;
+  if (bytes < kPooledBytes) {
+    Py_INCREF(descr);
+    return reinterpret_cast<PyArrayObject*>(
+        PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
+  }
+  void* data = nullptr;
+  PyObject* const block = new_block(bytes, data);
+  return block == nullptr ? nullptr : array_over(data, rank, dims, descr, block);
+}
+
+PyArrayObject* ArrayMaker::make() {
+  if (left_ == 0) {
+    const Int wanted = rest_ < kSharedBytes / stride_ ? rest_ : kSharedBytes / stride_;
+    Py_CLEAR(block_);
+    if (!shared_ || wanted < 2) return new_array(rank_, dims_, descr_);
+    void* data = nullptr;
+    block_ = new_block(wanted * stride_, data);
+    if (block_ == nullptr) return nullptr;
+    next_ = static_cast<char*>(data);
+    left_ = wanted;
+  }
+  void* const data = next_;
+  next_ += stride_;
+  --left_;
+  --rest_;
+  Py_INCREF(block_);
+  return array_over(data, rank_, dims_, descr_, block_);
+}
+
+ArrayMaker::ArrayMaker(int rank, const npy_intp* dims, PyArray_Descr* descr, Int count)
+    : rank_(rank), dims_(dims), descr_(descr), rest_(count) {
+  const Int bytes = bytes_of(rank, dims, descr);
+  PyErr_Clear();  // make() says it again
+  stride_ = bytes <= 0 ? 64 : (bytes + 63) / 64 * 64;
+  shared_ = bytes > 0 && bytes < kPooledBytes && count * stride_ >= 4 * kPooledBytes;
+}
+
+ArrayMaker::~ArrayMaker() { Py_XDECREF(block_); }
 
 Extent extent_of(const Operand& operand) {
   Int low = 0, high = operand.tensor.element_size;

@@ -43,6 +43,28 @@ bool operand_of(PyObject* object, Operand& operand, int skip = 0);
 // descriptor, not only its number: dates carry their unit in it.
 PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr);
 
+// Many new arrays of one shape. Small ones share blocks: a thousand arrays of a few kilobytes cost
+// more in fresh pages than what is written to them. One that is kept keeps its block, so blocks are
+// no larger than this.
+constexpr Int kSharedBytes = Int{1} << 20;
+class ArrayMaker {
+ public:
+  ArrayMaker(int rank, const npy_intp* dims, PyArray_Descr* descr, Int count);
+  ~ArrayMaker();
+  ArrayMaker(const ArrayMaker&) = delete;
+  ArrayMaker& operator=(const ArrayMaker&) = delete;
+  PyArrayObject* make();  // at most `count` times; null with an exception set
+
+ private:
+  int rank_;
+  const npy_intp* dims_;
+  PyArray_Descr* descr_;
+  Int rest_, stride_ = 0, left_ = 0;
+  bool shared_ = false;
+  PyObject* block_ = nullptr;
+  char* next_ = nullptr;
+};
+
 // Lowest and highest byte of an operand's elements (both 0 when it has none).
 struct Extent {
   std::uintptr_t begin, end;

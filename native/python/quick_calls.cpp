@@ -171,11 +171,14 @@ nb::object split(nb::handle x, nb::handle sections_given, nb::handle axis_given,
   std::vector<void*> data(static_cast<std::size_t>(sections));
   nb::object parts = nb::steal(PyTuple_New(sections));
   if (!parts.is_valid()) throw nb::python_error();
+  ArrayMaker maker(layout.rank, dims, PyArray_DESCR(in.array), sections);
   for (Int i = 0; i < sections; ++i) {
-    Output part = output(layout.rank, dims, PyArray_DESCR(in.array));
-    plan.parts.push_back(part.operand.tensor);
-    data[static_cast<std::size_t>(i)] = part.operand.data;
-    PyTuple_SET_ITEM(parts.ptr(), i, part.object.release().ptr());
+    nb::object part = steal(maker.make());
+    Operand operand;
+    operand_of(part.ptr(), operand);
+    plan.parts.push_back(operand.tensor);
+    data[static_cast<std::size_t>(i)] = operand.data;
+    PyTuple_SET_ITEM(parts.ptr(), i, part.release().ptr());
   }
   unlocked(layout.count(), [&] { plan.split(in.data, data.data(), threads); });
   return parts;

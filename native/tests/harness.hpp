@@ -13,14 +13,14 @@
 
 namespace anydml::test {
 
-#define EXPECT(condition, ...)                                            \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      std::printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);         \
-      std::printf(__VA_ARGS__);                                           \
-      std::printf("\n");                                                  \
-      std::exit(1);                                                       \
-    }                                                                     \
+#define EXPECT(condition, ...)                                    \
+  do {                                                            \
+    if (!(condition)) {                                           \
+      std::printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      std::printf(__VA_ARGS__);                                   \
+      std::printf("\n");                                          \
+      std::exit(1);                                               \
+    }                                                             \
   } while (0)
 
 class Random {
@@ -35,8 +35,8 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-enum class Strides { packed, any };         // any: gaps, permuted, negative
-enum class Role { input, output };          // inputs may also broadcast (stride 0)
+enum class Strides { packed, any };  // any: gaps, permuted, negative
+enum class Role { input, output };   // inputs may also broadcast (stride 0)
 
 // Memory for one tensor: every byte poisoned, and none outside the elements may change.
 class Buffer {

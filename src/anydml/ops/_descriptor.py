@@ -209,11 +209,11 @@ class Descriptor:
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
 
     def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
-        rows = [row for row in self.SUPPORT if row.level <= level]
-        if not rows:
-            first = self.SUPPORT[0].level
+        first = self.SUPPORT[0].level
+        if level < first:
             yield Violation("FeatureLevel", f"{first} or above ({self.NAME} came with it)", level)
-            return
+            level = first  # what would be wrong there as well
+        rows = [row for row in self.SUPPORT if row.level <= level]
         for path, tensor, info in self.tensors():
             accepted = rows[-1].tensors[info.name]
             later = [(row.level, row.tensors[info.name]) for row in self.SUPPORT]

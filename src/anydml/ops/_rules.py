@@ -42,9 +42,7 @@ def same_sizes(first: Named, other: Named, free_axis: int | None = None) -> Iter
             yield Violation(f"{other[0]}.Sizes[{i}]", rule, got)
 
 
-def size_is(
-    tensor: Named, axis: int, rank: int, expected: int, why: str
-) -> Iterator[Violation]:
+def size_is(tensor: Named, axis: int, rank: int, expected: int, why: str) -> Iterator[Violation]:
     """The tensor's size on an axis is the expected one.
 
     Says nothing where the DimensionCount is not `rank` or has no such axis: other rules do.

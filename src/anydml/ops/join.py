@@ -12,7 +12,7 @@ Page: ``DML_JOIN_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
@@ -57,7 +57,7 @@ class Join(Descriptor):
     """
 
     input_count: int = count_of("input_tensors")
-    input_tensors: tuple[TensorDesc, ...] = input_list()
+    input_tensors: Sequence[TensorDesc] = input_list()
     output_tensor: TensorDesc = output_field()
     axis: int = uint()
 

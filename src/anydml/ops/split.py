@@ -12,7 +12,7 @@ Page: ``DML_SPLIT_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
@@ -57,7 +57,7 @@ class Split(Descriptor):
 
     input_tensor: TensorDesc = input_field()
     output_count: int = count_of("output_tensors")
-    output_tensors: tuple[TensorDesc, ...] = output_list()
+    output_tensors: Sequence[TensorDesc] = output_list()
     axis: int = uint()
 
     NAME = "SPLIT"

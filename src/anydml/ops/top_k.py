@@ -176,7 +176,7 @@ class TopK1(TopK):
     []
     """
 
-    axis_direction: AxisDirection = enumeration(AxisDirection)
+    axis_direction: AxisDirection | str = enumeration(AxisDirection)
 
     NAME = "TOP_K1"
     SUPPORT = tuple(
@@ -192,4 +192,4 @@ class TopK1(TopK):
     @property
     def direction(self) -> AxisDirection:
         """What `axis_direction` says."""
-        return self.axis_direction
+        return AxisDirection.parse(self.axis_direction)

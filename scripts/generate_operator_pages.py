@@ -1,0 +1,199 @@
+"""Write docs/operators/: one page for each room, from the room itself.
+
+Run it after a change to a room; a test compares the committed pages with what it gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from anydml.ops._descriptor import Descriptor, Role, TensorSupport
+from anydml.registry import OPERATORS, PREFIX
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "operators"
+HEADER = (
+    "<!-- Written by scripts/generate_operator_pages.py from {source}: change that instead. -->"
+)
+
+
+def rooms() -> dict[str, list[type[Descriptor]]]:
+    """The descriptor classes by their room's module, in the order of the registry."""
+    found: dict[str, list[type[Descriptor]]] = {}
+    for kind in dict.fromkeys(OPERATORS.values()):
+        found.setdefault(kind.__module__, []).append(kind)
+    return found
+
+
+def page_of(kind: type[Descriptor]) -> str:
+    """The file name of the page that has an operator."""
+    return kind.__module__.rpartition(".")[2] + ".md"
+
+
+def pages() -> dict[str, str]:
+    """The text of every page by file name."""
+    written = {page_of(kinds[0]): _page(module, kinds) for module, kinds in rooms().items()}
+    return written | {"index.md": _index()}
+
+
+def _index() -> str:
+    lines = [
+        HEADER.format(source="src/anydml/ops/"),
+        "",
+        "# Operators",
+        "",
+        "| operator | descriptor | since | what it does |",
+        "|---|---|---|---|",
+    ]
+    for kinds in rooms().values():
+        summary = _summary(sys.modules[kinds[0].__module__].__doc__ or "")
+        lines += [
+            f"| [{kind.NAME}]({page_of(kind)}) | `{kind.__name__}` "
+            f"| {kind.SUPPORT[0].level} | {summary} |"
+            for kind in kinds
+        ]
+    aliases = [
+        f"`{name}` is `{kind.NAME}`" for name, kind in OPERATORS.items() if name != kind.NAME
+    ]
+    lines += ["", f"{'; '.join(aliases)}: two names of one operator. Names are taken with and "
+              f"without the prefix `{PREFIX}`.", ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _summary(doc: str) -> str:
+    first = " ".join(doc.strip().partition("\n\n")[0].split())
+    return first.partition(": ")[2]
+
+
+def _page(module: str, kinds: list[type[Descriptor]]) -> str:
+    doc = inspect.cleandoc(sys.modules[module].__doc__ or "")
+    title, _, rest = doc.partition("\n")
+    names, _, summary = title.partition(": ")
+    source = f"src/{module.replace('.', '/')}.py"
+    parts = [
+        HEADER.format(source=source),
+        f"# {names}",
+        summary[0].upper() + summary[1:],
+        *_markdown(rest),
+    ]
+    for kind in kinds:
+        parts += _operator(kind)
+    parts += [
+        "## Examples of the page",
+        "The examples that the page prints, with their results:",
+        "\n".join(
+            f"- `{kind.NAME}`: `examples/{kind.NAME.lower()}.py` in Python, "
+            f"`examples/models/{kind.NAME.lower()}.json` as a JSON model"
+            for kind in kinds
+        ),
+        f"The whole definition, with the rules as code and an obvious reference implementation, is "
+        f"one file: `{source}`.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _operator(kind: type[Descriptor]) -> Iterator[str]:
+    sections = _sections(inspect.cleandoc(kind.__doc__ or ""))
+    yield f"## `{kind.__name__}`"
+    yield from _markdown(sections[""])
+    yield "### Fields"
+    yield _fields(kind, _parameters(sections["Parameters"]))
+    yield "### Example"
+    yield f"```pycon\n{sections['Examples']}\n```"
+    yield "### Support"
+    yield (
+        "Each row holds from its feature level up to the next row. Ranks are DimensionCount. Below "
+        f"level {kind.SUPPORT[0].level} the operator does not exist."
+    )
+    yield _support(kind)
+
+
+def _fields(kind: type[Descriptor], told: dict[str, str]) -> str:
+    lines = ["| in Python | on the page | kind | meaning |", "|---|---|---|---|"]
+    for info in kind.fields():
+        what = info.role.value
+        if info.role is not Role.ATTRIBUTE:
+            what += "s" if info.many else ""
+        else:
+            what = info.enum.__name__ if info.enum is not None else "UINT"
+        lines.append(f"| `{info.attribute}` | {info.name} | {what} | {told[info.attribute]} |")
+    return "\n".join(lines)
+
+
+def _support(kind: type[Descriptor]) -> str:
+    lines = ["| from level | tensors | ranks | data types |", "|---|---|---|---|"]
+    for row in kind.SUPPORT:
+        alike: dict[TensorSupport, list[str]] = {}
+        for name, accepted in row.tensors.items():
+            alike.setdefault(accepted, []).append(name)
+        for accepted, names in alike.items():
+            ranks = accepted.ranks_text.replace("..", "–")
+            types = ", ".join(map(str, accepted.data_types))
+            lines.append(f"| {row.level} | {', '.join(names)} | {ranks} | {types} |")
+    return "\n".join(lines)
+
+
+def _sections(doc: str) -> dict[str, str]:
+    """A NumPy-style docstring by section; what comes before the first one is under ''."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", doc, flags=re.MULTILINE)
+    names = ["", *parts[1::2]]
+    return {name: text.strip() for name, text in zip(names, parts[::2], strict=True)}
+
+
+def _parameters(section: str) -> dict[str, str]:
+    """What a Parameters section says of each name."""
+    told = {}
+    for names, text in re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)*)", section, re.MULTILINE):
+        meaning = _inline(" ".join(textwrap.dedent(text).split()))
+        for name in names.partition(" : ")[0].split(", "):
+            told[name] = meaning
+    return told
+
+
+def _markdown(text: str) -> Iterator[str]:
+    """Paragraphs and blocks of a docstring as Markdown."""
+    for literal, group in _groups(text.strip("\n").split("\n")):
+        if literal:
+            yield "```text\n" + textwrap.dedent("\n".join(group)).strip("\n") + "\n```"
+            continue
+        for paragraph in "\n".join(group).strip("\n").split("\n\n"):
+            shown = re.sub(r"(?:^|(?<=\S))::$", ":", paragraph.strip("\n"))
+            if shown not in ("", ":"):
+                yield _inline(shown)
+
+
+def _groups(lines: Iterable[str]) -> Iterator[tuple[bool, list[str]]]:
+    literal, group = False, list[str]()
+    for line in lines:
+        indented = line.startswith("    ") or (literal and not line)
+        if indented != literal and group:
+            yield literal, group
+            group = []
+        literal = indented
+        group.append(line)
+    if group:
+        yield literal, group
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"``?([^`]+)``?", r"`\1`", text)
+
+
+def main() -> None:
+    """Write the pages and remove those that no room has."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    written = pages()
+    for path in FOLDER.glob("*.md"):
+        if path.name not in written:
+            path.unlink()
+    for name, text in written.items():
+        (FOLDER / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

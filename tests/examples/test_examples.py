@@ -1,0 +1,69 @@
+"""Every example runs: models print what their page prints, scripts pass their own checks."""
+
+import ast
+
+import pytest
+from running import MODELS, ROOT, run_anydml, run_python
+
+import anydml as dml
+from anydml.registry import OPERATORS
+
+SCRIPTS = sorted(path for path in (ROOT / "examples").glob("[a-z]*.py"))
+PRINTED = sorted(MODELS.glob("*.out"))
+REFUSED = sorted(MODELS.glob("*.check"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_script_runs_and_shows_a_result(script):
+    done = run_python(str(script))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("printed", PRINTED, ids=lambda path: path.stem)
+def test_model_prints_what_its_page_prints(printed):
+    done = run_anydml("run", str(printed.with_suffix(".json")))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == printed.read_text()
+
+
+@pytest.mark.parametrize("printed", PRINTED, ids=lambda path: path.stem)
+def test_check_finds_nothing_wrong_with_a_model_that_runs(printed):
+    done = run_anydml("check", str(printed.with_suffix(".json")))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("explained", REFUSED, ids=lambda path: path.stem)
+def test_check_explains_a_refused_model(explained):
+    model = explained.with_suffix(".json")
+    done = run_anydml("check", "--feature-level", "2_1", str(model))
+    assert done.returncode == 1
+    assert done.stdout == explained.read_text()
+    assert run_anydml("run", "--feature-level", "2_1", str(model)).returncode == 1
+
+
+def test_every_model_has_its_expected_text():
+    assert sorted(path.stem for path in MODELS.glob("*.json")) == sorted(
+        path.stem for path in [*PRINTED, *REFUSED]
+    )
+
+
+def test_every_operator_has_a_model_and_a_script():
+    # One name for an operator that has two.
+    names = {room.NAME.lower() for room in OPERATORS.values()}
+    assert names <= {path.stem for path in PRINTED}
+    assert names <= {path.stem for path in SCRIPTS}
+
+
+def test_scripts_use_names_that_the_package_exports():
+    for script in SCRIPTS:
+        tree = ast.parse(script.read_text())
+        used = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "dml"
+        }
+        assert used <= set(dml.__all__), script.name

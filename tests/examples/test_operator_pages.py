@@ -1,0 +1,35 @@
+"""The operators' pages in the documentation are what their rooms say now."""
+
+import importlib.util
+
+import pytest
+from running import ROOT
+
+from anydml.registry import OPERATORS
+
+_SPEC = importlib.util.spec_from_file_location(
+    "generate_operator_pages", ROOT / "scripts" / "generate_operator_pages.py"
+)
+generator = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(generator)
+
+PAGES = generator.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_up_to_date(name):
+    committed = (ROOT / "docs" / "operators" / name).read_text()
+    assert committed == PAGES[name], "run scripts/generate_operator_pages.py"
+
+
+def test_no_page_is_left_over():
+    folder = ROOT / "docs" / "operators"
+    assert sorted(path.name for path in folder.glob("*.md")) == sorted(PAGES)
+
+
+def test_every_operator_is_in_the_menu_and_the_index():
+    menu = (ROOT / "mkdocs.yml").read_text()
+    index = PAGES["index.md"]
+    for room in OPERATORS.values():
+        assert f"[{room.NAME}]" in index
+        assert f"operators/{generator.page_of(room)}" in menu
