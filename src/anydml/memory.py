@@ -44,6 +44,15 @@ def set_memory_pool_limit(limit: int) -> None:
     ------
     ArgumentError, ArgumentTypeError
         Negative, or 2^63 and more; not an integer.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> usual = dml.memory_pool().limit
+    >>> dml.set_memory_pool_limit(0)
+    >>> dml.memory_pool().held
+    0
+    >>> dml.set_memory_pool_limit(usual)
     """
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise ArgumentTypeError(f"limit: expected an integer, got {limit!r}")

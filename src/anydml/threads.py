@@ -65,6 +65,15 @@ def set_num_threads(count: int) -> None:
     ------
     ArgumentError, ArgumentTypeError
         Not an integer in that range.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> usual = dml.get_num_threads()
+    >>> dml.set_num_threads(1)
+    >>> dml.get_num_threads()
+    1
+    >>> dml.set_num_threads(usual)
     """
     global _in_process
     _in_process = _checked(count, "count")

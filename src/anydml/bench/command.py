@@ -1,0 +1,198 @@
+"""The command `anydml bench`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from anydml.bench import machine, ours, peers, plot, recipes, report
+from anydml.bench.cases import Case, chosen
+from anydml.bench.gate import Gate
+from anydml.bench.measure import Budget, Contestant, PlainCopy, take_turns
+from anydml.bench.suites import SUITES, Suite, suites_named
+from anydml.threads import get_num_threads
+
+_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+@click.command("bench")
+@click.argument("cases", metavar="[CASE]...", nargs=-1)
+@click.option(
+    "--suite",
+    "suite_names",
+    type=click.Choice([*SUITES, "all"]),
+    multiple=True,
+    default=("table",),
+    show_default=True,
+    help="Which cases, and what they are compared with; may be given several times.",
+)
+@click.option("--list", "only_list", is_flag=True, help="Print the cases and stop.")
+@click.option("--peers/--no-peers", "with_peers", default=True, help="Run what else is installed.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=Budget.runs,
+    show_default=True,
+    help="The most timed runs of each contestant.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=Budget.seconds,
+    show_default=True,
+    help="Time for each contestant; everybody gets 3 runs at least.",
+)
+@click.option("--full", is_flag=True, help="Sizes up to 2^28 in the suite of types.")
+@click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
+@click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
+@click.option(
+    "--plot", "plot_file", type=_FILE, help="Draw the first suite's ratios (.svg, .png, .pdf)."
+)
+def command(
+    cases: tuple[str, ...],
+    suite_names: tuple[str, ...],
+    only_list: bool,
+    with_peers: bool,
+    repeat: int,
+    seconds: float,
+    full: bool,
+    json_file: Path | None,
+    markdown_file: Path | None,
+    plot_file: Path | None,
+) -> None:
+    """Measure this library beside NumPy, PyTorch, ONNX Runtime and JAX, as far as installed.
+
+    Contestants take turns in one process on the same inputs. Every result is checked first, and a
+    wrong one gets no time. CASE is a name or a pattern like 'top_k/*'; all cases by default.
+    """
+    selected = [
+        (suite, found)
+        for suite in suites_named(suite_names)
+        if (found := chosen(suite.cases(full), cases))
+    ]
+    if not selected:
+        named = ", ".join(suite_names)
+        raise click.UsageError(
+            f"no case of suite {named} is named {' or '.join(cases)}; --list prints the names"
+        )
+    if only_list:
+        _print_list(selected)
+        return
+    if plot_file and not plot.available():
+        raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
+    threads = get_num_threads()
+    wanted = any(suite.kind == "peers" for suite, _ in selected)
+    contenders = peers.installed(threads) if with_peers and wanted else []
+    described = machine.describe(contenders)
+    print(machine.in_one_line(described))
+    outcomes: list[report.Outcome] = []
+    with _progress() as progress:
+        for suite, found in selected:
+            lines = report.Lines(suite, found)
+            print(f"\n{lines.heading()}")
+            done = []
+            task = progress.add_task(suite.name, total=len(found))
+            for outcome in _run(
+                suite, found, contenders, Budget(repeat, seconds), threads, progress
+            ):
+                print(lines.line(outcome))
+                progress.advance(task)
+                done.append(outcome)
+            print(lines.footing(done))
+            outcomes += done
+    if json_file:
+        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
+        json_file.write_text(written + "\n", encoding="utf-8")
+    if markdown_file:
+        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
+    if plot_file:
+        plot.draw(plot_file, [o for o in outcomes if o.suite is selected[0][0]])
+    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
+    if wrong:
+        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+
+
+def _print_list(selected: Sequence[tuple[Suite, Sequence[Case]]]) -> None:
+    for suite, found in selected:
+        print(f"{suite.name}: {suite.summary}")
+        width = max(len(case.name) for case in found)
+        for case in found:
+            print(f"  {case.name:<{width}}  {case.title}")
+
+
+def _progress() -> Progress:
+    """On standard error; lines printed meanwhile go above it when they go to the same terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+        redirect_stderr=False,
+    )
+
+
+def _run(
+    suite: Suite,
+    cases: Sequence[Case],
+    contenders: Sequence[peers.Peer],
+    budget: Budget,
+    threads: int,
+    progress: Progress,
+) -> Iterator[report.Outcome]:
+    copy = PlainCopy(threads)
+    try:
+        for case in cases:
+            progress.update(progress.task_ids[-1], description=f"{suite.name}: {case.title}")
+            yield run_case(suite, case, contenders, budget, threads, copy)
+    finally:
+        copy.close()
+
+
+def run_case(
+    suite: Suite,
+    case: Case,
+    contenders: Sequence[peers.Peer],
+    budget: Budget,
+    threads: int,
+    copy: PlainCopy,
+) -> report.Outcome:
+    """Gate and measure one case."""
+    job = case.job()
+    gate = Gate(job)
+    if suite.kind == "patterns":
+        entered = _patterns(case, gate)
+    else:
+        if suite.kind == "threads":
+            entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
+        else:
+            entered = [ours.dispatch(job) if case.dispatch else ours.function(job)]
+            if not case.dispatch:
+                entered += [c for peer in contenders for c in peer.contestants(job)]
+        for contestant in entered:
+            if not contestant.problem:
+                contestant.pass_gate(gate)
+    del gate
+    copies = copy.contestants(job.traffic) if job.traffic >= report.SMALLEST_COPY else []
+    take_turns([*entered, *copies], budget)
+    return report.Outcome(suite, case, entered[0], entered[1:], copies, job.traffic)
+
+
+def _patterns(case: Case, gate: Gate) -> list[Contestant]:
+    """Our own calls on every pattern, the random one first."""
+    entered = []
+    for pattern in recipes.patterns(case.operation, case.dtype):
+        job = case.job(pattern)
+        contestant = ours.function(job)
+        contestant.name = pattern
+        contestant.pass_gate(gate if pattern == "random" else Gate(job))
+        entered.append(contestant)
+    return entered

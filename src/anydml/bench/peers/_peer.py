@@ -1,0 +1,58 @@
+"""`Peer`: what the peers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from anydml.bench.gate import Results
+from anydml.bench.jobs import Array, Job
+from anydml.bench.measure import Contestant, first_line
+
+Call = Callable[[], Any]
+Ways = Iterator[tuple[str, Call]]
+
+
+class Peer:
+    """Another library.
+
+    A subclass has a method for each operation that it can do, taking its own arrays and the job's
+    options, and yielding its ways: a description, and a call that does the whole job.
+
+    Parameters
+    ----------
+    threads : int
+        The most threads that it may use.
+    """
+
+    name: str
+    version: str
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def take(self, array: Array) -> Any:
+        """An array of its own kind; no part of what is timed."""
+        return array
+
+    def give(self, value: Any) -> Array:
+        """A NumPy array of one of its own."""
+        return np.asarray(value)
+
+    def results(self, returned: Any) -> Results:
+        """What a call returned, as the array functions return it."""
+        many = isinstance(returned, tuple | list)
+        return tuple(map(self.give, returned)) if many else (self.give(returned),)
+
+    def contestants(self, job: Job) -> list[Contestant]:
+        """One contestant for each of its ways, or one that tells why there is none."""
+        method = getattr(self, job.operation, None)
+        if method is None:
+            return []
+        try:
+            ways = list(method(*map(self.take, job.arrays), **job.options))
+        except Exception as error:  # whatever it raises means that it does not do this job
+            return [Contestant(self.name, problem=f"refused: {first_line(error)}")]
+        return [Contestant(self.name, how, call, self.results) for how, call in ways]

@@ -1,0 +1,116 @@
+"""PyTorch on the CPU."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from anydml.bench.jobs import Array
+from anydml.bench.peers._peer import Peer, Ways
+
+_REDUCE: Final = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
+
+
+class PyTorch(Peer):
+    """Tensors share memory with the job's arrays."""
+
+    name = "PyTorch"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.torch: Any = import_module("torch")
+        self.version = self.torch.__version__
+        self.torch.set_num_threads(threads)
+
+    def take(self, array: Array) -> Any:
+        """A tensor."""
+        return self.torch.from_numpy(array)
+
+    def give(self, value: Any) -> Array:
+        """The tensor's array."""
+        array: Array = value.numpy()
+        return array
+
+    def top_k(self, x: Any, k: int, axis: int, largest: bool) -> Ways:
+        """Already what is asked for; a full sort where much is."""
+        torch = self.torch
+        yield "topk", lambda: tuple(torch.topk(x, k, axis, largest, True))
+
+        def sorted_whole() -> Any:
+            values, indices = torch.sort(x, axis, largest)
+            return values.narrow(axis, 0, k), indices.narrow(axis, 0, k)
+
+        if 4 * k >= x.shape[axis]:
+            yield "sort", sorted_whole
+
+    def nonzero_coordinates(self, x: Any) -> Ways:
+        """Already what is asked for."""
+        yield "nonzero", lambda: self.torch.nonzero(x)
+
+    def scatter_elements(
+        self, x: Any, indices: Any, updates: Any, axis: int, reduction: str | None
+    ) -> Ways:
+        """Already what is asked for; it does not take negative indices."""
+        torch = self.torch
+        if reduction is None:
+            yield "scatter", lambda: torch.scatter(x, axis, indices, updates)
+            return
+        mode = _REDUCE[reduction]
+        yield "scatter_reduce", lambda: torch.scatter_reduce(x, axis, indices, updates, mode)
+        if reduction == "add":
+            yield "scatter_add", lambda: torch.scatter_add(x, axis, indices, updates)
+
+    def scatter_nd(self, x: Any, indices: Any, updates: Any, reduction: str | None) -> Ways:
+        """Rows by index_copy and its like, scalars by index_put."""
+        torch = self.torch
+        rows = indices[..., 0].reshape(-1) if indices.shape[-1] == 1 else None
+        columns = indices.unbind(-1)
+        if reduction in (None, "add"):
+            add = reduction == "add"
+            yield "index_put", lambda: torch.index_put(x, columns, updates, add)
+        if rows is None:
+            return
+        if reduction is None:
+            yield "index_copy", lambda: torch.index_copy(x, 0, rows, updates)
+        elif reduction == "add":
+            yield "index_add", lambda: torch.index_add(x, 0, rows, updates)
+        else:
+            mode = _REDUCE[reduction]
+            yield "index_reduce", lambda: torch.index_reduce(x, 0, rows, updates, mode)
+
+    def split(self, x: Any, sections: int, axis: int) -> Ways:
+        """Views, and copies of them."""
+        torch = self.torch
+        form = torch.contiguous_format
+
+        def cloned() -> list[Any]:
+            return [v.clone(memory_format=form) for v in torch.tensor_split(x, sections, axis)]
+
+        size = x.shape[axis] // sections
+        yield "tensor_split, clone", cloned
+        yield "split_copy", lambda: torch.split_copy(x, size, axis)
+
+    def join(self, *parts: Any, axis: int) -> Ways:
+        """Already what is asked for."""
+        yield "cat", lambda: self.torch.cat(parts, axis)
+
+    def gather(self, x: Any, indices: Any, axis: int) -> Ways:
+        """Already what is asked for."""
+        yield "index_select", lambda: self.torch.index_select(x, axis, indices)
+
+    def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
+        """Already what is asked for."""
+        yield "gather", lambda: self.torch.gather(x, axis, indices)
+
+    def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Ways:
+        """Fancy indexing."""
+        count = indices.ndim - 1
+        batches = tuple(
+            self.torch.arange(indices.shape[i]).reshape((-1, *(1,) * (count - 1 - i)))
+            for i in range(batch_dims)
+        )
+        at = (*batches, *indices.unbind(-1))
+        yield "x[i, ..]", lambda: x[at]
+        if not batch_dims and indices.shape[-1] == 1 and count == 1:
+            rows = indices[:, 0]
+            yield "index_select", lambda: self.torch.index_select(x, 0, rows)

@@ -1,0 +1,22 @@
+"""What the library is tested with, for those who write kernels, bridges or backends.
+
+`poison`      arrays of any memory layout inside watched memory
+`bits`        arrays compared as what they are in memory
+`contents`    arrays full of ties, NaNs, zeros of both signs, denormals and extreme integers
+`references`  the operators on arrays as plain loops, independent of every kernel
+`strategies`  hypothesis strategies for all of these and for descriptors (needs hypothesis)
+"""
+
+from anydml.testing.bits import assert_same_bits, bits
+from anydml.testing.contents import Flavour, contents, indices
+from anydml.testing.poison import Layout, Poisoned
+
+__all__ = [
+    "Flavour",
+    "Layout",
+    "Poisoned",
+    "assert_same_bits",
+    "bits",
+    "contents",
+    "indices",
+]

@@ -1,0 +1,133 @@
+"""One good descriptor of every operator for given ranks and data types, by the page's names."""
+
+import re
+
+import anydml as dml
+
+T = dml.TensorDesc
+
+CLASSES = {
+    "TOP_K": dml.TopK,
+    "TOP_K1": dml.TopK1,
+    "SCATTER": dml.Scatter,
+    "SCATTER_ND": dml.ScatterND,
+    "NONZERO_COORDINATES": dml.NonzeroCoordinates,
+    "SPLIT": dml.Split,
+    "JOIN": dml.Join,
+    "GATHER": dml.Gather,
+    "GATHER_ELEMENTS": dml.GatherElements,
+    "GATHER_ND": dml.GatherND,
+    "GATHER_ND1": dml.GatherND1,
+}
+
+
+def snake(name):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def descriptor(operator, fields):
+    return CLASSES[operator](**{snake(name): value for name, value in fields.items()})
+
+
+def padded(rank, *sizes):
+    """The sizes behind leading ones; the last ones where the rank is too small for all."""
+    return (1,) * (rank - len(sizes)) + sizes[max(0, len(sizes) - rank) :]
+
+
+def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
+    """Fields of a descriptor that breaks no rule but perhaps the support table's.
+
+    `ranks` gives NONZERO_COORDINATES its three ranks; the other operators have one for all.
+    """
+    if operator == "NONZERO_COORDINATES":
+        r, c, o = ranks or (rank, rank, max(rank, 2))
+        sizes = padded(r, 1, 3)
+        return {
+            "InputTensor": T(data, sizes),
+            "OutputCountTensor": T(index, (1,) * c),
+            # A row for every element; with a rank of 1 there is no place for the coordinates.
+            "OutputCoordinatesTensor": T(index, padded(o, 3, 1) if o > 1 else (3,)),
+        }
+    last = rank - 1
+    if operator in ("TOP_K", "TOP_K1"):
+        fields = {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputValueTensor": T(data, padded(rank, 2, 3)),
+            "OutputIndexTensor": T(index, padded(rank, 2, 3)),
+            "Axis": last,
+            "K": 3,
+        }
+        return fields if operator == "TOP_K" else {**fields, "AxisDirection": "DECREASING"}
+    if operator == "SCATTER":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "IndicesTensor": T(index, padded(rank, 2, 3)),
+            "UpdatesTensor": T(data, padded(rank, 2, 3)),
+            "OutputTensor": T(data, padded(rank, 2, 5)),
+            "Axis": last,
+        }
+    if operator == "GATHER_ELEMENTS":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "IndicesTensor": T(index, padded(rank, 2, 3)),
+            "OutputTensor": T(data, padded(rank, 2, 3)),
+            "Axis": last,
+        }
+    if operator == "GATHER":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "IndicesTensor": T(index, padded(rank, 3)),
+            "OutputTensor": T(data, padded(rank, 2, 3)),
+            "Axis": last,
+            "IndexDimensions": 1,
+        }
+    if operator == "SPLIT":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputCount": 2,
+            "OutputTensors": [T(data, padded(rank, 2, 2)), T(data, padded(rank, 2, 3))],
+            "Axis": last,
+        }
+    if operator == "JOIN":
+        return {
+            "InputCount": 2,
+            "InputTensors": [T(data, padded(rank, 2, 2)), T(data, padded(rank, 2, 3))],
+            "OutputTensor": T(data, padded(rank, 2, 5)),
+            "Axis": last,
+        }
+    # The ND operators: tuples of one coordinate into one dimension at rank 1 (one tuple, so that
+    # nothing is left of the indices), tuples of two into two dimensions above.
+    length = min(rank, 2)
+    batch = 1 if operator == "GATHER_ND1" and rank >= 3 else 0
+    data_sizes = padded(rank, 4, 2, 5) if batch else padded(rank, 2, 5)
+    lookup = padded(rank, 4, 3, length) if batch else padded(rank, 3, length)
+    block = padded(rank, 4, 3) if batch else padded(rank, 3)
+    if rank == 1:
+        lookup, block = (1,), (1,)
+    fields = {
+        "InputTensor": T(data, data_sizes),
+        "IndicesTensor": T(index, lookup),
+        "InputDimensionCount": length + batch,
+        "IndicesDimensionCount": min(rank, 2) + batch,
+    }
+    if operator == "SCATTER_ND":
+        fields["UpdatesTensor"] = T(data, block)
+        fields["OutputTensor"] = T(data, data_sizes)
+    else:
+        fields["OutputTensor"] = T(data, block)
+    if operator == "GATHER_ND1":
+        fields["BatchDimensionCount"] = batch
+    return fields
+
+
+INDEX_TENSORS = {
+    "IndicesTensor",
+    "OutputIndexTensor",
+    "OutputCountTensor",
+    "OutputCoordinatesTensor",
+}
+
+
+def types_of(operator_row, data, index):
+    """Data types by tensor name."""
+    return {name: index if name in INDEX_TENSORS else data for name in operator_row}

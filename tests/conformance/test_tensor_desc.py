@@ -1,0 +1,105 @@
+"""Tensor descriptors on their own: kinds of fields, JSON, sizes and strides without end."""
+
+import time
+
+import pytest
+
+import anydml as dml
+
+T = dml.TensorDesc
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ({"data_type": 3}, "DataType"),
+        ({"sizes": 3}, "Sizes"),
+        ({"sizes": "12"}, "Sizes"),
+        ({"sizes": {1: 2}}, "Sizes"),
+        ({"sizes": [1.0]}, "Sizes"),
+        ({"sizes": [True]}, "Sizes"),
+        ({"sizes": [2**64]}, "Sizes"),
+        ({"sizes": [2] * 100_000}, "Sizes"),
+        ({"strides": [None]}, "Strides"),
+        ({"strides": 1}, "Strides"),
+        ({"flags": 1}, "Flags"),
+        ({"flags": ["OWNED"]}, "Flags"),
+        ({"total_tensor_size_in_bytes": 4.0}, "TotalTensorSizeInBytes"),
+        ({"guaranteed_base_offset_alignment": None}, "GuaranteedBaseOffsetAlignment"),
+    ],
+)  # fmt: skip
+def test_fields_of_the_wrong_kind(arguments, path):
+    with pytest.raises(dml.InvalidDescriptorError) as error:
+        T(**{"data_type": "FLOAT32", "sizes": (2,)} | arguments)
+    assert [violation.path for violation in error.value.violations] == [f"TensorDesc.{path}"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"Sizes": 3}, "'Sizes': Expected an array, got 3."),
+        ({"Sizes": ["2"]}, "'Sizes': Expected an integer"),
+        ({"Sizes": [True]}, "'Sizes': Expected an integer"),
+        ({"Sizes": [-1]}, "'Sizes': Expected an integer in 0..4294967295, got -1."),
+        ({"Sizes": [2] * 100_000}, "'Sizes': Expected at most 8 integers, got 100000."),
+        ({"Strides": [1.5]}, "'Strides': Expected an integer"),
+        ({"Strides": {}}, "'Strides': Expected an array"),
+        ({"DataType": 1}, "'DataType': DataType: expected one of"),
+        ({"Type": "TEXTURE"}, "'Type': Expected BUFFER, got 'TEXTURE'."),
+        ({"Type": 1}, "'Type': Expected a string, got 1."),
+        ({"Flags": "OWNED"}, "'Flags': TensorFlags: expected one of NONE, OWNED_BY_DML"),
+        ({"Flags": 1}, "'Flags': TensorFlags: expected a name or a list of names, got 1"),
+        ({"TotalTensorSizeInBytes": -4}, "'TotalTensorSizeInBytes': Expected an integer in 0.."),
+        ({"TotalTensorSizeInBytes": 2**64}, "'TotalTensorSizeInBytes': Expected an integer in 0.."),
+        ({"GuaranteedBaseOffsetAlignment": "4"}, "Expected an integer in 0..4294967295, got '4'."),
+        ({"DimensionCount": 2}, "'DimensionCount': Expected 1 (the length of Sizes), got 2."),
+        ({"Desc": 3}, "'Desc': Expected an object, got 3."),
+    ],
+)  # fmt: skip
+def test_json_that_cannot_be_read(fields, message):
+    with pytest.raises(dml.ModelError) as error:
+        T.from_json({"DataType": "FLOAT32", "Sizes": [2]} | fields)
+    assert message in str(error.value)
+
+
+def test_four_bit_types_have_no_array():
+    with pytest.raises(dml.ArgumentTypeError, match="UINT4"):
+        _ = dml.DataType.UINT4.numpy
+    assert dml.DataType.INT4.bits == 4
+
+
+@pytest.mark.parametrize(
+    "strides",
+    [
+        (3, 5, 7, 11, 13, 17, 19, 23),
+        (2**31, 2**31 - 1, 2**30 + 1, 3**18, 3**17, 5**11, 7**9, 1),
+        tuple(range(1001, 1009)),
+        (2**32 - 1,) * 8,
+    ],
+)
+def test_strides_made_to_defeat_the_search_for_overlaps(strides):
+    """Untrusted descriptors cost a bounded time, and are refused when in doubt."""
+    output = T("INT8", (13,) * 8, strides)
+    desc = dml.Split(input_tensor=T("INT8", (13,) * 8), output_tensors=[output], axis=0)
+    start = time.perf_counter()
+    paths = [violation.path for violation in dml.Device("cpu").check(desc)]
+    assert time.perf_counter() - start < 10
+    assert "SPLIT.OutputTensors[0].Strides" in paths
+
+
+def test_repr_of_operators():
+    tensor = T("FLOAT32", (2,))
+    desc = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+    operator = dml.Device("cpu", feature_level="3_0").create_operator(desc)
+    assert repr(operator) == f"<Operator {desc!r} on Device('cpu', feature_level='3_0')>"
+    assert repr(desc) in repr(operator.compile())
+
+
+def test_device_kinds():
+    assert dml.Device("auto").kind == "cpu"
+    assert dml.Device().feature_level is max(dml.FeatureLevel)
+    assert (
+        eval(repr(dml.Device("cpu", feature_level="2_1")), vars(dml)).feature_level.suffix == "2_1"
+    )
+    with pytest.raises(dml.DeviceError, match="expected one of cpu, auto"):
+        dml.Device("npu")

@@ -1,0 +1,35 @@
+"""What all tests share: hypothesis profiles, and heavy tests only when asked for."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+# The default is the same on every run; `explore` looks for new cases, `heavy` for many.
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    "report_multiple_bugs": False,
+}
+settings.register_profile("default", max_examples=60, derandomize=True, database=None, **_COMMON)
+settings.register_profile("explore", max_examples=300, **_COMMON)
+settings.register_profile("heavy", max_examples=3000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.option.markexpr:
+        return
+    heavy = [item for item in items if item.get_closest_marker("heavy")]
+    config.hook.pytest_deselected(items=heavy)
+    items[:] = [item for item in items if not item.get_closest_marker("heavy")]
+
+
+@pytest.fixture(params=[1, 2, 4], ids=lambda count: f"{count} threads")
+def threads(request):
+    """The test, at several numbers of threads."""
+    import anydml as dml
+
+    with dml.num_threads(request.param):
+        yield request.param

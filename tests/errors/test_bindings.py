@@ -1,0 +1,281 @@
+"""Bindings that are missing, unknown, too small, read-only, misaligned or overlapping."""
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.testing import Layout, Poisoned
+
+T = dml.TensorDesc
+DEVICE = dml.Device("cpu")
+
+
+def scatter(**changes):
+    fields = {
+        "input_tensor": T("FLOAT32", (3, 4)),
+        "indices_tensor": T("UINT32", (3, 2)),
+        "updates_tensor": T("FLOAT32", (3, 2)),
+        "output_tensor": T("FLOAT32", (3, 4)),
+        "axis": 1,
+    }
+    return DEVICE.create_operator(dml.Scatter(**fields | changes)).compile()
+
+
+def operands():
+    return {
+        "InputTensor": np.arange(12, dtype="f4").reshape(3, 4),
+        "IndicesTensor": np.array([[0, 1], [2, 3], [1, 0]], "u4"),
+        "UpdatesTensor": np.ones((3, 2), "f4"),
+    }
+
+
+def refused(compiled, bindings, *parts, output="OutputTensor", watched=None):
+    """The dispatch fails with a BindingError whose message starts with the first part."""
+    before = {name: np.array(value, copy=True) for name, value in bindings.items()
+              if isinstance(value, np.ndarray)}  # fmt: skip
+    with pytest.raises(dml.BindingError) as error:
+        compiled.dispatch(**bindings)
+    message = str(error.value)
+    assert message.startswith(parts[0]), message
+    for part in parts:
+        assert part in message, message
+    for name, value in before.items():
+        assert np.array_equal(bindings[name], value)
+    if watched is not None:
+        assert watched.untouched()
+
+
+@pytest.mark.parametrize("name", ["InputTensor", "IndicesTensor", "UpdatesTensor", "OutputTensor"])
+def test_missing(name):
+    bindings = {**operands(), "OutputTensor": np.zeros((3, 4), "f4")}
+    del bindings[name]
+    refused(scatter(), bindings, f"{name}: expected a binding, got none")
+
+
+@pytest.mark.parametrize("name", ["Input", "inputTensor", "Axis", "OutputTensors", ""])
+def test_unknown(name):
+    bindings = {**operands(), "OutputTensor": np.zeros((3, 4), "f4"), name: np.zeros(1)}
+    refused(scatter(), bindings, f"{name}: expected one of InputTensor, IndicesTensor")
+
+
+WRONG = [
+    (None, ("got None",)),
+    (np.zeros((3, 4), "f8"), ("expected float32 of shape (3, 4)", "got float64 of shape (3, 4)")),
+    (np.zeros((3, 4), "i4"), ("expected float32 of shape (3, 4)", "got int32 of shape (3, 4)")),
+    (np.zeros((4, 3), "f4"), ("expected float32 of shape (3, 4)", "got float32 of shape (4, 3)")),
+    (np.zeros((1, 3, 4), "f4"), ("expected float32 of shape (3, 4)", "of shape (1, 3, 4)")),
+    (np.zeros((3, 4), ">f4"), ("expected float32 in native byte order", "got >f4")),
+    (np.zeros(11, "f4"), ("expected at least 48 bytes (TotalTensorSizeInBytes), got 44",)),
+    (np.zeros(0, "f4"), ("expected at least 48 bytes", "got 0")),
+    (np.zeros(24, "f4")[::2], ("or a flat contiguous buffer",)),
+    (np.zeros(12, "f8"), ("or a flat buffer of float32 or bytes, got a flat buffer of float64",)),
+    (bytearray(47), ("expected at least 48 bytes (TotalTensorSizeInBytes), got 47",)),
+    (bytearray(0), ("got 0",)),
+    ("text", ()),
+    (3.5, ()),
+    ({}, ()),
+]
+
+
+@pytest.mark.parametrize("name", ["InputTensor", "UpdatesTensor", "OutputTensor"])
+@pytest.mark.parametrize(("value", "parts"), WRONG, ids=lambda value: str(value)[:30])
+def test_wrong_memory(name, value, parts):
+    compiled = scatter(indices_tensor=T("UINT32", (3, 4)), updates_tensor=T("FLOAT32", (3, 4)))
+    output = Poisoned((3, 4), "f4")
+    bindings = {
+        "InputTensor": np.zeros((3, 4), "f4"),
+        "IndicesTensor": np.zeros((3, 4), "u4"),
+        "UpdatesTensor": np.zeros((3, 4), "f4"),
+        "OutputTensor": output.array,
+        name: value,
+    }
+    refused(compiled, bindings, f"{name}: ", *parts, watched=output)
+
+
+def test_read_only_output():
+    for value in (np.zeros((3, 4), "f4"), np.zeros(48, "u1")):
+        value.flags.writeable = False
+        refused(scatter(), {**operands(), "OutputTensor": value},
+                "OutputTensor: expected writable memory")  # fmt: skip
+    refused(scatter(), {**operands(), "OutputTensor": bytes(48)},
+            "OutputTensor: expected writable memory")  # fmt: skip
+
+
+def test_read_only_inputs_are_good():
+    bindings = operands()
+    for value in bindings.values():
+        value.flags.writeable = False
+    output = np.zeros((3, 4), "f4")
+    scatter().dispatch(**bindings, OutputTensor=output)
+    assert output[1].tolist() == [4, 5, 1, 1]
+    raw = {name: value.tobytes() for name, value in bindings.items()}
+    again = bytearray(48)
+    scatter().dispatch(**raw, OutputTensor=again)
+    assert again == output.tobytes()
+
+
+@pytest.mark.parametrize("name", ["InputTensor", "UpdatesTensor", "OutputTensor"])
+def test_misaligned(name):
+    compiled = scatter(indices_tensor=T("UINT32", (3, 4)), updates_tensor=T("FLOAT32", (3, 4)))
+    bindings = {
+        "InputTensor": np.zeros((3, 4), "f4"),
+        "IndicesTensor": np.zeros((3, 4), "u4"),
+        "UpdatesTensor": np.zeros((3, 4), "f4"),
+        "OutputTensor": np.zeros((3, 4), "f4"),
+    }
+    memory = Poisoned((3, 4), "f4", Layout(shift=1))
+    for value in (memory.array, Poisoned((48,), "u1", Layout(shift=2)).array):
+        refused(compiled, bindings | {name: value},
+                f"{name}: expected memory aligned to the element size (4 bytes)",
+                watched=memory)  # fmt: skip
+
+
+def test_output_that_overlaps_itself():
+    target = np.lib.stride_tricks.as_strided(np.zeros(20, "f4"), (3, 4), (4, 4))
+    refused(scatter(), {**operands(), "OutputTensor": target},
+            "OutputTensor: expected an output that gives each element its own place")  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["InputTensor", "UpdatesTensor", "IndicesTensor"])
+@pytest.mark.parametrize("raw", [False, True], ids=["arrays", "buffers"])
+def test_output_that_overlaps_an_input(other, raw):
+    memory = np.zeros(100, np.uint8)
+    memory = np.zeros(25, np.uint32).view(np.uint8)
+    bindings = operands()
+    shape, kind = bindings[other].shape, bindings[other].dtype
+    size = bindings[other].nbytes
+    held = memory[:size].view(kind).reshape(shape)
+    held[...] = bindings[other]
+    bindings[other] = memory[:size] if raw else held
+    target = memory[size - 4 : size + 44]
+    bindings["OutputTensor"] = target if raw else target.view("f4").reshape(3, 4)
+    refused(scatter(), bindings, "OutputTensor: expected memory of its own",
+            f"got an overlap with {other}")  # fmt: skip
+
+
+def test_in_place_is_exactly_the_input():
+    memory = np.zeros(32, "f4")
+    x = memory[:12].reshape(3, 4)
+    bindings = operands() | {"InputTensor": x}
+    for target in (memory[4:16].reshape(3, 4), memory[12:0:-1].reshape(3, 4), x[::-1]):
+        refused(scatter(), bindings | {"OutputTensor": target},
+                "OutputTensor: expected memory of its own (only exactly the memory of InputTensor",
+                "overlap with InputTensor")  # fmt: skip
+    scatter().dispatch(**bindings | {"OutputTensor": x})
+    assert x[1].tolist() == [0, 0, 1, 1]
+    # The same through two raw views of one buffer.
+    raw = bytearray(48)
+    scatter().dispatch(**operands() | {"InputTensor": raw, "OutputTensor": memoryview(raw)})
+    assert np.frombuffer(raw, "f4").reshape(3, 4)[1].tolist() == [0, 0, 1, 1]
+
+
+def test_interleaved_but_disjoint_arrays_are_good():
+    memory = np.zeros((3, 8), "f4")
+    memory[:, ::2] = operands()["InputTensor"]
+    scatter().dispatch(
+        **operands() | {"InputTensor": memory[:, ::2], "OutputTensor": memory[:, 1::2]}
+    )
+    assert memory[1, 1::2].tolist() == [4, 5, 1, 1]
+
+
+def test_only_scatters_run_in_place():
+    tensor = T("FLOAT32", (4,))
+    index = T("UINT32", (4,))
+    x = np.arange(4, dtype="f4")
+    split = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+    with pytest.raises(dml.BindingError, match=r"OutputTensors\[0\]: expected memory of its own"):
+        DEVICE.create_operator(split).compile().dispatch(InputTensor=x, OutputTensors=[x])
+    top = dml.TopK(input_tensor=tensor, output_value_tensor=tensor, output_index_tensor=index,
+                   axis=0, k=4)  # fmt: skip
+    with pytest.raises(dml.BindingError, match="overlap with OutputValueTensor"):
+        DEVICE.create_operator(top).compile().dispatch(
+            InputTensor=x, OutputValueTensor=(y := np.zeros(4, "f4")),
+            OutputIndexTensor=y.view("u4"),
+        )  # fmt: skip
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_tensor_lists():
+    tensor = T("FLOAT32", (4,))
+    halves = [T("FLOAT32", (2,))] * 2
+    compiled = DEVICE.create_operator(
+        dml.Split(input_tensor=tensor, output_tensors=halves, axis=0)
+    ).compile()
+    x = np.arange(4, dtype="f4")
+    good = np.zeros(2, "f4")
+    for bad, start in (
+        ([good], "OutputTensors: expected 2 arrays, got 1"),
+        ([good, np.zeros(2, "f4"), good], "OutputTensors: expected 2 arrays, got 3"),
+        (3, "OutputTensors: expected a sequence of arrays"),
+        ("ab", "OutputTensors: expected a sequence of arrays"),
+        ([good, np.zeros(3, "f8")], "OutputTensors[1]: expected"),
+        ([good, good], "OutputTensors[1]: expected memory of its own"),
+        ([good, None], "OutputTensors[1]: expected an array or buffer, got None"),
+    ):
+        refused(compiled, {"InputTensor": x, "OutputTensors": bad}, start)
+    assert not good.any()
+
+
+def test_call_takes_inputs_only():
+    compiled = scatter()
+    arrays = list(operands().values())
+    with pytest.raises(dml.BindingError, match=r"inputs: expected at most 3"):
+        compiled(*arrays, np.zeros((3, 4), "f4"))
+    with pytest.raises(dml.BindingError, match="InputTensor: bound twice"):
+        compiled(*arrays, InputTensor=arrays[0])
+    with pytest.raises(dml.BindingError, match="OutputTensor: an output"):
+        compiled(*arrays, OutputTensor=np.zeros((3, 4), "f4"))
+    with pytest.raises(dml.BindingError, match="UpdatesTensor: expected a binding, got none"):
+        compiled(*arrays[:2])
+    with pytest.raises(dml.BindingError, match="Unknown: expected one of"):
+        compiled(*arrays, Unknown=3)
+
+
+def test_owned_tensors_are_bound_when_initialised():
+    owned = T("FLOAT32", (3, 4), flags="OWNED_BY_DML")
+    compiled = scatter(input_tensor=owned)
+    bindings = operands()
+    x = bindings.pop("InputTensor")
+    output = np.zeros((3, 4), "f4")
+    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, call init"):
+        compiled.dispatch(**bindings, OutputTensor=output)
+    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, bind it to"):
+        compiled.initialize()
+    with pytest.raises(dml.BindingError, match="UpdatesTensor: not flagged OWNED_BY_DML"):
+        compiled.initialize(InputTensor=x, UpdatesTensor=x)
+    with pytest.raises(dml.BindingError, match="InputTensor: expected float32 of shape"):
+        compiled.initialize(InputTensor=x.T)
+    ready = compiled.initialize(InputTensor=x)
+    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, bind it to"):
+        ready.dispatch(**bindings, InputTensor=x, OutputTensor=output)
+    x[...] = -1  # it has a copy
+    ready.dispatch(**bindings, OutputTensor=output)
+    assert output[1].tolist() == [4, 5, 1, 1]
+    assert ready(*bindings.values())[1].tolist() == [4, 5, 1, 1]
+
+
+def test_exactly_the_elements_is_enough_where_only_rounding_is_missing():
+    tensor = T("FLOAT16", (3,))  # 6 bytes, rounded up to 8
+    compiled = DEVICE.create_operator(
+        dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+    ).compile()
+    source = np.array([1, 2, 3], "f2").tobytes()
+    target = bytearray(6)
+    compiled.dispatch(InputTensor=source, OutputTensors=[target])
+    assert bytes(target) == source
+    padded = T("FLOAT16", (3,), total_tensor_size_in_bytes=16)
+    compiled = DEVICE.create_operator(
+        dml.Split(input_tensor=padded, output_tensors=[tensor], axis=0)
+    ).compile()
+    with pytest.raises(dml.BindingError, match="InputTensor: expected at least 16 bytes"):
+        compiled.dispatch(InputTensor=source, OutputTensors=[target])
+
+
+def test_memory_larger_than_the_tensor_is_left_alone():
+    tensor = T("INT32", (2, 2), (4, 1))
+    compiled = DEVICE.create_operator(
+        dml.Split(input_tensor=T("INT32", (2, 2)), output_tensors=[tensor], axis=0)
+    ).compile()
+    target = np.full(20, -1, "i4")
+    compiled.dispatch(InputTensor=np.array([[1, 2], [3, 4]], "i4"), OutputTensors=[target])
+    assert target.tolist() == [1, 2, -1, -1, 3, 4] + [-1] * 14

@@ -1,0 +1,163 @@
+"""Imports go one way, and importing the package loads next to nothing."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import anydml
+
+PACKAGE = Path(anydml.__file__).parent
+
+# From the ground floor up: a module imports from its own floor and those below. `arrays` stands
+# below `binding`, which sees what a caller binds through it.
+FLOORS = [
+    {"errors"},
+    {"_named", "_json", "dtypes", "levels", "tensor"},
+    {"ops"},
+    {"registry", "_native", "_processor", "kernels", "threads", "memory", "arrays"},
+    {"device", "binding", "lifecycle"},
+    {"functions"},
+    {"models", "testing", "bridges"},
+    {"bench", "cli", "__main__"},
+]
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+
+# Optional or heavy packages, and the only places that may import them.
+ONLY_IN = {
+    "click": {"cli", "bench"},
+    "rich": {"cli", "bench"},
+    "json5": {"models", "bench"},
+    "hypothesis": {"testing"},
+    "matplotlib": {"bench"},
+    "torch": {"bench"},
+    "jax": {"bench"},
+    "onnx": {"bridges", "bench"},
+    "onnxruntime": {"bench"},
+    "cupy": set(),
+    "scipy": set(),
+    "pandas": set(),
+}
+
+
+def sources():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).with_suffix("").parts
+        if module != ("__init__",):
+            yield module, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree):
+    """Dotted names of everything that a module imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []  # for the type checker only
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            if node.module == "anydml":
+                for alias in node.names:
+                    yield f"anydml.{alias.name}"
+            else:
+                yield node.module
+
+
+@pytest.mark.parametrize(
+    ("module", "tree"), list(sources()), ids=lambda v: "/".join(v) if isinstance(v, tuple) else ""
+)
+def test_imports_go_one_way(module, tree):
+    assert module[0] in FLOOR, f"{module[0]} belongs to no floor"
+    own = FLOOR[module[0]]
+    for name in imported(tree):
+        parts = name.split(".")
+        if parts[0] in ONLY_IN:
+            assert module[0] in ONLY_IN[parts[0]], f"{'.'.join(module)} imports {name}"
+        if parts[0] != "anydml":
+            continue
+        if len(parts) == 1 or parts[1] not in FLOOR:  # the flat surface itself
+            assert own == len(FLOORS) - 1, f"{'.'.join(module)} imports the whole package"
+            continue
+        target = FLOOR[parts[1]]
+        lazy = module == ("device",) and parts[1] == "lifecycle"  # within its floor
+        assert target <= own or lazy, f"{'.'.join(module)} imports {name}"
+
+
+def test_rooms_know_no_kernel_and_kernels_check_nothing():
+    for module, tree in sources():
+        if module[0] == "ops":
+            assert not any("kernels" in name or "_native" in name for name in imported(tree))
+        if module[0] == "kernels":
+            names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            assert not names & {"check", "violations"}
+            assert "anydml.ops._rules" not in imported(tree)
+        if module[0] == "ops" and not module[-1].startswith("_"):
+            others = {
+                name.split(".")[2]
+                for name in imported(tree)
+                if name.startswith("anydml.ops.") and not name.split(".")[2].startswith("_")
+            }
+            assert others <= {module[-1]}, "a room knows no other room"
+
+
+LIGHT = """
+import sys, json
+before = set(sys.modules)
+import anydml
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+
+
+def run(script, **environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    loaded = set(json.loads(run(LIGHT)))
+    assert "anydml" in loaded
+    heavy = {*ONLY_IN, "asyncio", "unittest", "multiprocessing", "concurrent", "urllib", "jaxlib"}
+    # NumPy itself may load some of the standard library's.
+    numpy_alone = set(json.loads(run(LIGHT.replace("import anydml", "import numpy"))))
+    assert not loaded & heavy - numpy_alone
+    foreign = loaded - numpy_alone - set(sys.stdlib_module_names) - {"anydml"}
+    assert not foreign, foreign
+
+
+def test_using_the_package_imports_no_array_library():
+    script = """
+import sys, numpy as np, anydml as dml
+x = np.arange(6.0).reshape(2, 3)
+v, i = dml.top_k(x, 2); dml.nonzero_coordinates([1, 0]); dml.split(x, 3, axis=1)
+dml.gather_elements(x, i, axis=1); dml.scatter_nd(x, [[0, 0]], [1.0])
+class Producer:
+    def __dlpack__(self, **options): return x.__dlpack__(**options)
+    def __dlpack_device__(self): return x.__dlpack_device__()
+dml.top_k(Producer(), 1)
+d = dml.TensorDesc("FLOAT32", (2,))
+dml.Device().create_operator(dml.Split(input_tensor=d, output_tensors=[d], axis=0)).compile()
+print([n for n in ("torch", "jax", "onnx", "cupy", "click", "rich", "json5") if n in sys.modules])
+"""
+    assert run(script).strip() == "[]"
+
+
+@pytest.mark.parametrize("forced", ["v2", "v3", "v4"])
+def test_instruction_set_by_environment(forced):
+    from anydml import _processor
+
+    script = "import anydml._native as n; print(n.native.level, n.native.__name__)"
+    if forced in _processor.levels() and list(PACKAGE.glob(f"_native_{forced}.*")):
+        assert forced in run(script, ANYDML_INSTRUCTION_SET=forced)
+    with pytest.raises(AssertionError, match="expected one of"):
+        run("import anydml", ANYDML_INSTRUCTION_SET="v99")

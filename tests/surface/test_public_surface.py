@@ -1,0 +1,131 @@
+"""What the package shows: complete, documented, with examples that run."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import anydml as dml
+
+PACKAGE = Path(dml.__file__).parent
+
+# Public things that say what they are; the examples are where they are used.
+WITHOUT_EXAMPLE = {
+    "AxisDirection", "CompiledOperator", "Descriptor", "MemoryPool", "Operator", "Support",
+    "TensorFlags", "TensorSupport", "TopKResult", "Violation", "ScatterElements",
+}  # fmt: skip
+
+FIXED = [
+    "top_k", "nonzero_coordinates", "scatter_elements", "scatter_nd", "split", "join", "gather",
+    "gather_elements", "gather_nd", "TopKResult", "Device", "TensorDesc", "Scatter",
+    "ScatterElements", "ScatterND", "NonzeroCoordinates", "TopK", "TopK1", "Split", "Join",
+    "Gather", "GatherElements", "GatherND", "GatherND1", "from_json", "support", "AnyDMLError",
+    "InvalidDescriptorError", "BindingError", "IndexOutOfRangeError", "Violation",
+]  # fmt: skip
+
+
+def test_all_is_what_the_package_has():
+    public = {
+        name
+        for name, value in vars(dml).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert sorted(dml.__all__) == sorted(public)
+    assert len(set(dml.__all__)) == len(dml.__all__)
+    assert set(FIXED) <= set(dml.__all__)
+    assert dml.__version__
+
+
+@pytest.mark.parametrize("name", dml.__all__)
+def test_documented_with_an_example(name):
+    value = getattr(dml, name)
+    text = inspect.getdoc(value)
+    assert text, name
+    assert len(text.splitlines()[0]) <= 100
+    if name in WITHOUT_EXAMPLE or name.endswith("Error"):
+        return
+    assert ">>> " in text, name
+    assert "Examples" in text, name
+
+
+@pytest.mark.parametrize("name", [n for n in dml.__all__ if inspect.isfunction(getattr(dml, n))])
+def test_every_parameter_is_documented(name):
+    function = getattr(dml, name)
+    text = inspect.getdoc(function)
+    for parameter in inspect.signature(function).parameters:
+        assert f"\n{parameter} :" in text, parameter
+    assert function.__annotations__
+
+
+@pytest.mark.parametrize("name", [n for n in dml.__all__ if inspect.isclass(getattr(dml, n))])
+def test_every_public_method_is_documented(name):
+    for attribute, value in vars(getattr(dml, name)).items():
+        if attribute.startswith("_") or not (
+            inspect.isfunction(value) or isinstance(value, property)
+        ):
+            continue
+        if attribute in ("check", "reference", "batch") and issubclass(
+            getattr(dml, name), dml.Descriptor
+        ):
+            continue  # documented once, in the base class
+        assert inspect.getdoc(value), f"{name}.{attribute}"
+
+
+def modules():
+    for info in pkgutil.walk_packages([str(PACKAGE)], "anydml."):
+        if not info.name.rpartition(".")[2].startswith(("_native_", "_processor", "__main__")):
+            yield info.name
+
+
+def _with_doctests():
+    for name in modules():
+        path = PACKAGE.joinpath(*name.split(".")[1:])
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if ">>> " in path.read_text(encoding="utf-8"):
+            yield name
+
+
+@pytest.mark.parametrize("name", list(_with_doctests()))
+def test_doctests(name):
+    module = importlib.import_module(name)
+    before = dml.memory_pool().limit
+    failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert tried
+    assert not failed
+    assert dml.memory_pool().limit == before
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_modules_are_short_and_say_what_they_are(name):
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 500
+    if text.strip():
+        assert ast.get_docstring(ast.parse(text)), path
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Split, dml.Join,
+     dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
+    ids=lambda kind: kind.__name__,
+)  # fmt: skip
+def test_a_room_holds_its_whole_operator(kind):
+    """Descriptor, support table, rules and reference in one file, in that order."""
+    tree = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
+    first = next(node for node in tree.body if isinstance(node, ast.ClassDef)
+                 and "Descriptor" in {getattr(base, "id", "") for base in node.bases})  # fmt: skip
+    members = [
+        getattr(node, "name", None)
+        or (node.targets[0].id if isinstance(node, ast.Assign) else None)
+        for node in first.body
+    ]
+    order = [members.index(name) for name in ("SUPPORT", "check", "reference")]
+    assert order == sorted(order)
+    assert "Worked example" in ast.get_docstring(tree)
+    assert f"DML_{kind.NAME}_OPERATOR_DESC" in ast.get_docstring(tree) + (kind.__doc__ or "")
