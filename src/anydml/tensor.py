@@ -163,16 +163,6 @@ class TensorDesc:
         return tuple(reversed(strides))
 
     @property
-    def packed(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
-        stride = 1
-        for size, own in zip(reversed(self.sizes), reversed(self.element_strides), strict=True):
-            if size > 1 and own != stride:
-                return False
-            stride *= size
-        return True
-
-    @property
     def minimum_size_in_bytes(self) -> int:
         """The smallest buffer that holds the tensor, rounded up to 4 bytes.
 

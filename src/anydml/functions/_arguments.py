@@ -60,18 +60,38 @@ def index_array(value: Any, name: str = "indices") -> Array:
 
 
 def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x") -> Array:
-    """An operand that must have another's type; a list or Python number takes it on."""
+    """An operand that must have another's type.
+
+    Lists and Python numbers have no type of their own: they take it on where their values fit.
+    Floats round to a float type as any number does when it is written down.
+    """
     if array.dtype == of.dtype:
         return array
-    untyped = not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__dlpack__")
-    if untyped and not hasattr(value, "__array_interface__"):
-        with np.errstate(all="ignore"):  # a value that does not fit is found below
-            converted = array.astype(of.dtype)
-        if np.array_equal(converted, array, equal_nan=array.dtype.kind in "fc"):
-            return converted
+    typed = isinstance(value, np.ndarray | np.generic) or any(
+        hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
+    )
+    if not typed and _fits(array, of.dtype):
+        return array.astype(of.dtype)
     raise ArgumentTypeError(
         f"{name}: expected {of.dtype} (the type of {of_name}), got {array.dtype}"
+        + ("" if typed else " values that do not fit")
     )
+
+
+def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
+    if array.size == 0:
+        return True
+    if wanted.kind == "c":
+        return array.dtype.kind in "iufc"
+    if wanted.kind == "f":
+        if array.dtype.kind not in "iuf":
+            return False
+        with np.errstate(over="ignore"):  # what overflows is refused here
+            return bool(np.isfinite(array.astype(wanted)).sum() == np.isfinite(array).sum())
+    if wanted.kind in "iu" and array.dtype.kind in "iu":
+        limits = np.iinfo(wanted)
+        return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
+    return False
 
 
 def reduction_code(reduction: Any, array: Array) -> int:
