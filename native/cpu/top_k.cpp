@@ -1,0 +1,164 @@
+// TOP_K: the k greatest (or smallest) elements of every row along an axis, sorted, ties in
+// ascending position, NaN greatest.
+//
+// Every type becomes a signed key whose order is the one wanted (order.hpp), "smallest" included,
+// so that the algorithms know one direction only. They share one plan: find a bound that at least k
+// keys reach and few more, collect what reaches it, rank or sort that, and write the elements' own
+// bits.
+//
+//   rank       n <= 160, O(n^2 / vector): every element's rank by counting comparisons.
+//   maxima     16 k <= n, O(n): the maximum of each of some groups in one branch-free reading. The
+//              k-th greatest of these is a bound for certain; only chunks that reach it are read
+//              again. Ends early when k groups hold the type's greatest key.
+//   threshold  n <= 16384, O(n 8 W / vector): the exact bound, by bisection over the row's keys.
+//   sample     longer, O(n + k): the bound from 4096 stratified samples, with a margin; should it
+//              miss, which takes an input made against it, it is lowered.
+//   sort       k near n, O(n W): stable radix sort of key difference and position.
+//   vertical   maxima, for rows that lie side by side in memory: a lane is a row.
+//   wide       axes of 2^32 elements and more: radix selection with 64-bit positions.
+//
+// All bounds and lists are exact for every input: ties and NaN change how much is collected, never
+// what is written, and the work for an element is bounded whatever the order of the input. Results
+// do not depend on threads. Many rows are shared among threads; few and long ones are split.
+//
+// Scratch: for `maxima` about 1/16 of a row at most (1/4 near its limit), for `vertical` the same
+// of the input; else up to 20 bytes an element of k, or of a row when k is near n, for each row
+// that is worked on at once: a stable sort needs keys and positions twice. A row that is not
+// contiguous is packed first, which is its own size once more for each thread.
+#include "top_k.hpp"
+
+#include <cstdint>
+
+#include "top_k_job.hpp"
+
+namespace anydml {
+namespace top_k {
+
+namespace {
+
+bool few(Int n, Int k, int width) {
+  return k <= n / kFewRatio || (n <= kShortFew && width <= 4 && k <= n / (kFewRatio / 2));
+}
+
+}  // namespace
+
+bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width) {
+  if (n >= kWideAxis) return algorithm == TopKAlgorithm::wide;
+  switch (algorithm) {
+    case TopKAlgorithm::rank:
+      return n <= kRankLimit;
+    case TopKAlgorithm::maxima:
+      return n >= 64 && few(n, k, width);
+    case TopKAlgorithm::vertical:
+      return n >= 64 && k <= n / kFewRatio && k <= 512;
+    case TopKAlgorithm::threshold:
+      return n <= 4 * kThresholdLimit;
+    case TopKAlgorithm::sample:
+      return n >= kSample;
+    case TopKAlgorithm::sort:
+    case TopKAlgorithm::wide:
+      return true;
+    default:
+      return false;
+  }
+}
+
+TopKAlgorithm choose(Int n, Int k, int width) {
+  if (n >= kWideAxis) return TopKAlgorithm::wide;
+  if (n <= kShortRow) return TopKAlgorithm::rank;
+  if (few(n, k, width)) return TopKAlgorithm::maxima;
+  if (n <= kRankLimit) return TopKAlgorithm::rank;
+  if (k > n - n / 8) return TopKAlgorithm::sort;
+  if (n <= kThresholdLimit) return TopKAlgorithm::threshold;
+  return TopKAlgorithm::sample;
+}
+
+Int sample_position(Int i, Int n) {
+  const Int begin = i * n / kSample, end = (i + 1) * n / kSample;
+  const uint64_t hash = (static_cast<uint64_t>(i) + 1) * 0x9E3779B97F4A7C15ull >> 32;
+  return begin + static_cast<Int>(hash * static_cast<uint64_t>(end - begin) >> 32);
+}
+
+void run(const TopKPlan& plan, const void* input, void* values, void* indices, int threads,
+         TopKAlgorithm forced) {
+  const Layout& layout = plan.input.layout;
+  const int axis = plan.axis;
+  Job job;
+  job.n = layout.rank == 0 ? 1 : layout.sizes[axis];
+  job.k = plan.k;
+  if (job.k <= 0) return;
+  const int width = plan.input.element_size;
+  for (int i = 0; i < layout.rank; ++i) {
+    if (layout.sizes[i] == 0) return;
+    if (i == axis) continue;
+    job.rows.push(layout.sizes[i], layout.strides[i]);
+    job.value_rows.push(layout.sizes[i], plan.values.layout.strides[i]);
+    job.index_rows.push(layout.sizes[i], plan.indices.layout.strides[i]);
+  }
+  Layout* layouts[3] = {&job.rows, &job.value_rows, &job.index_rows};
+  collapse(layouts);
+  job.input = static_cast<const char*>(input);
+  job.values = static_cast<char*>(values);
+  job.indices = static_cast<char*>(indices);
+  const bool scalar = layout.rank == 0;
+  job.wide_index = plan.indices.element_size == 8;
+  job.stride = scalar || job.n == 1 ? width : layout.strides[axis];
+  job.value_stride = scalar || job.k == 1 ? width : plan.values.layout.strides[axis];
+  job.index_stride =
+      scalar || job.k == 1 ? plan.indices.element_size : plan.indices.layout.strides[axis];
+  job.stream = job.k >= 4096 && job.rows.count() * job.k * width >= kStreamBytes;
+  job.threads = threads < 1 ? 1 : threads;
+
+  job.algorithm = forced != TopKAlgorithm::automatic && applicable(forced, job.n, job.k, width)
+                      ? forced
+                      : choose(job.n, job.k, width);
+  const int last = job.rows.rank - 1;
+  const bool side_by_side =
+      last >= 0 && job.rows.strides[last] == width && job.rows.sizes[last] >= 64 / width;
+  const bool vertical = side_by_side && applicable(TopKAlgorithm::vertical, job.n, job.k, width);
+  if (job.algorithm == TopKAlgorithm::vertical && !vertical)
+    job.algorithm = choose(job.n, job.k, width);
+  else if (forced == TopKAlgorithm::automatic && vertical && job.stride != width &&
+           job.algorithm == TopKAlgorithm::maxima)
+    job.algorithm = TopKAlgorithm::vertical;
+
+  const unsigned long long smallest = plan.largest ? 0 : ~0ull;
+  const unsigned long long sign = 1ull << (8 * width - 1);
+  switch (plan.input.type) {
+    case DataType::float16:
+      job.flip = smallest;
+      return run_float2(job);
+    case DataType::float32:
+      job.flip = smallest;
+      return run_float4(job);
+    case DataType::float64:
+      job.flip = smallest;
+      return run_float8(job);
+    case DataType::int8:
+    case DataType::int16:
+    case DataType::int32:
+    case DataType::int64:
+      job.flip = smallest;
+      break;
+    default:
+      job.flip = sign ^ smallest;
+  }
+  switch (width) {
+    case 1:
+      return run_integer1(job);
+    case 2:
+      return run_integer2(job);
+    case 4:
+      return run_integer4(job);
+    default:
+      return run_integer8(job);
+  }
+}
+
+}  // namespace top_k
+
+void TopKPlan::run(const void* source, void* to_values, void* to_indices, int threads) const {
+  top_k::run(*this, source, to_values, to_indices, threads, TopKAlgorithm::automatic);
+}
+
+}  // namespace anydml

@@ -1,0 +1,31 @@
+// A TOP_K call with the type taken out: what top_k.cpp hands to the kernels of each key order.
+#pragma once
+
+#include "top_k.hpp"
+
+namespace anydml::top_k {
+
+struct Job {
+  const char* input;
+  char* values;
+  char* indices;
+  Int n, k;
+  // All dimensions but the axis, collapsed together; and the strides on the axis.
+  Layout rows, value_rows, index_rows;
+  Int stride, value_stride, index_stride;
+  bool wide_index;
+  bool stream;
+  unsigned long long flip;
+  int threads;
+  TopKAlgorithm algorithm;
+};
+
+void run_float2(const Job& job);
+void run_float4(const Job& job);
+void run_float8(const Job& job);
+void run_integer1(const Job& job);
+void run_integer2(const Job& job);
+void run_integer4(const Job& job);
+void run_integer8(const Job& job);
+
+}  // namespace anydml::top_k

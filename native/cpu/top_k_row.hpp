@@ -1,0 +1,292 @@
+// The algorithms for one contiguous row.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+
+#include "top_k_finish.hpp"
+
+namespace anydml::top_k {
+
+// Witnesses for each wanted element from which a bound is bisected.
+constexpr Int kFold = 32;
+// Up to here they are ranked instead.
+constexpr Int kRankedWitnesses = 64;
+
+// What a row of this shape takes: the algorithm, its parameters, its scratch.
+struct RowShape {
+  Int n, k;
+  TopKAlgorithm algorithm;
+  int width;
+  int parts;
+  Int lines = 0;   // maxima: elements of a group, one from each line of its chunk
+  Int chunks = 0;  // maxima
+
+  Int lanes() const { return kLineBytes / width; }
+  Int chunk_elements() const { return lines * lanes(); }
+
+  RowShape(Int n_, Int k_, TopKAlgorithm chosen, int width_, int parts_)
+      : n(n_), k(k_), algorithm(chosen), width(width_), parts(parts_) {
+    if (algorithm != TopKAlgorithm::maxima) return;
+    // More lines to a group are fewer witnesses, but more to read again around each winner, and
+    // more candidates when the winners lie side by side.
+    const double per_line = static_cast<double>(lanes()) * static_cast<double>(k);
+    Int group = static_cast<Int>(std::sqrt(2.0 * static_cast<double>(n) / per_line));
+    group = std::min<Int>(std::max<Int>(group, 4), n / (2 * k));
+    Int units = group / width;  // a unit of 64 elements is `width` lines
+    units = std::max<Int>(1, std::min<Int>(units, n / kUnit));
+    lines = units * width;
+    chunks = n / chunk_elements();
+    // k witnesses at least, or there is no bound: smaller groups.
+    while (chunks * lanes() < k && lines > width) {
+      lines -= width;
+      chunks = n / chunk_elements();
+    }
+  }
+
+  Int witnesses() const {
+    switch (algorithm) {
+      case TopKAlgorithm::maxima:
+        return chunks * lanes() + chunks * lanes() / 2 + 2 * kUnit;
+      case TopKAlgorithm::threshold:
+        return n + kUnit;
+      case TopKAlgorithm::sample:
+        return kSample + kUnit;
+      default:
+        return 0;
+    }
+  }
+  Int list() const {
+    switch (algorithm) {
+      case TopKAlgorithm::maxima:
+      case TopKAlgorithm::sample:
+        // No part is longer than its share and what rounding to chunks adds.
+        return std::min(n / parts + 2 * chunk_elements() + 2 * kMostPiece, list_capacity(k)) +
+               kListSlack;
+      case TopKAlgorithm::threshold:
+        return k + k / 8 + kListSlack;
+      default:
+        return 0;
+    }
+  }
+  Int sorted() const {
+    switch (algorithm) {
+      case TopKAlgorithm::maxima:
+      case TopKAlgorithm::sample:
+        return k <= kRankLimit ? 0 : std::min(list() * parts, k + k / 2 + kListSlack);
+      case TopKAlgorithm::threshold:
+        return k <= kRankLimit ? 0 : k + k / 8;
+      case TopKAlgorithm::sort:
+        return n;
+      default:
+        return 0;
+    }
+  }
+  Int key_bytes() const { return list() == 0 ? 0 : (list() * parts + kUnit) * width; }
+
+  static Int rounded(Int bytes) { return (bytes + 63) / 64 * 64; }
+  Int bytes() const { return place(nullptr, nullptr); }
+  // Lays a workspace out at `memory`, 64-byte aligned; returns the bytes it takes.
+  Int place(char* memory, Workspace* work) const {
+    const Int index_at = rounded(witnesses() * width);
+    const Int items_at = index_at + rounded(list() * parts * 4);
+    const Int half = rounded(sorted() * 8);
+    const Int sort_at = items_at + std::max(2 * half, rounded(key_bytes()));
+    if (work != nullptr) {
+      work->witness = memory;
+      work->index = reinterpret_cast<uint32_t*>(memory + index_at);
+      work->list = list();
+      work->keys = memory + items_at;
+      work->items = reinterpret_cast<uint64_t*>(memory + items_at);
+      work->other = reinterpret_cast<uint64_t*>(memory + items_at + half);
+      work->sort = memory + sort_at;
+      work->parts = parts;
+    }
+    return sort_at + sort_scratch_bytes(sorted(), parts);
+  }
+};
+
+template <class Order>
+struct RowSelector {
+  static constexpr int W = Order::width;
+  static constexpr int lanes = Line<W>::lanes;
+  using Key = typename Order::Key;
+  static constexpr Key most = std::numeric_limits<Key>::max();
+
+  const RowShape& shape;
+  const Workspace& work;
+
+  void run(const Source<Order>& row, const Output& out) const {
+    switch (shape.algorithm) {
+      case TopKAlgorithm::rank:
+        put_ranked(out, row, shape.n, shape.k, [](Int j) { return j; });
+        return;
+      case TopKAlgorithm::maxima:
+        by_maxima(row, out);
+        return;
+      case TopKAlgorithm::threshold:
+        by_threshold(row, out);
+        return;
+      case TopKAlgorithm::sample:
+        by_sample(row, out);
+        return;
+      default:
+        by_sorting(row, out);
+    }
+  }
+
+ private:
+  // The greatest key of each group of the chunks [begin, end): lane l of a chunk's lines is a
+  // group. Stops behind the chunk with which k groups hold the greatest key there is: nothing later
+  // can enter. Returns where it stopped.
+  Int group_maxima(const Source<Order>& row, Int begin, Int end, Key* witness) const {
+    const Line<W> top = Line<W>::splat(most);
+    Int full = 0;
+    const Int lines = shape.lines;
+    for (Int chunk = begin; chunk < end; ++chunk) {
+      const char* const from = row.data + chunk * lines * kLineBytes;
+      Line<W> best = line_of_keys<Order>(from, row.flip);
+      for (Int line = 0; line < lines; ++line) __builtin_prefetch(from + 16384 + line * kLineBytes);
+      for (Int line = 1; line < lines; ++line)
+        best.raise_to(line_of_keys<Order>(from + line * kLineBytes, row.flip));
+      best.write(witness + chunk * lanes);
+      full += __builtin_popcountll(at_least<W>(best, top));
+      if (full >= shape.k) return chunk + 1;
+    }
+    return end;
+  }
+
+  // All groups' maxima; returns how many chunks count.
+  Int all_maxima(const Source<Order>& row, Key* witness) const {
+    const Int chunks = shape.chunks;
+    if (shape.parts == 1) return group_maxima(row, 0, chunks, witness);
+    // The beginning alone may be enough.
+    const Int probe = std::min<Int>(chunks, chunks / 64 + 1);
+    Int stop = group_maxima(row, 0, probe, witness);
+    if (stop < probe) return stop;
+    std::atomic<Int> limit{chunks};
+    parallel_ranges(chunks - probe, 16, shape.parts, [&](Int begin, Int end) {
+      begin += probe;
+      end += probe;
+      if (begin >= limit.load(std::memory_order_relaxed)) return;
+      const Int reached = group_maxima(row, begin, end, witness);
+      if (reached == end) return;
+      Int seen = limit.load(std::memory_order_relaxed);
+      while (reached < seen && !limit.compare_exchange_weak(seen, reached)) {
+      }
+    });
+    return limit.load();
+  }
+
+  // A bound that k witnesses reach, and not many more.
+  Key bound_of(Key* witness, Int count) const {
+    const Int k = shape.k;
+    const Int padded = pad(witness, count);
+    if (count <= kRankedWitnesses) return bound_by_rank<W>(witness, count, k);
+    // Far more witnesses than are needed are folded: maxima of maxima are maxima of larger groups,
+    // and the bound stays certain. Lines far apart go together, because great elements are often
+    // neighbours.
+    const Int lines = count / lanes, fold = lines / ((kFold * k + lanes - 1) / lanes);
+    if (fold > 1) {
+      Key* const few = witness + padded;
+      const Int folded = lines / fold * lanes;
+      std::memcpy(few, witness, static_cast<std::size_t>(folded) * W);
+      for (Int turn = 1; turn < fold; ++turn) {
+        for (Int i = 0; i < folded; i += lanes) {
+          Line<W> best = Line<W>::read(few + i);
+          best.raise_to(Line<W>::read(witness + turn * folded + i));
+          best.write(few + i);
+        }
+      }
+      pad(few, folded);
+      witness = few;
+      count = folded;
+    }
+    return bisect<W>(witness, count, k, k / 8 + 1);
+  }
+
+  void by_maxima(const Source<Order>& row, const Output& out) const {
+    Key* const witness = work.witness_as<Key>();
+    const Int chunks = all_maxima(row, witness);
+    const bool stopped = chunks < shape.chunks;
+    const Key bound = stopped ? most : bound_of(witness, chunks * lanes);
+    const Int size = shape.chunk_elements();
+    collect(row, out, bound, chunks, [&](Collector<Order>& list, Int begin, Int end) {
+      for (Int chunk = begin; chunk < end && !list.done; ++chunk)
+        if (at_least<W>(Line<W>::read(witness + chunk * lanes), Line<W>::splat(list.bound)) != 0)
+          list.scan(chunk * size, (chunk + 1) * size);
+      if (end == shape.chunks) list.scan(end * size, shape.n);
+    });
+  }
+
+  // Lets each part's list scan its share of `count` items with `scan`, then ends the row. False,
+  // and nothing written, when fewer than k candidates reached the bound.
+  template <class Scan>
+  bool collect(const Source<Order>& row, const Output& out, Key bound, Int count,
+               Scan&& scan) const {
+    Int counts[kMostParts];
+    const int parts = shape.parts;
+    for_parts(parts, count, [&](int part, Int begin, Int end) {
+      Collector<Order> list{row, shape.k, bound, work.index + part * work.list,
+                            work.keys_as<Key>() + part * work.list};
+      if (begin < end) scan(list, begin, end);
+      counts[part] = list.count;
+    });
+    Int starts[kMostParts + 1];
+    starts[0] = 0;
+    for (int part = 0; part < parts; ++part) starts[part + 1] = starts[part] + counts[part];
+    const Int total = starts[parts];
+    if (total < shape.k) return false;
+    if (parts > 1 && total > kRankLimit && shape.k > kRankLimit && total <= shape.k + shape.k / 2) {
+      put_by_sorting(out, row, starts, shape.k, work, [&](Int part, Int j) {
+        return static_cast<Int>(work.index[part * work.list + j]);
+      });
+      return true;
+    }
+    for (int part = 1; part < parts; ++part)
+      std::memmove(work.index + starts[part], work.index + part * work.list,
+                   static_cast<std::size_t>(counts[part]) * sizeof(uint32_t));
+    finish(out, row, work.index, total, shape.k, work);
+    return true;
+  }
+
+  void by_threshold(const Source<Order>& row, const Output& out) const {
+    Key* const keys = work.witness_as<Key>();
+    keys_of<Order>(row.data, shape.n, row.flip, keys);
+    pad(keys, shape.n);
+    Int kept = 0;
+    keep_greatest<W>(keys, shape.n, shape.k, shape.k / 8, [&](uint64_t mask, Int first) {
+      kept += expand_bits(mask, static_cast<uint32_t>(first), work.index + kept);
+    });
+    finish(out, row, work.index, kept, shape.k, work);
+  }
+
+  void by_sample(const Source<Order>& row, const Output& out) const {
+    Key* const keys = work.witness_as<Key>();
+    for (Int i = 0; i < kSample; ++i) keys[i] = row.key(sample_position(i, shape.n));
+    const double share = static_cast<double>(shape.k) / static_cast<double>(shape.n);
+    const double deviation = std::sqrt(share * (1 - share) * static_cast<double>(kSample));
+    Int rank = static_cast<Int>(share * static_cast<double>(kSample) + 3.5 * deviation + 3);
+    // A sample that misleads, which no natural input brings about, is asked for more.
+    for (; rank < kSample; rank += rank + 64) {
+      const Key bound = bisect<W>(keys, kSample, rank, rank / 64);
+      if (collect(row, out, bound, shape.n,
+                  [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); }))
+        return;
+    }
+    // Everything is a candidate.
+    collect(row, out, std::numeric_limits<Key>::min(), shape.n,
+            [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); });
+  }
+
+  void by_sorting(const Source<Order>& row, const Output& out) const {
+    Int starts[kMostParts + 1];
+    const int parts = shape.parts;
+    const Int share = (shape.n + parts - 1) / parts;
+    for (int part = 0; part <= parts; ++part) starts[part] = std::min(shape.n, part * share);
+    put_by_sorting(out, row, starts, shape.k, work,
+                   [&](Int part, Int j) { return starts[part] + j; });
+  }
+};
+
+}  // namespace anydml::top_k

@@ -1,0 +1,160 @@
+// All rows of a call: how they are shared among threads, and how a row that is not contiguous
+// becomes so. Included by one file for each kind of key.
+#pragma once
+
+#include "top_k_vertical.hpp"
+#include "top_k_wide.hpp"
+
+namespace anydml::top_k {
+
+// What one row costs on one thread, in ns, roughly: it decides about threads and nothing else.
+inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
+  const double size = static_cast<double>(n), wanted = static_cast<double>(k);
+  switch (algorithm) {
+    case TopKAlgorithm::rank:
+      return 20 + size * (1 + size / 32);
+    case TopKAlgorithm::maxima:
+      return 60 + size * width * 0.03 + wanted * 10;
+    case TopKAlgorithm::threshold:
+      return 200 + size * 0.5 + wanted * 8;
+    case TopKAlgorithm::sample:
+      return 10000 + size * width * 0.05 + wanted * 8;
+    default:
+      return 200 + size * 8;
+  }
+}
+
+// Rows that are not contiguous are packed in batches of neighbours, so that a cache line is read
+// once.
+constexpr Int kPackBytes = Int{128} << 10;
+
+template <class Order>
+class Rows {
+  static constexpr int W = Order::width;
+  using Unsigned = typename Order::Unsigned;
+
+ public:
+  explicit Rows(const Job& job) : job_(job), flip_(static_cast<Unsigned>(job.flip)) {}
+
+  void run() const {
+    if (job_.algorithm == TopKAlgorithm::vertical) {
+      Vertical<Order>(job_).run();
+      return;
+    }
+    if (job_.algorithm == TopKAlgorithm::wide) {
+      run_all_wide();
+      return;
+    }
+    const Int rows = job_.rows.count();
+    const double each = row_cost(job_.algorithm, job_.n, job_.k, W);
+    const double total = each * static_cast<double>(rows);
+    int threads = job_.threads;
+    if (threads > 1) threads = static_cast<int>(std::min<double>(threads, total / 50000));
+    if (threads < 1) threads = 1;
+    const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
+    const bool within = threads > 1 && divisible && rows < 4 * threads && each > 200000;
+    const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));
+    const RowShape shape(job_.n, job_.k, job_.algorithm, W,
+                         within ? std::min(threads, kMostParts) : 1);
+    Int batch = 0;  // rows to pack at once; 0: rows are taken as they lie
+    if (job_.algorithm != TopKAlgorithm::rank && job_.stride != W) {
+      batch =
+          within ? 1 : std::max<Int>(1, std::min<Int>(kLineBytes / W, kPackBytes / (job_.n * W)));
+      batch = std::min(batch, rows);
+    }
+    const Int slot_bytes = RowShape::rounded(shape.bytes()) + RowShape::rounded(batch * job_.n * W);
+    alignas(64) char local[kLocalBytes];
+    Scratch<char> heap;
+    char* memory = local;
+    if (slots * slot_bytes > kLocalBytes) {
+      heap.reset(slots * slot_bytes);
+      memory = heap.get();
+    }
+    if (slots == 1) {
+      run_range(shape, batch, 0, rows, memory);
+      return;
+    }
+    // Some ten ranges for each thread, but no range too small to be worth its taking.
+    const Int range = std::max<Int>({Int{1}, rows / (slots * 10), static_cast<Int>(20000 / each),
+                                     std::min(batch, rows / slots)});
+    std::atomic<Int> next{0};
+    parallel_chunks(slots, threads, [&](Int slot) {
+      for (;;) {
+        const Int begin = next.fetch_add(range, std::memory_order_relaxed);
+        if (begin >= rows) break;
+        run_range(shape, batch, begin, std::min(rows, begin + range), memory + slot * slot_bytes);
+      }
+    });
+  }
+
+ private:
+  static constexpr Int kLocalBytes = 24 << 10;
+
+  Output output(const Walker<3>& at) const {
+    return {job_.values + at.offset[1], job_.value_stride, job_.indices + at.offset[2],
+            job_.index_stride,          job_.wide_index,   job_.stream};
+  }
+
+  void run_range(const RowShape& shape, Int batch, Int begin, Int end, char* memory) const {
+    Workspace work;
+    shape.place(memory, &work);
+    const RowSelector<Order> select{shape, work};
+    const Layout* const layouts[3] = {&job_.rows, &job_.value_rows, &job_.index_rows};
+    Walker<3> walker(layouts, job_.rows.rank);
+    walker.start(begin);
+    if (batch == 0) {
+      for (Int row = begin; row < end; ++row) {
+        select.run({job_.input + walker.offset[0], job_.stride, flip_}, output(walker));
+        walker.next();
+      }
+      return;
+    }
+    char* const packed = memory + RowShape::rounded(shape.bytes());
+    const int last = job_.rows.rank - 1;
+    const Int inner = last >= 0 ? job_.rows.sizes[last] : 1;
+    for (Int row = begin; row < end;) {
+      // Neighbours along the last dimension.
+      const Int count = std::min({batch, end - row, inner - row % inner});
+      pack(job_.input + walker.offset[0], last >= 0 ? job_.rows.strides[last] : 0, count, packed,
+           shape.parts);
+      for (Int i = 0; i < count; ++i) {
+        select.run({packed + i * job_.n * W, W, flip_}, output(walker));
+        walker.next();
+      }
+      row += count;
+    }
+  }
+
+  void pack(const char* from, Int row_stride, Int count, char* to, int parts) const {
+    for_parts(parts, job_.n, [&](int, Int begin, Int end) {
+      constexpr Int tile = 128;  // positions: their lines stay in the cache for all rows
+      for (Int start = begin; start < end; start += tile) {
+        const Int stop = std::min(end, start + tile);
+        for (Int row = 0; row < count; ++row) {
+          const char* const source = from + row * row_stride;
+          char* const target = to + row * job_.n * W;
+          for (Int i = start; i < stop; ++i)
+            store(target + i * W, load<Unsigned>(source + i * job_.stride));
+        }
+      }
+    });
+  }
+
+  void run_all_wide() const {
+    Scratch<WideItem> items(2 * job_.k);
+    const Layout* const layouts[3] = {&job_.rows, &job_.value_rows, &job_.index_rows};
+    Walker<3> walker(layouts, job_.rows.rank);
+    walker.start(0);
+    const Int rows = job_.rows.count();
+    for (Int row = 0; row < rows; ++row) {
+      run_wide<Order>({job_.input + walker.offset[0], job_.stride, flip_}, output(walker), job_.n,
+                      job_.k, items.get(), items.get() + job_.k);
+      walker.next();
+    }
+  }
+
+  const Job& job_;
+  Unsigned flip_;
+};
+
+}  // namespace anydml::top_k

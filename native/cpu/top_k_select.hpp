@@ -1,0 +1,233 @@
+// Selection among keys that lie in scratch: bounds by bisection, ranks by counting, and the list
+// that collects candidates with a bound that rises.
+#pragma once
+
+#include "top_k.hpp"
+#include "top_k_simd.hpp"
+
+namespace anydml::top_k {
+
+// A bound that at least `rank` of the keys reach (1 <= rank <= count), found by bisection on the
+// key's value: at most 8 W counting passes, whatever the distribution. Stops early when no more
+// than rank + slack keys reach it; with slack 0 either exactly `rank` keys do, or it is the rank-th
+// greatest key. Keys are padded.
+template <int W>
+inline typename Bits<W>::Signed bisect(const typename Bits<W>::Signed* keys, Int count, Int rank,
+                                       Int slack, Int* reached = nullptr) {
+  using Key = typename Bits<W>::Signed;
+  using Unsigned = typename Bits<W>::Unsigned;
+  Key low = keys[0], high = keys[0];
+  for (Int i = 1; i < count; ++i) {
+    low = keys[i] < low ? keys[i] : low;
+    high = keys[i] > high ? keys[i] : high;
+  }
+  const Int padded = (count + kUnit - 1) / kUnit * kUnit;
+  Int have = count;  // keys that reach `low`
+  while (low < high && have > rank + slack) {
+    const Unsigned span =
+        static_cast<Unsigned>(static_cast<Unsigned>(high) - static_cast<Unsigned>(low));
+    const Key middle = static_cast<Key>(
+        static_cast<Unsigned>(static_cast<Unsigned>(low) + (span / 2) + (span & 1)));
+    const Int found = count_at_least<W>(keys, padded, middle);
+    if (found >= rank) {
+      low = middle;
+      have = found;
+    } else {
+      high = static_cast<Key>(middle - 1);
+    }
+  }
+  if (reached != nullptr) *reached = have;
+  return low;
+}
+
+// Calls put(mask, first position) for the `k` greatest keys, earlier ones first among equals, in
+// ascending order of position; returns the least of them. 1 <= k <= count, keys padded. With slack
+// it may be up to k + slack keys, the k greatest among them, and what is returned is a bound.
+template <int W, class Put>
+inline typename Bits<W>::Signed keep_greatest(const typename Bits<W>::Signed* keys, Int count,
+                                              Int k, Int slack, Put&& put) {
+  using Key = typename Bits<W>::Signed;
+  constexpr Key most = std::numeric_limits<Key>::max();
+  constexpr int lanes = Line<W>::lanes;
+  Int reached = 0;
+  Key bound = bisect<W>(keys, count, k, slack, &reached);
+  const Int padded = (count + kUnit - 1) / kUnit * kUnit;
+  if (slack == 0 && reached == k) {  // between two keys, perhaps: down to the one above
+    Key least = most;
+    for (Int i = 0; i < count; ++i) least = keys[i] >= bound && keys[i] < least ? keys[i] : least;
+    bound = least;
+  }
+  const bool ties = reached > k + slack;
+  const Key above = bound == most ? most : static_cast<Key>(bound + 1);
+  Int quota = 0;
+  if (ties) quota = k - (bound == most ? 0 : count_at_least<W>(keys, padded, above));
+  const Line<W> least = Line<W>::splat(bound), more = Line<W>::splat(above);
+  for (Int i = 0; i < padded; i += kUnit) {
+    uint64_t mask = 0, greater = 0;
+    for (int n = 0; n < W; ++n) {
+      const Line<W> line = Line<W>::read(keys + i + n * lanes);
+      mask |= at_least<W>(line, least) << (n * lanes % 64);
+      if (ties && bound != most) greater |= at_least<W>(line, more) << (n * lanes % 64);
+    }
+    if (count - i < kUnit) mask &= ~(~uint64_t{0} << (count - i));
+    if (mask == 0) continue;
+    if (ties) {
+      uint64_t equal = mask & ~greater;
+      if (__builtin_popcountll(equal) > quota) {  // the first ones
+        uint64_t rest = equal;
+        for (; quota > 0; --quota) rest &= rest - 1;
+        equal ^= rest;
+      } else {
+        quota -= __builtin_popcountll(equal);
+      }
+      mask &= greater | equal;
+    }
+    put(mask, i);
+  }
+  return bound;
+}
+
+// rank[i] = the number of keys before the i-th in the order wanted: greater ones, and equal ones
+// with a smaller position. Fewer than 127 keys of one byte. Keys and ranks have room for a multiple
+// of a line.
+template <int W>
+inline void rank_all(typename Bits<W>::Signed* keys, Int count, typename Bits<W>::Signed* rank) {
+  using Key = typename Bits<W>::Signed;
+  constexpr int lanes = Line<W>::lanes;
+  Key positions[lanes];
+  for (int i = 0; i < lanes; ++i) positions[i] = static_cast<Key>(i);
+  const Line<W> iota = Line<W>::read(positions);
+  for (Int i = count; i % lanes != 0; ++i) keys[i] = std::numeric_limits<Key>::min();
+  for (Int start = 0; start < count; start += lanes) {
+    const Line<W> own = Line<W>::read(keys + start);
+    Line<W> sum = Line<W>::splat(0);
+    const Int end = std::min<Int>(start + lanes, count);
+    for (Int i = 0; i < start; ++i) sum.count_at_least(Line<W>::splat(keys[i]), own);
+    for (Int i = start; i < end; ++i) {
+      const Line<W> other = Line<W>::splat(keys[i]);
+      const Line<W> place = Line<W>::splat(static_cast<Key>(i - start));
+      for (int v = 0; v < kLineVectors; ++v)
+        sum.part[v] -= (other.part[v] > own.part[v]) |
+                       ((other.part[v] == own.part[v]) & (iota.part[v] > place.part[v]));
+    }
+    for (Int i = end; i < count; ++i) sum.count_above(Line<W>::splat(keys[i]), own);
+    sum.write(rank + start);
+  }
+}
+
+// The k-th greatest key, by counting what is above each: for some lines of keys, padded to lines.
+template <int W>
+inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* keys, Int count,
+                                              Int k) {
+  using Key = typename Bits<W>::Signed;
+  constexpr int lanes = Line<W>::lanes;
+  constexpr Key most = std::numeric_limits<Key>::max();
+  const Line<W> limit = Line<W>::splat(static_cast<Key>(k - 1));
+  Line<W> least = Line<W>::splat(most);
+  for (Int start = 0; start < count; start += lanes) {
+    const Line<W> own = Line<W>::read(keys + start);
+    Line<W> above[2] = {Line<W>::splat(0), Line<W>::splat(0)};
+    Int i = 0;
+    for (; i + 2 <= count; i += 2) {
+      above[0].count_above(Line<W>::splat(keys[i]), own);
+      above[1].count_above(Line<W>::splat(keys[i + 1]), own);
+    }
+    if (i < count) above[0].count_above(Line<W>::splat(keys[i]), own);
+    for (int v = 0; v < kLineVectors; ++v) {
+      const auto sum = above[0].part[v] + above[1].part[v];
+      const auto kept = sum > limit.part[v] ? least.part[v] : own.part[v];
+      least.part[v] = kept < least.part[v] ? kept : least.part[v];
+    }
+  }
+  Key lane[lanes], bound = most;
+  least.write(lane);
+  for (Key key : lane) bound = key < bound ? key : bound;
+  return bound;
+}
+
+// One row, or what it takes to read one: elements at any stride.
+template <class Order>
+struct Source {
+  using Key = typename Order::Key;
+  using Unsigned = typename Order::Unsigned;
+  const char* data;
+  Int stride;
+  Unsigned flip;
+
+  Unsigned bits(Int i) const { return load<Unsigned>(data + i * stride); }
+  Key key(Int i) const { return Order::key(bits(i), flip); }
+};
+
+// Elements between two looks at a list's length, and the room that it has.
+constexpr Int kMostPiece = 512;
+constexpr Int list_piece(Int k) { return std::min(kMostPiece, (k + kUnit - 1) / kUnit * kUnit); }
+constexpr Int list_capacity(Int k) { return 2 * k + 2 * list_piece(k); }
+constexpr Int kListSlack = 64;  // expand_bits() writes past the end
+
+// The candidates of one row or a part of it, in ascending position. When the list is full, the k
+// greatest stay and the bound rises above the k-th: whatever the input, an element costs a bounded
+// amount of work, and ties go to the earlier element because an equal later one no longer enters.
+template <class Order>
+struct Collector {
+  using Key = typename Order::Key;
+  static constexpr Key most = std::numeric_limits<Key>::max();
+
+  Source<Order> row;
+  Int k;
+  Key bound;        // what enters: key >= bound
+  uint32_t* index;  // list_capacity(k) + kListSlack
+  Key* keys;        // as many
+  Int count = 0;
+  bool raised = false;
+  bool done = false;  // nothing that is still to come can enter
+
+  void gather() {
+    for (Int i = 0; i < count; ++i) keys[i] = row.key(index[i]);
+    pad(keys, count);
+  }
+
+  void prune() {
+    gather();
+    Int kept = 0;
+    const Key last = keep_greatest<Order::width>(keys, count, k, 0, [&](uint64_t mask, Int first) {
+      for (; mask != 0; mask &= mask - 1) index[kept++] = index[first + __builtin_ctzll(mask)];
+    });
+    count = kept;
+    raised = true;
+    if (last == most)
+      done = true;
+    else
+      bound = static_cast<Key>(last + 1);
+  }
+
+  // The first k that hold the greatest key there is: no others are wanted.
+  void stop_when_full() {
+    if (bound != most || raised || count < k) return;
+    count = k;
+    done = true;
+  }
+
+  // Room for `more`, or done.
+  bool room(Int more) {
+    if (count + more > list_capacity(k)) prune();
+    return !done;
+  }
+
+  void scan(Int begin, Int end) {  // a contiguous row of 64 elements or more
+    while (begin < end && !done) {
+      const Int next = std::min(end, begin + list_piece(k));
+      if (!room(next - begin)) return;
+      count += filter<Order>(row.data, begin, next, row.flip, bound, index + count);
+      begin = next;
+      stop_when_full();
+    }
+  }
+
+  void push(Int position) {
+    if (!room(1)) return;
+    index[count++] = static_cast<uint32_t>(position);
+    stop_when_full();
+  }
+};
+
+}  // namespace anydml::top_k

@@ -1,0 +1,295 @@
+// The few vector primitives of TOP_K, at the width of the instruction set that this file is
+// compiled for. Everything is counted in lines of 64 bytes, so that the algorithms look the same
+// everywhere: a line holds 64 / W keys, and 64 keys (a unit) are W lines.
+//
+// GCC's vector extension does the arithmetic; only the step from a comparison to a bit mask needs
+// intrinsics.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "../common/order.hpp"
+#include "memory.hpp"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define ANYDML_TOP_K_AVX512 1
+#endif
+
+namespace anydml::top_k {
+
+constexpr int kLineBytes = 64;
+constexpr Int kUnit = 64;
+
+#if defined(ANYDML_TOP_K_AVX512)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+constexpr int kLineVectors = kLineBytes / kVectorBytes;
+
+template <int W>
+struct Vectors;
+#define ANYDML_VECTORS(W, SIGNED, UNSIGNED)                               \
+  template <>                                                             \
+  struct Vectors<W> {                                                     \
+    typedef SIGNED Signed __attribute__((vector_size(kVectorBytes)));     \
+    typedef UNSIGNED Unsigned __attribute__((vector_size(kVectorBytes))); \
+  };
+ANYDML_VECTORS(1, signed char, unsigned char)
+ANYDML_VECTORS(2, short, unsigned short)
+ANYDML_VECTORS(4, int, unsigned int)
+ANYDML_VECTORS(8, long long, unsigned long long)
+#undef ANYDML_VECTORS
+
+template <class Order>
+using KeyVector = typename Vectors<Order::width>::Signed;
+
+// Keys of one line, in registers.
+template <int W>
+struct Line {
+  using Vector = typename Vectors<W>::Signed;
+  using Key = typename Bits<W>::Signed;
+  static constexpr int lanes = kLineBytes / W;
+  Vector part[kLineVectors];
+
+  static inline Line read(const void* from) {
+    Line line;
+    for (int i = 0; i < kLineVectors; ++i)
+      std::memcpy(&line.part[i], static_cast<const char*>(from) + i * kVectorBytes, kVectorBytes);
+    return line;
+  }
+  static inline Line splat(Key key) {
+    Line line;
+    for (int i = 0; i < kLineVectors; ++i) line.part[i] = Vector{} + key;
+    return line;
+  }
+  inline void write(void* to) const {
+    for (int i = 0; i < kLineVectors; ++i)
+      std::memcpy(static_cast<char*>(to) + i * kVectorBytes, &part[i], kVectorBytes);
+  }
+  inline void raise_to(const Line& other) {
+    for (int i = 0; i < kLineVectors; ++i)
+      part[i] = part[i] > other.part[i] ? part[i] : other.part[i];
+  }
+  // Adds one to every lane whose key is at least, or above, the other's.
+  inline void count_at_least(const Line& keys, const Line& bound) {
+    for (int i = 0; i < kLineVectors; ++i) {
+#if defined(ANYDML_TOP_K_AVX512)
+      part[i] = keys.part[i] >= bound.part[i] ? part[i] + 1 : part[i];
+#else
+      part[i] -= static_cast<Vector>(keys.part[i] >= bound.part[i]);
+#endif
+    }
+  }
+  inline void count_above(const Line& keys, const Line& bound) {
+    for (int i = 0; i < kLineVectors; ++i) {
+#if defined(ANYDML_TOP_K_AVX512)
+      part[i] = keys.part[i] > bound.part[i] ? part[i] + 1 : part[i];
+#else
+      part[i] -= static_cast<Vector>(keys.part[i] > bound.part[i]);
+#endif
+    }
+  }
+};
+
+template <class Order>
+inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigned flip) {
+  constexpr int W = Order::width;
+  using Signed = typename Vectors<W>::Signed;
+  using Unsigned = typename Vectors<W>::Unsigned;
+  using Key = typename Order::Key;
+  Line<W> line = Line<W>::read(from);
+  for (int i = 0; i < kLineVectors; ++i) {
+    Signed key = line.part[i];
+    if constexpr (Order::is_float) {  // FloatOrder::key, lane by lane
+      constexpr Key most = std::numeric_limits<Key>::max();
+      const Signed magnitude = key & (Signed{} + most);
+      const Unsigned sign = (Unsigned)(key >> (8 * W - 1));
+      const Signed ordered = (Signed)(((Unsigned)magnitude ^ sign) - sign);
+      key = magnitude > (Signed{} + static_cast<Key>(Bits<W>::infinity)) ? (Signed{} + most)
+                                                                         : ordered;
+    }
+    line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
+  }
+  return line;
+}
+
+// One bit a lane: key >= bound.
+template <int W>
+inline uint64_t at_least(const Line<W>& keys, const Line<W>& bound) {
+#if defined(ANYDML_TOP_K_AVX512)
+  const __m512i a = (__m512i)keys.part[0], b = (__m512i)bound.part[0];
+  if constexpr (W == 1) return _mm512_cmpge_epi8_mask(a, b);
+  if constexpr (W == 2) {
+    // GCC 12 can spill a mask of 32 bits as four bytes and load it back as eight: keep it from
+    // widening the mask itself.
+    uint32_t mask = _mm512_cmpge_epi16_mask(a, b);
+    asm("" : "+r"(mask));
+    return mask;
+  }
+  if constexpr (W == 4) return _mm512_cmpge_epi32_mask(a, b);
+  if constexpr (W == 8) return _mm512_cmpge_epi64_mask(a, b);
+#elif defined(__SSE2__)
+  constexpr int lanes = kVectorBytes / W;
+  uint64_t mask = 0;
+  for (int i = 0; i < kLineVectors; ++i) {
+    const auto reached = keys.part[i] >= bound.part[i];
+    uint64_t bits;
+#if defined(__AVX2__)
+    const __m256i r = (__m256i)reached;
+    if constexpr (W == 1) {
+      bits = static_cast<uint32_t>(_mm256_movemask_epi8(r));
+    } else if constexpr (W == 2) {
+      bits = static_cast<uint32_t>(_mm_movemask_epi8(
+          _mm_packs_epi16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1))));
+    } else if constexpr (W == 4) {
+      bits = static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(r)));
+    } else {
+      bits = static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(r)));
+    }
+#else
+    const __m128i r = (__m128i)reached;
+    if constexpr (W == 1) {
+      bits = static_cast<uint32_t>(_mm_movemask_epi8(r));
+    } else if constexpr (W == 2) {
+      bits = static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(r, _mm_setzero_si128())));
+    } else if constexpr (W == 4) {
+      bits = static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(r)));
+    } else {
+      bits = static_cast<uint32_t>(_mm_movemask_pd(_mm_castsi128_pd(r)));
+    }
+#endif
+    mask |= bits << (i * lanes);
+  }
+  return mask;
+#else
+  // No mask instruction: look for any lane first, which is rarely there.
+  typename Line<W>::Vector any{};
+  for (int i = 0; i < kLineVectors; ++i)
+    any |= static_cast<typename Line<W>::Vector>(keys.part[i] >= bound.part[i]);
+  uint64_t words[kVectorBytes / 8];
+  std::memcpy(words, &any, kVectorBytes);
+  uint64_t hit = 0;
+  for (uint64_t word : words) hit |= word;
+  if (hit == 0) return 0;
+  typename Line<W>::Key key[Line<W>::lanes], least[Line<W>::lanes];
+  keys.write(key);
+  bound.write(least);
+  uint64_t mask = 0;
+  for (int i = 0; i < Line<W>::lanes; ++i) mask |= static_cast<uint64_t>(key[i] >= least[i]) << i;
+  return mask;
+#endif
+}
+
+// One bit an element for the 64 elements from `from` on.
+template <class Order>
+inline uint64_t unit_at_least(const char* from, typename Order::Unsigned flip,
+                              const Line<Order::width>& bound) {
+  constexpr int W = Order::width;
+  uint64_t mask = 0;
+  for (int i = 0; i < W; ++i)
+    mask |= at_least<W>(line_of_keys<Order>(from + i * kLineBytes, flip), bound)
+            << (i * Line<W>::lanes % 64);
+  return mask;
+}
+
+// Writes base + (position of each set bit), ascending; may write up to 16 values past the last.
+inline Int expand_bits(uint64_t mask, uint32_t base, uint32_t* out) {
+#if defined(ANYDML_TOP_K_AVX512)
+  const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  uint32_t* const start = out;
+  // Without branches: where the bits are cannot be predicted.
+  for (int piece = 0; piece < 64; piece += 16) {
+    const unsigned bits = static_cast<unsigned>(mask >> piece) & 0xFFFF;
+    const __m512i index = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(base) + piece));
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), index));
+    out += __builtin_popcount(bits);
+  }
+  return out - start;
+#else
+  Int count = 0;
+  for (; mask != 0; mask &= mask - 1)
+    out[count++] = base + static_cast<uint32_t>(__builtin_ctzll(mask));
+  return count;
+#endif
+}
+
+// Appends the positions in [begin, end) of a contiguous row whose key reaches the bound. The row
+// has at least 64 elements; `out` has room for end - begin + 64.
+template <class Order>
+inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned flip,
+                  typename Order::Key bound, uint32_t* out) {
+  constexpr int W = Order::width;
+  const Line<W> least = Line<W>::splat(bound);
+  Int count = 0, i = begin;
+  for (; i + kUnit <= end; i += kUnit) {
+    const uint64_t mask = unit_at_least<Order>(row + i * W, flip, least);
+    if (mask != 0) count += expand_bits(mask, static_cast<uint32_t>(i), out + count);
+  }
+  if (i < end && end >= kUnit) {
+    // The last unit overlaps what has been seen.
+    const Int from = end - kUnit;
+    const uint64_t mask = unit_at_least<Order>(row + from * W, flip, least) >> (i - from)
+                                                                                   << (i - from);
+    if (mask != 0) count += expand_bits(mask, static_cast<uint32_t>(from), out + count);
+  } else {
+    for (; i < end; ++i) {
+      out[count] = static_cast<uint32_t>(i);
+      count += Order::key(load<typename Order::Unsigned>(row + i * W), flip) >= bound;
+    }
+  }
+  return count;
+}
+
+// How many keys reach the bound. `count` is a multiple of 64: see pad().
+template <int W>
+inline Int count_at_least(const typename Bits<W>::Signed* keys, Int count,
+                          typename Bits<W>::Signed bound) {
+  constexpr int lanes = Line<W>::lanes;
+  const Line<W> least = Line<W>::splat(bound);
+  Int total = 0;
+  if constexpr (W <= 2) {
+    for (Int i = 0; i < count; i += kUnit) {
+      uint64_t mask = 0;
+      for (int n = 0; n < W; ++n)
+        mask |= at_least<W>(Line<W>::read(keys + i + n * lanes), least) << (n * lanes % 64);
+      total += __builtin_popcountll(mask);
+    }
+    return total;
+  }
+  Line<W> sums[2] = {Line<W>::splat(0), Line<W>::splat(0)};
+  for (Int i = 0; i < count; i += 2 * lanes) {
+    sums[0].count_at_least(Line<W>::read(keys + i), least);
+    sums[1].count_at_least(Line<W>::read(keys + i + lanes), least);
+  }
+  for (const Line<W>& sum : sums) {
+    typename Bits<W>::Signed lane[lanes];
+    sum.write(lane);
+    for (int n = 0; n < lanes; ++n) total += lane[n];
+  }
+  return total;
+}
+
+// Fills up to a multiple of 64 with the least key, which no bound above it counts.
+template <class Key>
+inline Int pad(Key* keys, Int count) {
+  const Int padded = (count + kUnit - 1) / kUnit * kUnit;
+  for (Int i = count; i < padded; ++i) keys[i] = std::numeric_limits<Key>::min();
+  return padded;
+}
+
+template <class Order>
+inline void keys_of(const char* row, Int count, typename Order::Unsigned flip,
+                    typename Order::Key* keys) {
+  constexpr int W = Order::width;
+  Int i = 0;
+  for (; i + Line<W>::lanes <= count; i += Line<W>::lanes)
+    line_of_keys<Order>(row + i * W, flip).write(keys + i);
+  for (; i < count; ++i) keys[i] = Order::key(load<typename Order::Unsigned>(row + i * W), flip);
+}
+
+}  // namespace anydml::top_k

@@ -1,0 +1,415 @@
+// TOP_K against a stable sort by an order that is written down a second time here.
+#include "../cpu/top_k.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "harness.hpp"
+
+using namespace anydml;
+using namespace anydml::test;
+
+namespace {
+
+Int passed = 0;
+bool short_run = false;
+
+struct Type {
+  DataType type;
+  int width;
+  bool is_float, is_signed;
+};
+
+constexpr Type kTypes[] = {
+    {DataType::float16, 2, true, true},  {DataType::float32, 4, true, true},
+    {DataType::float64, 8, true, true},  {DataType::int8, 1, false, true},
+    {DataType::int16, 2, false, true},   {DataType::int32, 4, false, true},
+    {DataType::int64, 8, false, true},   {DataType::uint8, 1, false, false},
+    {DataType::uint16, 2, false, false}, {DataType::uint32, 4, false, false},
+    {DataType::uint64, 8, false, false},
+};
+
+// How the elements of a case are made.
+enum class Fill {
+  bits,     // any bit pattern: NaN of all kinds, infinities, subnormals
+  numbers,  // ordinary floats, small integers
+  few,      // few distinct values, zeros of both signs and NaN among them
+  constant,
+  ascending,
+  descending,
+  all_nan,  // or the greatest integer
+  crowded,  // one small range of bit patterns: long common prefixes
+  count_
+};
+
+uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t seed) {
+  const int bits = 8 * type.width;
+  const uint64_t sign = 1ull << (bits - 1);
+  const auto ordered = [&](uint64_t value) {  // the value-th smallest non-negative, about
+    return value & (sign - 1);
+  };
+  const uint64_t one = type.width == 2 ? 0x3C00 : type.width == 4 ? 0x3F800000 : 0x3FF0000000000000;
+  const uint64_t infinity = type.width == 2   ? 0x7C00
+                            : type.width == 4 ? 0x7F800000
+                                              : 0x7FF0000000000000;
+  switch (fill) {
+    case Fill::numbers:
+      if (type.is_float) return (one + (random.bits() >> (68 - bits))) ^ (random.bits() & sign);
+      return random.bits() % 1000;
+    case Fill::few: {
+      const uint64_t specials[] = {0,
+                                   sign,
+                                   one,
+                                   one | sign,
+                                   infinity,
+                                   infinity | sign,
+                                   infinity + 1,
+                                   infinity + 2 + (seed & 3),
+                                   ~0ull};
+      const Int kinds = type.is_float ? 9 : 5;
+      return specials[random.between(0, kinds - 1)];
+    }
+    case Fill::constant:
+      return seed;
+    case Fill::ascending:
+      return ordered(static_cast<uint64_t>(i));
+    case Fill::descending:
+      return ordered(infinity - 1 - static_cast<uint64_t>(i));
+    case Fill::all_nan:
+      if (!type.is_float) return type.is_signed ? sign - 1 : ~0ull;
+      return (infinity + 1 + (random.bits() % 100)) | (random.bits() & sign);
+    case Fill::crowded:
+      // Of 8 bytes: long runs that agree in the upper half of what differs.
+      if (type.width == 8)
+        return ordered(seed) / 4 + ((random.bits() & 3) << 44) + (random.bits() & 0xFFF);
+      return ordered(seed) / 2 + (random.bits() & 0x3F);
+    default:
+      return random.bits();
+  }
+}
+
+// The order, from its description: a double holds every float exactly, so compare as numbers.
+bool before(const Type& type, uint64_t a, uint64_t b, bool largest) {
+  const int bits = 8 * type.width;
+  if (type.is_float) {
+    const auto number = [&](uint64_t raw) {
+      if (type.width == 4) return static_cast<double>(load<float>(&raw));
+      if (type.width == 8) return load<double>(&raw);
+      const int exponent = static_cast<int>(raw >> 10 & 31);
+      const double fraction = static_cast<double>(raw & 1023);
+      double value = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                     : exponent == 0 ? std::ldexp(fraction, -24)
+                                     : std::ldexp(1024 + fraction, exponent - 25);
+      return raw >> 15 & 1 ? -value : value;
+    };
+    const double x = number(a), y = number(b);
+    if (std::isnan(x) || std::isnan(y)) {
+      if (std::isnan(x) == std::isnan(y)) return false;
+      return std::isnan(x) == largest;
+    }
+    return largest ? x > y : x < y;
+  }
+  if (type.is_signed) {
+    const Int x = static_cast<Int>(a << (64 - bits)) >> (64 - bits);
+    const Int y = static_cast<Int>(b << (64 - bits)) >> (64 - bits);
+    return largest ? x > y : x < y;
+  }
+  return largest ? a > b : a < b;
+}
+
+uint64_t get_bits(const Buffer& buffer, Int flat, int width) {
+  uint64_t value = 0;
+  std::memcpy(&value, buffer.at(flat), static_cast<std::size_t>(width));
+  return value;
+}
+
+struct Case {
+  std::vector<Int> sizes;
+  int axis;
+  Int k;
+  bool largest;
+  Type type;
+  DataType index;
+  Strides strides;
+  Fill fill;
+  int threads;
+  TopKAlgorithm algorithm;
+  bool gaps = true;  // off for the largest cases: the check is slow
+};
+
+void check(Random& random, const Case& c) {
+  const int rank = static_cast<int>(c.sizes.size());
+  std::vector<Int> out_sizes = c.sizes;
+  if (rank > 0) out_sizes[static_cast<std::size_t>(c.axis)] = c.k;
+  const int index_width = c.index == DataType::uint32 ? 4 : 8;
+  Buffer input(random, c.sizes, c.type.width, c.strides, Role::input, c.type.type);
+  Buffer values(random, out_sizes, c.type.width, c.strides, Role::output, c.type.type);
+  Buffer indices(random, out_sizes, index_width, c.strides, Role::output, c.index);
+  const uint64_t mask = c.type.width == 8 ? ~0ull : (1ull << (8 * c.type.width)) - 1;
+  const uint64_t seed = random.bits();
+  Int inner = 1, n = 1;
+  for (int i = c.axis + 1; i < rank; ++i) inner *= c.sizes[static_cast<std::size_t>(i)];
+  if (rank > 0) n = c.sizes[static_cast<std::size_t>(c.axis)];
+  for (Int i = 0; i < input.count(); ++i) {
+    const uint64_t bits = element(random, c.type, c.fill, i / inner % n, seed) & mask;
+    std::memcpy(input.at(i), &bits, static_cast<std::size_t>(c.type.width));
+  }
+  input.remember();
+  values.remember();
+  indices.remember();
+  const TopKPlan plan{input.tensor, values.tensor, indices.tensor, c.axis, c.k, c.largest};
+  if (c.algorithm == TopKAlgorithm::automatic)
+    plan.run(input.data(), values.data(), indices.data(), c.threads);
+  else
+    top_k::run(plan, input.data(), values.data(), indices.data(), c.threads, c.algorithm);
+
+  std::string what = "algorithm " + std::to_string(static_cast<int>(c.algorithm)) + " type " +
+                     std::to_string(static_cast<int>(c.type.type)) + " fill " +
+                     std::to_string(static_cast<int>(c.fill)) + " k " + std::to_string(c.k) +
+                     " axis " + std::to_string(c.axis) + " largest " + std::to_string(c.largest) +
+                     " threads " + std::to_string(c.threads) + " sizes";
+  for (Int size : c.sizes) what += " " + std::to_string(size);
+  EXPECT(input.unchanged(), "%s", what.c_str());
+  if (c.gaps) EXPECT(values.gaps_intact() && indices.gaps_intact(), "%s", what.c_str());
+  if (input.count() == 0 || c.k == 0) {
+    EXPECT(values.unchanged() && indices.unchanged(), "%s", what.c_str());
+    ++passed;
+    return;
+  }
+  std::vector<Int> order(static_cast<std::size_t>(n));
+  std::vector<uint64_t> row(static_cast<std::size_t>(n));
+  for (Int r = 0; r < input.count() / n; ++r) {
+    const Int base = r / inner * n * inner + r % inner, out = r / inner * c.k * inner + r % inner;
+    for (Int i = 0; i < n; ++i)
+      row[static_cast<std::size_t>(i)] = get_bits(input, base + i * inner, c.type.width);
+    std::iota(order.begin(), order.end(), Int{0});
+    std::stable_sort(order.begin(), order.end(), [&](Int a, Int b) {
+      return before(c.type, row[static_cast<std::size_t>(a)], row[static_cast<std::size_t>(b)],
+                    c.largest);
+    });
+    for (Int j = 0; j < c.k; ++j) {
+      const Int wanted = order[static_cast<std::size_t>(j)];
+      const Int got = static_cast<Int>(get_bits(indices, out + j * inner, index_width));
+      EXPECT(got == wanted, "row %lld rank %lld: index %lld, not %lld; %s", r, j, got, wanted,
+             what.c_str());
+      EXPECT(
+          get_bits(values, out + j * inner, c.type.width) == row[static_cast<std::size_t>(wanted)],
+          "row %lld rank %lld: wrong bits; %s", r, j, what.c_str());
+    }
+  }
+  ++passed;
+}
+
+Case random_case(Random& random) {
+  Case c;
+  c.type = kTypes[random.between(0, 10)];
+  const DataType index_types[] = {DataType::uint32, DataType::uint64, DataType::int64};
+  c.index = index_types[random.between(0, 2)];
+  c.fill = static_cast<Fill>(random.between(0, static_cast<Int>(Fill::count_) - 1));
+  c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
+  c.threads = static_cast<int>(random.between(1, 4));
+  c.largest = random.chance(0.5);
+  c.algorithm = TopKAlgorithm::automatic;
+  return c;
+}
+
+Int random_k(Random& random, Int n) {
+  switch (random.between(0, 5)) {
+    case 0:
+      return n;
+    case 1:
+      return std::min<Int>(n, random.between(0, 3));
+    case 2:
+      return std::max<Int>(0, n - random.between(0, 2));
+    case 3:
+      return n / 16 + random.between(0, n > 32 ? 1 : 0);
+    case 4:
+      return random.between(0, std::max<Int>(n / 20, 1) < n ? std::max<Int>(n / 20, 1) : n);
+    default:
+      return random.between(0, n);
+  }
+}
+
+// Ranks 0 to 6, any layout, small.
+void small_cases(Random& random, int count) {
+  for (int i = 0; i < count; ++i) {
+    Case c = random_case(random);
+    const int rank = static_cast<int>(random.between(0, 6));
+    for (int d = 0; d < rank; ++d)
+      c.sizes.push_back(random.between(random.chance(0.02) ? 0 : 1, 5));
+    c.axis = rank == 0 ? 0 : static_cast<int>(random.between(0, rank - 1));
+    if (rank > 0 && random.chance(0.5))
+      c.sizes[static_cast<std::size_t>(c.axis)] = random.between(1, rank < 4 ? 200 : 30);
+    c.k = rank == 0 ? random.between(0, 1)
+                    : random_k(random, c.sizes[static_cast<std::size_t>(c.axis)]);
+    check(random, c);
+  }
+}
+
+// Each algorithm by force, sizes around its thresholds.
+void forced_cases(Random& random, int count) {
+  const TopKAlgorithm algorithms[] = {
+      TopKAlgorithm::rank, TopKAlgorithm::maxima,   TopKAlgorithm::threshold, TopKAlgorithm::sample,
+      TopKAlgorithm::sort, TopKAlgorithm::vertical, TopKAlgorithm::wide};
+  const Int edges[] = {1,   15,  16,  31,  63,  64,   65,   127,  128, 129,
+                       159, 160, 161, 255, 512, 1000, 1024, 2047, 4096};
+  for (int i = 0; i < count; ++i) {
+    Case c = random_case(random);
+    c.algorithm = algorithms[i % 7];
+    Int n = edges[random.between(0, 18)] + random.between(-1, 1);
+    n = std::max<Int>(n, 1);
+    if (c.algorithm == TopKAlgorithm::sample) n = random.between(4096, 9000);
+    if (c.algorithm == TopKAlgorithm::maxima || c.algorithm == TopKAlgorithm::vertical) {
+      n = std::max<Int>(n, 64);
+      const bool short_row = c.algorithm == TopKAlgorithm::maxima && n <= 512 && c.type.width <= 4;
+      c.k = random.between(1, n / (short_row ? 8 : 16));
+    } else {
+      c.k = random_k(random, n);
+    }
+    const Int rows = random.between(1, std::max<Int>(1, std::min<Int>(20, 3000 / n)));
+    if (c.algorithm == TopKAlgorithm::vertical) {
+      if (random.chance(0.7)) c.strides = Strides::packed;
+      c.sizes = {random.between(1, 2), n, random.between(64 / c.type.width, 200 / c.type.width)};
+      c.axis = 1;
+    } else if (random.chance(0.7)) {
+      c.sizes = {rows, n};
+      c.axis = 1;
+    } else {
+      c.sizes = {n, rows};
+      c.axis = 0;
+    }
+    EXPECT(c.k == 0 || c.algorithm == TopKAlgorithm::rank ||
+               c.algorithm == TopKAlgorithm::vertical ||
+               top_k::applicable(c.algorithm, n, c.k, c.type.width),
+           "algorithm %d n %lld k %lld", static_cast<int>(c.algorithm), n, c.k);
+    check(random, c);
+  }
+}
+
+// What the plan chooses by itself around the thresholds, and calls that are worth threads.
+void chosen_cases(Random& random, int count) {
+  for (int i = 0; i < count; ++i) {
+    Case c = random_case(random);
+    c.threads = static_cast<int>(random.between(1, 4));
+    const bool packed = random.chance(0.7);
+    c.strides = packed ? Strides::packed : Strides::any;
+    const Int n =
+        random.between(0, 2) == 0 ? random.between(16000, 17000) : random.between(50, 6000);
+    const Int rows = random.between(1, std::max<Int>(1, 40000 / n));
+    c.k = std::max<Int>(1, random_k(random, n));
+    if (random.chance(0.6)) {
+      c.sizes = {rows, n};
+      c.axis = 1;
+    } else {
+      c.sizes = {n, rows};
+      c.axis = 0;
+    }
+    check(random, c);
+  }
+}
+
+// Rows that several threads share, every algorithm of long rows.
+void large_cases(Random& random) {
+  struct Shape {
+    Int n, k;
+    TopKAlgorithm algorithm;
+  };
+  const Shape shapes[] = {
+      {3000000, 100, TopKAlgorithm::automatic}, {1500000, 20000, TopKAlgorithm::automatic},
+      {1100000, 300000, TopKAlgorithm::sample}, {300000, 290000, TopKAlgorithm::automatic},
+      {200000, 200000, TopKAlgorithm::sort},    {2200000, 1100000, TopKAlgorithm::automatic},
+      {400000, 100000, TopKAlgorithm::wide},
+  };
+  int turn = 0;
+  for (const Shape& shape : shapes) {
+    for (int i = 0; i < (short_run ? 1 : 3); ++i) {
+      Case c = random_case(random);
+      c.type = kTypes[(turn * 3 + i * 4) % 11];
+      c.fill = static_cast<Fill>((turn + i * 3) % static_cast<int>(Fill::count_));
+      c.strides = Strides::packed;
+      c.threads = 2 + i;
+      c.sizes = {shape.n};
+      if (short_run) c.sizes[0] /= 8;
+      c.axis = 0;
+      c.k = short_run ? shape.k / 8 : shape.k;
+      c.algorithm = shape.algorithm;
+      c.gaps = false;
+      check(random, c);
+      ++turn;
+    }
+  }
+  // Radix passes whose targets lie in the same sets of the cache, in each number of threads.
+  for (const Int n : {Int{8192}, Int{65536}, Int{1} << 18}) {
+    for (int i = 0; i < 4; ++i) {
+      Case c = random_case(random);
+      c.type = kTypes[i < 2 ? 5 : 6];
+      c.fill = i % 2 == 0 ? Fill::ascending : Fill::descending;
+      c.strides = Strides::packed;
+      c.threads = i % 2 == 0 ? 1 : 3;
+      c.sizes = {n};
+      c.axis = 0;
+      c.k = n;
+      c.algorithm = TopKAlgorithm::sort;
+      c.gaps = false;
+      check(random, c);
+    }
+  }
+  // Many rows, a strided long row, a tall matrix along its first axis.
+  const std::vector<Int> sizes[] = {{300, 2000}, {150000, 2}, {20000, 40}, {2, 400000}};
+  for (const auto& each : sizes) {
+    for (int axis = 0; axis < 2; ++axis) {
+      Case c = random_case(random);
+      c.strides = Strides::packed;
+      c.threads = 3;
+      c.sizes = each;
+      if (short_run) c.sizes[each[0] > each[1] ? 0 : 1] /= 8;
+      c.axis = axis;
+      c.k = std::min<Int>(c.sizes[static_cast<std::size_t>(axis)], 10);
+      check(random, c);
+    }
+  }
+}
+
+// A row made against the sample: all sampled elements are great, all others small.
+void misleading_samples(Random& random) {
+  for (const Int n : {Int{20000}, Int{200000}}) {
+    const Type type = kTypes[5];  // int32
+    for (int round = 0; round < 3; ++round) {
+      Buffer input(random, {n}, 4, Strides::packed, Role::input, type.type);
+      for (Int i = 0; i < n; ++i) input.set<int>(i, static_cast<int>(random.between(0, 100)));
+      for (Int i = 0; i < top_k::kSample; ++i)
+        if (round < 2 || i % 2 == 0)
+          input.set<int>(top_k::sample_position(i, n), 1000000 + static_cast<int>(i));
+      const Int k = round == 0 ? n / 2 : round == 1 ? n / 10 : n / 4;
+      Buffer values(random, {k}, 4, Strides::packed, Role::output, type.type);
+      Buffer indices(random, {k}, 8, Strides::packed, Role::output, DataType::int64);
+      const TopKPlan plan{input.tensor, values.tensor, indices.tensor, 0, k, true};
+      top_k::run(plan, input.data(), values.data(), indices.data(), 3, TopKAlgorithm::sample);
+      std::vector<Int> order(static_cast<std::size_t>(n));
+      std::iota(order.begin(), order.end(), Int{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](Int a, Int b) { return input.get<int>(a) > input.get<int>(b); });
+      for (Int j = 0; j < k; ++j)
+        EXPECT(indices.get<Int>(j) == order[static_cast<std::size_t>(j)], "misled at rank %lld", j);
+      ++passed;
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  short_run = std::getenv("ANYDML_TEST_SHORT") != nullptr;
+  const char* const seed = std::getenv("ANYDML_TEST_SEED");
+  Random random(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 20240607);
+  const int scale = short_run ? 10 : 1;
+  small_cases(random, 12000 / scale);
+  forced_cases(random, 7000 / scale);
+  chosen_cases(random, 800 / scale);
+  large_cases(random);
+  misleading_samples(random);
+  std::printf("%lld passed, 0 failed\n", passed);
+  return 0;
+}
