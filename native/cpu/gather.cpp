@@ -58,6 +58,11 @@ struct Gather {
     OutputItems target(items, output, block, stream);
     target.start(begin);
     const Int chunk = far ? kIndexChunk : kNearChunk;
+    // A short list reads a few lines here and there of every position before the axis: those of a
+    // position that comes soon are announced.
+    const bool announce = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
+    Walker<1> ahead(walked, outer.rank);
+    if (announce) ahead.start(begin / count + kAheadElements / count + 1);
     Int at = begin % count;
     while (begin < end) {
       const Int length = std::min({chunk, count - at, end - begin});
@@ -68,6 +73,9 @@ struct Gather {
         have_end = share ? count : at + length;
         lower(first_bad, offsets(have_begin, have_end - have_begin, made));
       }
+      if (announce)
+        for (Int i = 0; i < length; ++i)
+          prefetch(input + ahead.offset[0] + made[at - have_begin + i]);
       target.copy(input + walker.offset[0], kept != nullptr ? kept + at : made + (at - have_begin),
                   length, far);
       at += length;
@@ -75,8 +83,12 @@ struct Gather {
       if (at < count) continue;
       at = 0;
       walker.next();
+      if (announce) ahead.next();
     }
   }
+
+  // The whole input fits a near cache.
+  bool near() const { return plan.input.layout.count() * plan.input.element_size <= kFarBytes; }
 
   void run_huge(int threads, bool stream, std::atomic<Int>& first_bad) const {
     for (Int i = 0; i < outers * count; ++i) {

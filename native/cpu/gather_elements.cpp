@@ -20,6 +20,8 @@ namespace {
 // Most bytes of a strip: it shares a second-level cache with indices and output.
 constexpr Int kStripBytes = Int{512} << 10, kFarStripBytes = Int{8} << 20;
 constexpr Int kStripLines = 4;
+// Rows shorter than this are read whole before a prefetch could help.
+constexpr Int kLeastAnnounced = 1024;
 
 struct Gather {
   const GatherElementsPlan& plan;
@@ -90,6 +92,12 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   walker.start(begin / length);
   Int at = begin % length;
   LineWriter writer(gather.output + begin * size);
+  // The reads of a row come in any order, which no prefetcher follows: the next row is announced
+  // line by line while this one is read.
+  const Int row_bytes = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
+  const bool announce =
+      !far && inner > 0 && row_bytes >= kLeastAnnounced && length >= row_bytes / 64;
+  const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
     const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(begin, count, indices),
@@ -98,6 +106,9 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
+      if (announce)
+        for (Int line = row_bytes * at / length; line < row_bytes * (at + run) / length; line += 64)
+          prefetch(gather.input + walker.offset[1] + next_row + line);
       if (flat) {  // many short rows: one list of offsets for all of them
         for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
       } else {

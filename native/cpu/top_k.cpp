@@ -21,10 +21,15 @@
 // what is written, and the work for an element is bounded whatever the order of the input. Results
 // do not depend on threads. Many rows are shared among threads; few and long ones are split.
 //
-// Scratch: for `maxima` about 1/16 of a row at most (1/4 near its limit), for `vertical` the same
-// of the input; else up to 20 bytes an element of k, or of a row when k is near n, for each row
-// that is worked on at once: a stable sort needs keys and positions twice. A row that is not
-// contiguous is packed first, which is its own size once more for each thread.
+// Speed does not depend on the order or the ties of the input by more than a factor of three, but
+// for inputs that are far faster than others because their greatest key is soon found k times.
+//
+// Scratch: `maxima` takes at most 3/8 of a row, about 3 sqrt(2 n k) bytes in long ones, and
+// `vertical` at most 1/4 of the input. Where a row's end is a sort it takes up to 20 bytes for each
+// candidate (the stable sort moves key and position together, twice over), which is more than a
+// quarter of input and output when k is near n and there is one row; with many rows it is that much
+// for each thread. A row that is not contiguous is packed first, which is its own size once more
+// for each thread.
 #include "top_k.hpp"
 
 #include <cstdint>

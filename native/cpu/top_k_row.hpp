@@ -12,6 +12,9 @@ namespace anydml::top_k {
 constexpr Int kFold = 32;
 // Up to here they are ranked instead.
 constexpr Int kRankedWitnesses = 64;
+// How far ahead the reading of long rows asks for memory: what the processor does by itself falls
+// short by a third, as it starts anew in every row.
+constexpr Int kPrefetchBytes = 6144;
 
 // What a row of this shape takes: the algorithm, its parameters, its scratch.
 struct RowShape {
@@ -19,8 +22,9 @@ struct RowShape {
   TopKAlgorithm algorithm;
   int width;
   int parts;
-  Int lines = 0;   // maxima: elements of a group, one from each line of its chunk
-  Int chunks = 0;  // maxima
+  Int lines = 0;     // maxima: elements of a group, one from each line of its chunk
+  Int chunks = 0;    // maxima
+  Int next_row = 0;  // bytes to the next row, when it is worth asking for it early
 
   Int lanes() const { return kLineBytes / width; }
   Int chunk_elements() const { return lines * lanes(); }
@@ -146,7 +150,8 @@ struct RowSelector {
     for (Int chunk = begin; chunk < end; ++chunk) {
       const char* const from = row.data + chunk * lines * kLineBytes;
       Line<W> best = line_of_keys<Order>(from, row.flip);
-      for (Int line = 0; line < lines; ++line) __builtin_prefetch(from + 16384 + line * kLineBytes);
+      for (Int line = 0; line < lines; ++line)
+        __builtin_prefetch(from + kPrefetchBytes + line * kLineBytes);
       for (Int line = 1; line < lines; ++line)
         best.raise_to(line_of_keys<Order>(from + line * kLineBytes, row.flip));
       best.write(witness + chunk * lanes);
@@ -212,9 +217,15 @@ struct RowSelector {
     const Key bound = stopped ? most : bound_of(witness, chunks * lanes);
     const Int size = shape.chunk_elements();
     collect(row, out, bound, chunks, [&](Collector<Order>& list, Int begin, Int end) {
-      for (Int chunk = begin; chunk < end && !list.done; ++chunk)
+      for (Int chunk = begin; chunk < end && !list.done; ++chunk) {
+        if (shape.next_row > 0) {  // the memory would idle while this row is picked over
+          const char* const next = row.data + shape.next_row + chunk * shape.lines * kLineBytes;
+          for (Int line = 0; line < shape.lines; ++line)
+            __builtin_prefetch(next + line * kLineBytes, 0, 2);
+        }
         if (at_least<W>(Line<W>::read(witness + chunk * lanes), Line<W>::splat(list.bound)) != 0)
           list.scan(chunk * size, (chunk + 1) * size);
+      }
       if (end == shape.chunks) list.scan(end * size, shape.n);
     });
   }

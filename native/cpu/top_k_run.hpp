@@ -28,6 +28,12 @@ inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
 // once.
 constexpr Int kPackBytes = Int{128} << 10;
 
+// Rows that are asked for early: their end takes long enough to matter, two of them fit the
+// second-level cache, and the input is not in a cache already.
+constexpr Int kAskFrom = 256;  // k
+constexpr Int kAskTo = Int{384} << 10;
+constexpr Int kAskInput = Int{32} << 20;
+
 template <class Order>
 class Rows {
   static constexpr int W = Order::width;
@@ -54,8 +60,12 @@ class Rows {
     const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
     const bool within = threads > 1 && divisible && rows < 4 * threads && each > 200000;
     const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));
-    const RowShape shape(job_.n, job_.k, job_.algorithm, W,
-                         within ? std::min(threads, kMostParts) : 1);
+    RowShape shape(job_.n, job_.k, job_.algorithm, W, within ? std::min(threads, kMostParts) : 1);
+    const int last = job_.rows.rank - 1;
+    const Int row_bytes = job_.n * W;
+    if (job_.stride == W && last >= 0 && job_.rows.strides[last] == row_bytes && !within &&
+        job_.k >= kAskFrom && row_bytes <= kAskTo && rows * row_bytes >= kAskInput)
+      shape.next_row = row_bytes;
     Int batch = 0;  // rows to pack at once; 0: rows are taken as they lie
     if (job_.algorithm != TopKAlgorithm::rank && job_.stride != W) {
       batch =
