@@ -62,7 +62,7 @@ struct Gather {
     // position that comes soon are announced.
     const bool announce = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
     Walker<1> ahead(walked, outer.rank);
-    if (announce) ahead.start(begin / count + kAheadElements / count + 1);
+    ahead.start(announce ? begin / count + kAheadElements / count + 1 : 0);
     Int at = begin % count;
     while (begin < end) {
       const Int length = std::min({chunk, count - at, end - begin});
@@ -136,7 +136,9 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   }
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block);
-  parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, 16), threads, [&](Int begin, Int end) {
+  // Short reads that miss the near caches are worth a thread sooner.
+  const Int grain = kCopyGrain / std::max<Int>(bytes, gather.near() ? 16 : 64);
+  parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
     gather.run(begin, end, kept.get(), far, stream, first_bad);
   });
   return status_of(first_bad);

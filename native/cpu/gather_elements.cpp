@@ -11,6 +11,7 @@
 #include "gather_elements.hpp"
 
 #include "gather.hpp"
+#include "gather_row.hpp"
 
 namespace anydml {
 using namespace gather;
@@ -76,6 +77,21 @@ void copy_run(char* target, Int to_step, const char* source, Int from_step, cons
       store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
 }
 
+// `run` elements of one row, by the indices from `done` on. True when one of them is bad.
+template <class T>
+bool read_row([[maybe_unused]] const Gather& gather, [[maybe_unused]] char* target,
+              [[maybe_unused]] const char* row, [[maybe_unused]] const char* values,
+              [[maybe_unused]] Int done, [[maybe_unused]] Int run) {
+  bool bad = false;
+  if constexpr (ANYDML_GATHER_ROW && (sizeof(T) == 4 || sizeof(T) == 2))
+    with_index(gather.plan.indices.type, [&](auto index) {
+      using Index = decltype(index);
+      bad = gather_row<T, Index>(target, row, values + done * Int{sizeof(Index)}, run,
+                                 gather.axes.sizes[0]);
+    });
+  return bad;
+}
+
 template <class T>
 void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool stream) {
   constexpr Int size = sizeof(T);
@@ -97,19 +113,32 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const Int row_bytes = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
   const bool announce =
       !far && inner > 0 && row_bytes >= kLeastAnnounced && length >= row_bytes / 64;
+  const bool at_once = !far && !flat && from_step == 0 && to_step == size &&
+                       gather.axes.strides[0] == size && gather.plan.mode == OutOfRange::raise &&
+                       row_applies(gather.axes.sizes[0], size);
   const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
-    const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(begin, count, indices),
-                               count, gather.axes, gather.plan.mode, offsets);
-    if (bad >= 0) lower(gather.first_bad, begin + bad);
+    const char* const values = gather.reader.read(begin, count, indices);
+    const auto make_offsets = [&] {
+      const Int bad = to_offsets(gather.plan.indices.type, values, count, gather.axes,
+                                 gather.plan.mode, offsets);
+      if (bad >= 0) lower(gather.first_bad, begin + bad);
+    };
+    if (!at_once) make_offsets();
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
       if (announce)
         for (Int line = row_bytes * at / length; line < row_bytes * (at + run) / length; line += 64)
           prefetch(gather.input + walker.offset[1] + next_row + line);
-      if (flat) {  // many short rows: one list of offsets for all of them
+      if (at_once) {
+        if (read_row<T>(
+                gather,
+                stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
+                gather.input + from, values, done, run))
+          make_offsets();  // says which index is bad
+      } else if (flat) {   // many short rows: one list of offsets for all of them
         for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
       } else {
         copy_run<T>(stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
@@ -137,9 +166,15 @@ void by_direct(Gather& gather, int threads) {
   const bool packed = gather.plan.output.layout.packed(size);
   const bool stream = packed && gather.total * size >= kStreamBytes;
   with_element(size, [&](auto unit) {
-    parallel_ranges(gather.total, kIndexGrain, threads, [&](Int begin, Int end) {
-      run_direct<decltype(unit)>(gather, begin, end, span > kFarBytes, packed, stream);
-    });
+    // Reads that miss the near caches are worth a thread sooner.
+    // A long row of which little is read is in no near cache either.
+    const Int length = gather.to.sizes[gather.to.rank - 1];
+    const bool sparse = length * 64 < span && gather.total / length * span > kFarBytes;
+    const bool far = sparse || span > kFarBytes;
+    parallel_ranges(gather.total, far ? kIndexGrain / 8 : kIndexGrain, threads,
+                    [&](Int begin, Int end) {
+                      run_direct<decltype(unit)>(gather, begin, end, far, packed, stream);
+                    });
   });
 }
 

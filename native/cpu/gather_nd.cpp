@@ -118,9 +118,10 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
     return status_of(first_bad);
   }
   const bool stream = OutputItems::streams(gather.items, gather.block);
-  parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, 16), threads, [&](Int begin, Int end) {
-    gather.run(begin, end, span > kFarBytes, stream, first_bad);
-  });
+  const bool far = span > kFarBytes;
+  // Short reads that miss the near caches are worth a thread sooner.
+  parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, far ? 64 : 16), threads,
+                  [&](Int begin, Int end) { gather.run(begin, end, far, stream, first_bad); });
   return status_of(first_bad);
 }
 

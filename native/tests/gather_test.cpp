@@ -331,6 +331,23 @@ void test_small() {
 }
 
 // Past the cache, with threads, and with bad indices near the ends of a long list.
+// Rows long enough to be read at once, and short lists whose reads are announced: every element and
+// index size, the last element of a row among those read, lengths off the vector's width.
+void test_rows() {
+  Random random(5);
+  for (int n = 0; n < (short_run ? 60 : 240); ++n) {
+    Options options = any_options(random);
+    options.input = options.output = Strides::packed;
+    if (n % 2 == 0) options.mode = OutOfRange::raise;
+    if (n % 3 != 0) options.element_size = n % 3 == 1 ? 2 : 4;
+    const Int columns = random.between(3, 700), reads = random.between(250, 1200);
+    check_elements(random, {3, columns}, {3, reads}, 1, options, GatherElementsMethod::choose);
+    check_elements(random, {2, 5000}, {2, random.between(1, 60)}, 1, options,
+                   GatherElementsMethod::choose);
+    check_gather(random, {90, 3000}, {random.between(1, 40)}, 1, options);
+  }
+}
+
 void test_large() {
   Random random(4);
   for (int n = 0; n < (short_run ? 2 : 6); ++n) {
@@ -376,6 +393,7 @@ void test_large() {
 
 int main() {
   test_small();
+  test_rows();
   test_large();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -181,9 +182,14 @@ def run_case(
             if not contestant.problem:
                 contestant.pass_gate(gate)
     del gate
-    copies = copy.contestants(job.traffic) if job.traffic >= report.SMALLEST_COPY else []
+    traffic = job.traffic
+    copies = copy.contestants(traffic) if traffic >= report.SMALLEST_COPY else []
     take_turns([*entered, *copies], budget)
-    return report.Outcome(suite, case, entered[0], entered[1:], copies, job.traffic)
+    for contestant in (*entered, *copies):
+        contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
+    del job
+    gc.collect()
+    return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic)
 
 
 def _patterns(case: Case, gate: Gate) -> list[Contestant]:

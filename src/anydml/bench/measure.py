@@ -67,6 +67,11 @@ class Contestant:
         ordered = sorted(self.samples)
         return ordered[0] if name == "minimum" else ordered[int(0.9 * (len(ordered) - 1) + 0.5)]
 
+    def release(self) -> None:
+        """Let go of the arrays that the call holds; the times stay."""
+        self.call = lambda: None
+        self.results = lambda result: result
+
     def pass_gate(self, gate: Gate) -> None:
         """Do the job once; `problem` says what is wrong."""
         try:
