@@ -9,7 +9,7 @@ import anydml as dml
 from anydml.testing import Poisoned
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-I = np.array([[0, 1], [1, 0], [2, -1]])  # noqa: E741  # along axis 1
+I = np.array([[0, 1], [1, 0], [2, -1]])  # noqa: E741  # beside X and U; along axis 1
 U = np.zeros((3, 2), np.float32)
 T = np.array([[0, 1], [2, 3]])  # tuples
 V = np.zeros(2, np.float32)

@@ -154,5 +154,6 @@ def _raw(path: Path, data_type: DataType | None) -> _Data:
 def _read(path: Path, start: int, buffer: Array) -> None:
     with open_source(path) as file:
         file.seek(start)
+        # typeshed gives BinaryIO no readinto; every file that open() makes has it.
         if file.readinto(buffer.data) != buffer.size:  # type: ignore[attr-defined]
             raise ModelError(f"File {str(path)!r} has become shorter while the model was read.")

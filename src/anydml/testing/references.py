@@ -7,7 +7,6 @@ arguments, and are slow.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from functools import cmp_to_key
 from typing import Any
@@ -200,8 +199,3 @@ def gather_nd(x: Array, indices: Array, batch_dims: int = 0, clamp: bool = False
         for inner in places(block):
             _put(result, at + inner, x, (*at[:batch_dims], *tuple_, *inner))
     return result
-
-
-def has_nan(x: Array) -> bool:
-    """Whether a floating-point array has a NaN."""
-    return x.dtype.kind == "f" and any(math.isnan(v) for v in x.ravel().tolist())
