@@ -140,3 +140,15 @@ def test_too_large_is_a_memory_error():
     huge = np.broadcast_to(tiny, (1 << 46,))
     with pytest.raises(MemoryError):
         dml.split(huge, 1)
+
+
+def test_small_parts_that_share_a_block_outlive_each_other():
+    x = np.arange(4096 * 1024, dtype=np.float32).reshape(1024, 4096)
+    expected = [x[:, 4 * i : 4 * i + 4].copy() for i in range(1024)]
+    parts = dml.split(x, 1024, axis=1)  # 16 KiB each: too small for a block of its own
+    kept = {i: parts[i] for i in (0, 63, 64, 500, 1023)}
+    del parts
+    again = dml.split(np.zeros_like(x), 1024, axis=1)  # takes what has been given back
+    for i, part in kept.items():
+        np.testing.assert_array_equal(part, expected[i])
+        assert not any(np.may_share_memory(part, other) for other in again)
