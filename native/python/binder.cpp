@@ -97,6 +97,11 @@ class Binder {
         if (!same) return nb::none();
       }
     }
+    // Another thread may take the arrays out of a tensor list while the lock is given up.
+    nb::object held[kMost];
+    if (elements >= kUnlockElements)
+      for (std::size_t i = 0; i < count; ++i)
+        held[i] = nb::borrow(reinterpret_cast<PyObject*>(operands[i].array));
     return nb::int_(run(operands, count, elements, threads));
   }
 

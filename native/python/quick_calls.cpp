@@ -201,6 +201,7 @@ nb::object join(nb::handle list, nb::handle axis_given, int threads) {
   const int rank = first.tensor.layout.rank;
   for (int i = 0; i < rank; ++i) dims[i] = first.tensor.layout.sizes[i];
   dims[axis] = 0;
+  Int elements = 0;
   for (Py_ssize_t n = 0; n < count; ++n) {
     Operand part;
     if (!operand_of(items[n], part) || !same_element(first, part) ||
@@ -209,12 +210,19 @@ nb::object join(nb::handle list, nb::handle axis_given, int threads) {
     for (int i = 0; i < rank; ++i)
       if (i != axis && part.tensor.layout.sizes[i] != dims[i]) return nb::none();
     dims[axis] += part.tensor.layout.sizes[axis];
+    elements += part.tensor.layout.count();
     plan.parts.push_back(part.tensor);
     data.push_back(part.data);
   }
+  // Another thread may take the arrays out of the list while the lock is given up.
+  nb::object held;
+  if (elements >= kUnlockElements) {
+    held = nb::steal(PySequence_Tuple(list.ptr()));
+    if (!held.is_valid()) throw nb::python_error();
+  }
   const Output out = output(rank, dims, PyArray_DESCR(first.array));
   plan.whole = out.operand.tensor;
-  unlocked(plan.whole.layout.count(), [&] { plan.join(data.data(), out.operand.data, threads); });
+  unlocked(elements, [&] { plan.join(data.data(), out.operand.data, threads); });
   return out.object;
 }
 
