@@ -7,7 +7,7 @@ The innermost `num_threads` block of the current context decides, then `set_num_
 from __future__ import annotations
 
 import os
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Final
 
@@ -18,6 +18,8 @@ VARIABLE: Final = "ANYDML_NUM_THREADS"
 _MOST: Final = 256
 
 _in_context: ContextVar[int] = ContextVar("anydml.num_threads", default=0)
+# What the enclosing blocks set. With the context, not the block: threads may share one.
+_outside: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside", default=())
 
 
 def _checked(count: object, name: str) -> int:
@@ -82,7 +84,7 @@ def set_num_threads(count: int) -> None:
 class num_threads:
     """A context manager: calls inside the block use at most `count` threads.
 
-    It holds for the current thread or task (context), may be nested and entered again.
+    It holds for the current thread or task (context), may be nested, entered again and shared.
 
     Parameters
     ----------
@@ -99,10 +101,10 @@ class num_threads:
 
     def __init__(self, count: int) -> None:
         self.count = _checked(count, "count")
-        self._tokens: list[Token[int]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(_in_context.set(self.count))
+        _outside.set((*_outside.get(), _in_context.get()))
+        _in_context.set(self.count)
 
     def __exit__(
         self,
@@ -110,4 +112,6 @@ class num_threads:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _in_context.reset(self._tokens.pop())
+        *rest, before = _outside.get()
+        _outside.set(tuple(rest))
+        _in_context.set(before)
