@@ -28,10 +28,13 @@ nb::tuple pool() {
 
 NB_MODULE(ANYDML_MODULE, module) {
   using namespace anydml::python;
+  // A daemon thread that the exit finds in a call never gives back what it holds.
+  nb::set_leak_warnings(false);
   if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
   module.attr("level") = ANYDML_LEVEL;
   module.def("available_threads", &anydml::available_threads);
   module.def("pool", &pool);
+  module.def("pool_peak", &anydml::pool_peak);
   module.def("set_pool_limit", [](std::size_t bytes) { anydml::pool_set_limit(bytes); });
   bind_checked_calls(module);
   bind_quick_calls(module);
