@@ -1,5 +1,6 @@
 """The DirectML operator system on any machine: descriptors, rules and guarantees of its pages."""
 
+from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
 from anydml.device import Device
 from anydml.dtypes import DataType
 from anydml.errors import (
