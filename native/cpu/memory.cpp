@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace anydml {
@@ -75,7 +76,7 @@ class Blocks {
       if (block == nullptr) return nullptr;
     }
     std::lock_guard<std::mutex> lock(mutex);
-    lent += capacity;
+    lend(capacity);
     return block;
   }
 
@@ -115,12 +116,18 @@ class Blocks {
   std::size_t limit = std::size_t{1} << 30;
   std::size_t held = 0;
   std::size_t lent = 0;
+  std::size_t peak = 0;  // of lent
 
  private:
   struct Kept {
     void* block;
     std::size_t capacity;  // here too: the search must not touch every block
   };
+
+  void lend(std::size_t capacity) {
+    lent += capacity;
+    peak = std::max(peak, lent);
+  }
 
   // The best fit, the newest first: its pages are the likeliest to be in a cache.
   void* take(std::size_t capacity) {
@@ -135,7 +142,7 @@ class Blocks {
     }
     if (best == free_.end()) return nullptr;
     void* const block = best->block;
-    lent += best->capacity;
+    lend(best->capacity);
     remove(best);
     return block;
   }
@@ -192,6 +199,12 @@ PoolState pool_state() {
   Blocks& all = blocks();
   std::lock_guard<std::mutex> lock(all.mutex);
   return {all.limit, all.held, all.lent};
+}
+
+std::size_t pool_peak() {
+  Blocks& all = blocks();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return std::exchange(all.peak, all.lent);
 }
 
 void pool_set_limit(std::size_t bytes) {

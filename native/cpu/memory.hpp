@@ -27,6 +27,7 @@ struct PoolState {
   std::size_t lent;   // bytes handed out now
 };
 PoolState pool_state();
+std::size_t pool_peak();                 // most bytes lent at a time since the last call of this
 void pool_set_limit(std::size_t bytes);  // returns memory above the new limit to the system
 
 // Scratch for the length of a kernel. Throws std::bad_alloc, so take it before threads start and

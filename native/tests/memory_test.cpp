@@ -115,6 +115,20 @@ void reuse_and_books() {
   pool_release(large);
   EXPECT(pool_state().held == 3 * kMega, "%zu", pool_state().held);
 
+  // The peak stays when blocks go back, whether they were kept before or are new.
+  pool_peak();
+  void* const kept = pool_acquire(kMega);
+  void* const fresh = pool_acquire(2 * kMega);
+  pool_release(kept);
+  EXPECT(pool_peak() == 3 * kMega, "two blocks at a time");
+  EXPECT(pool_peak() == 2 * kMega, "what is lent is the next peak's start");
+  pool_release(fresh);
+  EXPECT(pool_peak() == 2 * kMega && pool_peak() == 0, "nothing is lent");
+  pool_set_limit(0);
+  pool_set_limit(3 * kMega);
+  for (void*& each : blocks) each = pool_acquire(kMega);
+  for (void* each : blocks) pool_release(each);
+
   // Small blocks are neither kept nor counted.
   void* const tiny = pool_acquire(100);
   EXPECT(pool_state().lent == 0, "%zu", pool_state().lent);
