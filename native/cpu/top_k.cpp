@@ -13,7 +13,8 @@
 //   threshold  n <= 16384, O(n 8 W / vector): the exact bound, by bisection over the row's keys.
 //   sample     longer, O(n + k): the bound from 4096 stratified samples, with a margin; should it
 //              miss, which takes an input made against it, it is lowered.
-//   sort       k near n, O(n W): stable radix sort of key difference and position.
+//   sort       k near n, or a good part of a long row, O(n W): stable radix sort of key difference
+//              and position; of many elements, after a partition into buckets.
 //   vertical   maxima, for rows that lie side by side in memory: a lane is a row.
 //   wide       axes of 2^32 elements and more: radix selection with 64-bit positions.
 //
@@ -26,15 +27,16 @@
 //
 // Scratch: `maxima` takes at most 3/8 of a row, about 3 sqrt(2 n k) bytes in long ones, and
 // `vertical` at most 1/4 of the input. Where a row's end is a sort it takes up to 20 bytes for each
-// candidate (the stable sort moves key and position together, twice over), which is more than a
-// quarter of input and output when k is near n and there is one row; with many rows it is that much
-// for each thread. A row that is not contiguous is packed first, which is its own size once more
-// for each thread.
+// candidate (key and position are moved together, between two buffers), which is more than a
+// quarter of input and output when k is a good part of n and there is one row; with many rows it is
+// that much for each thread. A row that is not contiguous is packed first, which is its own size
+// once more for each thread.
 #include "top_k.hpp"
 
 #include <cstdint>
 
 #include "top_k_job.hpp"
+#include "top_k_sort.hpp"
 
 namespace anydml {
 namespace top_k {
@@ -73,7 +75,7 @@ TopKAlgorithm choose(Int n, Int k, int width) {
   if (n <= kShortRow) return TopKAlgorithm::rank;
   if (few(n, k, width)) return TopKAlgorithm::maxima;
   if (n <= kRankLimit) return TopKAlgorithm::rank;
-  if (k > n - n / 8) return TopKAlgorithm::sort;
+  if (k > (n >= kBucketSort && width <= 4 ? n / 5 : n - 3 * n / 8)) return TopKAlgorithm::sort;
   if (n <= kThresholdLimit) return TopKAlgorithm::threshold;
   return TopKAlgorithm::sample;
 }

@@ -29,8 +29,8 @@ constexpr Int kShortFew = 512;
 // Rows up to here are bisected whole; longer ones are sampled.
 constexpr Int kThresholdLimit = 16384;
 constexpr Int kSample = 4096;
-// Positions are 32-bit below this.
-constexpr Int kWideAxis = (Int{1} << 32) - 1;
+// Positions are 32-bit below this, and so are places in the buffer of a sort, which has some slack.
+constexpr Int kWideAxis = (Int{1} << 32) - (Int{1} << 13);
 
 // Whether the algorithm can do this row; `vertical` also depends on the layout.
 bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width);

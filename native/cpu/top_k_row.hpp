@@ -94,7 +94,7 @@ struct RowShape {
   Int place(char* memory, Workspace* work) const {
     const Int index_at = rounded(witnesses() * width);
     const Int items_at = index_at + rounded(list() * parts * 4);
-    const Int half = rounded(sorted() * 8);
+    const Int half = rounded((sorted() + sort_slack(sorted(), parts)) * 8);
     const Int sort_at = items_at + std::max(2 * half, rounded(key_bytes()));
     if (work != nullptr) {
       work->witness = memory;
@@ -249,7 +249,7 @@ struct RowSelector {
     const Int total = starts[parts];
     if (total < shape.k) return false;
     if (parts > 1 && total > kRankLimit && shape.k > kRankLimit && total <= shape.k + shape.k / 2) {
-      put_by_sorting(out, row, starts, shape.k, work, [&](Int part, Int j) {
+      put_by_sorting(out, row, starts, shape.k, work, false, [&](Int part, Int j) {
         return static_cast<Int>(work.index[part * work.list + j]);
       });
       return true;
@@ -295,7 +295,7 @@ struct RowSelector {
     const int parts = shape.parts;
     const Int share = (shape.n + parts - 1) / parts;
     for (int part = 0; part <= parts; ++part) starts[part] = std::min(shape.n, part * share);
-    put_by_sorting(out, row, starts, shape.k, work,
+    put_by_sorting(out, row, starts, shape.k, work, true,
                    [&](Int part, Int j) { return starts[part] + j; });
   }
 };

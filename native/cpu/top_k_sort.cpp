@@ -17,25 +17,12 @@
 namespace anydml::top_k {
 namespace {
 
-constexpr int kMostDigitBits = 11;
-
-// Below this a sort stays on the caller's thread.
-constexpr Int kParallelSort = Int{1} << 15;
-
-// Below this everything fits the nearer caches, however the targets lie.
-constexpr Int kBufferedSort = Int{1} << 13;
-
 // Above this many items, digits of more than 8 bits have more open targets than the processor has
 // page translations for, unless the pages happen to be large ones.
 constexpr Int kWideDigits = Int{1} << 19;
 
-constexpr Int kLineItems = 8;
-
-// Of one part.
-struct PartScratch {
-  uint64_t lines[kLineItems << kMostDigitBits];
-  uint32_t places[1 << kMostDigitBits];
-};
+// A bucket and the buffer that it is sorted through fit the nearer caches.
+constexpr Int kLeastBucket = 4096;
 
 struct Digits {
   int passes, bits;
@@ -76,19 +63,19 @@ class SetLoad {
   int targets_[64] = {};
 };
 
-void scatter(const uint64_t* from, Int count, int shift, uint64_t mask, uint32_t* place,
-             uint64_t* to) {
-  for (Int i = 0; i < count; ++i) to[place[from[i] >> shift & mask]++] = from[i];
+void scatter(const uint64_t* from, Int count, uint64_t low, int shift, uint64_t mask,
+             uint32_t* place, uint64_t* to) {
+  for (Int i = 0; i < count; ++i) to[place[(from[i] - low) >> shift & mask]++] = from[i];
 }
 
 // `to` is aligned to a line, and so is the scratch.
-void scatter_lines(const uint64_t* from, Int count, int shift, uint64_t mask, uint32_t* place,
-                   uint64_t* to, uint64_t* lines) {
+void scatter_lines(const uint64_t* from, Int count, uint64_t low, int shift, uint64_t mask,
+                   uint32_t* place, uint64_t* to, uint64_t* lines) {
   constexpr uint32_t last = kLineItems - 1;
   uint32_t start[1 << kMostDigitBits];
   std::memcpy(start, place, static_cast<std::size_t>(mask + 1) * sizeof(uint32_t));
   for (Int i = 0; i < count; ++i) {
-    const uint64_t item = from[i], digit = item >> shift & mask;
+    const uint64_t item = from[i], digit = (item - low) >> shift & mask;
     const uint32_t at = place[digit]++;
     uint64_t* const line = lines + digit * kLineItems;
     line[at & last] = item;
@@ -107,8 +94,8 @@ void scatter_lines(const uint64_t* from, Int count, int shift, uint64_t mask, ui
   }
 }
 
-uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, Digits digits,
-                      PartScratch* scratch) {
+uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, uint64_t low, Digits digits,
+                      SortPart* scratch) {
   // All counters in one reading, as the totals do not depend on the order.
   uint32_t counters[3 << kMostDigitBits];  // four passes have smaller digits
   const Int size = Int{1} << digits.bits;
@@ -116,7 +103,7 @@ uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, Digits digits,
   std::memset(counters, 0, static_cast<std::size_t>(size * digits.passes) * sizeof(uint32_t));
   const auto count_digits = [&]<int passes>(std::integral_constant<int, passes>) {
     for (Int i = 0; i < count; ++i) {
-      uint64_t key = from[i] >> 32;
+      uint64_t key = (from[i] - low) >> 32;
       for (int pass = 0; pass < passes; ++pass, key >>= digits.bits)
         ++counters[pass * size + static_cast<Int>(key & mask)];
     }
@@ -137,7 +124,8 @@ uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, Digits digits,
   for (int pass = 0; pass < digits.passes; ++pass) {
     const int shift = 32 + pass * digits.bits;
     uint32_t* const place = counters + pass * size;
-    if (place[from[0] >> shift & mask] == static_cast<uint32_t>(count)) continue;  // all the same
+    if (place[(from[0] - low) >> shift & mask] == static_cast<uint32_t>(count))
+      continue;  // all the same
     bool crowded = false;
     uint32_t sum = 0;
     if (count >= kBufferedSort) {
@@ -155,16 +143,16 @@ uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, Digits digits,
       sum += own;
     }
     if (crowded)
-      scatter_lines(from, count, shift, mask, place, to, scratch->lines);
+      scatter_lines(from, count, low, shift, mask, place, to, scratch->lines);
     else
-      scatter(from, count, shift, mask, place, to);
+      scatter(from, count, low, shift, mask, place, to);
     std::swap(from, to);
   }
   return from;
 }
 
-uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, Digits digits, int parts,
-                        PartScratch* scratch) {
+uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, uint64_t low, Digits digits,
+                        int parts, SortPart* scratch) {
   const Int size = Int{1} << digits.bits;
   const uint64_t mask = static_cast<uint64_t>(size - 1);
   const Int share = (count + parts - 1) / parts;
@@ -174,7 +162,8 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, Digits digits, 
       uint32_t* const mine = scratch[part].places;
       std::memset(mine, 0, static_cast<std::size_t>(size) * sizeof(uint32_t));
       const Int end = std::min(count, (part + 1) * share);
-      for (Int i = std::min(count, part * share); i < end; ++i) ++mine[from[i] >> shift & mask];
+      for (Int i = std::min(count, part * share); i < end; ++i)
+        ++mine[(from[i] - low) >> shift & mask];
     });
     uint32_t sum = 0, most = 0;
     SetLoad load;
@@ -191,12 +180,12 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, Digits digits, 
     if (most == static_cast<uint32_t>(count)) continue;  // all the same
     const bool crowded = load.crowded(count);
     parallel_chunks(parts, parts, [&](Int part) {
-      PartScratch& mine = scratch[part];
+      SortPart& mine = scratch[part];
       const Int begin = std::min(count, part * share), end = std::min(count, (part + 1) * share);
       if (crowded)
-        scatter_lines(from + begin, end - begin, shift, mask, mine.places, to, mine.lines);
+        scatter_lines(from + begin, end - begin, low, shift, mask, mine.places, to, mine.lines);
       else
-        scatter(from + begin, end - begin, shift, mask, mine.places, to);
+        scatter(from + begin, end - begin, low, shift, mask, mine.places, to);
     });
     std::swap(from, to);
   }
@@ -207,16 +196,56 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, Digits digits, 
 
 Int sort_scratch_bytes(Int count, int parts) {
   if (count < kBufferedSort) return 0;
-  return static_cast<Int>(sizeof(PartScratch)) * parts;
+  return static_cast<Int>(sizeof(SortPart)) * parts;
 }
 
-uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, int bits, int parts,
-                      void* scratch) {
+Int sort_slack(Int count, int parts) {
+  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets : 0;
+}
+
+uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low, int bits,
+                      int parts, SortPart* scratch) {
   if (count < 2 || bits == 0) return items;
   const Digits digits = choose_digits(count, bits);
-  auto* const each = static_cast<PartScratch*>(scratch);
-  if (parts <= 1 || count < kParallelSort) return sort_serial(items, other, count, digits, each);
-  return sort_parallel(items, other, count, digits, parts, each);
+  const uint64_t least = static_cast<uint64_t>(low) << 32;
+  if (parts <= 1 || count < kParallelSort)
+    return sort_serial(items, other, count, least, digits, scratch);
+  return sort_parallel(items, other, count, least, digits, parts, scratch);
+}
+
+int fine_digit_bits(Int count) {
+  int bits = 8;
+  while (bits < kMostFineBits && count >> bits > 256) ++bits;
+  return bits;
+}
+
+Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket) {
+  // Large enough that their number keeps below the most.
+  const Int wanted = std::max<Int>(kLeastBucket, k / (kMostBuckets - 4));
+  Int rank = 0, item = 0, buckets = 0, digit = 0;
+  while (digit < digits && rank < k) {
+    bucket[buckets] = {rank, item, digit};
+    Int size = 0;
+    uint32_t totals[kMostParts] = {};
+    while (digit < digits && rank + size < k && size < wanted) {
+      for (int part = 0; part < parts; ++part) {
+        size += each[part].fine[digit];
+        totals[part] += each[part].fine[digit];
+      }
+      map[digit++] = static_cast<uint8_t>(buckets);
+    }
+    if (size == 0) break;  // behind the last value
+    uint32_t place = static_cast<uint32_t>(item);
+    for (int part = 0; part < parts; ++part) {
+      each[part].places[buckets] = place;
+      place += totals[part];
+    }
+    rank += size;
+    item += (size + kLineItems - 1) / kLineItems * kLineItems + kLineItems;
+    ++buckets;
+  }
+  bucket[buckets] = {rank, item, digit};
+  return buckets;
 }
 
 }  // namespace anydml::top_k

@@ -1,4 +1,5 @@
-// Stable sorts of the candidates of TOP_K.
+// Stable sorts of the candidates of TOP_K: items are a rank, ascending in the order of the results,
+// in the upper 32 bits, and a position below.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,51 @@ namespace anydml::top_k {
 constexpr int kMostDigitBits = 11;
 constexpr int kMostParts = 64;
 
-// Scratch of sort_packed().
-Int sort_scratch_bytes(Int count, int parts);
+// Below this everything fits the nearer caches, however the targets of a pass lie.
+constexpr Int kBufferedSort = Int{1} << 13;
 
-// Sorts by the upper 32 bits, which are below 2^bits, ascending and stable: a radix sort from the
-// lowest digit up. Uses `other` as its second half and returns which of the two holds the result.
-// `parts` threads. `scratch` is aligned to 64 bytes and was sized for at least this count.
-uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, int bits, int parts,
-                      void* scratch);
+// From here on a sort is shared by several threads, and goes through buckets for that.
+constexpr Int kParallelSort = Int{1} << 15;
+// From here on buckets are faster on one thread too.
+constexpr Int kBucketSort = Int{1} << 17;
+constexpr int kMostFineBits = 12;
+constexpr int kMostBuckets = 256;
+
+constexpr Int kLineItems = 8;
+
+// Scratch of one thread, aligned to 64 bytes.
+struct SortPart {
+  uint64_t lines[kLineItems << kMostDigitBits];
+  uint32_t places[1 << kMostDigitBits];
+  uint32_t fine[1 << kMostFineBits];  // of BucketSort: counters
+};
+
+// Bytes of scratch for sorting `count` items, and items that their buffers need beyond `count`:
+// buckets start at lines of their own, in different sets of the cache.
+Int sort_scratch_bytes(Int count, int parts);
+Int sort_slack(Int count, int parts);
+
+// Sorts by the upper halves, of which `low` is the least and low + 2^bits is above all: a radix
+// sort from the lowest digit up, stable. Uses `other` as its second half and returns which of the
+// two holds the result. `parts` threads; scratch for each.
+uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low, int bits,
+                      int parts, SortPart* scratch);
+
+// A bucket: its first rank among the results, its place in the buffer, its first fine digit.
+struct Bucket {
+  Int rank, item, digit;
+};
+
+inline bool through_buckets(Int count, int parts) {
+  return count >= (parts > 1 ? kParallelSort : kBucketSort);
+}
+
+// Of so many candidates.
+int fine_digit_bits(Int count);
+
+// Makes buckets of neighbouring fine digits until they hold k items, from the counters of all
+// parts; bucket[b + 1] is the end of bucket b. Fills the map from digit to bucket, and in each part
+// the places where it puts its items. Returns the number of buckets.
+Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket);
 
 }  // namespace anydml::top_k

@@ -372,6 +372,21 @@ void large_cases(Random& random) {
   }
 }
 
+// Sorts through buckets: every type and fill, k from few to all, in each number of threads.
+void bucket_cases(Random& random, int count) {
+  for (int i = 0; i < count; ++i) {
+    Case c = random_case(random);
+    c.type = kTypes[i % 11];
+    c.fill = static_cast<Fill>(i / 11 % static_cast<int>(Fill::count_));
+    c.algorithm = random.chance(0.5) ? TopKAlgorithm::sort : TopKAlgorithm::sample;
+    const Int n = random.between(32000, random.chance(0.3) ? 140000 : 40000);
+    c.sizes = {random.chance(0.3) ? 2 : 1, n};
+    c.axis = 1;
+    c.k = random.chance(0.4) ? n - random.between(0, 3) : random.between(1, n);
+    check(random, c);
+  }
+}
+
 // A row made against the sample: all sampled elements are great, all others small.
 void misleading_samples(Random& random) {
   for (const Int n : {Int{20000}, Int{200000}}) {
@@ -408,6 +423,7 @@ int main() {
   small_cases(random, 12000 / scale);
   forced_cases(random, 7000 / scale);
   chosen_cases(random, 800 / scale);
+  bucket_cases(random, 352 / scale);
   large_cases(random);
   misleading_samples(random);
   std::printf("%lld passed, 0 failed\n", passed);
