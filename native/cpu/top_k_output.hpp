@@ -53,16 +53,25 @@ struct Workspace {
 template <class Order>
 using RankKey = typename Bits<(Order::width < 2 ? 2 : Order::width)>::Signed;
 
-// All of `count` <= kRankLimit candidates, ranked; position_of(j) gives the j-th one.
+// The k first of `count` <= kRankLimit candidates with these keys; position_of(j) gives the j-th.
+// Keys have room for a multiple of a line.
+template <class Order, class PositionOf>
+inline void put_ranked_keys(const Output& out, const Source<Order>& row, RankKey<Order>* keys,
+                            Int count, Int k, PositionOf&& position_of) {
+  alignas(64) RankKey<Order> rank[kRankLimit + 64];
+  rank_all<static_cast<int>(sizeof(RankKey<Order>))>(keys, count, rank);
+  // All of them into their places: which ranks are below k cannot be predicted.
+  uint32_t position[kRankLimit];
+  for (Int j = 0; j < count; ++j) position[rank[j]] = static_cast<uint32_t>(position_of(j));
+  for (Int r = 0; r < k; ++r) put(out, r, row, static_cast<Int>(position[r]));
+}
+
 template <class Order, class PositionOf>
 inline void put_ranked(const Output& out, const Source<Order>& row, Int count, Int k,
                        PositionOf&& position_of) {
-  using Key = RankKey<Order>;
-  alignas(64) Key keys[kRankLimit + 64], rank[kRankLimit + 64];
+  alignas(64) RankKey<Order> keys[kRankLimit + 64];
   for (Int j = 0; j < count; ++j) keys[j] = row.key(position_of(j));
-  rank_all<static_cast<int>(sizeof(Key))>(keys, count, rank);
-  for (Int j = 0; j < count; ++j)
-    if (rank[j] < k) put(out, rank[j], row, position_of(j));
+  put_ranked_keys(out, row, keys, count, k, position_of);
 }
 
 // The bits of a key, where only one pattern has it: not so for zeros and NaN, which are `special`.

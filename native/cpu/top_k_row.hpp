@@ -210,7 +210,55 @@ struct RowSelector {
     return bisect<W>(witness, count, k, k / 8 + 1);
   }
 
+  // A short row, whose keys stay at hand. False, and nothing written, when ties make it more than a
+  // few candidates.
+  bool by_few_maxima(const Source<Order>& row, const Output& out) const {
+    const Int n = shape.n, step = shape.chunk_elements(), end = shape.chunks * step;
+    alignas(64) Key keys[kShortFew + kUnit], witness[2 * kShortFew];
+    for (Int start = 0, chunk = 0; start < end; start += step, ++chunk) {
+      Line<W> best = line_of_keys<Order>(row.data + start * W, row.flip);
+      best.write(keys + start);
+      for (Int i = start + lanes; i < start + step; i += lanes) {
+        const Line<W> line = line_of_keys<Order>(row.data + i * W, row.flip);
+        line.write(keys + i);
+        best.raise_to(line);
+      }
+      best.write(witness + chunk * lanes);
+    }
+    keys_of<Order>(row.data + end * W, n - end, row.flip, keys + end);
+    pad(keys, n);
+    const Line<W> bound = Line<W>::splat(bound_of(witness, shape.chunks * lanes));
+    // Lines are written wherever the one before ended: within a page, or it takes twice as long.
+    alignas(1024) uint32_t index[kRankLimit + kListSlack];
+    alignas(W == 8 ? 2048 : 1024) Key few[kRankLimit + kListSlack];
+    Int count = 0;
+    for (Int i = 0; i < n; i += kUnit) {
+      uint64_t masks[W], mask = 0;
+      for (int line = 0; line < W; ++line) {
+        masks[line] = at_least<W>(Line<W>::read(keys + i + line * lanes), bound);
+        if (n - i < kUnit)
+          masks[line] &= ~(~uint64_t{0} << std::clamp<Int>(n - i - line * lanes, 0, 63));
+        mask |= masks[line] << (line * lanes % 64);
+      }
+      const Int more = __builtin_popcountll(mask);
+      if (count + more > kRankLimit) return false;
+      for (int line = 0; line < W; ++line) {
+        const Int before = line == 0 ? 0 : __builtin_popcountll(mask << (64 - line * lanes));
+        compress_line<W>(Line<W>::read(keys + i + line * lanes), masks[line], few + count + before);
+      }
+      expand_bits(mask, static_cast<uint32_t>(i), index + count);
+      count += more;
+    }
+    const auto position_of = [&](Int j) { return static_cast<Int>(index[j]); };
+    if constexpr (W == 1)
+      put_ranked(out, row, count, shape.k, position_of);
+    else
+      put_ranked_keys(out, row, few, count, shape.k, position_of);
+    return true;
+  }
+
   void by_maxima(const Source<Order>& row, const Output& out) const {
+    if (shape.n <= kShortFew && by_few_maxima(row, out)) return;
     Key* const witness = work.witness_as<Key>();
     const Int chunks = all_maxima(row, witness);
     const bool stopped = chunks < shape.chunks;

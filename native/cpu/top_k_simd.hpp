@@ -201,21 +201,40 @@ inline uint64_t unit_at_least(const char* from, typename Order::Unsigned flip,
 inline Int expand_bits(uint64_t mask, uint32_t base, uint32_t* out) {
 #if defined(ANYDML_TOP_K_AVX512)
   const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  uint32_t* const start = out;
-  // Without branches: where the bits are cannot be predicted.
+  // Without branches: where the bits are cannot be predicted. No piece waits for another's count.
   for (int piece = 0; piece < 64; piece += 16) {
     const unsigned bits = static_cast<unsigned>(mask >> piece) & 0xFFFF;
     const __m512i index = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(base) + piece));
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), index));
-    out += __builtin_popcount(bits);
+    const int before = __builtin_popcountll(mask & ((uint64_t{1} << piece) - 1));
+    _mm512_storeu_si512(out + before,
+                        _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), index));
   }
-  return out - start;
+  return __builtin_popcountll(mask);
 #else
   Int count = 0;
   for (; mask != 0; mask &= mask - 1)
     out[count++] = base + static_cast<uint32_t>(__builtin_ctzll(mask));
   return count;
 #endif
+}
+
+// Writes the keys of the lanes whose bits are set, in order; may write a line past the last.
+template <int W>
+inline void compress_line(const Line<W>& line, uint64_t mask, typename Bits<W>::Signed* out) {
+#if defined(ANYDML_TOP_K_AVX512)
+  const __m512i all = (__m512i)line.part[0];
+  if constexpr (W == 4) {
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), all));
+    return;
+  }
+  if constexpr (W == 8) {
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi64(static_cast<__mmask8>(mask), all));
+    return;
+  }
+#endif
+  typename Bits<W>::Signed lane[Line<W>::lanes];
+  line.write(lane);
+  for (; mask != 0; mask &= mask - 1) *out++ = lane[__builtin_ctzll(mask)];
 }
 
 // Appends the positions in [begin, end) of a contiguous row whose key reaches the bound. The row
