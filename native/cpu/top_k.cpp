@@ -34,6 +34,7 @@
 #include "top_k.hpp"
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "top_k_job.hpp"
 #include "top_k_sort.hpp"
@@ -42,6 +43,9 @@ namespace anydml {
 namespace top_k {
 
 namespace {
+
+// Rows up to so many elements apart are done side by side.
+constexpr Int kMostApart = 8;
 
 bool few(Int n, Int k, int width) {
   return k <= n / kFewRatio || (n <= kShortFew && width <= 4 && k <= n / (kFewRatio / 2));
@@ -120,12 +124,13 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
                       ? forced
                       : choose(job.n, job.k, width);
   const int last = job.rows.rank - 1;
+  const Int apart = last >= 0 ? std::abs(job.rows.strides[last]) : 0;
   const bool side_by_side =
-      last >= 0 && job.rows.strides[last] == width && job.rows.sizes[last] >= 64 / width;
+      apart > 0 && apart <= kMostApart * width && job.rows.sizes[last] >= 64 / width;
   const bool vertical = side_by_side && applicable(TopKAlgorithm::vertical, job.n, job.k, width);
   if (job.algorithm == TopKAlgorithm::vertical && !vertical)
     job.algorithm = choose(job.n, job.k, width);
-  else if (forced == TopKAlgorithm::automatic && vertical && job.stride != width &&
+  else if (forced == TopKAlgorithm::automatic && vertical && apart < std::abs(job.stride) &&
            job.algorithm == TopKAlgorithm::maxima)
     job.algorithm = TopKAlgorithm::vertical;
 

@@ -20,6 +20,11 @@ namespace top_k {
 
 // Longest row and longest candidate list that are ranked by counting.
 constexpr Int kRankLimit = 160;
+// Longest list that is ranked for k of it; longer ones are cut to k before.
+constexpr Int most_ranked(Int k) {
+  const Int most = k + k / 2 + 40;
+  return most < kRankLimit ? most : kRankLimit;
+}
 // Up to here `rank` goes before `maxima`.
 constexpr Int kShortRow = 63;
 // `maxima` needs this many elements for each one that is wanted; half of it in short rows of types

@@ -55,8 +55,8 @@ template <class Order>
 inline void finish(const Output& out, const Source<Order>& row, uint32_t* index, Int count, Int k,
                    const Workspace& work) {
   using Key = typename Order::Key;
-  if (k <= kRankLimit ? count > kRankLimit || count > k + k / 2 + 40 : count > k + k / 2) {
-    Collector<Order> all{row, k, Key{}, index, work.keys_as<Key>()};
+  if (k <= kRankLimit ? count > most_ranked(k) : count > k + k / 2) {
+    Collector<Order> all{row, k, std::numeric_limits<Key>::min(), index, work.keys_as<Key>()};
     all.count = count;
     all.prune();
     count = k;

@@ -15,6 +15,8 @@ constexpr Int kRankedWitnesses = 64;
 // How far ahead the reading of long rows asks for memory: what the processor does by itself falls
 // short by a third, as it starts anew in every row.
 constexpr Int kPrefetchBytes = 6144;
+// Of a row that is not contiguous: lines that are packed before they are read.
+constexpr Int kPackedLines = 16;
 
 // What a row of this shape takes: the algorithm, its parameters, its scratch.
 struct RowShape {
@@ -140,6 +142,23 @@ struct RowSelector {
   }
 
  private:
+  // The lines of a chunk, packed a few at a time.
+  Line<W> strided_maxima(const Source<Order>& row, const char* from) const {
+    Line<W> best = Line<W>::splat(std::numeric_limits<Key>::min());
+    alignas(64) char packed[kPackedLines * kLineBytes];
+    for (Int line = 0; line < shape.lines; line += kPackedLines) {
+      const Int count = std::min(kPackedLines, shape.lines - line) * lanes;
+      const char* const start = from + line * lanes * row.stride;
+      if (row.stride > 0 && row.stride < kLineBytes)
+        for (Int at = 0; at < count * row.stride; at += kLineBytes)
+          __builtin_prefetch(start + kPrefetchBytes + at);
+      pack_elements<W>(start, row.stride, count, packed);
+      for (Int i = 0; i < count; i += lanes)
+        best.raise_to(line_of_keys<Order>(packed + i * W, row.flip));
+    }
+    return best;
+  }
+
   // The greatest key of each group of the chunks [begin, end): lane l of a chunk's lines is a
   // group. Stops behind the chunk with which k groups hold the greatest key there is: nothing later
   // can enter. Returns where it stopped.
@@ -148,12 +167,18 @@ struct RowSelector {
     Int full = 0;
     const Int lines = shape.lines;
     for (Int chunk = begin; chunk < end; ++chunk) {
-      const char* const from = row.data + chunk * lines * kLineBytes;
-      Line<W> best = line_of_keys<Order>(from, row.flip);
-      for (Int line = 0; line < lines; ++line)
-        __builtin_prefetch(from + kPrefetchBytes + line * kLineBytes);
-      for (Int line = 1; line < lines; ++line)
-        best.raise_to(line_of_keys<Order>(from + line * kLineBytes, row.flip));
+      const char* const from = row.data + chunk * lines * lanes * row.stride;
+      Line<W> best;
+      if (row.stride == W) {
+        best = line_of_keys<Order>(from, row.flip);
+        __builtin_prefetch(from + kPrefetchBytes);
+        for (Int line = 1; line < lines; ++line) {
+          __builtin_prefetch(from + kPrefetchBytes + line * kLineBytes);
+          best.raise_to(line_of_keys<Order>(from + line * kLineBytes, row.flip));
+        }
+      } else {
+        best = strided_maxima(row, from);
+      }
       best.write(witness + chunk * lanes);
       full += __builtin_popcountll(at_least<W>(best, top));
       if (full >= shape.k) return chunk + 1;
@@ -210,24 +235,41 @@ struct RowSelector {
     return bisect<W>(witness, count, k, k / 8 + 1);
   }
 
-  // A short row, whose keys stay at hand. False, and nothing written, when ties make it more than a
-  // few candidates.
-  bool by_few_maxima(const Source<Order>& row, const Output& out) const {
+  // Of all keys of a short row: more than can be ranked reach the bound.
+  void put_few_of_ties(const Source<Order>& row, const Output& out, const Key* keys,
+                       Key bound) const {
+    uint32_t index[kShortFew / kFewRatio * 2 + kUnit];
+    Int count = 0;
+    keep_greatest<W>(keys, shape.n, shape.k, 0, bound, [&](uint64_t mask, Int first) {
+      count += expand_bits(mask, static_cast<uint32_t>(first), index + count);
+    });
+    put_ranked(out, row, count, shape.k, [&](Int j) { return static_cast<Int>(index[j]); });
+  }
+
+  // A short row, whose keys stay at hand.
+  void by_few_maxima(const Source<Order>& row, const Output& out) const {
     const Int n = shape.n, step = shape.chunk_elements(), end = shape.chunks * step;
     alignas(64) Key keys[kShortFew + kUnit], witness[2 * kShortFew];
+    alignas(64) char packed[kShortFew * W];
+    const char* data = row.data;
+    if (row.stride != W) {
+      pack_elements<W>(data, row.stride, n, packed);
+      data = packed;
+    }
     for (Int start = 0, chunk = 0; start < end; start += step, ++chunk) {
-      Line<W> best = line_of_keys<Order>(row.data + start * W, row.flip);
+      Line<W> best = line_of_keys<Order>(data + start * W, row.flip);
       best.write(keys + start);
       for (Int i = start + lanes; i < start + step; i += lanes) {
-        const Line<W> line = line_of_keys<Order>(row.data + i * W, row.flip);
+        const Line<W> line = line_of_keys<Order>(data + i * W, row.flip);
         line.write(keys + i);
         best.raise_to(line);
       }
       best.write(witness + chunk * lanes);
     }
-    keys_of<Order>(row.data + end * W, n - end, row.flip, keys + end);
+    keys_of<Order>(data + end * W, n - end, row.flip, keys + end);
     pad(keys, n);
-    const Line<W> bound = Line<W>::splat(bound_of(witness, shape.chunks * lanes));
+    const Key least = bound_of(witness, shape.chunks * lanes);
+    const Line<W> bound = Line<W>::splat(least);
     // Lines are written wherever the one before ended: within a page, or it takes twice as long.
     alignas(1024) uint32_t index[kRankLimit + kListSlack];
     alignas(W == 8 ? 2048 : 1024) Key few[kRankLimit + kListSlack];
@@ -241,7 +283,7 @@ struct RowSelector {
         mask |= masks[line] << (line * lanes % 64);
       }
       const Int more = __builtin_popcountll(mask);
-      if (count + more > kRankLimit) return false;
+      if (count + more > most_ranked(shape.k)) return put_few_of_ties(row, out, keys, least);
       for (int line = 0; line < W; ++line) {
         const Int before = line == 0 ? 0 : __builtin_popcountll(mask << (64 - line * lanes));
         compress_line<W>(Line<W>::read(keys + i + line * lanes), masks[line], few + count + before);
@@ -254,11 +296,10 @@ struct RowSelector {
       put_ranked(out, row, count, shape.k, position_of);
     else
       put_ranked_keys(out, row, few, count, shape.k, position_of);
-    return true;
   }
 
   void by_maxima(const Source<Order>& row, const Output& out) const {
-    if (shape.n <= kShortFew && by_few_maxima(row, out)) return;
+    if (shape.n <= kShortFew) return by_few_maxima(row, out);
     Key* const witness = work.witness_as<Key>();
     const Int chunks = all_maxima(row, witness);
     const bool stopped = chunks < shape.chunks;
@@ -314,9 +355,10 @@ struct RowSelector {
     keys_of<Order>(row.data, shape.n, row.flip, keys);
     pad(keys, shape.n);
     Int kept = 0;
-    keep_greatest<W>(keys, shape.n, shape.k, shape.k / 8, [&](uint64_t mask, Int first) {
-      kept += expand_bits(mask, static_cast<uint32_t>(first), work.index + kept);
-    });
+    keep_greatest<W>(keys, shape.n, shape.k, shape.k / 8, std::numeric_limits<Key>::min(),
+                     [&](uint64_t mask, Int first) {
+                       kept += expand_bits(mask, static_cast<uint32_t>(first), work.index + kept);
+                     });
     finish(out, row, work.index, kept, shape.k, work);
   }
 

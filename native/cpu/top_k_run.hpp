@@ -67,7 +67,11 @@ class Rows {
         job_.k >= kAskFrom && row_bytes <= kAskTo && rows * row_bytes >= kAskInput)
       shape.next_row = row_bytes;
     Int batch = 0;  // rows to pack at once; 0: rows are taken as they lie
-    if (job_.algorithm != TopKAlgorithm::rank && job_.stride != W) {
+    // `maxima` takes rows as they lie, but for neighbours that share lines.
+    const bool shared = last >= 0 && std::abs(job_.rows.strides[last]) < std::abs(job_.stride) &&
+                        std::abs(job_.rows.strides[last]) < kLineBytes;
+    if (job_.stride != W && job_.algorithm != TopKAlgorithm::rank &&
+        (job_.algorithm != TopKAlgorithm::maxima || shared)) {
       batch =
           within ? 1 : std::max<Int>(1, std::min<Int>(kLineBytes / W, kPackBytes / (job_.n * W)));
       batch = std::min(batch, rows);
@@ -141,10 +145,8 @@ class Rows {
       for (Int start = begin; start < end; start += tile) {
         const Int stop = std::min(end, start + tile);
         for (Int row = 0; row < count; ++row) {
-          const char* const source = from + row * row_stride;
-          char* const target = to + row * job_.n * W;
-          for (Int i = start; i < stop; ++i)
-            store(target + i * W, load<Unsigned>(source + i * job_.stride));
+          pack_elements<W>(from + row * row_stride + start * job_.stride, job_.stride, stop - start,
+                           to + (row * job_.n + start) * W);
         }
       }
     });

@@ -43,15 +43,21 @@ inline typename Bits<W>::Signed bisect(const typename Bits<W>::Signed* keys, Int
 // Calls put(mask, first position) for the `k` greatest keys, earlier ones first among equals, in
 // ascending order of position; returns the least of them. 1 <= k <= count, keys padded. With slack
 // it may be up to k + slack keys, the k greatest among them, and what is returned is a bound.
+// `guess` is tried first, unless it is the least key there is: with ties it is often right.
 template <int W, class Put>
 inline typename Bits<W>::Signed keep_greatest(const typename Bits<W>::Signed* keys, Int count,
-                                              Int k, Int slack, Put&& put) {
+                                              Int k, Int slack, typename Bits<W>::Signed guess,
+                                              Put&& put) {
   using Key = typename Bits<W>::Signed;
   constexpr Key most = std::numeric_limits<Key>::max();
   constexpr int lanes = Line<W>::lanes;
-  Int reached = 0;
-  Key bound = bisect<W>(keys, count, k, slack, &reached);
   const Int padded = (count + kUnit - 1) / kUnit * kUnit;
+  Key bound = guess;
+  Int reached = 0;
+  if (guess == std::numeric_limits<Key>::min() ||
+      (reached = count_at_least<W>(keys, padded, guess)) < k ||
+      (guess != most && count_at_least<W>(keys, padded, static_cast<Key>(guess + 1)) >= k))
+    bound = bisect<W>(keys, count, k, slack, &reached);
   if (slack == 0 && reached == k) {  // between two keys, perhaps: down to the one above
     Key least = most;
     for (Int i = 0; i < count; ++i) least = keys[i] >= bound && keys[i] < least ? keys[i] : least;
@@ -189,9 +195,10 @@ struct Collector {
   void prune() {
     gather();
     Int kept = 0;
-    const Key last = keep_greatest<Order::width>(keys, count, k, 0, [&](uint64_t mask, Int first) {
-      for (; mask != 0; mask &= mask - 1) index[kept++] = index[first + __builtin_ctzll(mask)];
-    });
+    const Key last =
+        keep_greatest<Order::width>(keys, count, k, 0, bound, [&](uint64_t mask, Int first) {
+          for (; mask != 0; mask &= mask - 1) index[kept++] = index[first + __builtin_ctzll(mask)];
+        });
     count = kept;
     raised = true;
     if (last == most)
@@ -213,11 +220,20 @@ struct Collector {
     return !done;
   }
 
-  void scan(Int begin, Int end) {  // a contiguous row of 64 elements or more
+  void scan(Int begin, Int end) {
+    alignas(64) char packed[kMostPiece * Order::width];
     while (begin < end && !done) {
       const Int next = std::min(end, begin + list_piece(k));
       if (!room(next - begin)) return;
-      count += filter<Order>(row.data, begin, next, row.flip, bound, index + count);
+      const char* data = row.data;
+      Int base = 0;
+      if (row.stride != Order::width) {
+        pack_elements<Order::width>(data + begin * row.stride, row.stride, next - begin, packed);
+        data = packed;
+        base = begin;
+      }
+      count += filter<Order>(data, begin - base, next - base, row.flip, bound, index + count,
+                             static_cast<uint32_t>(base));
       begin = next;
       stop_when_full();
     }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "../common/order.hpp"
 #include "memory.hpp"
@@ -116,6 +117,34 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
     line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
   }
   return line;
+}
+
+// Every other element of two vectors, of which the second begins one element early: so nothing
+// behind the last element is read.
+template <int W, std::size_t... kLane>
+inline typename Vectors<W>::Signed every_other(const char* from, std::index_sequence<kLane...>) {
+  constexpr int lanes = sizeof...(kLane);
+  typename Vectors<W>::Signed low, high;
+  std::memcpy(&low, from, kVectorBytes);
+  std::memcpy(&high, from + kVectorBytes - W, kVectorBytes);
+  return __builtin_shufflevector(low, high, (kLane < lanes / 2 ? 2 * kLane : 2 * kLane + 1)...);
+}
+
+// Copies elements at any stride to where they are contiguous.
+template <int W>
+inline void pack_elements(const char* __restrict from, Int stride, Int count, char* __restrict to) {
+  using Unsigned = typename Bits<W>::Unsigned;
+  constexpr int lanes = kVectorBytes / W;
+  Int i = 0;
+  if (stride == 2 * W) {
+    for (; i + lanes <= count; i += lanes) {
+      const auto packed = every_other<W>(from + i * stride, std::make_index_sequence<lanes>());
+      std::memcpy(to + i * W, &packed, kVectorBytes);
+    }
+  } else if (stride == -W) {  // which the compiler knows to turn round
+    for (; i < count; ++i) store(to + i * W, load<Unsigned>(from - i * W));
+  }
+  for (; i < count; ++i) store(to + i * W, load<Unsigned>(from + i * stride));
 }
 
 // One bit a lane: key >= bound.
@@ -237,27 +266,27 @@ inline void compress_line(const Line<W>& line, uint64_t mask, typename Bits<W>::
   for (; mask != 0; mask &= mask - 1) *out++ = lane[__builtin_ctzll(mask)];
 }
 
-// Appends the positions in [begin, end) of a contiguous row whose key reaches the bound. The row
-// has at least 64 elements; `out` has room for end - begin + 64.
+// Appends base + the positions in [begin, end) of contiguous elements whose key reaches the bound.
+// All from 0 to `end` can be read; `out` has room for end - begin + 64.
 template <class Order>
 inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned flip,
-                  typename Order::Key bound, uint32_t* out) {
+                  typename Order::Key bound, uint32_t* out, uint32_t base = 0) {
   constexpr int W = Order::width;
   const Line<W> least = Line<W>::splat(bound);
   Int count = 0, i = begin;
   for (; i + kUnit <= end; i += kUnit) {
     const uint64_t mask = unit_at_least<Order>(row + i * W, flip, least);
-    if (mask != 0) count += expand_bits(mask, static_cast<uint32_t>(i), out + count);
+    if (mask != 0) count += expand_bits(mask, base + static_cast<uint32_t>(i), out + count);
   }
   if (i < end && end >= kUnit) {
     // The last unit overlaps what has been seen.
     const Int from = end - kUnit;
     const uint64_t mask = unit_at_least<Order>(row + from * W, flip, least) >> (i - from)
                                                                                    << (i - from);
-    if (mask != 0) count += expand_bits(mask, static_cast<uint32_t>(from), out + count);
+    if (mask != 0) count += expand_bits(mask, base + static_cast<uint32_t>(from), out + count);
   } else {
     for (; i < end; ++i) {
-      out[count] = static_cast<uint32_t>(i);
+      out[count] = base + static_cast<uint32_t>(i);
       count += Order::key(load<typename Order::Unsigned>(row + i * W), flip) >= bound;
     }
   }

@@ -1,7 +1,7 @@
 // Few of many along an axis that is not contiguous, while its rows are neighbours in memory:
 // nothing is transposed, a lane of each vector is a row. One reading takes the maximum of every
 // chunk of positions, the bounds of a line of rows are bisected side by side, and the chunks that
-// reach them are read again.
+// reach them are read again. Where the rows lie a little apart, pieces are packed on the way.
 #pragma once
 
 #include "top_k_job.hpp"
@@ -22,6 +22,7 @@ class Vertical {
   explicit Vertical(const Job& job)
       : job_(job),
         flip_(static_cast<Unsigned>(job.flip)),
+        lane_stride_(job.rows.strides[job.rows.rank - 1]),
         inner_(job.rows.sizes[job.rows.rank - 1]),
         strips_((inner_ + lanes - 1) / lanes),
         shape_(job.n, job.k, TopKAlgorithm::maxima, W, 1) {
@@ -72,15 +73,22 @@ class Vertical {
   // The last strip overlaps the one before it.
   Int first_row(Int strip) const { return std::min(strip * lanes, inner_ - lanes); }
 
+  // The keys of a line of rows at one position.
+  Line<W> keys_at(const char* from) const {
+    if (lane_stride_ == W) return line_of_keys<Order>(from, flip_);
+    alignas(64) char packed[kLineBytes];
+    pack_elements<W>(from, lane_stride_, lanes, packed);
+    return line_of_keys<Order>(packed, flip_);
+  }
+
   template <int N>
   void maxima(const char* const* from, Int begin, Int end, Key* const* to) const {
     for (Int chunk = begin; chunk < end; ++chunk) {
       const Int start = chunk * length_ * job_.stride;
       Line<W> best[N];
-      for (int s = 0; s < N; ++s) best[s] = line_of_keys<Order>(from[s] + start, flip_);
+      for (int s = 0; s < N; ++s) best[s] = keys_at(from[s] + start);
       for (Int i = 1; i < length_; ++i)
-        for (int s = 0; s < N; ++s)
-          best[s].raise_to(line_of_keys<Order>(from[s] + start + i * job_.stride, flip_));
+        for (int s = 0; s < N; ++s) best[s].raise_to(keys_at(from[s] + start + i * job_.stride));
       for (int s = 0; s < N; ++s) best[s].write(to[s] + chunk * lanes);
     }
   }
@@ -100,7 +108,7 @@ class Vertical {
       const char* from[kGroup];
       Key* to[kGroup];
       for (int s = 0; s < strips; ++s) {
-        from[s] = job_.input + walker.offset[0] + first_row(strip + s) * W;
+        from[s] = job_.input + walker.offset[0] + first_row(strip + s) * lane_stride_;
         to[s] = witness + (outer * strips_ + strip + s) * chunks_ * lanes;
       }
       const Int begin = chunks_ * piece / pieces, end = chunks_ * (piece + 1) / pieces;
@@ -166,12 +174,12 @@ class Vertical {
     walker.start(outer);
     const Int first = first_row(strip);
     const int skip = static_cast<int>(strip * lanes - first);  // rows of the strip before
-    const char* const base = job_.input + walker.offset[0] + first * W;
+    const char* const base = job_.input + walker.offset[0] + first * lane_stride_;
     Key bound[lanes];
     bounds_of(witness, bound);
     Collector<Order> list[lanes];
     for (int lane = 0; lane < lanes; ++lane)
-      list[lane] = Collector<Order>{{base + lane * W, job_.stride, flip_},
+      list[lane] = Collector<Order>{{base + lane * lane_stride_, job_.stride, flip_},
                                     job_.k,
                                     bound[lane],
                                     lists + lane * list_length,
@@ -179,9 +187,7 @@ class Vertical {
     uint64_t active = ~uint64_t{0} >> (64 - lanes) >> skip << skip;
     const auto scan = [&](Int begin, Int end) {
       for (Int i = begin; i < end; ++i) {
-        uint64_t mask =
-            at_least<W>(line_of_keys<Order>(base + i * job_.stride, flip_), Line<W>::read(bound)) &
-            active;
+        uint64_t mask = at_least<W>(keys_at(base + i * job_.stride), Line<W>::read(bound)) & active;
         for (; mask != 0; mask &= mask - 1) {
           const int lane = __builtin_ctzll(mask);
           list[lane].push(i);
@@ -211,6 +217,7 @@ class Vertical {
 
   const Job& job_;
   Unsigned flip_;
+  Int lane_stride_;  // bytes from row to row
   Int inner_, strips_;
   Int length_, chunks_;  // positions of a chunk, chunks of the axis
   RowShape shape_;       // scratch of finish()
