@@ -68,6 +68,10 @@ inline void copy_short(char* target, const char* source, Int bytes) {
   }
 }
 
+// Elements of `size` bytes (1, 2, 4, 8 or 16) from places `from_step` bytes apart to places
+// `to_step` bytes apart, which do not overlap. Gaps between elements of the source may be read.
+void copy_steps(char* target, Int to_step, const char* source, Int from_step, Int count, int size);
+
 // One line, 64-byte aligned at the target, past the cache.
 inline void stream_line(char* target, const char* source) {
 #if defined(__AVX512F__)
@@ -99,6 +103,18 @@ class CopyPlan {
            (to_.rank == 0 ||
             (to_.rank == 1 && to_.strides[0] == size_ && from_.strides[0] == size_));
   }
+  // True when all elements lie at one step on each side.
+  bool single() const { return bytes_ > 0 && to_.rank == 1; }
+  // The same, and the target is one run of bytes() from the given address on.
+  bool packs() const { return single() && to_shift_ == 0 && to_.strides[0] == size_; }
+  // A single copy: where its first elements are from the given addresses, and the steps from there.
+  struct Steps {
+    Int to, to_step, from, from_step, count;
+    int size;
+  };
+  Steps steps() const {
+    return {to_shift_, to_.strides[0], from_shift_, from_.strides[0], to_.sizes[0], size_};
+  }
   // `stream`: stores go past the cache where that pays; ends with a fence.
   void run(void* target, const void* source, int threads, bool stream) const;
 
@@ -108,7 +124,7 @@ class CopyPlan {
   void for_rows(Int piece, int threads, Body&& body) const;
   void copy_rows(char* target, const char* source, int threads, bool stream) const;
   template <class T>
-  void copy_strided(char* target, const char* source, int threads) const;
+  void copy_strided(char* target, const char* source, int threads, bool stream) const;
   template <class T>
   void copy_plane(char* target, const char* source, int threads, bool stream) const;
 
@@ -169,5 +185,8 @@ class LineWriter {
   Int head_;   // bytes of it that are not ours, or written already
   Int fill_;
 };
+
+// Elements that lie `step` bytes apart, packed, to the writer.
+void append_steps(LineWriter& writer, const char* source, Int step, Int count, int size);
 
 }  // namespace anydml

@@ -35,8 +35,16 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-enum class Strides { packed, any };  // any: gaps, permuted, negative
-enum class Role { input, output };   // inputs may also broadcast (stride 0)
+// any: gaps, permuted, negative; stepped: elements of the last dimension at one step, mostly every
+// other one, some backwards or unaligned, the other dimensions packed around it.
+enum class Strides { packed, any, stepped };
+enum class Role { input, output };  // inputs may also broadcast (stride 0)
+
+inline Strides random_strides(Random& random) {
+  return random.chance(0.4)   ? Strides::packed
+         : random.chance(0.5) ? Strides::any
+                              : Strides::stepped;
+}
 
 // Memory for one tensor: every byte poisoned, and none outside the elements may change.
 class Buffer {
@@ -56,13 +64,19 @@ class Buffer {
     for (int i = 0; i < rank; ++i) tensor.layout.push(sizes[static_cast<std::size_t>(i)], 0);
     Int stride = element_size, low = 0, high = element_size;
     if (wild && random.chance(0.2)) stride += random.between(1, 3);  // unaligned elements
+    const bool stepped = strides == Strides::stepped;
+    if (stepped) {
+      stride = element_size * (random.chance(0.6) ? 2 : random.between(1, 6));
+      if (random.chance(0.1)) stride += random.between(1, 5);
+    }
+    const bool back = stepped && random.chance(0.2);
     for (int n = rank - 1; n >= 0; --n) {
       const int i = order[static_cast<std::size_t>(n)];
       const Int size = tensor.layout.sizes[i];
       if (wild && random.chance(0.3)) stride += random.between(0, 2) * element_size;
       Int own = stride;
       if (wild && role == Role::input && random.chance(0.15)) own = 0;
-      if (wild && random.chance(0.15)) own = -own;
+      if ((wild && random.chance(0.15)) || (back && i == rank - 1)) own = -own;
       tensor.layout.strides[i] = own;
       if (size > 1) (own < 0 ? low : high) += (size - 1) * own;
       if (own != 0) stride = std::abs(own) * std::max<Int>(size, 1);

@@ -22,8 +22,6 @@ std::string describe(const Tensor& tensor) {
   return text + "}";
 }
 
-Strides pick_strides(Random& random) { return random.chance(0.5) ? Strides::packed : Strides::any; }
-
 void check_copy(Random& random, const std::vector<Int>& sizes, int element_size, Strides to,
                 Strides from, int threads) {
   Buffer source(random, sizes, element_size, from, Role::input);
@@ -88,8 +86,8 @@ void test_copies() {
       sizes.push_back(size);
       most /= std::max<Int>(1, size);
     }
-    check_copy(random, sizes, element_sizes[random.between(0, 8)], pick_strides(random),
-               pick_strides(random), static_cast<int>(random.between(1, 4)));
+    check_copy(random, sizes, element_sizes[random.between(0, 8)], random_strides(random),
+               random_strides(random), static_cast<int>(random.between(1, 4)));
   }
   // Transpositions around every tile and block size.
   for (int element_size : {1, 2, 4, 8, 16}) {
@@ -205,7 +203,7 @@ void test_slabs() {
     const int element_size = element_sizes[random.between(0, 5)];
     const int method = static_cast<int>(random.between(0, 4));
     applied[method] +=
-        check_slabs(random, before, lengths, behind, element_size, pick_strides(random),
+        check_slabs(random, before, lengths, behind, element_size, random_strides(random),
                     kMethods[method], static_cast<int>(random.between(1, 4)));
   }
   // Rows and parts around the sides of tiles, every size of piece.

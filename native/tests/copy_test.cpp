@@ -1,0 +1,89 @@
+// Elements at one step to elements at another, between pages that may not be touched.
+#include "../cpu/copy.hpp"
+
+#include <algorithm>
+
+#include "harness.hpp"
+
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#include <unistd.h>
+#define ANYDML_GUARDS 1
+#else
+#define ANYDML_GUARDS 0
+#endif
+
+using namespace anydml;
+using namespace anydml::test;
+
+namespace {
+
+Int passed = 0;
+constexpr Int kMost = Int{64} << 10;
+
+// Memory between two pages that end the program when they are touched, where the system has such.
+class Guarded {
+ public:
+  Guarded() {
+#if ANYDML_GUARDS
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const all =
+        mmap(nullptr, kMost + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(all != MAP_FAILED, "mmap");
+    begin_ = static_cast<char*>(all) + page;
+    EXPECT(mprotect(all, page, PROT_NONE) == 0 && mprotect(begin_ + kMost, page, PROT_NONE) == 0,
+           "mprotect");
+#else
+    bytes_.resize(kMost);
+    begin_ = bytes_.data();
+#endif
+  }
+  // Bytes that touch one of the pages.
+  char* first(Int) const { return begin_; }
+  char* last(Int bytes) const { return begin_ + kMost - bytes; }
+
+ private:
+  std::vector<char> bytes_;
+  char* begin_;
+};
+
+Int span(Int step, Int count, Int size) { return std::abs(step) * (count - 1) + size; }
+
+void check(Random& random, const Guarded& from, const Guarded& to, int size, Int to_step,
+           Int from_step, Int count) {
+  const Int from_span = span(from_step, count, size), to_span = span(to_step, count, size);
+  for (const bool end : {false, true}) {
+    char* const source = end ? from.last(from_span) : from.first(from_span);
+    char* const target = end ? to.last(to_span) : to.first(to_span);
+    for (Int i = 0; i < from_span; ++i) source[i] = static_cast<char>(random.bits());
+    for (Int i = 0; i < to_span; ++i) target[i] = static_cast<char>(random.bits());
+    const auto place = [&](char* base, Int step, Int i) {
+      return base + (step < 0 ? -step * (count - 1) : 0) + step * i;
+    };
+    std::vector<char> expected(target, target + to_span);
+    for (Int i = 0; i < count; ++i)
+      std::memcpy(expected.data() + (place(target, to_step, i) - target),
+                  place(source, from_step, i), static_cast<std::size_t>(size));
+    copy_steps(place(target, to_step, 0), to_step, place(source, from_step, 0), from_step, count,
+               size);
+    EXPECT(std::equal(expected.begin(), expected.end(), target),
+           "%lld elements of %d from step %lld to step %lld", count, size, from_step, to_step);
+    ++passed;
+  }
+}
+
+}  // namespace
+
+int main() {
+  Random random(7);
+  const Guarded from, to;
+  for (const int size : {1, 2, 4, 8, 16})
+    for (Int count = 1; count < 300; count += count < 140 ? 1 : 37)
+      for (const Int step : {0, 1, 2, 3, 7, -1, -2, -3}) {
+        check(random, from, to, size, size, step * size, count);
+        check(random, from, to, size, size, step * size + (step < 0 ? -1 : 1), count);
+        if (step != 0) check(random, from, to, size, step * size, 2 * size, count);
+      }
+  std::printf("%lld passed, 0 failed\n", passed);
+  return 0;
+}
