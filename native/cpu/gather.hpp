@@ -69,12 +69,7 @@ class IndexReader {
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const char* const source = data_ + walker.offset[0] + at * stride;
-      if (size_ == 8)
-        for (Int i = 0; i < run; ++i)
-          store(buffer + (done + i) * 8, load<uint64_t>(source + i * stride));
-      else
-        for (Int i = 0; i < run; ++i)
-          store(buffer + (done + i) * 4, load<uint32_t>(source + i * stride));
+      copy_steps(buffer + done * size_, size_, source, stride, run, size_);
       done += run;
       at = 0;
       walker.next();
@@ -82,10 +77,18 @@ class IndexReader {
     return buffer;
   }
 
+  // Asks for the values from `flat` on, where all lie at one short step.
+  void announce(Int flat, Int count) const {
+    const Int step = layout_.rank == 0 ? 0 : layout_.strides[0];
+    if (layout_.rank > 1 || step <= 0 || step > 64) return;
+    const char* const begin = data_ + flat * step;
+    for (Int at = 0; at < count * step; at += 64) __builtin_prefetch(begin + at, 0, 3);
+  }
+
  private:
   Layout layout_;
   const char* data_;
-  Int size_;
+  int size_;
   bool packed_ = true;
 };
 
@@ -169,6 +172,9 @@ class BlockCopier {
             LineWriter* writer) const;
 
  private:
+  void copy_single(char* target, Int step, const char* source, const Int* offsets, Int count,
+                   bool far, LineWriter* writer) const;
+
   CopyPlan plan_;
 };
 
@@ -195,7 +201,8 @@ class OutputItems {
   // True when the items of this layout can go past the cache.
   static bool streams(const Layout& layout, const BlockCopier& block) {
     const Int bytes = block.bytes();
-    return layout.count() * bytes >= kStreamBytes && block.plan().contiguous() &&
+    return layout.count() * bytes >= kStreamBytes &&
+           (block.plan().contiguous() || block.plan().packs()) &&
            (layout.rank == 0 || layout.strides[layout.rank - 1] == bytes);
   }
 

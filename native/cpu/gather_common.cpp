@@ -82,8 +82,8 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-// How far ahead reads are announced.
-constexpr Int kAheadRows = 12;
+// How far ahead reads are announced, and the most cache lines of a row whose elements lie apart.
+constexpr Int kAheadRows = 12, kAheadLines = 16;
 
 template <class T>
 void copy_each(char* target, Int step, const char* source, const Int* offsets, Int count,
@@ -144,6 +144,8 @@ Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const 
 void BlockCopier::copy(char* target, Int step, const char* source, const Int* offsets, Int count,
                        bool far, LineWriter* writer) const {
   const Int block = plan_.bytes();
+  if (!plan_.contiguous() && plan_.single())
+    return copy_single(target, step, source, offsets, count, far, writer);
   if (!plan_.contiguous()) {
     for (Int i = 0; i < count; ++i) plan_.run(target + i * step, source + offsets[i], 1, false);
     return;
@@ -167,6 +169,28 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
       writer->append(source + offsets[i], block);
     else
       copy_short(target + i * step, source + offsets[i], block);
+  }
+}
+
+void BlockCopier::copy_single(char* target, Int step, const char* source, const Int* offsets,
+                              Int count, bool far, LineWriter* writer) const {
+  const CopyPlan::Steps steps = plan_.steps();
+  target += steps.to;
+  source += steps.from;
+  // As for rows, of the lines that elements lie in.
+  const Int length = (steps.count - 1) * steps.from_step + steps.size;
+  const Int line = std::abs(steps.from_step) < 64 ? (length < 0 ? -64 : 64) : steps.from_step;
+  const Int lines = far ? std::min<Int>(length / line + 1, kAheadLines) : 0;
+  for (Int i = 0; i < count; ++i) {
+    if (i + kAheadRows < count) {
+      const char* const later = source + offsets[i + kAheadRows];
+      for (Int at = 0; at < lines; ++at) prefetch(later + at * line);
+    }
+    const char* const from = source + offsets[i];
+    if (writer != nullptr)
+      append_steps(*writer, from, steps.from_step, steps.count, steps.size);
+    else
+      copy_steps(target + i * step, steps.to_step, from, steps.from_step, steps.count, steps.size);
   }
 }
 

@@ -21,6 +21,10 @@ namespace {
 // Most bytes of a strip: it shares a second-level cache with indices and output.
 constexpr Int kStripBytes = Int{512} << 10, kFarStripBytes = Int{8} << 20;
 constexpr Int kStripLines = 4;
+// The largest step of a strip's elements in the input, in elements.
+constexpr Int kMostApart = 4;
+// Most bytes of a row that is packed before it is read.
+constexpr Int kPackedRow = Int{16} << 10;
 // Rows shorter than this are read whole before a prefetch could help.
 constexpr Int kLeastAnnounced = 1024;
 
@@ -98,6 +102,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   alignas(64) Int offsets[kIndexChunk];
   alignas(64) char indices[kIndexChunk * 8];
   alignas(64) char buffer[kIndexChunk * size];
+  alignas(64) char row[kPackedRow];
   const Int chunk = far ? kIndexChunk : kNearChunk;
   const int inner = gather.to.rank - 1;
   const Int length = gather.to.sizes[inner];
@@ -113,9 +118,14 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const Int row_bytes = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
   const bool announce =
       !far && inner > 0 && row_bytes >= kLeastAnnounced && length >= row_bytes / 64;
-  const bool at_once = !far && !flat && from_step == 0 && to_step == size &&
-                       gather.axes.strides[0] == size && gather.plan.mode == OutOfRange::raise &&
+  // Rows whose elements lie apart are packed first, unless little is read from them.
+  const bool apart = gather.axes.strides[0] != size;
+  const bool packs =
+      gather.axes.sizes[0] * size <= kPackedRow && length >= gather.axes.sizes[0] / 4;
+  const bool at_once = !far && !flat && from_step == 0 && to_step == size && (!apart || packs) &&
+                       gather.plan.mode == OutOfRange::raise &&
                        row_applies(gather.axes.sizes[0], size);
+  const char* packed_row = nullptr;  // what `row` holds
   const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
@@ -125,6 +135,8 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
                                  gather.plan.mode, offsets);
       if (bad >= 0) lower(gather.first_bad, begin + bad);
     };
+    // Indices that lie apart are twice as many lines: those of the next chunk are asked for now.
+    if (values == indices && begin + count < end) gather.reader.announce(begin + count, count);
     if (!at_once) make_offsets();
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
@@ -133,10 +145,17 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
         for (Int line = row_bytes * at / length; line < row_bytes * (at + run) / length; line += 64)
           prefetch(gather.input + walker.offset[1] + next_row + line);
       if (at_once) {
+        const char* source = gather.input + from;
+        if (apart) {
+          if (packed_row != source)
+            copy_steps(row, size, source, gather.axes.strides[0], gather.axes.sizes[0], size);
+          packed_row = source;
+          source = row;
+        }
         if (read_row<T>(
                 gather,
                 stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
-                gather.input + from, values, done, run))
+                source, values, done, run))
           make_offsets();  // says which index is bad
       } else if (flat) {   // many short rows: one list of offsets for all of them
         for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
@@ -180,11 +199,13 @@ void by_direct(Gather& gather, int threads) {
 
 // ---- strips -------------------------------------------------------------------------------------
 
-// The last two dimensions are the axis and contiguous columns.
+// The last two dimensions are the axis and columns, contiguous in the output and nearly so in the
+// input.
 struct Strips {
   Int depth;    // positions of the input along the axis
   Int rows;     // of the indices
   Int columns;  // in elements
+  Int step;     // between the input's
   Int width;    // of a strip, in bytes
   Int outer;    // positions before the axis
   Int count;    // strips of all
@@ -192,9 +213,10 @@ struct Strips {
   // False where strips do not apply.
   bool plan(const Gather& gather, Int size) {
     const int inner = gather.to.rank - 1;
-    if (inner < 1 || gather.from.strides[inner - 1] != 0 || gather.from.strides[inner] != size ||
-        gather.to.strides[inner] != size)
+    if (inner < 1 || gather.from.strides[inner - 1] != 0 || gather.to.strides[inner] != size)
       return false;
+    step = gather.from.strides[inner];
+    if (std::abs(step) > kMostApart * size) return false;
     depth = gather.axes.sizes[0];
     rows = gather.to.sizes[inner - 1];
     columns = gather.to.sizes[inner];
@@ -217,28 +239,25 @@ void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, 
   const Int columns = std::min(per_strip, strips.columns - first);
   const Layout from_outer = gather.from.slice(0, inner - 1),
                to_outer = gather.to.slice(0, inner - 1);
-  const char* source = gather.input + offset_at(from_outer, outer) + first * size;
+  const char* source = gather.input + offset_at(from_outer, outer) + first * strips.step;
   char* target = gather.output + offset_at(to_outer, outer) + first * size;
 
   for (Int row = 0; row < strips.depth; ++row, source += gather.axes.strides[0]) {
-    if (columns == per_strip)
+    if (columns == per_strip && strips.step == size)
       for (Int at = 0; at < strips.width; at += 64)
         std::memcpy(scratch + row * strips.width + at, source + at, 64);
     else
-      std::memcpy(scratch + row * strips.width, source, static_cast<std::size_t>(columns * size));
+      copy_steps(scratch + row * strips.width, size, source, strips.step, columns, int{size});
   }
 
   alignas(64) Int offsets[kStripLines * 64];
   alignas(64) char values[kStripLines * 64 * Int{sizeof(Index)}];
   alignas(64) char line[kStripLines * 64];
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
-  const Int index_row = strips.columns * Int{sizeof(Index)};
   for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
     const Int flat = (outer * strips.rows + row) * strips.columns + first;
     const char* const read = gather.reader.read(flat, columns, values);
-    if (read != values && row + 8 < strips.rows)
-      for (Int at = 0; at < columns * Int{sizeof(Index)}; at += 64)
-        prefetch(read + 8 * index_row + at);
+    if (row + 8 < strips.rows) gather.reader.announce(flat + 8 * strips.columns, columns);
     if (single_offsets<Index>(read, columns, strips.depth, strips.width, gather.plan.mode,
                               offsets)) {
       const Int bad = to_offsets(gather.plan.indices.type, read, columns, gather.axes,

@@ -156,13 +156,12 @@ struct Options {
 
 Options any_options(Random& random) {
   const int element_sizes[] = {1, 2, 4, 8, 16};
-  const auto strides = [&] { return random.chance(0.5) ? Strides::packed : Strides::any; };
   Options options;
   options.element_size = element_sizes[random.between(0, 4)];
   options.type = kIndexTypes[random.between(0, 3)];
-  options.input = strides();
-  options.indices = strides();
-  options.output = strides();
+  options.input = random_strides(random);
+  options.indices = random_strides(random);
+  options.output = random_strides(random);
   options.mode = random.chance(0.7) ? OutOfRange::raise : OutOfRange::clamp;
   options.pattern = static_cast<Pattern>(random.between(0, 3));
   options.bad = random.chance(0.3) ? static_cast<int>(random.between(1, 3)) : 0;
@@ -330,7 +329,6 @@ void test_small() {
   }
 }
 
-// Past the cache, with threads, and with bad indices near the ends of a long list.
 // Rows long enough to be read at once, and short lists whose reads are announced: every element and
 // index size, the last element of a row among those read, lengths off the vector's width.
 void test_rows() {
@@ -348,6 +346,37 @@ void test_rows() {
   }
 }
 
+// Elements at a step in any of the three tensors, for each element size: rows shorter and longer
+// than what is packed at a time, near and far, and a strip's columns.
+void test_steps() {
+  Random random(6);
+  for (int n = 0; n < (short_run ? 60 : 600); ++n) {
+    Options options = any_options(random);
+    options.element_size = 1 << n % 5;
+    options.input = Strides::stepped;
+    options.indices = random.chance(0.5) ? Strides::stepped : Strides::packed;
+    options.output = random.chance(0.3) ? Strides::stepped : Strides::packed;
+    if (n % 3 > 0) options.mode = OutOfRange::raise, options.bad = 0;
+    const Int columns = random.between(1, 150), rows = random.between(1, 60);
+    check_gather(random, {rows, columns}, {random.between(1, 90)}, 0, options);
+    check_gather(random, {2, rows, 3, columns}, {random.between(1, 30)}, 1, options);
+    check_gather(random, {5, random.between(4000, 6000)}, {4}, 0, options);
+    check_nd(random, {rows, 3, columns}, {random.between(1, 90), 2}, 0, options);
+    check_elements(random, {3, columns * 10}, {3, random.between(250, 1200)}, 1, options,
+                   GatherElementsMethod::choose);
+    check_elements(random, {2, rows, columns}, {2, 20, columns}, 1, options,
+                   GatherElementsMethod::strips);
+    if (n % 12 > 0) continue;
+    check_gather(random, {9000, 64}, {1000}, 0, options);  // far
+    if (n % 60 > 0) continue;
+    options.output = Strides::packed;  // past the cache
+    const Int wide = 64 * 16 / options.element_size + n % 7;
+    check_gather(random, {1000, wide}, {9000}, 0, options);
+    check_nd(random, {30, 30, wide}, {9000, 2}, 0, options);
+  }
+}
+
+// Past the cache, with threads, and with bad indices near the ends of a long list.
 void test_large() {
   Random random(4);
   for (int n = 0; n < (short_run ? 2 : 6); ++n) {
@@ -394,6 +423,7 @@ void test_large() {
 int main() {
   test_small();
   test_rows();
+  test_steps();
   test_large();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
