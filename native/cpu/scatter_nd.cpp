@@ -43,12 +43,32 @@ Int NdProblem::read(const char* indices, Int first, Int count, const Int* scales
   return -1;
 }
 
+void NdProblem::combine(char* target, Int target_step, const char* update, Int count) const {
+  if (update_step == element_size || target_step != element_size)
+    return writer->combine_row(target, target_step, update, update_step, count);
+  // Packed first: from there elements are combined a vector at a time.
+  alignas(64) char buffer[2048];
+  const Int piece = Int{sizeof(buffer)} / element_size;
+  for (Int at = 0; at < count; at += piece) {
+    const Int some = std::min(piece, count - at);
+    copy_steps(buffer, element_size, update + at * update_step, update_step, some, element_size);
+    writer->combine_row(target + at * element_size, element_size, buffer, element_size, some);
+  }
+}
+
 void NdProblem::write_slice(char* target, const char* update) const {
   if (contiguous) {
     if (reduction == Reduction::none)
       std::memcpy(target, update, static_cast<std::size_t>(slice_bytes));
     else
       writer->combine_row(target, element_size, update, element_size, slice_elements);
+    return;
+  }
+  if (stepped) {
+    if (reduction == Reduction::none)
+      copy_steps(target, out_step, update, update_step, slice_elements, element_size);
+    else
+      combine(target, out_step, update, slice_elements);
     return;
   }
   const int last = slice_out.rank - 1;
@@ -111,6 +131,13 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
     for (const Layout* slice : slices)
       problem.contiguous = problem.contiguous && slice->strides[0] == size;
   }
+  problem.stepped = problem.slice_out.rank <= 1;
+  problem.in_step = problem.out_step = problem.update_step = 0;
+  if (problem.slice_out.rank == 1) {
+    problem.in_step = problem.slice_in.strides[0];
+    problem.out_step = problem.slice_out.strides[0];
+    problem.update_step = problem.slice_update.strides[0];
+  }
   // Bits that are only moved may be moved as fewer, larger elements.
   if (problem.contiguous && plan.reduction == Reduction::none)
     while (problem.element_size < 16 && problem.slice_bytes > 0 &&
@@ -118,6 +145,8 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
       problem.element_size *= 2;
       problem.slice_elements /= 2;
     }
+  if (problem.contiguous)
+    problem.in_step = problem.out_step = problem.update_step = problem.element_size;
   problem.packed_in = input.packed(size);
   problem.packed_out = output.packed(size);
   problem.writer = &writer(plan.reduction, plan.output.type, problem.element_size);
@@ -214,6 +243,11 @@ struct Elements {
     const Int size = problem.element_size, slice = problem.slice_elements;
     if (batch.rank == 1 && problem.contiguous && batch.strides[0] == slice * size)
       return elements.updates + first * size;
+    if (slice == 1 && batch.rank == 1) {
+      copy_steps(buffer, size, elements.updates + first * batch.strides[0], batch.strides[0], count,
+                 problem.element_size);
+      return buffer;
+    }
     for (Int i = 0; i < count; ++i) {
       const Int tuple = (first + i) / slice, within = first + i - tuple * slice;
       std::memcpy(

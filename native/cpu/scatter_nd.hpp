@@ -35,6 +35,8 @@ struct NdProblem {
   Layout outer_in, outer_out;                                          // the slices
   Int sizes[kMaxRank], slice_scales[kMaxRank], byte_scales[kMaxRank];  // for each coordinate
   bool contiguous;  // slices are, in all three tensors
+  bool stepped;     // slices are elements at one step, each tensor's own; true if contiguous
+  Int in_step, out_step, update_step;  // then; else 0
   bool packed_in, packed_out;
   const IndexReader* reader;
   const Writer* writer;
@@ -52,6 +54,8 @@ struct NdProblem {
   // sum of coordinates times scales, for some tuples; the first bad index value's flat position in
   // the index tensor, or -1.
   Int read(const char* indices, Int first, Int count, const Int* scales, Int* offsets) const;
+  // `count` elements of a stepped slice take those of an update.
+  void combine(char* target, Int target_step, const char* update, Int count) const;
   // Slice at `target` takes the update.
   void write_slice(char* target, const char* update) const;
 };

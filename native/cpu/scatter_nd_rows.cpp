@@ -159,6 +159,28 @@ class Stage {
   alignas(64) char stage_[kStage];
 };
 
+// Part of every slice: where it begins in each tensor's slice, and how much of it is asked for
+// ahead.
+struct Part {
+  Int in, out, update;
+  Int in_ahead, update_ahead;
+  Int elements, bytes;
+
+  Part(const NdProblem& problem, Int from, Int count)
+      : in(from * problem.in_step),
+        out(from * problem.out_step),
+        update(from * problem.update_step),
+        elements(count),
+        bytes(count * problem.element_size) {
+    const auto ahead = [&](Int step) {
+      return step > problem.element_size && step <= 64 ? std::min<Int>(count * step, 1024)
+                                                       : std::min<Int>(bytes, 512);
+    };
+    in_ahead = ahead(problem.in_step);
+    update_ahead = ahead(problem.update_step);
+  }
+};
+
 struct Rows {
   const NdProblem& problem;
   const Map& map;
@@ -181,14 +203,12 @@ struct Rows {
   }
   const char* ordered(Int i) const { return updates + problem.update_offset(map.order[i]); }
 
-  // Part [from, from + bytes) of a contiguous slice: `target` holds the input's, and takes all of
-  // the updates.
-  void combine(char* target, Int slice, Int from, Int bytes) const {
-    const Int end = map.slices[slice], elements = bytes / problem.element_size;
+  // A part of a stepped slice: `target` holds the input's, and takes all of the updates.
+  void combine(char* target, Int step, Int slice, const Part& part, Int from, Int elements) const {
+    const Int end = map.slices[slice], at = part.update + from * problem.update_step;
     for (Int i = first(slice); i < end; ++i) {
-      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + from, std::min<Int>(bytes, 512));
-      problem.writer->combine_row(target, problem.element_size, ordered(i) + from,
-                                  problem.element_size, elements);
+      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + at, part.update_ahead);
+      problem.combine(target, step, ordered(i) + at, elements);
     }
   }
 
@@ -199,31 +219,51 @@ struct Rows {
 
   // Asks for the beginning of what a later slice is made from, the input's part at `source`. The
   // input is not read in order either where most slices come from updates.
-  ANYDML_INLINE void prefetch(Int slice, const char* source, Int from, Int bytes) const {
-    const Int some = std::min<Int>(bytes, 512);
+  ANYDML_INLINE void prefetch(Int slice, const char* source, const Part& part) const {
     if (moves()) {
-      prefetch_bytes(map.slices[slice] == 0 ? source : winner(slice) + from, some);
+      if (map.slices[slice] == 0)
+        prefetch_bytes(source, part.in_ahead);
+      else
+        prefetch_bytes(winner(slice) + part.update, part.update_ahead);
       return;
     }
-    prefetch_bytes(source, some);
+    prefetch_bytes(source, part.in_ahead);
     const Int begin = first(slice), end = std::min<Int>(map.slices[slice], begin + 4);
-    for (Int i = begin; i < end; ++i) prefetch_bytes(ordered(i) + from, some);
+    for (Int i = begin; i < end; ++i) prefetch_bytes(ordered(i) + part.update, part.update_ahead);
   }
 
-  // Parts of slices [begin, end), packed in and out.
-  void packed(Int begin, Int end, Int from, Int bytes) const {
-    const Int slice_bytes = problem.slice_bytes;
-    const bool whole = bytes == slice_bytes;
+  // Elements at a step to the stage; `straight`: contiguous ones are not gathered there.
+  void append(Stage& stage, const char* source, Int step, Int elements, bool straight) const {
+    const int size = problem.element_size;
+    if (step == size && straight) return stage.copy(source, elements * size);
+    const Int most = kStage / size;
+    for (Int done = 0; done < elements; done += most) {
+      const Int some = std::min(most, elements - done);
+      char* const room = stage.take(some * size);
+      if (step == size)
+        std::memcpy(room, source + done * size, static_cast<std::size_t>(some * size));
+      else
+        copy_steps(room, size, source + done * step, step, some, size);
+    }
+  }
+
+  // Parts of slices [begin, end), packed out, `in_slice` bytes apart in the input.
+  void packed(Int begin, Int end, const Part& part, Int in_slice) const {
+    const Int slice_bytes = problem.slice_bytes, bytes = part.bytes;
+    // Slices that follow one another at the step of their elements.
+    const bool follow =
+        bytes == slice_bytes && in_slice == problem.slice_elements * problem.in_step;
     // Long, or of whole cache lines: nothing is gained by gathering slices first.
     const bool straight =
         bytes >= 1024 || (bytes >= 256 && bytes % 64 == 0 &&
                           reinterpret_cast<std::uintptr_t>(output + begin * slice_bytes) % 64 == 0);
+    const char* const from = input + part.in;
     const Int ahead = std::clamp<Int>(4096 / bytes, 2, 16);
     const auto look_ahead = [&](Int s) __attribute__((always_inline)) {
-      if (s < end) prefetch(s, input + s * slice_bytes + from, from, bytes);
+      if (s < end) prefetch(s, from + s * in_slice, part);
     };
     for (Int s = begin; s < begin + ahead; ++s) look_ahead(s);
-    Stage stage(output + begin * slice_bytes + from, streams);
+    Stage stage(output + begin * slice_bytes + part.out, streams);
     for (Int s = begin; s < end;) {
       if (!touched(s)) {
         // A run of slices that stay as they are.
@@ -231,30 +271,25 @@ struct Rows {
         do {
           look_ahead(run + ahead);
           ++run;
-        } while (whole && run < end && !touched(run));
+        } while (follow && run < end && !touched(run));
         const Int run_bytes = (run - s) * bytes;
-        const char* const source = input + s * slice_bytes + from;
-        if (run_bytes >= 1024 || (straight && run_bytes >= 256))
-          stage.copy(source, run_bytes);
-        else
-          std::memcpy(stage.take(run_bytes), source, static_cast<std::size_t>(run_bytes));
+        append(stage, from + s * in_slice, problem.in_step, (run - s) * part.elements,
+               run_bytes >= 1024 || (straight && run_bytes >= 256));
         s = run;
         continue;
       }
       look_ahead(s + ahead);
       if (moves()) {
-        const char* const source = winner(s) + from;
-        if (straight)
-          stage.copy(source, bytes);
-        else
-          std::memcpy(stage.take(bytes), source, static_cast<std::size_t>(bytes));
+        append(stage, winner(s) + part.update, problem.update_step, part.elements, straight);
       } else {
-        const char* source = input + s * slice_bytes + from;
-        for (Int done = 0; done < bytes; done += kStage) {
-          const Int some = std::min(kStage, bytes - done);
-          char* const room = stage.take(some);
-          std::memcpy(room, source + done, static_cast<std::size_t>(some));
-          combine(room, s, from + done, some);
+        const int size = problem.element_size;
+        const Int most = kStage / size;
+        for (Int done = 0; done < part.elements; done += most) {
+          const Int some = std::min(most, part.elements - done);
+          char* const room = stage.take(some * size);
+          copy_steps(room, size, from + s * in_slice + done * problem.in_step, problem.in_step,
+                     some, size);
+          combine(room, size, s, part, done, some);
         }
       }
       ++s;
@@ -263,10 +298,10 @@ struct Rows {
   }
 
   // Parts of slices, in place or not packed: each by itself.
-  void apart(Int begin, Int end, Int from, Int bytes, int threads) const {
+  void apart(Int begin, Int end, const Part& part, int threads) const {
     constexpr Int kActive = 1024;
     uint32_t active[kActive];
-    const Int ahead = std::clamp<Int>(4096 / bytes, 2, 16);
+    const Int ahead = std::clamp<Int>(4096 / part.bytes, 2, 16);
     for (; begin < end; begin += kActive) {
       // Those with work to do, so that looking ahead finds them however few they are.
       Int count = 0;
@@ -277,35 +312,40 @@ struct Rows {
       for (Int i = 0; i < count + ahead; ++i) {
         if (i < count) {
           const Int s = active[i];
-          prefetch(s, input + problem.input_offset(s) + from, from, bytes);
+          prefetch(s, input + problem.input_offset(s) + part.in, part);
           if (in_place())
-            prefetch_bytes(output + problem.output_offset(s) + from, std::min<Int>(bytes, 512));
+            prefetch_bytes(output + problem.output_offset(s) + part.out, part.in_ahead);
         }
-        if (i >= ahead) one(active[i - ahead], from, bytes, threads);
+        if (i >= ahead) one(active[i - ahead], part, threads);
       }
     }
   }
 
-  void one(Int s, Int from, Int bytes, int threads) const {
+  void one(Int s, const Part& part, int threads) const {
     const bool has = touched(s), move = moves() && has;
-    char* const target = output + problem.output_offset(s) + from;
-    const char* const source = (move ? winner(s) : input + problem.input_offset(s)) + from;
+    char* const target = output + problem.output_offset(s) + part.out;
+    const char* const source =
+        move ? winner(s) + part.update : input + problem.input_offset(s) + part.in;
+    const int size = problem.element_size;
     if (source != target) {
-      if (!problem.contiguous)
+      if (!problem.stepped)
         copy_elements(problem.slice_out, target, move ? problem.slice_update : problem.slice_in,
-                      source, problem.element_size, threads);
-      else if (streams && bytes >= 256 && (move || !has))
-        stream_copy(target, source, static_cast<std::size_t>(bytes));
+                      source, size, threads);
+      else if (problem.contiguous && streams && part.bytes >= 256 && (move || !has))
+        stream_copy(target, source, static_cast<std::size_t>(part.bytes));
       else
-        std::memcpy(target, source, static_cast<std::size_t>(bytes));
+        copy_steps(target, problem.out_step, source, move ? problem.update_step : problem.in_step,
+                   part.elements, size);
     }
     if (move || !has) return;
-    if (!problem.contiguous) {
+    if (!problem.stepped) {
       for (Int i = first(s); i < Int{map.slices[s]}; ++i) problem.write_slice(target, ordered(i));
       return;
     }
-    for (Int done = 0; done < bytes; done += kStage)
-      combine(target + done, s, from + done, std::min(kStage, bytes - done));
+    const Int most = kStage / size;
+    for (Int done = 0; done < part.elements; done += most)
+      combine(target + done * problem.out_step, problem.out_step, s, part, done,
+              std::min(most, part.elements - done));
   }
 };
 
@@ -328,15 +368,17 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
       in_place ? std::min(problem.tuples * problem.slice_bytes, out_bytes) : out_bytes;
   const bool streams = written >= tuning.stream_bytes && !(in_place && reduces);
   const Rows rows{problem, map, input, updates, output, streams};
-  const bool packed = problem.contiguous && problem.packed_in && problem.packed_out && !in_place;
-  if (!problem.contiguous && problem.slices < 2 * Int{threads}) {
-    rows.apart(0, problem.slices, 0, problem.slice_bytes, threads);
+  const bool packed =
+      problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !in_place;
+  const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
+  if (!problem.stepped && problem.slices < 2 * Int{threads}) {
+    rows.apart(0, problem.slices, Part(problem, 0, problem.slice_elements), threads);
     return {};
   }
   // Items of about piece_bytes: several slices, or a part of one.
   const Int unit = std::max<Int>(16, problem.element_size) * 4;
   Int pieces = 1, bytes = problem.slice_bytes, group = 1;
-  if (problem.contiguous && bytes > tuning.piece_bytes) {
+  if (problem.stepped && bytes > tuning.piece_bytes) {
     bytes = std::max<Int>(1, tuning.piece_bytes / unit) * unit;
     pieces = (problem.slice_bytes + bytes - 1) / bytes;
   } else {
@@ -349,11 +391,12 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
     for (Int item = begin; item < end; ++item) {
       const Int first = item / pieces * group, from = item % pieces * bytes;
       const Int last = std::min(problem.slices, first + group);
-      const Int some = std::min(bytes, problem.slice_bytes - from);
+      const Part part(problem, from / problem.element_size,
+                      std::min(bytes, problem.slice_bytes - from) / problem.element_size);
       if (packed)
-        rows.packed(first, last, from, some);
+        rows.packed(first, last, part, in_slice);
       else
-        rows.apart(first, last, from, some, 1);
+        rows.apart(first, last, part, 1);
     }
     if (streams) stream_fence();
   });

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "../common/indexing.hpp"
+#include "copy.hpp"
 #include "plans.hpp"
 #include "threads.hpp"
 

@@ -22,7 +22,8 @@ struct Case {
   TypeInfo type{DataType::unknown, 4};
   TypeInfo index_type{DataType::int64, 8};
   Reduction reduction = Reduction::none;
-  Strides strides = Strides::packed;
+  Strides input = Strides::packed, indices = Strides::packed, updates = Strides::packed,
+          output = Strides::packed;
   bool in_place = false, fresh = false, bad = false;
   int threads = 1;
   NdMethod method = NdMethod::automatic;
@@ -33,11 +34,11 @@ void run(Random& random, const Case& c) {
   std::vector<Int> index_sizes = c.batch, update_sizes = c.batch;
   index_sizes.push_back(c.length);
   update_sizes.insert(update_sizes.end(), c.sizes.begin() + c.length, c.sizes.end());
-  Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
+  Buffer input(random, c.sizes, c.type.size, c.input, c.in_place ? Role::output : Role::input,
                c.type.type);
-  Buffer indices(random, index_sizes, c.index_type.size, c.strides, Role::input, c.index_type.type);
-  Buffer updates(random, update_sizes, c.type.size, c.strides, Role::input, c.type.type);
-  Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
+  Buffer indices(random, index_sizes, c.index_type.size, c.indices, Role::input, c.index_type.type);
+  Buffer updates(random, update_sizes, c.type.size, c.updates, Role::input, c.type.type);
+  Buffer other(random, c.sizes, c.type.size, c.output, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
   if (c.reduction != Reduction::none) {
     tame(random, input);
@@ -103,11 +104,11 @@ void run(Random& random, const Case& c) {
     for (std::size_t i = 0; i < got.size(); i += bytes)
       EXPECT(same_element(c.reduction, input.tensor, &got[i], &expected[i]),
              "element %lld of %lld; method %d, rank %d, length %d, tuples %lld, type %d, size %d, "
-             "%s, threads %d, in place %d, strides %d",
+             "%s, threads %d, in place %d, strides %d %d %d",
              static_cast<Int>(i / bytes), output.count(), method, input.tensor.layout.rank,
              c.length, tuples, static_cast<int>(c.type.type), c.type.size,
              kReductionNames[static_cast<int>(c.reduction)], c.threads, c.in_place,
-             static_cast<int>(c.strides));
+             static_cast<int>(c.input), static_cast<int>(c.updates), static_cast<int>(c.output));
   }
   ++passed;
 }
@@ -156,7 +157,12 @@ void random_case(Random& random, Int most) {
   for (int d = c.length; d < rank; ++d) slice *= c.sizes[static_cast<std::size_t>(d)];
   c.batch = random_sizes(random, static_cast<int>(random.between(0, 3)),
                          std::max<Int>(1, 2 * most / std::max<Int>(1, slice)));
-  c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
+  if (random.chance(0.6)) {
+    c.input = random_strides(random);
+    c.indices = random_strides(random);
+    c.updates = random_strides(random);
+    c.output = random_strides(random);
+  }
   c.in_place = random.chance(0.3);
   c.fresh = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
@@ -164,6 +170,33 @@ void random_case(Random& random, Int most) {
   c.method = kMethods[random.between(0, 3)];
   if (random.chance(0.8)) small_tuning(random, c.tuning);
   run(random, c);
+}
+
+// Rows whose elements lie at a step in any of the tensors, for every type and size of element, and
+// rows longer than what is packed, gathered or shared out at a time.
+void stepped_rows(Random& random) {
+  for (int n = 0; n < (short_run() ? 150 : 1500); ++n) {
+    Case c;
+    random_type(random, c);
+    if (n % 3 == 0) c.type = {DataType::unknown, 1 << n / 3 % 5}, c.reduction = Reduction::none;
+    const auto strides = [&] { return random.chance(0.6) ? Strides::stepped : Strides::packed; };
+    c.input = strides();
+    c.updates = strides();
+    c.indices = strides();
+    c.output = random.chance(0.3) ? Strides::stepped : Strides::packed;
+    const bool wide = n % 10 == 0;
+    c.sizes = {random.between(1, 40), wide ? random.between(600, 9000) : random.between(1, 150)};
+    if (random.chance(0.3)) c.sizes.insert(c.sizes.begin() + 1, random.between(1, 4));
+    c.length = 1;
+    c.batch = {random.between(1, wide ? 10 : 90)};
+    c.in_place = random.chance(0.2);
+    c.fresh = !c.in_place && random.chance(0.5);
+    c.bad = random.chance(0.1);
+    c.threads = static_cast<int>(random.between(1, 4));
+    c.method = random.chance(0.8) ? NdMethod::rows : NdMethod::direct;
+    if (random.chance(0.8)) small_tuning(random, c.tuning);
+    run(random, c);
+  }
 }
 
 // Sizes at which the plan's own choice takes every algorithm, with threads and past the cache.
@@ -244,6 +277,7 @@ int main() {
   const int cases = short_run() ? 1500 : 7000;
   for (int i = 0; i < cases; ++i) random_case(random, 600);
   for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
+  stepped_rows(random);
   changed_meanwhile(random);
   large_cases(random);
   std::printf("%d passed, 0 failed\n", passed);
