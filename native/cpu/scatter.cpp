@@ -109,19 +109,17 @@ struct Plane {
     if (stride == size && (columns == 1 || row_stride == columns * size))
       return plane.updates + first * size;
     const Int row = first / columns, column = first - row * columns;
-    Int offsets[kPiece];
-    for (Int i = 0; i < count; ++i) offsets[i] = i * size;
     if (columns == 1) {
-      move_writer(problem.element_size)
-          .scatter(buffer, offsets, plane.updates + row * row_stride, 0, stride, 1, count);
+      copy_steps(buffer, size, plane.updates + row * row_stride, stride, count,
+                 problem.element_size);
       return buffer;
     }
     const char* from = plane.updates + row * row_stride;
     Int at = column;
     for (Int done = 0; done < count;) {
       const Int some = std::min(count - done, columns - at);
-      move_writer(problem.element_size)
-          .scatter(buffer, offsets + done, from + at * stride, 0, stride, 1, some);
+      copy_steps(buffer + done * size, size, from + at * stride, stride, some,
+                 problem.element_size);
       done += some;
       at = 0;
       from += row_stride;

@@ -3,6 +3,8 @@
 // Loops over contiguous values have no branches, so that they vectorise; one out-of-range value
 // makes a whole run fail, and the caller then looks for it one by one.
 
+#include <type_traits>
+
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
@@ -28,27 +30,27 @@ inline Int scaled(Unsigned position, Int scale) {
     return static_cast<Int>(position * static_cast<Unsigned>(scale));
 }
 
-template <class Index, bool kNarrow>
-bool convert_run(const char* __restrict source, Int stride, Int count, Int size, Int scale,
+// Calls body with the stride, as a constant where values are contiguous or every other one: loads
+// of whole vectors.
+template <class Index, class Body>
+inline bool with_stride(Int stride, Body&& body) {
+  constexpr Int size = sizeof(Index);
+  if (stride == size) return body(std::integral_constant<Int, size>{});
+  if (stride == 2 * size) return body(std::integral_constant<Int, 2 * size>{});
+  return body(stride);
+}
+
+template <class Index, bool kNarrow, class Stride>
+bool convert_run(const char* __restrict source, Stride stride, Int count, Int size, Int scale,
                  Int base, Int step, Int* __restrict offsets) {
   const Unsigned limit = static_cast<Unsigned>(size);
   Unsigned gathered = 0;
-  // The sum of base and steps is kept apart from the product: both are known to be in range.
-  if (stride == static_cast<Int>(sizeof(Index))) {
-    for (Int i = 0; i < count; ++i) {
-      const Unsigned position =
-          wrap_index(load<Index>(source + i * static_cast<Int>(sizeof(Index))), limit);
-      gathered |= beyond(position, limit);
-      offsets[i] = static_cast<Int>(static_cast<Unsigned>(scaled<kNarrow>(position, scale)) +
-                                    static_cast<Unsigned>(base + i * step));
-    }
-  } else {
-    for (Int i = 0; i < count; ++i) {
-      const Unsigned position = wrap_index(load<Index>(source + i * stride), limit);
-      gathered |= beyond(position, limit);
-      offsets[i] = static_cast<Int>(static_cast<Unsigned>(scaled<kNarrow>(position, scale)) +
-                                    static_cast<Unsigned>(base + i * step));
-    }
+  for (Int i = 0; i < count; ++i) {
+    const Unsigned position = wrap_index(load<Index>(source + i * stride), limit);
+    gathered |= beyond(position, limit);
+    // The sum of base and steps is kept apart from the product: both are known to be in range.
+    offsets[i] = static_cast<Int>(static_cast<Unsigned>(scaled<kNarrow>(position, scale)) +
+                                  static_cast<Unsigned>(base + i * step));
   }
   return !any_beyond(gathered);
 }
@@ -56,9 +58,19 @@ bool convert_run(const char* __restrict source, Int stride, Int count, Int size,
 template <class Index>
 bool convert(const char* source, Int stride, Int count, Int size, Int scale, Int base, Int step,
              Int* offsets) {
-  return narrow(size, scale)
-             ? convert_run<Index, true>(source, stride, count, size, scale, base, step, offsets)
-             : convert_run<Index, false>(source, stride, count, size, scale, base, step, offsets);
+  return with_stride<Index>(stride, [=](auto known) {
+    return narrow(size, scale)
+               ? convert_run<Index, true>(source, known, count, size, scale, base, step, offsets)
+               : convert_run<Index, false>(source, known, count, size, scale, base, step, offsets);
+  });
+}
+
+template <class Index, class Stride>
+bool good_run(const char* source, Stride stride, Int count, Unsigned limit) {
+  Unsigned gathered = 0;
+  for (Int i = 0; i < count; ++i)
+    gathered |= beyond(wrap_index(load<Index>(source + i * stride), limit), limit);
+  return !any_beyond(gathered);
 }
 
 template <class Index>
@@ -67,16 +79,9 @@ Int check(const char* source, Int stride, Int count, Int size) {
   for (Int from = 0; from < count; from += 4096) {
     const Int some = count - from < 4096 ? count - from : 4096;
     const char* const part = source + from * stride;
-    Unsigned gathered = 0;
-    if (stride == static_cast<Int>(sizeof(Index))) {
-      for (Int i = 0; i < some; ++i)
-        gathered |= beyond(
-            wrap_index(load<Index>(part + i * static_cast<Int>(sizeof(Index))), limit), limit);
-    } else {
-      for (Int i = 0; i < some; ++i)
-        gathered |= beyond(wrap_index(load<Index>(part + i * stride), limit), limit);
-    }
-    if (!any_beyond(gathered)) continue;
+    if (with_stride<Index>(stride,
+                           [=](auto known) { return good_run<Index>(part, known, some, limit); }))
+      continue;
     for (Int i = 0; i < some; ++i)
       if (wrap_index(load<Index>(part + i * stride), limit) >= limit) return from + i;
   }

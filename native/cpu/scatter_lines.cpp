@@ -56,6 +56,9 @@ ANYDML_INLINE void prefetch_rows(const char* source, Int row_stride, Int rows, I
     for (Int at = 0; at < bytes; at += 64) prefetch_read(source + row * row_stride + at);
 }
 
+// Bytes of `count` elements that are worth prefetching: none when there is less than one a line.
+inline Int span_of(Int count, Int step) { return step <= 64 ? count * step : 0; }
+
 // Copies rows x bytes between strided rows.
 void copy_rows(char* target, Int target_stride, const char* source, Int source_stride, Int rows,
                Int bytes, bool streams) {
@@ -111,20 +114,16 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
   if (columns == 1) {
     const Int some = std::min(length, kPiece);
     const Int together = std::max<Int>(1, kPiece / some);
-    const bool packed_index = axis[kIndex] == problem.reader->size;
-    const bool packed_update = axis[kUpdate] == problem.element_size;
     for (Int g = 0; g < groups; g += together) {
       const Int rows = std::min(together, groups - g);
       for (Int i = 0; i < length; i += kPiece) {
         if (length >= kPiece) {
           // The piece after this one: a hardware prefetcher stops at the end of a page.
           const Int next = i + kPiece;
-          if (packed_index)
-            prefetch_rows(indices + g * group[kIndex] + next * axis[kIndex], 0, 1,
-                          kPiece * problem.reader->size);
-          if (packed_update)
-            prefetch_rows(updates + g * group[kUpdate] + next * axis[kUpdate], 0, 1,
-                          kPiece * problem.element_size);
+          prefetch_rows(indices + g * group[kIndex] + next * axis[kIndex], 0, 1,
+                        span_of(kPiece, axis[kIndex]));
+          prefetch_rows(updates + g * group[kUpdate] + next * axis[kUpdate], 0, 1,
+                        span_of(kPiece, axis[kUpdate]));
         }
         good &= piece.write(
             target.base + g * target.group, indices + g * group[kIndex] + i * axis[kIndex],
@@ -144,9 +143,9 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
         const Int rows = std::min(together, length - i);
         const Int ahead = std::min(together, length - i - rows);
         prefetch_rows(index + rows * axis[kIndex], axis[kIndex], ahead,
-                      some * problem.reader->size);
+                      span_of(some, column[kIndex]));
         prefetch_rows(update + rows * axis[kUpdate], axis[kUpdate], ahead,
-                      some * problem.element_size);
+                      span_of(some, column[kUpdate]));
         good &= piece.write(target.base + g * target.group + c * target.column, index, axis[kIndex],
                             column[kIndex], update, axis[kUpdate], column[kUpdate], rows, some, 0,
                             target.column);

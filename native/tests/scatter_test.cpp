@@ -145,7 +145,7 @@ void random_case(Random& random, Int most) {
     else if (d != c.axis && prefix && random.chance(0.5))
       size = random.between(0, size);
   }
-  c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
+  c.strides = random_strides(random);
   c.in_place = random.chance(0.3);
   c.fresh = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
