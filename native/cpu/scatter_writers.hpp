@@ -2,15 +2,21 @@
 // files that instantiate them, which are several to keep each one's compilation short.
 #pragma once
 
+#include <algorithm>
+
 #include "scatter_combine.hpp"
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
 
+// How updates of one element follow each other: apart; in a row; in turns with those of one other.
+enum class Order { apart, runs, turns };
+
 // Writes updates one after the other, even where the compiler could batch them: later ones may meet
-// earlier ones. With kRuns an element that takes several in a row stays in a register: the way
-// through memory takes three times as long. Where runs are short that costs wrong guesses instead.
-template <Reduction kReduction, class T, bool kRuns>
+// earlier ones. An element that takes several in a row stays in a register, and so do two whose
+// conversions take long and that take turns: the way through memory takes two to three times as
+// long. Where the order is another that costs wrong guesses instead.
+template <Reduction kReduction, class T, Order kOrder>
 class Element {
  public:
   explicit Element(char* target) : target_(target) {}
@@ -20,13 +26,16 @@ class Element {
       store(address, load<T>(update));
 #if defined(ANYDML_F16C)
     } else if constexpr (is_half_sum<T>(kReduction)) {
-      if (!kRuns || address != last_) half_ = load_half(address);
+      if constexpr (kOrder == Order::turns)
+        pick(address);
+      else if (kOrder == Order::apart || address != last_)
+        half_ = load_half(address);
       last_ = address;
       const __m128i sum = half_sum<kReduction>(half_, load_half(update));
       half_ = _mm_cvtph_ps(sum);
       store_half(address, sum);
 #endif
-    } else if constexpr (kRuns) {
+    } else if constexpr (kOrder == Order::runs) {
       if (address != last_) value_ = load<T>(address);
       last_ = address;
       value_ = combined<kReduction, T>(value_, load<T>(update));
@@ -42,22 +51,77 @@ class Element {
   T value_{};
 #if defined(ANYDML_F16C)
   __m128 half_ = _mm_setzero_ps();
+
+  // The element at `address` to half_, the one before it to other_.
+  void pick(const char* address) {
+    if (address == last_) return;
+    const __m128 half = half_;
+    half_ = address == before_ ? other_ : load_half(address);
+    other_ = half;
+    before_ = last_;
+  }
+  const char* before_ = nullptr;
+  __m128 other_ = _mm_setzero_ps();
 #endif
 };
 
-// True when at least three of four go where the one before went.
+// How many of `count` places are not that of the one before; and how many are, instead, that of the
+// one before it.
 template <class Place>
-inline bool has_runs(const Place* places, Int count) {
+inline Int changes_of(const Place* places, Int count) {
   Int changes = 0;
   for (Int i = 1; i < count; ++i) changes += places[i] != places[i - 1];
-  return changes * 4 < count;
+  return changes;
+}
+template <class Place>
+inline Int turns_of(const Place* places, Int count) {
+  Int turns = 0;
+  for (Int i = 2; i < count; ++i)
+    turns += (places[i] != places[i - 1]) & (places[i] == places[i - 2]);
+  return turns;
 }
 
-template <Reduction kReduction, class T, bool kRuns>
+// That of at least three of four. Turns are told apart only where that pays, and all places are
+// looked at only where the first ones take turns.
+template <Reduction kReduction, class T, class Place>
+inline Order order_of(const Place* places, Int count) {
+  if (kReduction == Reduction::none) return Order::apart;
+  if (changes_of(places, count) * 4 < count) return Order::runs;
+#if defined(ANYDML_F16C)
+  if constexpr (is_half_sum<T>(kReduction)) {
+    const Int some = std::min<Int>(count, 32);
+    if (turns_of(places, some) * 4 > some * 3 && turns_of(places, count) * 4 > count * 3)
+      return Order::turns;
+  }
+#endif
+  return Order::apart;
+}
+
+// Calls body with the order as a constant.
+template <Reduction kReduction, class T, class Place, class Body>
+inline void with_order(const Place* places, Int count, Body&& body) {
+  switch (order_of<kReduction, T>(places, count)) {
+    case Order::runs:
+      if constexpr (kReduction != Reduction::none)
+        return body(std::integral_constant<Order, Order::runs>{});
+      break;
+    case Order::turns:
+#if defined(ANYDML_F16C)
+      if constexpr (is_half_sum<T>(kReduction))
+        return body(std::integral_constant<Order, Order::turns>{});
+#endif
+      break;
+    default:
+      break;
+  }
+  body(std::integral_constant<Order, Order::apart>{});
+}
+
+template <Reduction kReduction, class T, Order kOrder>
 void scatter_rows(char* target, const Int* offsets, const char* updates, Int row_stride, Int stride,
                   Int rows, Int columns) {
   const Int size = static_cast<Int>(sizeof(T));
-  Element<kReduction, T, kRuns> element(target);
+  Element<kReduction, T, kOrder> element(target);
   for (Int row = 0; row < rows; ++row) {
     const char* const from = updates + row * row_stride;
     if (stride == size) {
@@ -72,25 +136,24 @@ void scatter_rows(char* target, const Int* offsets, const char* updates, Int row
 template <Reduction kReduction, class T>
 void scatter_updates(char* target, const Int* offsets, const char* updates, Int row_stride,
                      Int stride, Int rows, Int columns) {
-  if (kReduction != Reduction::none && has_runs(offsets, rows * columns))
-    scatter_rows<kReduction, T, true>(target, offsets, updates, row_stride, stride, rows, columns);
-  else
-    scatter_rows<kReduction, T, false>(target, offsets, updates, row_stride, stride, rows, columns);
+  with_order<kReduction, T>(offsets, rows * columns, [&](auto order) {
+    scatter_rows<kReduction, T, order()>(target, offsets, updates, row_stride, stride, rows,
+                                         columns);
+  });
 }
 
-template <Reduction kReduction, class T, bool kRuns>
+template <Reduction kReduction, class T, Order kOrder>
 void scatter_group(char* block, const uint16_t* locals, const char* values, Int count) {
   const Int size = static_cast<Int>(sizeof(T));
-  Element<kReduction, T, kRuns> element(block);
+  Element<kReduction, T, kOrder> element(block);
   for (Int i = 0; i < count; ++i) element.take(locals[i] * size, values + i * size);
 }
 
 template <Reduction kReduction, class T>
 void scatter_block(char* block, const uint16_t* locals, const char* values, Int count) {
-  if (kReduction != Reduction::none && has_runs(locals, count))
-    scatter_group<kReduction, T, true>(block, locals, values, count);
-  else
-    scatter_group<kReduction, T, false>(block, locals, values, count);
+  with_order<kReduction, T>(locals, count, [&](auto order) {
+    scatter_group<kReduction, T, order()>(block, locals, values, count);
+  });
 }
 
 template <Reduction kReduction, class T>

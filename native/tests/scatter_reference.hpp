@@ -204,7 +204,7 @@ inline uint64_t bad_index(Random& random, DataType type, Int size) {
 // A position by one of several patterns: ties, runs, orders and strides.
 class Pattern {
  public:
-  explicit Pattern(Random& random) : random_(random), kind_(random.between(0, 5)) {}
+  explicit Pattern(Random& random) : random_(random), kind_(random.between(0, 6)) {}
   Int position(Int i, Int size) {
     switch (kind_) {
       case 0:
@@ -217,6 +217,8 @@ class Pattern {
         return i * 64 % size;
       case 4:
         return random_.between(0, std::min<Int>(size, 3) - 1);
+      case 5:  // two in turns, with few others
+        return random_.chance(0.03) ? random_.between(0, size - 1) : i % 2 * (size - 1);
       default:
         return random_.between(0, size - 1);
     }
