@@ -50,6 +50,12 @@ struct Gather {
   // Items [begin, end) of outers * count; `kept`: all offsets, or null.
   void run(Int begin, Int end, const Int* kept, bool far, bool stream,
            std::atomic<Int>& first_bad) const {
+    if (far && outers == 1 && block.is_element() && items.rank <= 1)
+      return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
+                            [&](Int at, Int length, Int* made) {
+                              reader.announce(at + kAheadIndices, length);
+                              lower(first_bad, offsets(at, length, made));
+                            });
     alignas(64) Int made[kIndexChunk];
     Int have_begin = 0, have_end = 0;  // indices whose offsets are in `made`
     const Layout* const walked[1] = {&outer};
@@ -135,7 +141,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
     return status_of(first_bad);
   }
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
-  const bool stream = OutputItems::streams(gather.items, gather.block);
+  const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
   const Int grain = kCopyGrain / std::max<Int>(bytes, gather.near() ? 16 : 64);
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {

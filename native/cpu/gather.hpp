@@ -156,8 +156,47 @@ Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const 
 
 // How far ahead reads of elements are announced.
 constexpr Int kAheadElements = 128;
+// And reads of their indices, which no prefetcher keeps up with among so many others.
+constexpr Int kAheadIndices = 4 * kAheadElements;
+
+// Single elements and short blocks from a source that is in no near cache are not written past the
+// cache: the many reads under way and such writes wait for each other, which costs more than the
+// lines of the output do.
+constexpr Int kStreamBlock = 64;
 
 inline void prefetch(const char* address) { __builtin_prefetch(address, 0, 3); }
+
+// Elements [begin, end) of a source that is in no near cache, to places `step` bytes apart.
+// make(first, count, offsets) makes their offsets, always one piece before they are read, so that
+// no read comes unannounced. Elements are put together before whole lines are written: single
+// stores to a line that is not there yet would fill the processor's queue.
+template <class T, class Make>
+inline void copy_far(char* target, Int step, const char* source, Int begin, Int end, Make&& make) {
+  constexpr Int size = sizeof(T);
+  alignas(64) Int offsets[2][kAheadElements];
+  alignas(64) char lines[kAheadElements * size];
+  Int count = std::min(kAheadElements, end - begin);
+  make(begin, count, offsets[0]);
+  for (Int i = 0; i < count; ++i) prefetch(source + offsets[0][i]);
+  for (int turn = 0; count > 0; turn ^= 1) {
+    const Int* const now = offsets[turn];
+    Int* const later = offsets[turn ^ 1];
+    const Int more = std::min(kAheadElements, end - begin - count);
+    if (more > 0) make(begin + count, more, later);
+    Int i = 0;
+    for (; i < more; ++i) {
+      prefetch(source + later[i]);
+      store(lines + i * size, load<T>(source + now[i]));
+    }
+    for (; i < count; ++i) store(lines + i * size, load<T>(source + now[i]));
+    if (step == size)
+      std::memcpy(target + begin * size, lines, static_cast<std::size_t>(count * size));
+    else
+      for (i = 0; i < count; ++i) store(target + (begin + i) * step, load<T>(lines + i * size));
+    begin += count;
+    count = more;
+  }
+}
 
 // Copies the blocks at `offsets` from a source to places `step` bytes apart.
 class BlockCopier {
@@ -167,6 +206,13 @@ class BlockCopier {
 
   Int bytes() const { return plan_.bytes(); }
   const CopyPlan& plan() const { return plan_; }
+  bool is_element() const { return plan_.contiguous() && is_element_size(plan_.bytes()); }
+  template <class Make>
+  void copy_far(char* target, Int step, const char* source, Int begin, Int end, Make&& make) const {
+    with_element(static_cast<int>(bytes()), [&](auto unit) {
+      gather::copy_far<decltype(unit)>(target, step, source, begin, end, make);
+    });
+  }
   // `far`: the source does not fit a near cache. `writer`: null, or the output past the cache.
   void copy(char* target, Int step, const char* source, const Int* offsets, Int count, bool far,
             LineWriter* writer) const;
@@ -199,9 +245,9 @@ class OutputItems {
   OutputItems& operator=(const OutputItems&) = delete;
 
   // True when the items of this layout can go past the cache.
-  static bool streams(const Layout& layout, const BlockCopier& block) {
+  static bool streams(const Layout& layout, const BlockCopier& block, bool far) {
     const Int bytes = block.bytes();
-    return layout.count() * bytes >= kStreamBytes &&
+    return (!far || bytes >= kStreamBlock) && layout.count() * bytes >= kStreamBytes &&
            (block.plan().contiguous() || block.plan().packs()) &&
            (layout.rank == 0 || layout.strides[layout.rank - 1] == bytes);
   }

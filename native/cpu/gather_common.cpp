@@ -11,21 +11,33 @@ namespace {
 template <class Index, int Width>
 bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange mode,
                     Int* offsets) {
+  constexpr int most = Width == 0 ? kMaxRank : Width;
   const int width = Width == 0 ? axes.count : Width;
-  unsigned long long bad = 0;
-  for (Int i = 0; i < count; ++i) {
-    Int offset = 0;
-    for (int k = 0; k < width; ++k) {
-      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
-      const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
-      const unsigned long long position =
-          mode == OutOfRange::clamp ? clamp_index(value, limit) : wrap_index(value, limit);
-      const unsigned long long good = position < limit ? ~0ull : 0ull;
-      bad |= ~good;
-      offset += static_cast<Int>(position & good) * axes.strides[k];
-    }
-    offsets[i] = offset;
+  unsigned long long sizes[most];
+  Int strides[most];
+  for (int k = 0; k < width; ++k) {
+    sizes[k] = static_cast<unsigned long long>(axes.sizes[k]);
+    strides[k] = axes.strides[k];
   }
+  unsigned long long bad = 0;
+  const auto each = [&]<bool clamp>(std::bool_constant<clamp>) {
+    for (Int i = 0; i < count; ++i) {
+      Int offset = 0;
+      for (int k = 0; k < width; ++k) {
+        const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
+        const unsigned long long position =
+            clamp ? clamp_index(value, sizes[k]) : wrap_index(value, sizes[k]);
+        const unsigned long long good = position < sizes[k] ? ~0ull : 0ull;
+        bad |= ~good;
+        offset += static_cast<Int>(position & good) * strides[k];
+      }
+      offsets[i] = offset;
+    }
+  };
+  if (mode == OutOfRange::clamp)
+    each(std::true_type{});
+  else
+    each(std::false_type{});
   return bad != 0;
 }
 
@@ -82,8 +94,11 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-// How far ahead reads are announced, and the most cache lines of a row whose elements lie apart.
-constexpr Int kAheadRows = 12, kAheadLines = 16;
+// Cache lines that are announced ahead, and the most of one row.
+constexpr Int kAheadLines = 160, kRowLines = 16;
+
+// Rows that so many lines are.
+Int rows_ahead(Int lines) { return std::max<Int>(4, kAheadLines / std::max<Int>(1, lines)); }
 
 template <class T>
 void copy_each(char* target, Int step, const char* source, const Int* offsets, Int count,
@@ -161,10 +176,13 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
     return;
   }
   // Rows: the first lines of one that comes soon are announced, the prefetcher gets the others.
-  const Int lines = far ? std::min<Int>(block, 512) : 0;
+  const Int head = std::min<Int>(block, 512), ahead = far ? rows_ahead(head / 64 + 1) : count;
   for (Int i = 0; i < count; ++i) {
-    if (i + kAheadRows < count)
-      for (Int at = 0; at < lines; at += 64) prefetch(source + offsets[i + kAheadRows] + at);
+    if (i + ahead < count) {
+      const char* const later = source + offsets[i + ahead];
+      for (Int at = 0; at < head; at += 64) prefetch(later + at);
+      prefetch(later + head - 1);  // rows seldom begin with a line
+    }
     if (writer != nullptr)
       writer->append(source + offsets[i], block);
     else
@@ -180,10 +198,11 @@ void BlockCopier::copy_single(char* target, Int step, const char* source, const 
   // As for rows, of the lines that elements lie in.
   const Int length = (steps.count - 1) * steps.from_step + steps.size;
   const Int line = std::abs(steps.from_step) < 64 ? (length < 0 ? -64 : 64) : steps.from_step;
-  const Int lines = far ? std::min<Int>(length / line + 1, kAheadLines) : 0;
+  const Int lines = std::min<Int>(length / line + 1, kRowLines);
+  const Int ahead = far ? rows_ahead(lines) : count;
   for (Int i = 0; i < count; ++i) {
-    if (i + kAheadRows < count) {
-      const char* const later = source + offsets[i + kAheadRows];
+    if (i + ahead < count) {
+      const char* const later = source + offsets[i + ahead];
       for (Int at = 0; at < lines; ++at) prefetch(later + at * line);
     }
     const char* const from = source + offsets[i];

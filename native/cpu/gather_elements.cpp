@@ -96,6 +96,38 @@ bool read_row([[maybe_unused]] const Gather& gather, [[maybe_unused]] char* targ
   return bad;
 }
 
+// Rows that are far away, to a packed output.
+template <class T>
+void run_far(Gather& gather, Int begin, Int end) {
+  const int inner = gather.to.rank - 1;
+  const Int length = gather.to.sizes[inner], from_step = gather.from.strides[inner];
+  const Layout* const layouts[1] = {&gather.from};
+  Walker<1> walker(layouts, inner);
+  walker.start(begin / length);
+  Int column = begin % length;
+  const auto make = [&](Int at, Int count, Int* offsets) {
+    alignas(64) char indices[kAheadElements * 8];
+    gather.reader.announce(at + kAheadIndices, count);
+    const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(at, count, indices),
+                               count, gather.axes, gather.plan.mode, offsets);
+    if (bad >= 0) lower(gather.first_bad, at + bad);
+    for (Int done = 0; done < count;) {
+      const Int run = std::min(length - column, count - done);
+      const Int from = walker.offset[0] + column * from_step;
+      if (from_step != 0)
+        for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
+      else if (from != 0)
+        for (Int i = 0; i < run; ++i) offsets[done + i] += from;
+      done += run;
+      column += run;
+      if (column < length) continue;
+      column = 0;
+      walker.next();
+    }
+  };
+  copy_far<T>(gather.output, Int{sizeof(T)}, gather.input, begin, end, make);
+}
+
 template <class T>
 void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool stream) {
   constexpr Int size = sizeof(T);
@@ -171,7 +203,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
     }
     if (flat)
       copy_run<T>(stream ? buffer : gather.output + begin * size, size, gather.input, 0, offsets,
-                  count, far);
+                  count, false);
     if (stream) writer.append(buffer, count * size);
     begin += count;
   }
@@ -183,15 +215,16 @@ void by_direct(Gather& gather, int threads) {
   const int size = gather.plan.input.element_size;
   const Int span = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
   const bool packed = gather.plan.output.layout.packed(size);
-  const bool stream = packed && gather.total * size >= kStreamBytes;
+  // A long row of which little is read is in no near cache either.
+  const Int length = gather.to.sizes[gather.to.rank - 1];
+  const bool sparse = length * 64 < span && gather.total / length * span > kFarBytes;
+  const bool far = sparse || span > kFarBytes;
+  const bool stream = packed && !far && gather.total * size >= kStreamBytes;
   with_element(size, [&](auto unit) {
     // Reads that miss the near caches are worth a thread sooner.
-    // A long row of which little is read is in no near cache either.
-    const Int length = gather.to.sizes[gather.to.rank - 1];
-    const bool sparse = length * 64 < span && gather.total / length * span > kFarBytes;
-    const bool far = sparse || span > kFarBytes;
-    parallel_ranges(gather.total, far ? kIndexGrain / 8 : kIndexGrain, threads,
+    parallel_ranges(gather.total, far ? kIndexGrain / 16 : kIndexGrain, threads,
                     [&](Int begin, Int end) {
+                      if (far && packed) return run_far<decltype(unit)>(gather, begin, end);
                       run_direct<decltype(unit)>(gather, begin, end, far, packed, stream);
                     });
   });

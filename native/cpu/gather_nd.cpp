@@ -54,6 +54,13 @@ struct GatherNd {
   }
 
   void run(Int begin, Int end, bool far, bool stream, std::atomic<Int>& first_bad) const {
+    if (far && total == count && block.is_element() && items.rank <= 1 &&
+        width * kAheadElements <= kIndexChunk)
+      return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
+                            [&](Int at, Int length, Int* made) {
+                              reader.announce((at + kAheadIndices) * width, length * width);
+                              lower(first_bad, offsets(at, length, made));
+                            });
     alignas(64) Int made[kIndexChunk];
     const Int most = std::max<Int>(1, (far ? kIndexChunk : kNearChunk) / std::max(width, 1));
     const Layout* const walked[1] = {&batches};
@@ -117,8 +124,8 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
     return status_of(first_bad);
   }
-  const bool stream = OutputItems::streams(gather.items, gather.block);
   const bool far = span > kFarBytes;
+  const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
   parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, far ? 64 : 16), threads,
                   [&](Int begin, Int end) { gather.run(begin, end, far, stream, first_bad); });

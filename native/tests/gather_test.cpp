@@ -402,6 +402,12 @@ void test_large() {
                    GatherElementsMethod::choose);
     check_elements(random, {1500000}, {800000 * k}, 0, options, GatherElementsMethod::choose);
     check_elements(random, {300000, 3}, {300000 * k, 3}, 0, options, GatherElementsMethod::choose);
+    check_elements(random, {64, 20000}, {64, 50 * k}, 1, options, GatherElementsMethod::choose);
+    for (const Int few : {1, 127, 128, 129, 300}) {  // around the pieces of reads far away
+      check_gather(random, {300000}, {few}, 0, options);
+      check_elements(random, {300000}, {few}, 0, options, GatherElementsMethod::choose);
+      check_nd(random, {1000, 1000}, {few, 2}, 0, options);
+    }
     check_nd(random, {1000, 1000}, {500000 * k, 2}, 0, options);
     check_nd(random, {40, 50, 60}, {300000 * k, 3}, 0, options);
     check_nd(random, {1000, 10, 30}, {30000 * k, 2}, 0, options);
