@@ -156,6 +156,11 @@ bool run_planes(const Problem& problem, const char* input, const char* indices, 
   return good;
 }
 
+bool is_integer(DataType type) {
+  return type != DataType::unknown && type != DataType::float16 && type != DataType::float32 &&
+         type != DataType::float64;
+}
+
 bool packed_planes(const Problem& problem, int tensor) {
   const Int size = problem.element_size;
   return problem.axis[tensor] == problem.columns * size &&
@@ -166,6 +171,7 @@ Method choose(const Problem& problem, bool in_place, int threads, const Tuning& 
   const Int planes = problem.rest_count * problem.groups;
   const Int plane_bytes = problem.axis_size * problem.columns * problem.element_size;
   const Int updates = planes * problem.columns * problem.length;
+  if (shares_apply(problem, threads, tuning)) return Method::shares;
   // An update costs a cache line at most, and copying a line about as much as 16 bytes of it.
   if (planes * plane_bytes <= (Int{128} << 10) || updates <= planes * plane_bytes / 1024)
     return Method::direct;
@@ -198,9 +204,12 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   if (problem.axis_size == 0) return {0};
   problem.reader = &index_reader(plan.indices.type);
   problem.writer = &writer(plan.reduction, plan.output.type, problem.element_size);
+  problem.reduction = plan.reduction;
+  problem.any_order = plan.reduction != Reduction::none && is_integer(plan.output.type);
 
   if (method == Method::automatic) method = choose(problem, in_place, threads, tuning);
   if (method == Method::buckets && !packed_planes(problem, kOut)) method = Method::direct;
+  if (method == Method::shares && !shares_apply(problem, threads, tuning)) method = Method::direct;
   const bool one_plane = method == Method::buckets && problem.rest_count == 1 &&
                          problem.groups == 1 && problem.length * problem.columns <= tuning.round &&
                          (in_place || (problem.full && packed_planes(problem, kIn)));
@@ -230,6 +239,8 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
     switch (chosen) {
       case Method::blocks:
         return run_blocks(problem, source, index, update, target, threads, tuning);
+      case Method::shares:
+        return run_shares(problem, index, update, target, threads);
       case Method::buckets:
         return run_planes(problem, source, index, update, target, threads, tuning);
       default:

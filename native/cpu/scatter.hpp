@@ -9,7 +9,8 @@ namespace anydml::scatter {
 // blocks: some whole fibres (lines along the axis) at a time, copied into packed scratch, updated
 //         there and written out once.
 // buckets: each plane of a packed output by the stable partition of scatter_buckets.cpp.
-enum class Method { automatic, direct, blocks, buckets };
+// shares: as direct, but threads share the updates of one line.
+enum class Method { automatic, direct, blocks, buckets, shares };
 
 // What the test makes small so that little data meets every case.
 struct Tuning {
@@ -19,6 +20,7 @@ struct Tuning {
   Int row_bytes = Int{512} << 10;   // rows that are a block, however few they are
   Int small_bytes = Int{16} << 10;  // smaller blocks take several fibres
   Int stream_bytes = kStreamBytes;
+  Int share_updates = 2 * kParallelElements;  // of a line whose updates are shared
   int bucket_bits = 0;
   Int round = Int{32} << 20;
 };
@@ -41,6 +43,8 @@ struct Problem {
   Layout rest[kTensors];
   bool full;  // the indices reach every line of the output
   int element_size;
+  Reduction reduction;
+  bool any_order;  // the reduction gives the same bits in any order
   const IndexReader* reader;
   const Writer* writer;
 };
@@ -62,5 +66,9 @@ bool run_direct(const Problem& problem, const char* indices, const char* updates
                 int threads);
 bool run_blocks(const Problem& problem, const char* input, const char* indices, const char* updates,
                 char* output, int threads, const Tuning& tuning);
+
+bool shares_apply(const Problem& problem, int threads, const Tuning& tuning);
+bool run_shares(const Problem& problem, const char* indices, const char* updates, char* output,
+                int threads);
 
 }  // namespace anydml::scatter

@@ -258,7 +258,7 @@ struct Rows {
         bytes >= 1024 || (bytes >= 256 && bytes % 64 == 0 &&
                           reinterpret_cast<std::uintptr_t>(output + begin * slice_bytes) % 64 == 0);
     const char* const from = input + part.in;
-    const Int ahead = std::clamp<Int>(4096 / bytes, 2, 16);
+    const Int ahead = std::clamp<Int>(8192 / bytes, 2, 32);
     const auto look_ahead = [&](Int s) __attribute__((always_inline)) {
       if (s < end) prefetch(s, from + s * in_slice, part);
     };
@@ -301,7 +301,7 @@ struct Rows {
   void apart(Int begin, Int end, const Part& part, int threads) const {
     constexpr Int kActive = 1024;
     uint32_t active[kActive];
-    const Int ahead = std::clamp<Int>(4096 / part.bytes, 2, 16);
+    const Int ahead = std::clamp<Int>(8192 / part.bytes, 2, 32);
     for (; begin < end; begin += kActive) {
       // Those with work to do, so that looking ahead finds them however few they are.
       Int count = 0;

@@ -126,11 +126,13 @@ inline void copy_whole(const Tensor& input, const void* source, const Tensor& ou
 template <class Body, class Done>
 void parallel_items(Int items, Int workers, int threads, Body&& body, Done&& done) {
   std::atomic<Int> next{0};
+  // Neighbours stay together: what the processor reads ahead is then of use to the one who reads.
+  const Int together = std::max<Int>(1, items / (workers * 16));
   parallel_chunks(workers, threads, [&](Int worker) {
     for (;;) {
-      const Int item = next.fetch_add(1, std::memory_order_relaxed);
-      if (item >= items) break;
-      body(worker, item);
+      const Int begin = next.fetch_add(together, std::memory_order_relaxed);
+      if (begin >= items) break;
+      for (Int item = begin; item < std::min(items, begin + together); ++item) body(worker, item);
     }
     done(worker);
   });

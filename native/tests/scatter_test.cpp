@@ -13,7 +13,8 @@ using scatter::Method;
 using scatter::Tuning;
 
 int passed = 0;
-constexpr Method kMethods[] = {Method::automatic, Method::direct, Method::blocks, Method::buckets};
+constexpr Method kMethods[] = {Method::automatic, Method::direct, Method::blocks, Method::buckets,
+                               Method::shares};
 
 struct Case {
   std::vector<Int> sizes, index_sizes;
@@ -117,6 +118,7 @@ void small_tuning(Random& random, Tuning& tuning) {
   tuning.strip_bytes = Int{64} << random.between(0, 2);
   tuning.small_bytes = Int{1} << random.between(4, 12);
   tuning.stream_bytes = random.chance(0.5) ? 0 : kStreamBytes;
+  tuning.share_updates = random.between(1, 1000);
   tuning.bucket_bits = static_cast<int>(random.between(3, 10));
   tuning.round = random.chance(0.5) ? Tuning{}.round : random.between(100, 2000);
 }
@@ -150,9 +152,37 @@ void random_case(Random& random, Int most) {
   c.fresh = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
   c.threads = static_cast<int>(random.between(1, 4));
-  c.method = kMethods[random.between(0, 3)];
+  c.method = kMethods[random.between(0, 4)];
   if (random.chance(0.8)) small_tuning(random, c.tuning);
   run(random, c);
+}
+
+// Updates of one line that threads share: every integer by every reduction.
+void shared_cases(Random& random, int count) {
+  for (int i = 0; i < count; ++i) {
+    Case c;
+    random_type(random, c);
+    do c.type = kTypes[random.between(0, 10)];
+    while (c.type.type == DataType::float16 || c.type.type == DataType::float32 ||
+           c.type.type == DataType::float64);
+    c.reduction = static_cast<Reduction>(1 + i % 4);
+    const Int size = random.between(1, 60), rank = random.between(1, 3);
+    for (Int d = 0; d < rank; ++d) c.sizes.push_back(1);
+    c.axis = static_cast<int>(random.between(0, rank - 1));
+    c.sizes[static_cast<std::size_t>(c.axis)] = size;
+    c.index_sizes = c.sizes;
+    // From too few for sharing to several shares.
+    c.index_sizes[static_cast<std::size_t>(c.axis)] =
+        random.chance(0.1) ? random.between(60000, 100000) : random.between(1, 60 * size);
+    c.strides = random_strides(random);
+    c.in_place = random.chance(0.3);
+    c.fresh = !c.in_place && random.chance(0.5);
+    c.bad = random.chance(0.1);
+    c.threads = static_cast<int>(random.between(1, 4));
+    c.method = random.chance(0.5) ? Method::automatic : Method::shares;
+    c.tuning.share_updates = 1;
+    run(random, c);
+  }
 }
 
 // Sizes at which the plan's own choice takes every algorithm, with threads and past the cache.
@@ -167,7 +197,7 @@ void large_cases(Random& random) {
       {{2100, 1024}, 0, 9},     {{3000000}, 0, 700000},   {{3000000}, 0, 2000},
       {{3, 300000}, 1, 300000}, {{100000, 7}, 0, 30000},  {{60000, 4}, 1, 4},
       {{50, 3, 4000}, 1, 3},    {{20, 9000, 3}, 1, 5000}, {{300, 300}, 0, 900},
-      {{5000, 500}, 1, 500},    {{12000, 200}, 0, 12000}};
+      {{3000}, 0, 900000},      {{5000, 500}, 1, 500},    {{12000, 200}, 0, 12000}};
   for (const Shape& shape : shapes) {
     for (int variant = 0; variant < 3; ++variant) {
       Case c;
@@ -256,7 +286,7 @@ void changed_meanwhile(Random& random) {
     small_tuning(random, tuning);
     for (int n = 0; n < 20; ++n)
       scatter::run_scatter(plan, input.data(), indices.data(), updates.data(), output.data(),
-                           n % 2 == 0, 2, kMethods[random.between(0, 3)], tuning);
+                           n % 2 == 0, 2, kMethods[random.between(0, 4)], tuning);
     stop.store(true);
     changer.join();
     EXPECT(output.gaps_intact(), "changed meanwhile");
@@ -277,6 +307,7 @@ int main() {
   const int cases = short_run() ? 1500 : 10000;
   for (int i = 0; i < cases; ++i) random_case(random, 600);
   for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
+  shared_cases(random, cases / 10);
   changed_meanwhile(random);
   large_cases(random);
   if (!short_run()) large_cases(random);
