@@ -23,6 +23,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -43,9 +44,7 @@ constexpr std::size_t kLeastStack = std::size_t{1} << 20;  // some systems give 
 // pass of the same operator, short enough not to take a core from anybody else.
 constexpr std::chrono::microseconds kIdleSpin{30};
 
-// How long the caller looks at workers that are still busy before it sleeps. A worker that the
-// system has put aside for another process gets its turn sooner when this core falls idle: it is
-// moved here.
+// How long the caller looks at workers that are still busy before it does something about it.
 constexpr std::chrono::microseconds kDoneSpin{50};
 
 template <class Ready>
@@ -88,6 +87,40 @@ class Detour {
   cpu_set_t allowed_;
   bool active_ = false;
 };
+
+// A worker that the system puts aside for another process in the middle of a chunk comes back after
+// some milliseconds, for which its caller waits. The caller has a processor to give: it moves the
+// worker there and sleeps.
+class Summons {
+ public:
+  // To be called twice, some time apart: whether the thread did not run in between.
+  bool stands_still(pthread_t thread) {
+    clockid_t clock;
+    timespec now;
+    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &now) != 0) return false;
+    const int64_t before = std::exchange(ran_, now.tv_sec * int64_t{1000000000} + now.tv_nsec);
+    return ran_ - before < std::chrono::nanoseconds(kDoneSpin).count() / 4;
+  }
+  void begin(pid_t thread) {
+    const int cpu = current_cpu();
+    if (cpu < 0 || cpu >= CPU_SETSIZE) return;
+    if (sched_getaffinity(thread, sizeof(allowed_), &allowed_) != 0) return;
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(cpu, &here);
+    active_ = sched_setaffinity(thread, sizeof(here), &here) == 0;
+  }
+  bool active() const { return active_; }
+  void end(pid_t thread) {
+    sched_setaffinity(thread, sizeof(allowed_), &allowed_);
+    active_ = false;
+  }
+
+ private:
+  int64_t ran_ = 0;
+  cpu_set_t allowed_;
+  bool active_ = false;
+};
 #else
 int current_cpu() { return -1; }
 int current_thread() { return 0; }
@@ -95,6 +128,12 @@ int current_thread() { return 0; }
 struct Detour {
   void begin(int, int) {}
   void end() {}
+};
+struct Summons {
+  bool stands_still(pthread_t) { return false; }
+  void begin(int) {}
+  bool active() const { return false; }
+  void end(int) {}
 };
 #endif
 
@@ -109,6 +148,10 @@ struct Worker {
   int cpu = -1;  // where it sleeps
   decltype(current_thread()) id = 0;
   Detour detour;
+  // The caller's, while the worker is in its job.
+  pthread_t thread;
+  std::atomic<bool> inside{false};
+  Summons summons;
 };
 
 class Pool {
@@ -154,10 +197,25 @@ class Pool {
   void wait_for_workers() {
     const auto done = [&] { return (state_.load(std::memory_order_acquire) & kEntered) == 0; };
     if (spin(kDoneSpin, done)) return;
-    std::unique_lock<std::mutex> lock(done_mutex_);
-    state_.fetch_or(kWaiting, std::memory_order_acq_rel);
-    done_.wait(lock, done);
-    state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
+    each_inside([](Worker& worker) { worker.summons.stands_still(worker.thread); });
+    if (spin(kDoneSpin, done)) return;
+    each_inside([](Worker& worker) {
+      if (worker.summons.stands_still(worker.thread)) worker.summons.begin(worker.id);
+    });
+    {
+      std::unique_lock<std::mutex> lock(done_mutex_);
+      state_.fetch_or(kWaiting, std::memory_order_acq_rel);
+      done_.wait(lock, done);
+      state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
+    }
+    for (int i = 0; i < std::min(wanted_, workers_); ++i)
+      if (all_[i]->summons.active()) all_[i]->summons.end(all_[i]->id);
+  }
+
+  template <class Body>
+  void each_inside(Body&& body) {
+    for (int i = 0; i < std::min(wanted_, workers_); ++i)
+      if (all_[i]->inside.load(std::memory_order_acquire)) body(*all_[i]);
   }
 
   // A job that is open and that this worker has not been in.
@@ -203,16 +261,18 @@ class Pool {
     if (is_new(state_.load(std::memory_order_acquire), seen)) return;
     worker.asleep = true;
     worker.cpu = current_cpu();
-    worker.id = current_thread();
     worker.wake.wait(lock, [&] { return !worker.asleep; });
     worker.detour.end();
   }
 
   [[noreturn]] void loop(Worker& worker) {
+    worker.id = current_thread();
     uint64_t seen = 0;
     for (;;) {
       while (spin(kIdleSpin, [&] { return enter(seen); })) {
+        worker.inside.store(true, std::memory_order_release);
         if (worker.index < wanted_) work();
+        worker.inside.store(false, std::memory_order_release);
         leave();
       }
       sleep(worker, seen);
@@ -244,8 +304,7 @@ class Pool {
         if (worker == nullptr) break;
         worker->pool = this;
         worker->index = workers_;
-        pthread_t thread;
-        if (pthread_create(&thread, &attributes, main, worker) != 0) {
+        if (pthread_create(&worker->thread, &attributes, main, worker) != 0) {
           delete worker;
           break;
         }
