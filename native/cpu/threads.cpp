@@ -331,6 +331,9 @@ class Pool {
   std::condition_variable done_;
 };
 
+// From the beginning of one call to that of the next.
+constexpr std::chrono::microseconds kSuccession{100};
+
 #if defined(__linux__)
 // The processors that a container's limit amounts to, rounded up (control groups, version 2): more
 // threads than that are stopped together for the rest of every period. INT_MAX without a limit.
@@ -386,6 +389,14 @@ void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context
     if (own != nullptr && own->run(chunks, threads, body, context)) return;
   }
   for (Int chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
+}
+
+bool in_quick_succession() {
+  static std::atomic<int64_t> last{0};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const std::chrono::steady_clock::duration before(
+      last.exchange(now.count(), std::memory_order_relaxed));
+  return now - before < kSuccession;
 }
 
 int available_threads() {

@@ -53,6 +53,11 @@ void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   });
 }
 
+// Whether this call comes soon after the last one that asked. Waking a worker costs its caller ten
+// microseconds, so calls of less than a hundred share their work only when they follow one another
+// so closely that the worker has not gone to sleep.
+bool in_quick_succession();
+
 // The processors that the calling thread may use, by its affinity and its container's limit; at
 // least 1. Reads a file or two: ask once.
 int available_threads();

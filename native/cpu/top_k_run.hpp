@@ -24,6 +24,9 @@ inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
   }
 }
 
+// Work that is worth a thread, and work that is worth a second one that is awake; ns.
+constexpr double kEachThread = 50000, kSharedFrom = 30000;
+
 // Rows that are not contiguous are packed in batches of neighbours, so that a cache line is read
 // once.
 constexpr Int kPackBytes = Int{128} << 10;
@@ -55,8 +58,10 @@ class Rows {
     const double each = row_cost(job_.algorithm, job_.n, job_.k, W);
     const double total = each * static_cast<double>(rows);
     int threads = job_.threads;
-    if (threads > 1) threads = static_cast<int>(std::min<double>(threads, total / 50000));
-    if (threads < 1) threads = 1;
+    if (threads > 1 && total >= kSharedFrom && total < 2 * kEachThread)
+      threads = in_quick_succession() ? 2 : 1;
+    else if (threads > 1)
+      threads = std::max(1, static_cast<int>(std::min<double>(threads, total / kEachThread)));
     const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
     const bool within = threads > 1 && divisible && rows < 4 * threads && each > 200000;
     const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));

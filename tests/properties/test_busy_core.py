@@ -61,13 +61,16 @@ def seconds(call):
 @pytest.mark.parametrize("name", CALLS)
 def test_times_with_the_other_cores_busy(name):
     idle = seconds(CALLS[name])
+    with dml.num_threads(1):
+        alone = statistics.median(seconds(CALLS[name]))
     with all_other_cores_busy():
         busy = seconds(CALLS[name])
     median, tenth = statistics.median(busy), busy[len(busy) * 9 // 10]
     report = (
         f"idle: mean {statistics.mean(idle):.2e} s; busy: mean {statistics.mean(busy):.2e}, "
-        f"median {median:.2e}, p90 {tenth:.2e}"
+        f"median {median:.2e}, p90 {tenth:.2e}; on one thread {alone:.2e}"
     )
     print(report)
-    assert tenth <= 2 * median, report
+    # A call that ends before the system gives its worker a processor is done by the caller alone.
+    assert tenth <= max(2 * median, 1.25 * alone), report
     assert statistics.mean(busy) <= 3 * statistics.mean(idle), report
