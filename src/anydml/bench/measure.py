@@ -17,7 +17,7 @@ from anydml.bench.gate import Gate, Results
 
 FEWEST: Final = 3
 """Runs that even the slowest contestant gets."""
-_SETTLE: Final = 0.01  # some peers' threads spin for five milliseconds and more
+_SETTLE: Final = 0.02  # the threads of some peers spin for fifteen milliseconds
 _SAMPLE: Final = 0.0005
 _PARALLEL_COPY: Final = 2**20
 
