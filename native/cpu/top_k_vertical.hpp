@@ -74,21 +74,27 @@ class Vertical {
   Int first_row(Int strip) const { return std::min(strip * lanes, inner_ - lanes); }
 
   // The keys of a line of rows at one position.
+  template <bool kPacked>
   Line<W> keys_at(const char* from) const {
-    if (lane_stride_ == W) return line_of_keys<Order>(from, flip_);
+    if constexpr (kPacked) return line_of_keys<Order>(from, flip_);
     alignas(64) char packed[kLineBytes];
     pack_elements<W>(from, lane_stride_, lanes, packed);
     return line_of_keys<Order>(packed, flip_);
   }
 
-  template <int N>
+  Line<W> keys_of_row(const char* from) const {
+    return lane_stride_ == W ? keys_at<true>(from) : keys_at<false>(from);
+  }
+
+  template <int N, bool kPacked>
   void maxima(const char* const* from, Int begin, Int end, Key* const* to) const {
     for (Int chunk = begin; chunk < end; ++chunk) {
       const Int start = chunk * length_ * job_.stride;
       Line<W> best[N];
-      for (int s = 0; s < N; ++s) best[s] = keys_at(from[s] + start);
+      for (int s = 0; s < N; ++s) best[s] = keys_at<kPacked>(from[s] + start);
       for (Int i = 1; i < length_; ++i)
-        for (int s = 0; s < N; ++s) best[s].raise_to(keys_at(from[s] + start + i * job_.stride));
+        for (int s = 0; s < N; ++s)
+          best[s].raise_to(keys_at<kPacked>(from[s] + start + i * job_.stride));
       for (int s = 0; s < N; ++s) best[s].write(to[s] + chunk * lanes);
     }
   }
@@ -112,11 +118,16 @@ class Vertical {
         to[s] = witness + (outer * strips_ + strip + s) * chunks_ * lanes;
       }
       const Int begin = chunks_ * piece / pieces, end = chunks_ * (piece + 1) / pieces;
-      if (strips == kGroup) {
-        maxima<kGroup>(from, begin, end, to);
-      } else {
-        for (int s = 0; s < strips; ++s) maxima<1>(from + s, begin, end, to + s);
-      }
+      const auto read = [&]<bool kPacked>(std::bool_constant<kPacked>) {
+        if (strips == kGroup)
+          maxima<kGroup, kPacked>(from, begin, end, to);
+        else
+          for (int s = 0; s < strips; ++s) maxima<1, kPacked>(from + s, begin, end, to + s);
+      };
+      if (lane_stride_ == W)
+        read(std::true_type{});
+      else
+        read(std::false_type{});
     });
   }
 
@@ -187,7 +198,8 @@ class Vertical {
     uint64_t active = ~uint64_t{0} >> (64 - lanes) >> skip << skip;
     const auto scan = [&](Int begin, Int end) {
       for (Int i = begin; i < end; ++i) {
-        uint64_t mask = at_least<W>(keys_at(base + i * job_.stride), Line<W>::read(bound)) & active;
+        uint64_t mask =
+            at_least<W>(keys_of_row(base + i * job_.stride), Line<W>::read(bound)) & active;
         for (; mask != 0; mask &= mask - 1) {
           const int lane = __builtin_ctzll(mask);
           list[lane].push(i);
