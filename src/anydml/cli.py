@@ -278,16 +278,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # Whoever reads has gone: nothing to tell, and nothing more to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever reads has gone: nothing to tell
         return 1
     except (click.Abort, KeyboardInterrupt):
         return _failed("interrupted")
     except MemoryError:
         return _failed("not enough memory")
     except (AnyDMLError, OSError) as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # standard output is what failed: its disk is full, say
+            _drop_output()
         return _failed(str(error))
     return status if isinstance(status, int) else 0
+
+
+def _drop_output() -> None:
+    """Leave nothing to be flushed at exit, which would fail again, with a status of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(message: str) -> int:

@@ -258,9 +258,11 @@ class TestProcess:
             assert (done.returncode, done.stderr) == (1, b"")
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-    def test_a_full_disk(self, call):
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    def test_a_full_disk(self, call, unbuffered):
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
         with open("/dev/full", "wb") as full:
-            done = self.python("-m", "anydml", "run", "model.json", stdout=full)
+            done = self.python("-m", "anydml", "run", "model.json", stdout=full, env=environment)
         assert done.returncode == 1
         assert done.stderr.startswith(b"Error: ")
         assert done.stderr.count(b"\n") == 1
