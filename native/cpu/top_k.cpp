@@ -29,8 +29,9 @@
 // `vertical` at most 1/4 of the input. Where a row's end is a sort it takes up to 20 bytes for each
 // candidate (key and position are moved together, between two buffers), which is more than a
 // quarter of input and output when k is a good part of n and there is one row; with many rows it is
-// that much for each thread. A row that is not contiguous is packed first, which is its own size
-// once more for each thread.
+// that much for each thread. A row that is not contiguous is read in place by `maxima`, unless it
+// shares cache lines with its neighbours; all else packs it first, which is its own size once more
+// for each thread.
 #include "top_k.hpp"
 
 #include <cstdint>

@@ -130,7 +130,8 @@ inline typename Vectors<W>::Signed every_other(const char* from, std::index_sequ
   return __builtin_shufflevector(low, high, (kLane < lanes / 2 ? 2 * kLane : 2 * kLane + 1)...);
 }
 
-// Copies elements at any stride to where they are contiguous.
+// Copies elements at any stride to where they are contiguous: copy_steps() for pieces of a line or
+// a few, inlined, of which the last elements too are done by vectors.
 template <int W>
 inline void pack_elements(const char* __restrict from, Int stride, Int count, char* __restrict to) {
   using Unsigned = typename Bits<W>::Unsigned;
