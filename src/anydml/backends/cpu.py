@@ -13,6 +13,7 @@ import numpy as np
 
 from anydml._native import native
 from anydml.backends._base import Array, natural
+from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
 from anydml.program import KernelCall, Program, Value
 from anydml.threads import get_num_threads
@@ -49,8 +50,8 @@ class CpuExecutable:
         (call,) = program.calls
         self._inputs = program.inputs
         self._outputs = program.outputs
+        self._kernel = call.kernel
         self._attributes = dict(call.attributes)
-        self._kernel = _KERNELS[call.kernel]
         self._binder = _binder(program, call)
 
     def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
@@ -69,7 +70,13 @@ class CpuExecutable:
         """
         inputs = [natural(slot, arrays[slot.name]) for slot in self._inputs]
         outputs = [natural(slot, arrays[slot.name]) for slot in self._outputs]
-        return self._kernel(inputs, outputs, self._attributes, private, threads)
+        return execute(self._kernel, inputs, outputs, self._attributes, private, threads)
+
+
+def execute(kernel: str, inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
+            private: bool, threads: int) -> int:  # fmt: skip
+    """Run a kernel on natural arrays; the first bad index, or -1."""
+    return _KERNELS[kernel](inputs, outputs, given, private, threads)
 
 
 def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
@@ -81,7 +88,7 @@ def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
 def _nonzero(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
              threads: int) -> int:  # fmt: skip
     count, rows = outputs
-    found = native.nonzero_scan(inputs[0], rows.shape[-1], threads)
+    found = native.nonzero_scan(inputs[0], given["columns"], threads)
     count[...] = found.count
     native.nonzero_write(found, rows, threads)
     return -1
@@ -142,15 +149,12 @@ def _binder(program: Program, call: KernelCall) -> Any:
                 name,
                 int(position) if bracket else -1,
                 output,
-                int(slot.spec.data_type),
+                int(DataType.from_numpy(slot.spec.dtype)),
                 slot.declared,
                 tuple(range(slot.padding)),
             )
         )
-    if call.kernel == "nonzero_coordinates":
-        numbers = [program.outputs[1].spec.shape[-1]]
-    else:
-        numbers = [int(value) for _, value in call.attributes if not isinstance(value, str)]
+    numbers = [int(value) for _, value in call.attributes if isinstance(value, int)]
     return native.Binder(call.kernel, fields, numbers, bool(call.in_place))
 
 
