@@ -35,7 +35,8 @@ def scatter_elements(
     x : array_like
         Any rank; numbers of any type.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any.
+        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. An `x` of rank 0
+        is one element on one axis, and its indices may have any shape.
     updates : array_like
         Shape of the indices, type of `x`.
     axis : int, optional
@@ -86,6 +87,7 @@ def scatter_elements(
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
+    given = lookup.shape, values.shape
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
@@ -94,9 +96,9 @@ def scatter_elements(
         raise ArgumentError(
             f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
         )
-    if values.shape != lookup.shape:
+    if given[1] != given[0]:
         raise ArgumentError(
-            f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
+            f"updates: expected shape {given[0]} (the shape of indices), got {given[1]}"
         )
     for i, (have, most) in enumerate(zip(lookup.shape, data.shape, strict=True)):
         if i != number and have > most:
