@@ -16,13 +16,16 @@ std::string group_of(const char* membership, const std::string& controller) {
   std::string group;
   std::FILE* const file = std::fopen(membership, "r");
   if (file == nullptr) return group;
+  std::string wanted(1, ',');
+  wanted.append(controller).push_back(',');
   char line[4096];
   while (std::fgets(line, sizeof(line), file) != nullptr) {
     const char* const names = std::strchr(line, ':');
     const char* const path = names != nullptr ? std::strchr(names + 1, ':') : nullptr;
     if (path == nullptr) continue;
-    const std::string listed = "," + std::string(names + 1, path) + ",";
-    if (listed.find("," + controller + ",") != std::string::npos)
+    std::string listed(1, ',');
+    listed.append(names + 1, path).push_back(',');
+    if (listed.find(wanted) != std::string::npos)
       group.assign(path + 1, std::strcspn(path + 1, "\n"));
   }
   std::fclose(file);

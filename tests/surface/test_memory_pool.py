@@ -27,7 +27,9 @@ def fresh_pool():
 
 def test_it_keeps_no_more_than_the_machine_can_spare():
     script = "import anydml as dml; print(dml.memory_pool().limit)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
     assert 0 < int(done.stdout) <= min(2**30, physical // 8)
 
