@@ -7,6 +7,7 @@ from typing import Any
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
 from anydml.backends.cpu import REDUCTIONS
+from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
@@ -36,7 +37,8 @@ def scatter_elements(
     x : array_like
         Any rank; numbers of any type.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any.
+        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. An `x` of rank 0
+        is one element on one axis, and its indices may have any shape.
     updates : array_like
         Shape of the indices, type of `x`.
     axis : int, optional
@@ -89,6 +91,10 @@ def scatter_elements(
     data, lookup, values, wrap = _operands(x, indices, updates)
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
+        if values.shape != lookup.shape:
+            raise ArgumentError(
+                f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
+            )
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     number = _arguments.axis_of(axis, data)
     result = _scattered(Scatter, (data, lookup, values), scalar, out, reduction, axis=number)
