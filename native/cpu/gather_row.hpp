@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gather.hpp"
+#include "mask.hpp"
 
 namespace anydml::gather {
 
@@ -31,7 +32,7 @@ inline __m512i positions16(const char* values, unsigned size, __mmask16& good) {
     }
     const __mmask8 low_in = _mm512_cmplt_epu64_mask(low, limit),
                    high_in = _mm512_cmplt_epu64_mask(high, limit);
-    good = static_cast<__mmask16>(good & (low_in | (unsigned{high_in} << 8)));
+    good = static_cast<__mmask16>(good & (mask_bits(low_in) | mask_bits(high_in) << 8));
     const __m256i low32 = _mm512_maskz_cvtepi64_epi32(low_in, low),
                   high32 = _mm512_maskz_cvtepi64_epi32(high_in, high);
     return _mm512_maskz_inserti64x4(0xFF, _mm512_maskz_broadcast_i64x4(0xFF, low32), high32, 1);
