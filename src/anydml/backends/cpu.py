@@ -161,13 +161,19 @@ def _binder(program: Program, call: KernelCall) -> Any:
 def index_error(
     where: str, indices: Array, flat: int, axis: int, size: int
 ) -> IndexOutOfRangeError:
-    """The error for a bad index at a flat position of the index array."""
+    """The error for a bad index at a flat position of the index array.
+
+    The value is read anew for it, and may be a good one by now if another thread changes it.
+    """
     position = tuple(map(int, np.unravel_index(flat, indices.shape)))
     value = int(indices[position])
-    accepted = f"{-size if indices.dtype.kind == 'i' else 0}..{size - 1}" if size else "nothing"
+    least = -size if indices.dtype.kind == "i" else 0
+    accepted = f"{least}..{size - 1}" if size else "nothing"
     at = f"[{', '.join(map(str, position))}]" if position else ""
+    got = f"a value that was changed during the call, to {value}"
     return IndexOutOfRangeError(
-        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got {value}",
+        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got "
+        f"{got if least <= value < size else value}",
         position,
         value,
         size,
