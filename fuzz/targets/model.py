@@ -1,8 +1,9 @@
-"""A JSON model of any bytes: checked and run, or refused in clear lines; no other file is touched."""
+"""Any bytes as a JSON model: checked and run, or refused in clear lines, with nothing touched."""
 
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import os
 import random
@@ -17,8 +18,7 @@ import numpy as np
 import anydml as dml
 from anydml.errors import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.loader import read_model
-from anydml.models.runner import bound_wrongly, refusal
+from anydml.models.report import report
 from fuzz.targets import watch
 
 _ROOT = Path(tempfile.mkdtemp(prefix="anydml-fuzz-"))
@@ -44,7 +44,7 @@ def _files() -> set[str]:
 
 
 _BEFORE = _prepare()
-_LIMITS = Limits(output_dir=_OUT, memory_limit=2**20)
+_LIMITS = Limits(_OUT, memory_limit=2**20)
 
 
 def run(data: bytes) -> None:
@@ -54,10 +54,6 @@ def run(data: bytes) -> None:
     with watch.limits():
         try:
             wrong = _wrong(path)
-        except ModelError as error:
-            watch.message(str(error))
-            return
-        try:
             run_model(load_model(path, _LIMITS), _DEVICE, _LIMITS, write=_shown)
         except ModelError as error:
             watch.message(str(error))
@@ -69,13 +65,11 @@ def run(data: bytes) -> None:
 
 
 def _wrong(path: Path) -> list[str]:
-    found = read_model(path, _LIMITS)
-    reasons = {name: refusal(item, _DEVICE) for name, item in found.dispatchables.items()}
-    refused = frozenset(name for name, reason in reasons.items() if reason)
-    problems = [*found.problems, *filter(None, reasons.values()), *bound_wrongly(found, refused)]
-    for problem in problems:
-        watch.message(problem)
-    return problems
+    found = report(path, _DEVICE, _LIMITS)
+    json.dumps(found.as_json())
+    for line in found.lines():
+        watch.message(line)
+    return [] if found.good else [found.unreadable or "something", *found.problems]
 
 
 def _shown(text: str) -> None:
@@ -130,12 +124,12 @@ def _change(tree: Any, chance: random.Random) -> None:
     if not places:
         return
     container, key = chance.choice(places)
-    _, other_key = other = chance.choice(places)
+    other = copy.deepcopy(chance.choice(places))  # a copy, so that no tree holds itself
     match chance.randrange(8):
         case 0 | 1:
             container[key] = _leaf(chance, container[key])
         case 2:
-            container[key] = other[0].get(other_key) if isinstance(other[0], dict) else [other_key]
+            container[key] = other[0][other[1]]
         case 3:
             del container[key]
         case 4 if isinstance(container, dict):

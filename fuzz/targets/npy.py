@@ -1,4 +1,4 @@
-"""An `.npy` file of any bytes as a model's source: refused in one line, or read as NumPy reads it."""
+"""Any bytes as a model's `.npy` file: refused in one line, or read as NumPy reads them."""
 
 from __future__ import annotations
 
