@@ -26,16 +26,17 @@ _LONGEST_HEADER: Final = 10_000
 _MOST_DIMENSIONS: Final = 64
 
 _MEMBERS: Final = ("descr", "fortran_order", "shape")
-_SIZE: Final = r"[0-9]{1,20}+L?\s*+"  # L: from Python 2
+_GAP: Final = r"[ \t\n]*+"
+_SIZE: Final = rf"(?:0|[1-9][0-9]{{0,19}}+)L?{_GAP}"  # L: from Python 2
 _VALUES: Final = {
     "descr": r"""'[^'\\]*+'|"[^"\\]*+"|\[[^:]*\]""",  # a list: fields of a record
     "fortran_order": r"True|False",
-    "shape": rf"\(\s*+(?:{_SIZE}(?:,\s*+{_SIZE})*+(?:,\s*+)?+)?+\)",
+    "shape": rf"\({_GAP}(?:{_SIZE},{_GAP}(?:{_SIZE}(?:,{_GAP}{_SIZE})*+(?:,{_GAP})?+)?+)?+\)",
 }
 _ONE: Final = "|".join(
-    rf"""(?:'{name}'|"{name}")\s*+:\s*+(?P<{name}>{value})""" for name, value in _VALUES.items()
+    rf"""(?:'{name}'|"{name}"){_GAP}:{_GAP}(?P<{name}>{value})""" for name, value in _VALUES.items()
 )
-_MEMBER: Final = re.compile(rf"\s*+(?:{_ONE})\s*+(?:,|(?=\}}))")
+_MEMBER: Final = re.compile(rf"{_GAP}(?:{_ONE}){_GAP}(?:,{_GAP}|(?=\}}))")
 _TYPE: Final = re.compile(r"[<>|=]?[?bBiufcmMOSUV][0-9]{0,2}")
 
 
@@ -95,17 +96,16 @@ def _text(file: BinaryIO) -> str:
 
 def _members(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    inside = text.strip()
-    if inside[:1] == "{" and inside[-1:] == "}":
-        at = 1
-        while match := _MEMBER.match(inside, at):
-            found |= {name: value for name, value in match.groupdict().items() if value}
-            at = match.end()
-        if not inside[at:-1].strip() and found.keys() == {*_MEMBERS}:
-            return found
+    inside = text.rstrip(" \t\n")
+    at = 1
+    while inside.startswith("{") and (match := _MEMBER.match(inside, at)):
+        found |= {name: value for name, value in match.groupdict().items() if value}
+        at = match.end()
+    if inside[at:] == "}" and found.keys() == {*_MEMBERS}:
+        return found
     raise ModelError(
         f"Expected a header with {', '.join(map(repr, _MEMBERS))} of the usual form, "
-        f"got {shown(text.strip())}."
+        f"got {shown(inside)}."
     )
 
 
