@@ -28,23 +28,23 @@ class Limits:
 
     Parameters
     ----------
-    output_dir : Path, optional
+    output_dir : str or Path, optional
         Where `writeFile` commands write; made when it is not there. By default a new folder in the
         current one, named after the model: ``split.out`` for ``split.json``.
     memory_limit : int
         The most bytes that all resources together take, and with them copies of inputs that are
         OWNED_BY_DML or whose strides repeat elements; 4 GiB by default. The text of a model
         may be a 64th of it, or 1 MiB.
-    input_dir : Path, optional
+    input_dir : str or Path, optional
         Where files that the model names are read from; by default the model's own folder, and
         nowhere for a model from standard input.
     overwrite : bool
         Whether files that exist are replaced, and a folder named after the model may be there.
     """
 
-    output_dir: Path | None = None
+    output_dir: str | Path | None = None
     memory_limit: int = 4 * GIBIBYTE
-    input_dir: Path | None = None
+    input_dir: str | Path | None = None
     overwrite: bool = False
 
     @property
@@ -69,9 +69,9 @@ class Folder:
     shown: Path
 
     @classmethod
-    def of(cls, shown: Path) -> Folder:
+    def of(cls, path: str | Path) -> Folder:
         """The folder at a path of the user's, in which links are followed."""
-        return cls(_real(shown), shown)
+        return cls(_real(Path(path)), Path(path))
 
 
 def own_folder(limits: Limits) -> bool:
