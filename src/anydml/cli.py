@@ -1,7 +1,7 @@
 """The command `anydml`: run and check JSON models, look operators and devices up, benchmark.
 
 Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
-usage. An error is one message on standard error.
+usage; 130 after Ctrl-C. An error is one message on standard error.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()  # whoever reads has gone: nothing to tell
         return 1
     except (click.Abort, KeyboardInterrupt):
-        return _failed("interrupted")
+        return _failed("interrupted", 130)
     except MemoryError:
         return _failed("not enough memory")
     except (AnyDMLError, OSError) as error:
@@ -314,6 +314,6 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, status: int = 1) -> int:
     click.echo(f"Error: {message}", err=True)
-    return 1
+    return status

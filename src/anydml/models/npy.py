@@ -96,7 +96,7 @@ def _text(file: BinaryIO) -> str:
 
 def _members(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    inside = text.rstrip(" \t\n")
+    inside = text.removesuffix("\n").rstrip(" ")
     at = 1
     while inside.startswith("{") and (match := _MEMBER.match(inside, at)):
         found |= {name: value for name, value in match.groupdict().items() if value}
