@@ -105,9 +105,10 @@ def _fuzz(given: argparse.Namespace, folder: Path) -> int:
         failed = done.returncode != 0
         found += failed
         executed = sum(map(int, _EXECUTED.findall(done.stdout)))
-        print(_add_figures(given.target, folder, time.monotonic() - start, executed, failed))
+        taken = time.monotonic() - start
+        print(_add_figures(given.target, folder, taken, executed, failed), flush=True)
         if failed:
-            print(done.stdout[-4000:])
+            print(done.stdout[-4000:], flush=True)
             if not executed or found >= _MOST_FINDINGS:
                 break
     return 1 if found else 0

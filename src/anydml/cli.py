@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -284,6 +285,9 @@ def devices() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the command
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
             stream.reconfigure(errors="backslashreplace")
@@ -291,7 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be told
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except BrokenPipeError:
         _drop_output()  # whoever reads has gone: nothing to tell
@@ -315,5 +320,6 @@ def _drop_output() -> None:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    click.echo(f"Error: {message}", err=True)
+    with suppress(OSError):  # nobody may be there to read it
+        click.echo(f"Error: {message}", err=True)
     return status

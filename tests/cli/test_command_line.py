@@ -374,6 +374,33 @@ class TestProcess:
             os.close(writing)
             assert (done.returncode, done.stderr) == (1, b"")
 
+    def test_nobody_reads_at_all(self, call, tmp_path):
+        for arguments, status in ((["run", "none.json"], 1), (["ops"], 1), (["run"], 2)):
+            reading, writing = os.pipe()
+            os.close(reading)
+            command = [sys.executable, "-m", "anydml", *arguments]
+            done = subprocess.run(command, stdout=writing, stderr=writing, check=False)
+            os.close(writing)
+            assert done.returncode == status
+
+    @pytest.mark.parametrize(
+        ("redirected", "status"),
+        [
+            ("run model.json >&-", 0),
+            ("run none.json >&- 2>&-", 1),
+            ("run - <&-", 1),
+            ("run 2>&-", 2),
+        ],
+    )
+    def test_closed_streams(self, call, redirected, status):
+        done = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m anydml {redirected}"],
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == status
+        assert b"Traceback" not in done.stderr
+
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
     @pytest.mark.parametrize("unbuffered", ["", "1"])
     def test_a_full_disk(self, call, unbuffered):
