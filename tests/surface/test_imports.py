@@ -17,6 +17,7 @@ PACKAGE = Path(anydml.__file__).parent
 FLOORS = [
     {"errors"},
     {"_named", "_json", "dtypes", "levels", "tensor"},
+    {"program"},
     {"ops"},
     {"registry", "_native", "_processor", "kernels", "threads", "memory", "arrays"},
     {"device", "binding", "lifecycle"},

@@ -1,223 +1,147 @@
-"""Descriptor → plan over the native kernels.
+"""Programs on the native kernels of this processor.
 
-A plan says which kernel runs, on which tensors in which order, which leading dimensions the kernel
-does not see (a descriptor pads every tensor to one DimensionCount), and its numbers. It checks
-nothing: the descriptor has been checked.
+An `Executable` knows for each slot which leading dimensions the kernel does not see (a descriptor
+pads every tensor to one DimensionCount) and calls the kernel by its name. It checks nothing: the
+program comes from a descriptor that has been checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from anydml._native import native
 from anydml.errors import IndexOutOfRangeError
-from anydml.ops._descriptor import Descriptor
-from anydml.ops.gather import Gather
-from anydml.ops.gather_elements import GatherElements
-from anydml.ops.gather_nd import GatherND
-from anydml.ops.join import Join
-from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.ops.scatter import Scatter
-from anydml.ops.scatter_nd import ScatterND
-from anydml.ops.split import Split
-from anydml.ops.top_k import AxisDirection, TopK
+from anydml.program import KernelCall, Program, Slot, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
 
+Attributes = Mapping[str, Value]
+Kernel = Callable[[Sequence[Array], Sequence[Array], Attributes, bool, int], int]
+"""Inputs, outputs, attributes, whether the outputs are private, threads → the first bad index,
+or -1."""
 
-@dataclass(frozen=True)
-class Plan:
-    """How the native kernels run a descriptor.
 
-    Attributes
-    ----------
-    kernel : str
-        The kernel's name.
-    order : tuple of str
-        The tensors in the kernel's order; a tensor list stands for all its members.
-    numbers : tuple of int
-        What the kernel takes besides, in its order.
-    drop : dict of str to int
-        Leading dimensions that the kernel does not see, by tensor.
-    in_place : bool
-        Whether the output may be the first tensor's own memory.
-    index_axes : callable or None
-        From the flat position of a bad index: the axis and size that it should point into.
-    """
+class Executable:
+    """A program that is ready to run; may run on several threads at once."""
 
-    kernel: str
-    order: tuple[str, ...]
-    numbers: tuple[int, ...]
-    drop: Mapping[str, int]
-    in_place: bool = False
-    index_axes: Callable[[int], tuple[int, int]] | None = None
+    def __init__(self, program: Program) -> None:
+        (self.call,) = program.calls
+        self._inputs = program.inputs
+        self._outputs = program.outputs
+        self._attributes = dict(self.call.attributes)
+        self._kernel = _KERNELS[self.call.kernel]
+        self._binder = _binder(program, self.call)
 
-    def run(self, arrays: Mapping[str, Any], fresh: bool, threads: int) -> int:
-        """Run on arrays of the descriptor's sizes; the first bad index, or -1.
+    def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
+        """Run on plain NumPy arrays of the declared sizes; None when a binding is anything else.
 
-        `fresh`: nobody sees the outputs when an index is bad, so they may be written before all
+        Outputs belong to the caller: nothing is written when an index is bad.
+        """
+        found: int | None = self._binder.dispatch(bindings, threads)
+        return found
+
+    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
+        """Run on arrays of the declared sizes by slot; the first bad index, or -1.
+
+        `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
         """
-        views = [self._view(name, arrays[name]) for name in self.order]
-        if self.kernel == "nonzero":
-            found = native.nonzero_scan(views[0], *self.numbers, threads)
-            views[1][...] = found.count
-            native.nonzero_write(found, views[2], threads)
-            return -1
-        kernel = getattr(native, self.kernel)
-        if self.kernel == "top_k":
-            axis, k, largest = self.numbers
-            kernel(*views, axis, k, bool(largest), threads)
-            return -1
-        if self.kernel in ("split", "join"):
-            kernel(*views, *self.numbers, threads)
-            return -1
-        if self.kernel in ("scatter", "scatter_nd"):
-            return int(kernel(*views, *self.numbers, REDUCTIONS[None], fresh, threads))
-        axis, clamp = self.numbers
-        return int(kernel(*views, axis, bool(clamp), fresh, threads))
-
-    def _view(self, name: str, value: Any) -> Any:
-        at: Any = (0,) * self.drop.get(name, 0)
-        if isinstance(value, np.ndarray):
-            return value[(*at, ...)]
-        return [part[(*at, ...)] for part in value]
+        inputs = [_natural(slot, arrays[slot.name]) for slot in self._inputs]
+        outputs = [_natural(slot, arrays[slot.name]) for slot in self._outputs]
+        return self._kernel(inputs, outputs, self._attributes, private, threads)
 
 
-def plan(desc: Descriptor, clamp: bool = False) -> Plan:
-    """The plan of a checked descriptor; `clamp` is for the gathers."""
-    if isinstance(desc, TopK):
-        return Plan(
-            "top_k",
-            ("InputTensor", "OutputValueTensor", "OutputIndexTensor"),
-            (desc.axis, desc.k, int(desc.direction is AxisDirection.DECREASING)),
-            {},
-        )
-    if isinstance(desc, NonzeroCoordinates):
-        coordinates = desc.output_coordinates_tensor
-        return Plan(
-            "nonzero",
-            ("InputTensor", "OutputCountTensor", "OutputCoordinatesTensor"),
-            (coordinates.sizes[-1],),
-            {"OutputCoordinatesTensor": coordinates.dimension_count - 2},
-        )
-    if isinstance(desc, Split):
-        return Plan("split", ("InputTensor", "OutputTensors"), (desc.axis,), {})
-    if isinstance(desc, Join):
-        return Plan("join", ("InputTensors", "OutputTensor"), (desc.axis,), {})
-    if isinstance(desc, Scatter):
-        size = desc.input_tensor.sizes[desc.axis]
-        return Plan(
-            "scatter",
-            ("InputTensor", "IndicesTensor", "UpdatesTensor", "OutputTensor"),
-            (desc.axis,),
-            {},
-            in_place=True,
-            index_axes=lambda flat: (desc.axis, size),
-        )
-    if isinstance(desc, ScatterND):
-        return _scatter_nd(desc)
-    if isinstance(desc, GatherElements):
-        size = desc.input_tensor.sizes[desc.axis]
-        return Plan(
-            "gather_elements",
-            ("InputTensor", "IndicesTensor", "OutputTensor"),
-            (desc.axis, int(clamp)),
-            {},
-            index_axes=lambda flat: (desc.axis, size),
-        )
-    if isinstance(desc, Gather):
-        return _gather(desc, clamp)
-    if isinstance(desc, GatherND):
-        return _gather_nd(desc, clamp)
-    raise NotImplementedError(f"no CPU kernel runs {desc.NAME}")
+def _natural(slot: Slot, array: Array) -> Array:
+    at: Any = (0,) * slot.padding
+    view: Array = array[(*at, ...)]
+    return view
 
 
-def _scatter_nd(desc: ScatterND) -> Plan:
-    sizes, lookup = desc.meaningful_sizes()
-    unused = desc.input_tensor.dimension_count - len(sizes)
-    updates = len(lookup) - 1 + len(sizes) - lookup[-1]
-    return Plan(
-        "scatter_nd",
-        ("InputTensor", "IndicesTensor", "UpdatesTensor", "OutputTensor"),
-        (),
-        {
-            "InputTensor": unused,
-            "OutputTensor": unused,
-            "IndicesTensor": desc.indices_tensor.dimension_count - len(lookup),
-            "UpdatesTensor": desc.updates_tensor.dimension_count - updates,
-        },
-        in_place=True,
-        index_axes=lambda flat: (unused + flat % lookup[-1], sizes[flat % lookup[-1]]),
-    )
+def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+           threads: int) -> int:  # fmt: skip
+    native.top_k(*inputs, *outputs, given["axis"], given["k"], given["largest"], threads)
+    return -1
 
 
-def _gather(desc: Gather, clamp: bool) -> Plan:
-    cropped = desc.cropped()
-    natural = len(desc.natural_sizes()) - cropped
-    size = desc.input_tensor.sizes[desc.axis]
-    return Plan(
-        "gather",
-        ("InputTensor", "IndicesTensor", "OutputTensor"),
-        (desc.axis - cropped, int(clamp)),
-        {
-            "InputTensor": cropped,
-            "IndicesTensor": desc.indices_tensor.dimension_count - desc.index_dimensions,
-            "OutputTensor": desc.output_tensor.dimension_count - natural,
-        },
-        index_axes=lambda flat: (desc.axis, size),
-    )
+def _nonzero(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+             threads: int) -> int:  # fmt: skip
+    count, rows = outputs
+    found = native.nonzero_scan(inputs[0], rows.shape[-1], threads)
+    count[...] = found.count
+    native.nonzero_write(found, rows, threads)
+    return -1
 
 
-def _gather_nd(desc: GatherND, clamp: bool) -> Plan:
-    sizes, lookup = desc.meaningful_sizes()
-    unused = desc.input_tensor.dimension_count - len(sizes)
-    output = len(lookup) - 1 + len(sizes) - desc.batch - lookup[-1]
-
-    def index_axes(flat: int) -> tuple[int, int]:
-        axis = desc.batch + flat % lookup[-1]
-        return unused + axis, sizes[axis]
-
-    return Plan(
-        "gather_nd",
-        ("InputTensor", "IndicesTensor", "OutputTensor"),
-        (desc.batch, int(clamp)),
-        {
-            "InputTensor": unused,
-            "IndicesTensor": desc.indices_tensor.dimension_count - len(lookup),
-            "OutputTensor": desc.output_tensor.dimension_count - output,
-        },
-        index_axes=index_axes,
-    )
+def _split(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+           threads: int) -> int:  # fmt: skip
+    native.split(inputs[0], outputs, given["axis"], threads)
+    return -1
 
 
-def binder(desc: Descriptor, plan: Plan) -> Any:
+def _join(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+          threads: int) -> int:  # fmt: skip
+    native.join(inputs, outputs[0], given["axis"], threads)
+    return -1
+
+
+def _indexed(kernel: Callable[..., int], number: str, option: str) -> Kernel:
+    """A kernel that reads indices, with the names of its number (if any) and of its option."""
+
+    def run(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+            threads: int) -> int:  # fmt: skip
+        numbers = _numbers(given, (number, option))
+        return int(kernel(*inputs, *outputs, *numbers, private, threads))
+
+    return run
+
+
+def _numbers(given: Attributes, names: Sequence[str]) -> list[Any]:
+    """Attributes as the native calls take them."""
+    values = [given[name] for name in names if name]
+    return [REDUCTIONS[value] if isinstance(value, str) else value for value in values]
+
+
+_KERNELS: Mapping[str, Kernel] = {
+    "top_k": _top_k,
+    "nonzero_coordinates": _nonzero,
+    "split": _split,
+    "join": _join,
+    "scatter_elements": _indexed(native.scatter, "axis", "reduction"),
+    "scatter_nd": _indexed(native.scatter_nd, "", "reduction"),
+    "gather": _indexed(native.gather, "axis", "clamp"),
+    "gather_elements": _indexed(native.gather_elements, "axis", "clamp"),
+    "gather_nd": _indexed(native.gather_nd, "batch_dims", "clamp"),
+}
+
+
+def _binder(program: Program, call: KernelCall) -> Any:
     """The native object that dispatches plain NumPy bindings."""
-    roles = {info.name: info for info in desc.tensor_fields()}
-    # The kernels for slabs take the whole first, whichever side it is on.
-    order: Sequence[str] = plan.order if plan.kernel != "join" else plan.order[::-1]
-    slots = []
-    for name in order:
-        info = roles[name]
-        value = getattr(desc, info.attribute)
-        for position, tensor in enumerate(value if info.many else (value,)):
-            slots.append(
-                (
-                    name,
-                    position if info.many else -1,
-                    info.role.value == "output tensor",
-                    int(tensor.data_type),
-                    tensor.sizes,
-                    tuple(range(plan.drop.get(name, 0))),
-                )
+    slots = [(slot, False) for slot in program.inputs] + [(slot, True) for slot in program.outputs]
+    if call.kernel == "join":  # the native slab kernels take the whole first
+        slots = slots[-1:] + slots[:-1]
+    fields = []
+    for slot, output in slots:
+        name, bracket, position = slot.name.removesuffix("]").partition("[")
+        fields.append(
+            (
+                name,
+                int(position) if bracket else -1,
+                output,
+                int(slot.spec.data_type),
+                slot.declared,
+                tuple(range(slot.padding)),
             )
-    return native.Binder(plan.kernel, slots, list(plan.numbers), plan.in_place)
+        )
+    if call.kernel == "nonzero_coordinates":
+        numbers = [program.outputs[1].spec.shape[-1]]
+    else:
+        numbers = [int(value) for _, value in call.attributes if not isinstance(value, str)]
+    return native.Binder(call.kernel, fields, numbers, bool(call.in_place))
 
 
 def index_error(

@@ -17,6 +17,7 @@ from anydml._named import NamedEnum
 from anydml.dtypes import DataType
 from anydml.errors import InvalidDescriptorError, ModelError, Violation
 from anydml.levels import FeatureLevel
+from anydml.program import ArraySpec, IndexUse, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
 Arrays = dict[str, Any]
@@ -141,6 +142,8 @@ class Descriptor:
     """The operator's name, as in ``DML_OPERATOR_…``."""
     SUPPORT: ClassVar[tuple[Support, ...]]
     """The page's support table, lowest level first."""
+    CLAMPS: ClassVar[bool] = False
+    """Whether the operator can read the nearest element for an index out of range."""
 
     def __post_init__(self) -> None:
         problems: list[Violation] = []
@@ -190,6 +193,52 @@ class Descriptor:
         Elements that the page leaves undefined are zero.
         """
         raise NotImplementedError
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        """The kernel call that runs this descriptor, which has been checked.
+
+        Parameters
+        ----------
+        clamp : bool
+            Read the nearest element for an index out of range; where the operator `CLAMPS`.
+        """
+        raise NotImplementedError
+
+    def _call(
+        self,
+        kernel: str,
+        *,
+        natural: Mapping[str, tuple[int, ...]] | None = None,
+        in_place: tuple[tuple[str, str], ...] = (),
+        indices: IndexUse | None = None,
+        leaves_undefined: tuple[str, ...] = (),
+        **attributes: Value,
+    ) -> Program:
+        """A program of one call, on all tensors in the page's order.
+
+        `natural` has the sizes that the kernel sees where they are fewer than the declared ones.
+        """
+        inputs, outputs = (
+            tuple(
+                Slot(
+                    path,
+                    ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type),
+                    tensor.sizes,
+                )
+                for path, tensor, _ in self.tensors(role)
+            )
+            for role in (Role.INPUT, Role.OUTPUT)
+        )
+        call = KernelCall(
+            kernel,
+            tuple(slot.name for slot in inputs),
+            tuple(slot.name for slot in outputs),
+            tuple(attributes.items()),
+            in_place,
+            indices,
+            leaves_undefined,
+        )
+        return Program(inputs, outputs, (call,))
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks at a feature level."""

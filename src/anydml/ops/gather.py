@@ -39,6 +39,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 
@@ -79,6 +80,7 @@ class Gather(Descriptor):
     index_dimensions: int = uint()
 
     NAME = "GATHER"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -130,6 +132,20 @@ class Gather(Descriptor):
         while crop < min(surplus, self.axis) and self.input_tensor.sizes[crop] == 1:
             crop += 1
         return crop
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        cropped = self.cropped()
+        return self._call(
+            "gather",
+            natural={
+                "InputTensor": self.input_tensor.sizes[cropped:],
+                "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
+                "OutputTensor": self.natural_sizes()[cropped:],
+            },
+            indices=IndexUse("IndicesTensor", (self.axis,), (self.input_tensor.sizes[self.axis],)),
+            axis=self.axis - cropped,
+            clamp=clamp,
+        )
 
     def reference(self, arrays: Arrays) -> Arrays:
         data = arrays["InputTensor"]

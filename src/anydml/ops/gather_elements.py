@@ -36,6 +36,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 
@@ -70,6 +71,7 @@ class GatherElements(Descriptor):
     axis: int = uint()
 
     NAME = "GATHER_ELEMENTS"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -93,6 +95,15 @@ class GatherElements(Descriptor):
         yield from _rules.same_sizes(data, indices, free_axis=self.axis)
         yield from _rules.same_sizes(indices, output)
         yield from _rules.axis_in_range(self.axis, data)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        size = self.input_tensor.sizes[self.axis]
+        return self._call(
+            "gather_elements",
+            indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
+            axis=self.axis,
+            clamp=clamp,
+        )
 
     def reference(self, arrays: Arrays) -> Arrays:
         output, indices = empty(self.output_tensor), arrays["IndicesTensor"]

@@ -40,6 +40,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 # Level, ranks, data types, index types: what both pages share.
@@ -83,6 +84,7 @@ class GatherND(Descriptor):
     indices_dimension_count: int = uint()
 
     NAME = "GATHER_ND"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -132,6 +134,26 @@ class GatherND(Descriptor):
         return (
             _rules.trailing(self.input_tensor, self.input_dimension_count),
             _rules.trailing(self.indices_tensor, self.indices_dimension_count),
+        )
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        sizes, lookup = self.meaningful_sizes()
+        batch, length = self.batch, lookup[-1]
+        first = self.input_tensor.dimension_count - len(sizes) + batch
+        return self._call(
+            "gather_nd",
+            natural={
+                "InputTensor": sizes,
+                "IndicesTensor": lookup,
+                "OutputTensor": lookup[:-1] + sizes[batch + length :],
+            },
+            indices=IndexUse(
+                "IndicesTensor",
+                tuple(range(first, first + length)),
+                sizes[batch : batch + length],
+            ),
+            batch_dims=batch,
+            clamp=clamp,
         )
 
     def reference(self, arrays: Arrays) -> Arrays:

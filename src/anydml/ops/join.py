@@ -28,6 +28,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import Program
 from anydml.tensor import TensorDesc
 
 
@@ -76,6 +77,9 @@ class Join(Descriptor):
         whole = ("OutputTensor", self.output_tensor)
         parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._call("join", axis=self.axis)
 
     def reference(self, arrays: Arrays) -> Arrays:
         output = empty(self.output_tensor)

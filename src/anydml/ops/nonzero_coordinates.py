@@ -32,6 +32,7 @@ from anydml.ops._descriptor import (
     span,
     support,
 )
+from anydml.program import Program
 from anydml.tensor import TensorDesc
 
 
@@ -104,6 +105,14 @@ class NonzeroCoordinates(Descriptor):
         if not low <= sizes[-1] <= high:
             rule = f"{span(low, high)} (effective rank to DimensionCount of InputTensor)"
             yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, sizes[-1])
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        rows = self.output_coordinates_tensor.sizes[-2:]
+        return self._call(
+            "nonzero_coordinates",
+            natural={"OutputCountTensor": (), "OutputCoordinatesTensor": rows},
+            leaves_undefined=("OutputCoordinatesTensor",),
+        )
 
     def reference(self, arrays: Arrays) -> Arrays:
         count, coordinates = empty(self.output_count_tensor), empty(self.output_coordinates_tensor)

@@ -36,6 +36,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 
@@ -104,6 +105,16 @@ class Scatter(Descriptor):
         yield from _rules.same_sizes(indices, updates)
         yield from _rules.same_sizes(data, output)
         yield from _rules.axis_in_range(self.axis, output)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        size = self.input_tensor.sizes[self.axis]
+        return self._call(
+            "scatter_elements",
+            in_place=(("OutputTensor", "InputTensor"),),
+            indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
+            axis=self.axis,
+            reduction="none",
+        )
 
     def reference(self, arrays: Arrays) -> Arrays:
         output = arrays["InputTensor"].copy()

@@ -38,6 +38,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 
@@ -119,6 +120,23 @@ class ScatterND(Descriptor):
         return (
             _rules.trailing(self.input_tensor, self.input_dimension_count),
             _rules.trailing(self.indices_tensor, self.indices_dimension_count),
+        )
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        sizes, lookup = self.meaningful_sizes()
+        length = lookup[-1]
+        first = self.input_tensor.dimension_count - len(sizes)
+        return self._call(
+            "scatter_nd",
+            natural={
+                "InputTensor": sizes,
+                "IndicesTensor": lookup,
+                "UpdatesTensor": lookup[:-1] + sizes[length:],
+                "OutputTensor": sizes,
+            },
+            in_place=(("OutputTensor", "InputTensor"),),
+            indices=IndexUse("IndicesTensor", tuple(range(first, first + length)), sizes[:length]),
+            reduction="none",
         )
 
     def reference(self, arrays: Arrays) -> Arrays:

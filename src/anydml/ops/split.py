@@ -27,6 +27,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import Program
 from anydml.tensor import TensorDesc
 
 
@@ -75,6 +76,9 @@ class Split(Descriptor):
         whole = ("InputTensor", self.input_tensor)
         parts = [(f"OutputTensors[{i}]", part) for i, part in enumerate(self.output_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._call("split", axis=self.axis)
 
     def reference(self, arrays: Arrays) -> Arrays:
         parts = []

@@ -37,6 +37,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import Program
 from anydml.tensor import TensorDesc
 
 
@@ -132,6 +133,10 @@ class TopK(Descriptor):
         elif not 1 <= self.k <= self.input_tensor.sizes[self.axis]:
             size = self.input_tensor.sizes[self.axis]
             yield Violation("K", f"{span(1, size)} (InputTensor.Sizes[{self.axis}])", self.k)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        largest = self.direction is AxisDirection.DECREASING
+        return self._call("top_k", axis=self.axis, k=self.k, largest=largest)
 
     def reference(self, arrays: Arrays) -> Arrays:
         values, indices = empty(self.output_value_tensor), empty(self.output_index_tensor)
