@@ -63,7 +63,8 @@ Operand::Operand(Bytes& bytes, const Sizes& sizes, int element_size, Role role, 
   origin_ = count_ == 0 ? 0 : shift - low();
   memory_.reset(new char[static_cast<std::size_t>(extent_)]);
   Noise noise(extent_);
-  for (Int i = 0; i < extent_; ++i) memory_[static_cast<std::size_t>(i)] = static_cast<char>(noise.bits());
+  for (Int i = 0; i < extent_; ++i)
+    memory_[static_cast<std::size_t>(i)] = static_cast<char>(noise.bits());
   remember();
 }
 
@@ -92,15 +93,15 @@ bool Operand::lay_out(Bytes& bytes, Role role) {
   if (way <= 2) return false;
   if (way == 3) {  // any strides at all
     for (int i = 0; i < rank; ++i)
-      layout.strides[i] =
-          bytes.chance(64) ? bytes.between(-99, 99) : bytes.between(-9, 9) * size;
+      layout.strides[i] = bytes.chance(64) ? bytes.between(-99, 99) : bytes.between(-9, 9) * size;
     return role == Role::input || injective();
   }
   std::vector<int> order;
   for (int i = 0; i < rank; ++i) order.push_back(i);
   if (way >= 6)
     for (int i = rank - 1; i > 0; --i)
-      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(bytes.number(i))]);
+      std::swap(order[static_cast<std::size_t>(i)],
+                order[static_cast<std::size_t>(bytes.number(i))]);
   const bool gaps = way != 6, odd = bytes.chance(48);
   Int stride = size;
   for (int n = rank - 1; n >= 0; --n) {
@@ -157,7 +158,7 @@ void Operand::fill(Bytes& bytes) {
   };
   char one[16], few[4][16];
   special(one);
-  for (char(&value)[16] : few) special(value);
+  for (char (&value)[16] : few) special(value);
   const Int odd = bytes.between(0, 255);
   for (Int i = 0; i < count_; ++i) {
     char* const element = at(i);
@@ -297,15 +298,16 @@ void fill_indices(Bytes& bytes, Operand& indices, const Sizes& limits) {
     const Int at = bytes.chance(64) ? count - 1 : bytes.between(0, count - 1);
     const Int size = limits[static_cast<std::size_t>(at % width)];
     const uint64_t top = wide ? uint64_t{1} << 63 : uint64_t{1} << 31;
-    const uint64_t wrong[] = {static_cast<uint64_t>(size),
-                              static_cast<uint64_t>(-size - 1),
-                              top,
-                              top - 1,
-                              ~uint64_t{0},
-                              (wide ? uint64_t{1} << 32 : uint64_t{1} << 16) + 1,
-                              static_cast<uint64_t>(size + bytes.between(0, 255)),
-                              static_cast<uint64_t>(bytes.between(
-                                  std::numeric_limits<Int>::min(), std::numeric_limits<Int>::max()))};
+    const uint64_t wrong[] = {
+        static_cast<uint64_t>(size),
+        static_cast<uint64_t>(-size - 1),
+        top,
+        top - 1,
+        ~uint64_t{0},
+        (wide ? uint64_t{1} << 32 : uint64_t{1} << 16) + 1,
+        static_cast<uint64_t>(size + bytes.between(0, 255)),
+        static_cast<uint64_t>(
+            bytes.between(std::numeric_limits<Int>::min(), std::numeric_limits<Int>::max()))};
     set_index(indices, at, bytes.pick(wrong));
   }
 }

@@ -34,7 +34,7 @@ class Bytes {
 
   // In [low, high], from as few bytes as that takes.
   Int between(Int low, Int high) {
-    const uint64_t range = static_cast<uint64_t>(high - low);
+    const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     uint64_t value = 0;
     for (uint64_t rest = range; rest > 0; rest >>= 8) value = value << 8 | next();
     if (range != ~uint64_t{0}) value %= range + 1;

@@ -53,8 +53,8 @@ struct Positions {
 // `source`: where every output element comes from, when no index is bad.
 void check(const Operands& o, const Call& call, const Status& status, Int first_bad,
            const Sizes& source, const char* what) {
-  REQUIRE(status.bad_index == first_bad, "%s: bad index %lld, not %lld; %s", what,
-          status.bad_index, first_bad, o.text().c_str());
+  REQUIRE(status.bad_index == first_bad, "%s: bad index %lld, not %lld; %s", what, status.bad_index,
+          first_bad, o.text().c_str());
   REQUIRE(o.input.unchanged() && o.indices.unchanged() && o.output.gaps_intact(), "%s: %s", what,
           o.text().c_str());
   if (first_bad >= 0) {
@@ -106,9 +106,8 @@ void fuzz_gather(Bytes& bytes) {
 
 void fuzz_gather_elements(Bytes& bytes) {
   const Call call(bytes);
-  const GatherElementsMethod methods[] = {GatherElementsMethod::choose,
-                                          GatherElementsMethod::direct,
-                                          GatherElementsMethod::strips};
+  const GatherElementsMethod methods[] = {
+      GatherElementsMethod::choose, GatherElementsMethod::direct, GatherElementsMethod::strips};
   const GatherElementsMethod method = bytes.pick(methods);
   const Int most = any_most(bytes);
   const int rank = 1 + bytes.number(5);
@@ -137,8 +136,7 @@ void fuzz_gather_elements(Bytes& bytes) {
     place[static_cast<std::size_t>(axis)] = positions.at(i, size);
     source.push_back(ravel(place, in));
   }
-  const GatherElementsPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, axis,
-                                call.mode};
+  const GatherElementsPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, axis, call.mode};
   Status status;
   if (!gather_elements_by(plan, method, o.input.data(), o.indices.data(), o.output.data(),
                           call.fresh, call.threads, status)) {

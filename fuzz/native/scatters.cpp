@@ -63,8 +63,7 @@ void check(const Operands& o, const Call& call, const Status& status, Int first_
            const std::vector<unsigned char>& expected, const std::string& what) {
   REQUIRE(status.bad_index == first_bad, "%s: bad index %lld, not %lld; %s", what.c_str(),
           status.bad_index, first_bad, o.text().c_str());
-  REQUIRE(o.indices.unchanged() && o.updates.unchanged(), "%s: %s", what.c_str(),
-          o.text().c_str());
+  REQUIRE(o.indices.unchanged() && o.updates.unchanged(), "%s: %s", what.c_str(), o.text().c_str());
   REQUIRE(call.in_place || o.input.unchanged(), "%s: %s", what.c_str(), o.text().c_str());
   REQUIRE(o.output.gaps_intact(), "%s: %s", what.c_str(), o.text().c_str());
   if (first_bad >= 0) {
@@ -128,8 +127,8 @@ void fuzz_scatter(Bytes& bytes) {
                       &expected[static_cast<std::size_t>(ravel(place, in) * call.type.size)],
                       reinterpret_cast<const unsigned char*>(o.updates.at(i)));
   }
-  const ScatterPlan plan{o.input.tensor,  o.indices.tensor, o.updates.tensor,
-                         o.output.tensor, axis,             call.reduction};
+  const ScatterPlan plan{o.input.tensor, o.indices.tensor, o.updates.tensor, o.output.tensor,
+                         axis,           call.reduction};
   const Status status =
       scatter::run_scatter(plan, o.input.data(), o.indices.data(), o.updates.data(),
                            o.output.data(), call.fresh, call.threads, method, tuning);

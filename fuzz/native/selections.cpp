@@ -119,8 +119,8 @@ void fuzz_top_k(Bytes& bytes) {
 
   const std::string what = "top_k by " + std::to_string(static_cast<int>(algorithm)) + ", k " +
                            std::to_string(k) + ", axis " + std::to_string(axis) + ", largest " +
-                           std::to_string(largest) + ", threads " + std::to_string(threads) +
-                           "; " + input.text() + " to " + values.text() + " and " + indices.text();
+                           std::to_string(largest) + ", threads " + std::to_string(threads) + "; " +
+                           input.text() + " to " + values.text() + " and " + indices.text();
   REQUIRE(input.unchanged() && values.gaps_intact() && indices.gaps_intact(), "%s", what.c_str());
   if (values.count() == 0) return;
   const Kind kind = kind_of(type.type);
