@@ -16,7 +16,6 @@ import numpy as np
 import anydml as dml
 from anydml.ops._descriptor import Descriptor, Role
 from anydml.testing import Flavour, Layout, Poisoned, assert_same_bits, contents
-
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions
 
@@ -106,8 +105,7 @@ class Dispatch:
             self._untouched(before)
             return
         except dml.IndexOutOfRangeError as error:
-            assert self.bad_index, f"good indices refused: {error}"
-            assert error.position == self._first_bad(values[INDICES])
+            self._refused_index(error, values[INDICES])
             self._untouched(before)
             return
         assert not self.refused, "dispatch took a binding that it must not"
@@ -127,6 +125,10 @@ class Dispatch:
                     if view.base is operand.block or np.may_share_memory(view, operand.block):
                         changed &= ~self._mask(operand, view)
             assert not changed.any(), "memory was written that is no output's"
+
+    def _refused_index(self, error: dml.IndexOutOfRangeError, lookup: Any) -> None:
+        assert self.bad_index, f"good indices refused: {error}"
+        assert error.position == self._first_bad(lookup)
 
     def _called(self, compiled: Any, bound: dict[str, Any], expected: dict[str, Any]) -> None:
         """The same with outputs that the call allocates."""
@@ -255,7 +257,7 @@ class Dispatch:
             return
         name = next(iter(targets))
         tensor = getattr(self.desc, fields.attribute_of(self.desc, name))
-        if not isinstance(tensor, dml.TensorDesc) or given.dtype == np.uint8 and given.ndim == 1:
+        if not isinstance(tensor, dml.TensorDesc) or (given.dtype == np.uint8 and given.ndim == 1):
             return
         if given.shape != tensor.sizes or given.dtype != tensor.data_type.numpy:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -27,9 +27,10 @@ def descriptor(decide: Decisions) -> Descriptor | None:
         made = {name: _made(value) for name, value in given.items()}
         return kind(**made)
     except dml.InvalidDescriptorError as error:
-        assert error.violations
-        assert all(str(violation) for violation in error.violations)
-        return None
+        violations = error.violations
+    assert violations
+    assert all(str(violation) for violation in violations)
+    return None
 
 
 def index_sizes(desc: Any) -> int | Sizes:
@@ -138,8 +139,7 @@ def _slabs(decide: Decisions, kind: Any) -> Fields:
     count = 1 + decide.below(min(sizes[axis], 12))
     cuts = sorted({decide.below(sizes[axis]) for _ in range(count)} - {0})
     edges = [0, *cuts, sizes[axis]]
-    lengths = [b - a for a, b in zip(edges, edges[1:], strict=False)]
-    assert list(accumulate(lengths))[-1] == sizes[axis]
+    lengths = [b - a for a, b in pairwise(edges)]
     joining = kind is dml.Join
     whole = _tensor(decide, data, sizes, output=joining)
     parts = [_tensor(decide, data, _replaced(sizes, axis, length), output=not joining)
