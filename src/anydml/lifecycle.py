@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anydml._native import native
 from anydml.arrays import adopt
+from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
-from anydml.device import Device
 from anydml.errors import ArgumentError, BindingError
-from anydml.kernels import cpu
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from anydml.device import Device
 
 
 class Operator:
@@ -54,7 +55,7 @@ class CompiledOperator:
         self.desc = operator.desc
         self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
         (self._call,) = self.program.calls
-        self._executable = cpu.Executable(self.program)
+        self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
@@ -172,11 +173,10 @@ class CompiledOperator:
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
     def _allocate(self, info: FieldInfo, tensor: TensorDesc) -> Array:
-        if info.name in self._call.leaves_undefined:
-            # What the kernel does not write stays as it is: nothing left over in memory may show.
-            return np.zeros(tensor.sizes, tensor.data_type.numpy)
-        empty: Array = native.empty(tensor.sizes, tensor.data_type.numpy)
-        return empty
+        # What the kernel does not write stays as it is: nothing left over in memory may show.
+        cleared = info.name in self._call.leaves_undefined
+        backend = self.operator.device.backend
+        return backend.allocate(tensor.sizes, tensor.data_type.numpy, cleared)
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)
@@ -228,7 +228,7 @@ class CompiledOperator:
             assert use is not None
             axis, size = use.axis_and_size(bad)
             where = f"{self.desc.NAME}.{use.slot}"
-            raise cpu.index_error(where, arrays[use.slot], bad, axis, size)
+            raise index_error(where, arrays[use.slot], bad, axis, size)
 
 
 def _wrapper(bindings: Mapping[str, Any]) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import Array, as_numpy
+from anydml.backends.cpu import REDUCTIONS, index_error
 from anydml.binding import overlaps_itself, same_memory, share_memory
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.kernels.cpu import REDUCTIONS, index_error
 
 INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
 

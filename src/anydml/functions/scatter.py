@@ -6,9 +6,9 @@ from typing import Any
 
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
+from anydml.backends.cpu import REDUCTIONS
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments
-from anydml.kernels.cpu import REDUCTIONS
 from anydml.threads import get_num_threads
 
 _quick_elements = native.quick.scatter_elements

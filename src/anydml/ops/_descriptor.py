@@ -20,8 +20,12 @@ from anydml.levels import FeatureLevel
 from anydml.program import ArraySpec, IndexUse, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
-Arrays = dict[str, Any]
-"""Arrays by the page's tensor names; a tensor list (``OutputTensors``) is a list of arrays."""
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = Sequence[Array]
+"""Arrays of a program's slots, in their order."""
+
+Attributes = Mapping[str, Any]
+"""A kernel call's attributes by name."""
 
 
 class Role(enum.Enum):
@@ -142,6 +146,8 @@ class Descriptor:
     """The operator's name, as in ``DML_OPERATOR_…``."""
     SUPPORT: ClassVar[tuple[Support, ...]]
     """The page's support table, lowest level first."""
+    KERNEL: ClassVar[str]
+    """The kernel that runs it; the same name on every backend."""
     CLAMPS: ClassVar[bool] = False
     """Whether the operator can read the nearest element for an index out of range."""
 
@@ -187,10 +193,12 @@ class Descriptor:
         """The page's own rules, for every level; paths are relative to the operator."""
         raise NotImplementedError
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        """The operator on NumPy arrays of the descriptor's sizes: obvious, slow, returns outputs.
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        """The reference implementation: obvious and slow, on natural arrays.
 
-        Elements that the page leaves undefined are zero.
+        Every index is in range and counts from the start. What the page leaves undefined is not
+        written.
         """
         raise NotImplementedError
 
@@ -206,7 +214,6 @@ class Descriptor:
 
     def _call(
         self,
-        kernel: str,
         *,
         natural: Mapping[str, tuple[int, ...]] | None = None,
         in_place: tuple[tuple[str, str], ...] = (),
@@ -230,7 +237,7 @@ class Descriptor:
             for role in (Role.INPUT, Role.OUTPUT)
         )
         call = KernelCall(
-            kernel,
+            self.KERNEL,
             tuple(slot.name for slot in inputs),
             tuple(slot.name for slot in outputs),
             tuple(attributes.items()),
@@ -340,11 +347,6 @@ def page_name(attribute: str) -> str:
 def span(low: int, high: int) -> str:
     """A closed range as a message shows it."""
     return f"{low}" if low == high else f"{low}..{high}"
-
-
-def empty(tensor: TensorDesc) -> np.ndarray[Any, np.dtype[Any]]:
-    """A zero-filled array for a reference's output."""
-    return np.zeros(tensor.sizes, tensor.data_type.numpy)
 
 
 def _at_level(

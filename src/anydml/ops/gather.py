@@ -32,6 +32,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -80,6 +81,7 @@ class Gather(Descriptor):
     index_dimensions: int = uint()
 
     NAME = "GATHER"
+    KERNEL = "gather"
     CLAMPS = True
     SUPPORT = tuple(
         support(
@@ -136,7 +138,6 @@ class Gather(Descriptor):
     def lower(self, *, clamp: bool = False) -> Program:
         cropped = self.cropped()
         return self._call(
-            "gather",
             natural={
                 "InputTensor": self.input_tensor.sizes[cropped:],
                 "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
@@ -147,12 +148,9 @@ class Gather(Descriptor):
             clamp=clamp,
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        data = arrays["InputTensor"]
-        lookup = _rules.trailing(self.indices_tensor, self.index_dimensions)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        output = np.zeros(self.natural_sizes(), data.dtype)
-        for at in np.ndindex(output.shape):
-            index = int(indices[at[self.axis : self.axis + len(lookup)]])
-            output[at] = data[at[: self.axis] + (index,) + at[self.axis + len(lookup) :]]
-        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
+        axis, behind = given["axis"], given["axis"] + indices.ndim
+        for at in np.ndindex(outputs[0].shape):
+            outputs[0][at] = data[at[:axis] + (int(indices[at[axis:behind]]),) + at[behind:]]

@@ -29,8 +29,8 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     input_field,
     output_field,
     support,
@@ -71,6 +71,7 @@ class GatherElements(Descriptor):
     axis: int = uint()
 
     NAME = "GATHER_ELEMENTS"
+    KERNEL = "gather_elements"
     CLAMPS = True
     SUPPORT = tuple(
         support(
@@ -99,16 +100,15 @@ class GatherElements(Descriptor):
     def lower(self, *, clamp: bool = False) -> Program:
         size = self.input_tensor.sizes[self.axis]
         return self._call(
-            "gather_elements",
             indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
             axis=self.axis,
             clamp=clamp,
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output, indices = empty(self.output_tensor), arrays["IndicesTensor"]
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
         for at in np.ndindex(indices.shape):
             source = list(at)
-            source[self.axis] = int(indices[at])
-            output[at] = arrays["InputTensor"][tuple(source)]
-        return {"OutputTensor": output}
+            source[given["axis"]] = int(indices[at])
+            outputs[0][at] = data[tuple(source)]

@@ -33,6 +33,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -84,6 +85,7 @@ class GatherND(Descriptor):
     indices_dimension_count: int = uint()
 
     NAME = "GATHER_ND"
+    KERNEL = "gather_nd"
     CLAMPS = True
     SUPPORT = tuple(
         support(
@@ -141,7 +143,6 @@ class GatherND(Descriptor):
         batch, length = self.batch, lookup[-1]
         first = self.input_tensor.dimension_count - len(sizes) + batch
         return self._call(
-            "gather_nd",
             natural={
                 "InputTensor": sizes,
                 "IndicesTensor": lookup,
@@ -156,14 +157,12 @@ class GatherND(Descriptor):
             clamp=clamp,
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        sizes, lookup = self.meaningful_sizes()
-        data = arrays["InputTensor"].reshape(sizes)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        output = np.zeros(lookup[:-1] + sizes[self.batch + lookup[-1] :], data.dtype)
-        for at in np.ndindex(lookup[:-1]):
-            output[at] = data[at[: self.batch] + tuple(int(i) for i in indices[at])]
-        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
+        for at in np.ndindex(indices.shape[:-1]):
+            coordinates = tuple(int(i) for i in indices[at])
+            outputs[0][at] = data[at[: given["batch_dims"]] + coordinates]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -20,9 +20,9 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     count_of,
-    empty,
     input_list,
     output_field,
     support,
@@ -63,6 +63,7 @@ class Join(Descriptor):
     axis: int = uint()
 
     NAME = "JOIN"
+    KERNEL = "join"
     SUPPORT = tuple(
         support(level, InputTensors=(ranks, data), OutputTensor=(ranks, data))
         for level, ranks, data in (
@@ -79,13 +80,12 @@ class Join(Descriptor):
         yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
 
     def lower(self, *, clamp: bool = False) -> Program:
-        return self._call("join", axis=self.axis)
+        return self._call(axis=self.axis)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output = empty(self.output_tensor)
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         start = 0
-        for part in arrays["InputTensors"]:
-            stop = start + part.shape[self.axis]
-            output[(slice(None),) * self.axis + (slice(start, stop),)] = part
+        for part in inputs:
+            stop = start + part.shape[given["axis"]]
+            outputs[0][(slice(None),) * given["axis"] + (slice(start, stop),)] = part
             start = stop
-        return {"OutputTensor": output}

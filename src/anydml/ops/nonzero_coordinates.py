@@ -25,8 +25,8 @@ from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     input_field,
     output_field,
     span,
@@ -66,6 +66,7 @@ class NonzeroCoordinates(Descriptor):
     output_coordinates_tensor: TensorDesc = output_field()
 
     NAME = "NONZERO_COORDINATES"
+    KERNEL = "nonzero_coordinates"
     SUPPORT = (
         support(
             "3_0",
@@ -109,19 +110,16 @@ class NonzeroCoordinates(Descriptor):
     def lower(self, *, clamp: bool = False) -> Program:
         rows = self.output_coordinates_tensor.sizes[-2:]
         return self._call(
-            "nonzero_coordinates",
             natural={"OutputCountTensor": (), "OutputCoordinatesTensor": rows},
             leaves_undefined=("OutputCoordinatesTensor",),
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        count, coordinates = empty(self.output_count_tensor), empty(self.output_coordinates_tensor)
-        columns = coordinates.shape[-1]
-        rows = coordinates.reshape(-1, columns)
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        count, coordinates = outputs
         found = 0
-        for at in np.ndindex(arrays["InputTensor"].shape):
-            if arrays["InputTensor"][at] != 0:
-                rows[found] = at[-columns:]
+        for at in np.ndindex(inputs[0].shape):
+            if inputs[0][at] != 0:
+                coordinates[found] = at[-coordinates.shape[1] :]
                 found += 1
         count[...] = found
-        return {"OutputCountTensor": count, "OutputCoordinatesTensor": coordinates}

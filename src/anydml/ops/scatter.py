@@ -30,6 +30,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -78,6 +79,7 @@ class Scatter(Descriptor):
     axis: int = uint()
 
     NAME = "SCATTER"
+    KERNEL = "scatter_elements"
     SUPPORT = tuple(
         support(
             level,
@@ -109,21 +111,19 @@ class Scatter(Descriptor):
     def lower(self, *, clamp: bool = False) -> Program:
         size = self.input_tensor.sizes[self.axis]
         return self._call(
-            "scatter_elements",
             in_place=(("OutputTensor", "InputTensor"),),
             indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
             axis=self.axis,
-            reduction="none",
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output = arrays["InputTensor"].copy()
-        indices, updates = arrays["IndicesTensor"], arrays["UpdatesTensor"]
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices, updates = inputs
+        outputs[0][...] = data
         for at in np.ndindex(indices.shape):
             target = list(at)
-            target[self.axis] = int(indices[at])
-            output[tuple(target)] = updates[at]
-        return {"OutputTensor": output}
+            target[given["axis"]] = int(indices[at])
+            outputs[0][tuple(target)] = updates[at]
 
 
 ScatterElements = Scatter

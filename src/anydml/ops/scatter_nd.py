@@ -32,6 +32,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -79,6 +80,7 @@ class ScatterND(Descriptor):
     indices_dimension_count: int = uint()
 
     NAME = "SCATTER_ND"
+    KERNEL = "scatter_nd"
     SUPPORT = tuple(
         support(
             level,
@@ -127,7 +129,6 @@ class ScatterND(Descriptor):
         length = lookup[-1]
         first = self.input_tensor.dimension_count - len(sizes)
         return self._call(
-            "scatter_nd",
             natural={
                 "InputTensor": sizes,
                 "IndicesTensor": lookup,
@@ -136,15 +137,11 @@ class ScatterND(Descriptor):
             },
             in_place=(("OutputTensor", "InputTensor"),),
             indices=IndexUse("IndicesTensor", tuple(range(first, first + length)), sizes[:length]),
-            reduction="none",
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        sizes, lookup = self.meaningful_sizes()
-        output = arrays["InputTensor"].copy()
-        view = output.reshape(sizes)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        updates = arrays["UpdatesTensor"].reshape(lookup[:-1] + sizes[lookup[-1] :])
-        for at in np.ndindex(lookup[:-1]):
-            view[tuple(int(i) for i in indices[at])] = updates[at]
-        return {"OutputTensor": output}
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices, updates = inputs
+        outputs[0][...] = data
+        for at in np.ndindex(indices.shape[:-1]):
+            outputs[0][tuple(int(i) for i in indices[at])] = updates[at]

@@ -20,6 +20,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     count_of,
     input_field,
@@ -62,6 +63,7 @@ class Split(Descriptor):
     axis: int = uint()
 
     NAME = "SPLIT"
+    KERNEL = "split"
     SUPPORT = tuple(
         support(level, InputTensor=(ranks, data), OutputTensors=(ranks, data))
         for level, ranks, data in (
@@ -78,13 +80,12 @@ class Split(Descriptor):
         yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
 
     def lower(self, *, clamp: bool = False) -> Program:
-        return self._call("split", axis=self.axis)
+        return self._call(axis=self.axis)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        parts = []
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         start = 0
-        for tensor in self.output_tensors:
-            stop = start + tensor.sizes[self.axis]
-            parts.append(arrays["InputTensor"].take(range(start, stop), axis=self.axis))
+        for part in outputs:
+            stop = start + part.shape[given["axis"]]
+            part[...] = inputs[0].take(range(start, stop), axis=given["axis"])
             start = stop
-        return {"OutputTensors": parts}

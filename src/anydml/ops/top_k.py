@@ -28,8 +28,8 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     enumeration,
     input_field,
     output_field,
@@ -98,6 +98,7 @@ class TopK(Descriptor):
     k: int = uint()
 
     NAME = "TOP_K"
+    KERNEL = "top_k"
     SUPPORT = tuple(
         support(
             level,
@@ -136,16 +137,13 @@ class TopK(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         largest = self.direction is AxisDirection.DECREASING
-        return self._call("top_k", axis=self.axis, k=self.k, largest=largest)
+        return self._call(axis=self.axis, k=self.k, largest=largest)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        values, indices = empty(self.output_value_tensor), empty(self.output_index_tensor)
-        sequences = np.moveaxis(arrays["InputTensor"], self.axis, -1)
-        value_rows, index_rows = (
-            np.moveaxis(values, self.axis, -1),
-            np.moveaxis(indices, self.axis, -1),
-        )
-        largest = self.direction is AxisDirection.DECREASING
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        values, indices = (np.moveaxis(output, given["axis"], -1) for output in outputs)
+        sequences = np.moveaxis(inputs[0], given["axis"], -1)
+        largest = given["largest"]
         for at in np.ndindex(sequences.shape[:-1]):
             sequence = sequences[at]
             elements = sequence.tolist()  # Python numbers: exact and comparable at any size
@@ -153,10 +151,9 @@ class TopK(Descriptor):
             keys = [(1, 0) if x != x else (0, -x if largest else x) for x in elements]
             if largest:
                 keys = [(-above, x) for above, x in keys]
-            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: self.k]
-            value_rows[at] = sequence[chosen]
-            index_rows[at] = chosen
-        return {"OutputValueTensor": values, "OutputIndexTensor": indices}
+            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: given["k"]]
+            values[at] = sequence[chosen]
+            indices[at] = chosen
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,8 +1,7 @@
 """Programs on the native kernels of this processor.
 
-An `Executable` knows for each slot which leading dimensions the kernel does not see (a descriptor
-pads every tensor to one DimensionCount) and calls the kernel by its name. It checks nothing: the
-program comes from a descriptor that has been checked.
+A program comes from a descriptor that has been checked: nothing is checked here but the bindings
+of the quick way, natively.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
+from anydml.backends._base import Array, natural
 from anydml.errors import IndexOutOfRangeError
-from anydml.program import KernelCall, Program, Slot, Value
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from anydml.program import KernelCall, Program, Value
+from anydml.threads import get_num_threads
 
 REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
 
@@ -26,16 +25,33 @@ Kernel = Callable[[Sequence[Array], Sequence[Array], Attributes, bool, int], int
 or -1."""
 
 
-class Executable:
-    """A program that is ready to run; may run on several threads at once."""
+class CpuBackend:
+    """Pooled memory and the native kernels."""
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], cleared: bool) -> Array:
+        """A new array, on pooled memory when it is large and need not be cleared."""
+        array: Array = np.zeros(shape, dtype) if cleared else native.empty(shape, dtype)
+        return array
+
+    def compile(self, program: Program) -> CpuExecutable:
+        """Look up the kernel and prepare the native dispatch."""
+        return CpuExecutable(program)
+
+    def describe(self) -> tuple[str, str]:
+        """The instruction-set level of the kernels, and the most threads of a call."""
+        return str(native.level), str(get_num_threads())
+
+
+class CpuExecutable:
+    """A program that runs on the native kernels."""
 
     def __init__(self, program: Program) -> None:
-        (self.call,) = program.calls
+        (call,) = program.calls
         self._inputs = program.inputs
         self._outputs = program.outputs
-        self._attributes = dict(self.call.attributes)
-        self._kernel = _KERNELS[self.call.kernel]
-        self._binder = _binder(program, self.call)
+        self._attributes = dict(call.attributes)
+        self._kernel = _KERNELS[call.kernel]
+        self._binder = _binder(program, call)
 
     def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
         """Run on plain NumPy arrays of the declared sizes; None when a binding is anything else.
@@ -51,15 +67,9 @@ class Executable:
         `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
         """
-        inputs = [_natural(slot, arrays[slot.name]) for slot in self._inputs]
-        outputs = [_natural(slot, arrays[slot.name]) for slot in self._outputs]
+        inputs = [natural(slot, arrays[slot.name]) for slot in self._inputs]
+        outputs = [natural(slot, arrays[slot.name]) for slot in self._outputs]
         return self._kernel(inputs, outputs, self._attributes, private, threads)
-
-
-def _natural(slot: Slot, array: Array) -> Array:
-    at: Any = (0,) * slot.padding
-    view: Array = array[(*at, ...)]
-    return view
 
 
 def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
@@ -102,8 +112,8 @@ def _indexed(kernel: Callable[..., int], number: str, option: str) -> Kernel:
 
 def _numbers(given: Attributes, names: Sequence[str]) -> list[Any]:
     """Attributes as the native calls take them."""
-    values = [given[name] for name in names if name]
-    return [REDUCTIONS[value] if isinstance(value, str) else value for value in values]
+    values = [given.get(name) for name in names if name]
+    return [REDUCTIONS[v] if isinstance(v, str | None) else v for v in values]
 
 
 _KERNELS: Mapping[str, Kernel] = {
