@@ -15,7 +15,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.ops._descriptor import Descriptor, Role
-from anydml.testing import Flavour, Layout, Poisoned, assert_same_bits, contents
+from anydml.testing import Flavour, Layout, Poisoned, assert_same_bits, by_reference, contents
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions
 
@@ -34,7 +34,8 @@ def run(data: bytes) -> None:
     desc = fields.descriptor(decide)
     if desc is None:
         return
-    device = dml.Device("cpu", feature_level=decide.among(LEVELS) if decide.chance(30)
+    backend = decide.among(("cpu", "cpu", "cpu", "reference"))
+    device = dml.Device(backend, feature_level=decide.among(LEVELS) if decide.chance(30)
                         else LEVELS[-1])  # fmt: skip
     found = device.check(desc)
     assert found == device.check(desc), "a check depends on the one before"
@@ -110,7 +111,7 @@ class Dispatch:
             return
         assert not self.refused, "dispatch took a binding that it must not"
         assert not self.bad_index, "a bad index was taken"
-        expected = self.desc.reference(values)
+        expected = by_reference(self.desc, values)
         for name, results in outputs.items():
             wanted = expected[name] if isinstance(expected[name], list) else [expected[name]]
             for (_, view), reference in zip(results, wanted, strict=True):
