@@ -245,7 +245,10 @@ def _spoil(decide: Decisions, kind: Any, given: Fields) -> None:
     elif field == "flags" and decide.chance(200):
         value[field] = decide.among(tuple(dml.TensorFlags))
     elif field in ("sizes", "strides") and decide.chance(240):
-        numbers = list(value.get(field) or value["sizes"])
+        numbers = value.get(field) or value["sizes"]
+        if not isinstance(numbers, list | tuple):
+            return
+        numbers = list(numbers)
         way = decide.below(4)
         if way == 0 or not numbers:
             numbers.insert(decide.below(len(numbers) + 1), decide.integer())
