@@ -42,6 +42,18 @@ Sizes any_sizes(Bytes& bytes, int rank, Int most) {
   return sizes;
 }
 
+Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int most) {
+  Sizes at = in;
+  Int others = 1;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (static_cast<int>(i) == axis) continue;
+    if (bytes.chance(32)) at[i] = bytes.between(0, in[i]);
+    others *= std::max<Int>(1, at[i]);
+  }
+  if (!in.empty()) at[static_cast<std::size_t>(axis)] = any_size(bytes, 2 * most / others);
+  return at;
+}
+
 // ---- Operand ------------------------------------------------------------------------------------
 
 Operand::Operand(Bytes& bytes, const Sizes& sizes, int element_size, Role role, DataType type) {

@@ -103,6 +103,8 @@ Int any_most(Bytes& bytes);
 // One size of at most `most`: 0 and around powers of two more often than by chance.
 Int any_size(Bytes& bytes, Int most);
 Sizes any_sizes(Bytes& bytes, int rank, Int most);
+// Sizes of an index tensor: those of `in`, any on the axis, now and then smaller ones off it.
+Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int most);
 
 enum class Role { input, output };
 

@@ -113,15 +113,7 @@ void fuzz_gather_elements(Bytes& bytes) {
   const int rank = 1 + bytes.number(5);
   const Sizes in = any_sizes(bytes, rank, most);
   const int axis = bytes.number(rank - 1);
-  Sizes at = in;
-  for (int i = 0; i < rank; ++i) {
-    Int& length = at[static_cast<std::size_t>(i)];
-    if (i == axis)
-      length = any_size(bytes, std::max<Int>(1, 2 * most * std::max<Int>(length, 1) /
-                                                    std::max<Int>(product(in), 1)));
-    else if (bytes.chance(32))
-      length = bytes.between(0, length);
-  }
+  const Sizes at = any_lookup(bytes, in, axis, most);
   const Int size = in[static_cast<std::size_t>(axis)];
   Operands o(bytes, call, in, at, at);
   o.input.fill(bytes);

@@ -103,15 +103,7 @@ void fuzz_scatter(Bytes& bytes) {
   const Sizes in = any_sizes(bytes, rank, most);
   const int axis = rank == 0 ? 0 : bytes.number(rank - 1);
   const Int size = rank == 0 ? 1 : in[static_cast<std::size_t>(axis)];
-  Sizes at = in;
-  for (int i = 0; i < rank; ++i) {
-    Int& length = at[static_cast<std::size_t>(i)];
-    if (i == axis)
-      length = any_size(bytes, std::max<Int>(1, 2 * most * std::max<Int>(length, 1) /
-                                                    std::max<Int>(product(in), 1)));
-    else if (bytes.chance(32))
-      length = bytes.between(0, length);
-  }
+  const Sizes at = any_lookup(bytes, in, axis, most);
   Operands o(bytes, call, in, at, at);
   fill_indices(bytes, o.indices, {size});
   o.remember();
