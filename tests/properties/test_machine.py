@@ -164,10 +164,12 @@ class Machine(RuleBasedStateMachine):
         desc = data.draw(strategies.descriptors(kind))
         if own:
             for info in kind.tensor_fields(Role.INPUT):
-                if not info.many and data.draw(st.booleans()):
+                if not info.many and data.draw(st.integers(0, 2)) > 0:
                     owned = dataclasses.replace(getattr(desc, info.attribute), flags="OWNED_BY_DML")
                     desc = dataclasses.replace(desc, **{info.attribute: owned})
-        self.made.append(self.initialised(Made(desc), data.draw(SEEDS)))
+        seed = data.draw(SEEDS)
+        self.made.append(self.initialised(Made(desc), seed))
+        Binding(self.made[-1], seed).check()
 
     @rule(seed=SEEDS)
     def create_any_size(self, seed):
@@ -306,7 +308,7 @@ class Machine(RuleBasedStateMachine):
 
 
 class TestMachine(Machine.TestCase):
-    settings = settings(max_examples=20, stateful_step_count=20)
+    settings = settings(max_examples=12, stateful_step_count=20)
 
 
 @pytest.mark.heavy
