@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anydml.errors import ArgumentTypeError, DeviceError, InvalidDescriptorError, Violation
+from anydml._json import shown
+from anydml.errors import ArgumentTypeError, DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
 from anydml.ops._descriptor import Descriptor
 
@@ -37,9 +38,9 @@ class Device:
     """
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
-        if kind != "auto" and kind not in BACKENDS:
+        if not isinstance(kind, str) or kind not in (*BACKENDS, "auto"):
             accepted = ", ".join((*BACKENDS, "auto"))
-            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {kind!r}")
+            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {shown(kind)}")
         self.kind = "cpu" if kind == "auto" else kind
         self.feature_level = FeatureLevel.parse(feature_level)
 
@@ -94,13 +95,10 @@ class Device:
         """
         from anydml.lifecycle import Operator
 
-        violations = self.check(desc)
-        if violations:
-            raise InvalidDescriptorError(violations)
-        return Operator(desc, self, out_of_range)
+        return Operator(desc, self, out_of_range)  # which checks it
 
 
 def _descriptor(desc: Descriptor) -> Descriptor:
     if not isinstance(desc, Descriptor):
-        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {desc!r}")
+        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {shown(desc)}")
     return desc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
@@ -78,7 +79,8 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
     size = data.shape[number]
     shape = data.shape[:number] + lookup.shape + data.shape[number + 1 :]
     _something_to_read(clamp, size, lookup, number)
-    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
+    operands = [("x", data), ("indices", lookup)]
+    result = _arguments.output("gather", out, "out", shape, data.dtype, operands)
     bad = native.gather(data, lookup, result, number, clamp, out is None, get_num_threads())
     _arguments.raise_bad_index("gather", lookup, bad, number, size)
     return wrap(result) if out is None else out
@@ -160,7 +162,7 @@ def gather_elements(
     size = data.shape[number]
     _something_to_read(clamp, size, lookup, number)
     operands = [("x", data), ("indices", lookup)]
-    result = _arguments.output(out, "out", lookup.shape, data.dtype, operands)
+    result = _arguments.output("gather_elements", out, "out", lookup.shape, data.dtype, operands)
     bad = native.gather_elements(
         data, lookup, result, number, clamp, out is None, get_num_threads()
     )
@@ -233,7 +235,7 @@ def gather_nd(
     if not 0 <= batch <= most:
         raise ArgumentError(
             f"batch_dims: expected 0..{most} (x has rank {data.ndim}, indices {lookup.ndim}), "
-            f"got {batch}"
+            f"got {shown(batch)}"
         )
     if lookup.shape[:batch] != data.shape[:batch]:
         raise ArgumentError(
@@ -249,7 +251,8 @@ def gather_nd(
     shape = lookup.shape[:-1] + data.shape[batch + coordinates :]
     for axis in range(batch, batch + coordinates):
         _something_to_read(clamp, data.shape[axis], lookup, axis)
-    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
+    operands = [("x", data), ("indices", lookup)]
+    result = _arguments.output("gather_nd", out, "out", shape, data.dtype, operands)
     bad = native.gather_nd(data, lookup, result, batch, clamp, out is None, get_num_threads())
     axis = batch + bad % max(coordinates, 1)
     _arguments.raise_bad_index("gather_nd", lookup, bad, axis, data.shape[axis] if bad >= 0 else 0)
@@ -258,7 +261,7 @@ def gather_nd(
 
 def _clamps(mode: Any) -> bool:
     if not isinstance(mode, str) or mode not in _CLAMP:
-        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {mode!r}")
+        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {shown(mode)}")
     return _CLAMP[mode]
 
 

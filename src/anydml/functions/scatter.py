@@ -103,7 +103,7 @@ def scatter_elements(
             raise ArgumentError(
                 f"indices: expected at most {most} (x's size) on axis {i}, got shape {lookup.shape}"
             )
-    result = _prepare(out, x, data, lookup, values, scalar)
+    result = _prepare("scatter_elements", out, data, lookup, values, scalar)
     bad = native.scatter(
         data,
         lookup,
@@ -190,7 +190,7 @@ def scatter_nd(
             f"updates: expected shape {shape} (indices.shape[:-1] + x.shape[{coordinates}:]), "
             f"got {values.shape}"
         )
-    result = _prepare(out, x, data, lookup, values, scalar=False)
+    result = _prepare("scatter_nd", out, data, lookup, values, scalar=False)
     bad = native.scatter_nd(
         data,
         lookup,
@@ -213,9 +213,8 @@ def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, 
     return data, _arguments.index_array(indices), values, wrap
 
 
-def _prepare(out: Any, x: Any, data: Array, lookup: Array, values: Array, scalar: bool) -> Array:
+def _prepare(call: str, out: Any, data: Array, lookup: Array, values: Array, scalar: bool) -> Array:
     operands = [("x", data), ("indices", lookup), ("updates", values)]
-    result = _arguments.output(
-        out, "out", () if scalar else data.shape, data.dtype, operands, in_place=data
-    )
+    shape = () if scalar else data.shape
+    result = _arguments.output(call, out, "out", shape, data.dtype, operands, in_place=data)
     return result.reshape(1) if scalar else result

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.threads import get_num_threads
 
@@ -70,38 +71,50 @@ def split(
     sizes = _sizes(sections_or_sizes, array.shape[number], number)
     outs = _arguments.several(out, len(sizes), "one for each slab")
     results: list[Array] = []
-    operands = [("x", array)]
     for i, (size, given) in enumerate(zip(sizes, outs, strict=True)):
         shape = (*array.shape[:number], size, *array.shape[number + 1 :])
-        part = _arguments.output(given, f"out[{i}]", shape, array.dtype, operands)
+        operands = [("x", array)]
+        part = _arguments.output(
+            "split", given, f"out[{i}]", shape, array.dtype, operands, what=f"slab {i}"
+        )
         results.append(part)
-        if given is not None:
-            operands.append((f"out[{i}]", part))
+    if out is not None:
+        _arguments.apart(results, "out")
     native.split(array, results, number, get_num_threads())
     return tuple(map(wrap, results)) if out is None else tuple(outs)
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
     name = "sections_or_sizes"
-    if isinstance(sections_or_sizes, list | tuple | np.ndarray) and np.ndim(sections_or_sizes) > 0:
-        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(sections_or_sizes)]
+    given: Any = sections_or_sizes
+    if isinstance(given, np.ndarray):
+        given = list(given) if given.ndim else given[()]
+    if isinstance(given, list | tuple):
+        # A copy: an item's own __index__ may change the list.
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(tuple(given))]
         if not sizes:
             raise ArgumentError(f"{name}: expected at least one size, got none")
         for i, size in enumerate(sizes):
             if size < 0:
-                raise ArgumentError(f"{name}[{i}]: expected a size of at least 0, got {size}")
+                raise ArgumentError(
+                    f"{name}[{i}]: expected a size of at least 0, got {shown(size)}"
+                )
         if sum(sizes) != total:
-            got = sum(sizes)
             raise ArgumentError(
-                f"{name}: expected a sum of {total} (the size of axis {axis} of x), got {got}"
+                f"{name}: expected a sum of {total} (the size of axis {axis} of x), "
+                f"got {shown(sum(sizes))}"
             )
         return sizes
-    sections = _arguments.integer(sections_or_sizes, name)
+    sections = _arguments.integer(given, name)
     if sections < 1 or total % sections:
         raise ArgumentError(
-            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), got {sections}"
+            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
+            f"got {shown(sections)}"
         )
-    return [total // sections] * sections
+    try:
+        return [total // sections] * sections
+    except MemoryError:
+        raise AllocationError("split", None, f"the list of {sections} slabs") from None
 
 
 def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
@@ -149,7 +162,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
         if result is not None:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {arrays!r:.60}")
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
     given = list(arrays)
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
@@ -169,7 +182,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     total = sum(part.shape[number] for part in parts)
     shape = (*first.shape[:number], total, *first.shape[number + 1 :])
     operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
-    result = _arguments.output(out, "out", shape, first.dtype, operands)
+    result = _arguments.output("join", out, "out", shape, first.dtype, operands)
     native.join(parts, result, number, get_num_threads())
     return wrap(result) if out is None else out
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -197,9 +198,15 @@ def _gather_nd(desc: GatherND, clamp: bool) -> Plan:
     )
 
 
+# What the native dispatch takes; it has room for them on the stack.
+_MOST_TENSORS = 8
+
+
 def binder(desc: Descriptor, plan: Plan) -> Any:
-    """The native object that dispatches plain NumPy bindings."""
+    """The native object that dispatches plain NumPy bindings; None for more than eight tensors."""
     roles = {info.name: info for info in desc.tensor_fields()}
+    if sum(1 for _ in islice(desc.tensors(), _MOST_TENSORS + 1)) > _MOST_TENSORS:
+        return None
     # The kernels for slabs take the whole first, whichever side it is on.
     order: Sequence[str] = plan.order if plan.kernel != "join" else plan.order[::-1]
     slots = []
@@ -217,7 +224,7 @@ def binder(desc: Descriptor, plan: Plan) -> Any:
                     tuple(range(plan.drop.get(name, 0))),
                 )
             )
-    return native.Binder(plan.kernel, slots, list(plan.numbers), plan.in_place)
+    return native.Binder(desc.NAME, plan.kernel, slots, list(plan.numbers), plan.in_place)
 
 
 def index_error(
