@@ -309,7 +309,8 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   const char* const update = static_cast<const char*>(updates);
   if (problem.tuples == 0 || problem.slice_elements == 0 || problem.slices == 0) {
     // Nothing to write, but indices may still be bad.
-    const Status status = problem.tuples == 0 ? Status{} : check_tuples(problem, index, threads);
+    const bool none = problem.tuples == 0 || problem.tuple_length == 0;
+    const Status status = none ? Status{} : check_tuples(problem, index, threads);
     if (status.ok() && !in_place) copy_whole(plan.input, input, plan.output, output, threads);
     return status;
   }

@@ -155,12 +155,15 @@ class Program:
 
     Attributes
     ----------
+    name : str
+        What messages call it: the operator's name.
     inputs, outputs : tuple of Slot
         What a caller binds.
     calls : tuple of KernelCall
         In the order of execution.
     """
 
+    name: str
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     calls: tuple[KernelCall, ...]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, natural
+from anydml.backends._base import Array, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
-from anydml.program import KernelCall, Program, Value
+from anydml.program import KernelCall, Program, Slot, Value
 from anydml.threads import get_num_threads
 
 REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
@@ -29,9 +29,11 @@ or -1."""
 class CpuBackend:
     """Pooled memory and the native kernels."""
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], cleared: bool) -> Array:
+    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
         """A new array, on pooled memory when it is large and need not be cleared."""
-        array: Array = np.zeros(shape, dtype) if cleared else native.empty(shape, dtype)
+        if cleared:
+            return zeros(slot, call)
+        array: Array = native.empty(slot.declared, slot.spec.dtype, call, slot.name)
         return array
 
     def compile(self, program: Program) -> CpuExecutable:
@@ -59,6 +61,8 @@ class CpuExecutable:
 
         Outputs belong to the caller: nothing is written when an index is bad.
         """
+        if self._binder is None:
+            return None
         found: int | None = self._binder.dispatch(bindings, threads)
         return found
 
@@ -136,8 +140,14 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 
+# What the native dispatch takes; it has room for them on the stack.
+_MOST_TENSORS = 8
+
+
 def _binder(program: Program, call: KernelCall) -> Any:
-    """The native object that dispatches plain NumPy bindings."""
+    """The native object that dispatches plain NumPy bindings; None for more than eight tensors."""
+    if len(program.inputs) + len(program.outputs) > _MOST_TENSORS:
+        return None
     slots = [(slot, False) for slot in program.inputs] + [(slot, True) for slot in program.outputs]
     if call.kernel == "join":  # the native slab kernels take the whole first
         slots = slots[-1:] + slots[:-1]
@@ -155,7 +165,7 @@ def _binder(program: Program, call: KernelCall) -> Any:
             )
         )
     numbers = [int(value) for _, value in call.attributes if isinstance(value, int)]
-    return native.Binder(call.kernel, fields, numbers, bool(call.in_place))
+    return native.Binder(program.name, call.kernel, fields, numbers, bool(call.in_place))
 
 
 def index_error(

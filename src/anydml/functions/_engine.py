@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml.arrays import Array
 from anydml.backends.cpu import execute, index_error
 from anydml.errors import ArgumentError
@@ -26,8 +27,9 @@ def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> In
         A rule that the operands or attributes break.
     """
     inferred = room.infer([ArraySpec(array.shape, array.dtype) for array in operands], given)
-    if inferred.violations:
-        raise ArgumentError(str(inferred.violations[0]))
+    for violation in inferred.violations[:1]:
+        got = violation.got if isinstance(violation.got, str) else shown(violation.got)
+        raise ArgumentError(f"{violation.path}: expected {violation.rule}, got {got}")
     return inferred
 
 

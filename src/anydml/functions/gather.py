@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
@@ -214,12 +215,13 @@ def _gathered(room: _engine.Room, data: Array, lookup: Array, out: Any, **given:
     inferred = _engine.infer(room, (data, lookup), given)
     (spec,) = inferred.outputs
     operands = [("x", data), ("indices", lookup)]
-    result = _arguments.output(out, "out", spec.shape, _engine.dtype_of(spec), operands)
+    dtype = _engine.dtype_of(spec)
+    result = _arguments.output(room.KERNEL, out, "out", spec.shape, dtype, operands)
     _engine.run(room, (data, lookup), (result,), given, inferred, private=out is None)
     return result
 
 
 def _clamps(mode: Any) -> bool:
     if not isinstance(mode, str) or mode not in _CLAMP:
-        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {mode!r}")
+        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {shown(mode)}")
     return _CLAMP[mode]

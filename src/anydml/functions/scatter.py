@@ -183,7 +183,8 @@ def _scattered(
     given["reduction"] = _arguments.reduction_of(reduction, data)
     named = [("x", data), ("indices", lookup), ("updates", values)]
     shape = () if scalar else data.shape
-    result = _arguments.output(out, "out", shape, data.dtype, named, in_place=data)
+    call = room.KERNEL
+    result = _arguments.output(call, out, "out", shape, data.dtype, named, in_place=data)
     if scalar:
         result = result.reshape(1)
     _engine.run(room, operands, (result,), given, inferred, private=out is None)

@@ -262,7 +262,7 @@ class Descriptor:
                 if fixed(spec.shape) != spec.shape
             ),
         )
-        return Program(inputs, outputs, (call,))
+        return Program(self.NAME, inputs, outputs, (call,))
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks at a feature level."""
