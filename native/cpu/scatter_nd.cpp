@@ -183,20 +183,24 @@ void write_updates(const NdProblem& problem, const char* updates, char* output, 
     problem.write_slice(output + offsets[i], updates + problem.update_offset(first + i));
 }
 
-// On one thread. `fresh`: the indices have not been checked.
+// What a bad index does: it is found before anything is written; it ends a call whose output nobody
+// sees then; or it is left out with its piece, because all were good when they were checked.
+enum class Bad { refused, ends, left_out };
+
+// On one thread.
 Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const void* input,
-                  const char* indices, const char* updates, void* output, bool in_place, bool fresh,
-                  int threads) {
+                  const char* indices, const char* updates, void* output, bool in_place,
+                  Bad treatment, int threads) {
   char* const target = static_cast<char*>(output);
   Int offsets[kPiece];
-  if (problem.tuples <= kPiece) {  // one reading is the check
+  if (problem.tuples <= kPiece && treatment != Bad::left_out) {  // one reading is the check
     const Int bad = problem.read(indices, 0, problem.tuples, problem.byte_scales, offsets);
     if (bad >= 0) return {bad};
     if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
     write_updates(problem, updates, target, 0, problem.tuples, offsets, false);
     return {};
   }
-  if (!fresh) {
+  if (treatment == Bad::refused) {
     const Status status = check_tuples(problem, indices, threads);
     if (!status.ok()) return status;
   }
@@ -207,9 +211,9 @@ Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const voi
     const Int bad = problem.read(indices, first, count, problem.byte_scales, offsets);
     if (bad < 0)
       write_updates(problem, updates, target, first, count, offsets, far);
-    else if (fresh)
+    else if (treatment == Bad::ends)
       return {bad};
-    // Else another thread has changed the indices since the check: these are left out.
+    // Else another thread has changed the indices since the check.
   }
   return {};
 }
@@ -312,7 +316,8 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   if (method == NdMethod::automatic) method = choose(problem, in_place, tuning);
   if (method == NdMethod::buckets && !problem.packed_out) method = NdMethod::direct;
   if (method == NdMethod::direct)
-    return run_direct(plan, problem, input, index, update, output, in_place, fresh, threads);
+    return run_direct(plan, problem, input, index, update, output, in_place,
+                      fresh ? Bad::ends : Bad::refused, threads);
 
   const char* source = static_cast<const char*>(input);
   char* const target = static_cast<char*>(output);
@@ -329,9 +334,11 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   }
   const Status status = run_elements(problem, source, index, update, target, threads, tuning);
   // A later round, or one after the check, meets a bad index only when another thread has changed
-  // the indices. What has not been written is then written without it.
+  // the indices. What has not been written is then written without it; some has been, so it is too
+  // late to fail.
   if (!status.ok() && !fresh && checked)
-    return run_direct(plan, problem, input, index, update, output, in_place, false, threads);
+    return run_direct(plan, problem, input, index, update, output, in_place, Bad::left_out,
+                      threads);
   return status;
 }
 
