@@ -80,6 +80,7 @@ MODELS = {
     "thousands of sizes": with_sizes([BIG] * 30_000),
     "total size": with_sizes([2], TotalTensorSizeInBytes=2**64 - 4),
     "strides": with_sizes([BIG, 2], Strides=[BIG, BIG]),
+    "strides without sizes": with_sizes([2], Strides=[1, 1, 1]),
     "strides that defeat the search": strides_that_defeat_the_search(100),
     "dimensions": commands(WRITE | {"targetPath": "a.npy", "dimensions": [BIG] * 32}, 1),
     "alignment": with_sizes([2], GuaranteedBaseOffsetAlignment=2**31),
