@@ -132,14 +132,12 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
   for (const bool split : {true, false}) {
     const Role part_role = split ? Role::output : Role::input;
     Buffer whole(random, sizes, element_size, strides, split ? Role::input : Role::output);
-    SlabsPlan plan;
-    plan.whole = whole.tensor;
-    plan.axis = axis;
+    SlabsPlan plan(whole.tensor, axis);
     std::vector<Buffer> parts;
     for (Int part : lengths) {
       sizes[static_cast<std::size_t>(axis)] = part;
       parts.emplace_back(random, sizes, element_size, strides, part_role);
-      plan.parts.push_back(parts.back().tensor);
+      plan.add(parts.back().tensor.layout);
     }
     sizes[static_cast<std::size_t>(axis)] = length;
     std::vector<void*> pointers;

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml.arrays import adopt
 from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
-from anydml.errors import ArgumentError, BindingError
+from anydml.errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    BindingError,
+    InvalidDescriptorError,
+)
+from anydml.levels import FeatureLevel
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
-from anydml.tensor import TensorDesc, TensorFlags
+from anydml.program import Slot
+from anydml.tensor import TensorFlags
 from anydml.threads import get_num_threads
 
 if TYPE_CHECKING:
@@ -24,17 +34,60 @@ if TYPE_CHECKING:
 class Operator:
     """A descriptor that has passed every check on a device.
 
-    Made by `Device.create_operator`.
+    Made by `Device.create_operator`, or directly: the check is the constructor's, and what has been
+    checked cannot be exchanged. A copy, and one that comes back from a pickle, is checked again.
+
+    Parameters
+    ----------
+    desc : Descriptor
+        As `TopK1`.
+    device : Device
+        Whose feature level decides.
+    out_of_range : str
+        As `Device.create_operator` takes it.
+
+    Raises
+    ------
+    InvalidDescriptorError
+        The descriptor breaks rules; ``violations`` has all of them.
+    ArgumentError, ArgumentTypeError
+        An argument of another kind.
     """
 
     def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
-        if out_of_range not in ("raise", "clamp"):
-            raise ArgumentError(f"out_of_range: expected 'raise' or 'clamp', got {out_of_range!r}")
+        level = getattr(device, "feature_level", None)
+        if not isinstance(level, FeatureLevel):
+            raise ArgumentTypeError(f"device: expected a Device, got {shown(device)}")
+        violations = checked_kind(desc).violations(level)
+        if violations:
+            raise InvalidDescriptorError(violations)
+        if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
+            raise ArgumentError(
+                f"out_of_range: expected 'raise' or 'clamp', got {shown(out_of_range)}"
+            )
         if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
-        self.desc = desc
-        self.device = device
-        self.out_of_range = out_of_range
+        self._desc = desc
+        self._device = device
+        self._out_of_range = out_of_range
+
+    @property
+    def desc(self) -> Descriptor:
+        """The descriptor."""
+        return self._desc
+
+    @property
+    def device(self) -> Device:
+        """The device that it was checked for."""
+        return self._device
+
+    @property
+    def out_of_range(self) -> str:
+        """What an index outside its axis does: ``"raise"`` or ``"clamp"``."""
+        return self._out_of_range
+
+    def __reduce__(self) -> tuple[type[Operator], tuple[Descriptor, Device, str]]:
+        return type(self), (self._desc, self._device, self._out_of_range)
 
     def __repr__(self) -> str:
         return f"<Operator {self.desc!r} on {self.device!r}>"
@@ -51,6 +104,8 @@ class CompiledOperator:
     """
 
     def __init__(self, operator: Operator, owned: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(operator, Operator):
+            raise ArgumentTypeError(f"operator: expected an Operator, got {shown(operator)}")
         self.operator = operator
         self.desc = operator.desc
         self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
@@ -62,6 +117,9 @@ class CompiledOperator:
             for _, tensor, info in self.desc.tensors(Role.INPUT)
             if tensor.flags is TensorFlags.OWNED_BY_DML
         }
+
+    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[Operator, dict[str, Any]]]:
+        return type(self), (self.operator, self._owned)
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
@@ -89,7 +147,11 @@ class CompiledOperator:
                 if info.name not in bindings:
                     raise BindingError(f"{info.name}: flagged OWNED_BY_DML, bind it to initialize")
                 bound = self._bound(info, bindings[info.name])
-                owned[info.name] = [a.copy() for a in bound] if info.many else bound.copy()
+                owned[info.name] = (
+                    [self._copy(a, info.name) for a in bound]
+                    if info.many
+                    else self._copy(bound, info.name)
+                )
         return CompiledOperator(self.operator, owned)
 
     def dispatch(self, **bindings: Any) -> None:
@@ -150,15 +212,13 @@ class CompiledOperator:
                 raise BindingError(f"{name}: bound twice, by position and by name")
             bindings[name] = value
         outputs: dict[str, Any] = {}
+        slots = iter(self.program.outputs)
         for info in self.desc.tensor_fields(Role.OUTPUT):
-            tensors = getattr(self.desc, info.attribute)
-            outputs[info.name] = (
-                [self._allocate(info, t) for t in tensors]
-                if info.many
-                else self._allocate(info, tensors)
-            )
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
+            count = len(getattr(self.desc, info.attribute)) if info.many else 1
+            arrays = [self._allocate(slot) for slot in islice(slots, count)]
+            outputs[info.name] = arrays if info.many else arrays[0]
         self._run(self._bind(bindings | outputs), private=True)
         wrap = _wrapper(bindings)
         results = [
@@ -172,11 +232,16 @@ class CompiledOperator:
         fields = [info.attribute for info in self.desc.tensor_fields(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
-    def _allocate(self, info: FieldInfo, tensor: TensorDesc) -> Array:
+    def _allocate(self, slot: Slot) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
-        cleared = info.name in self._call.leaves_undefined
-        backend = self.operator.device.backend
-        return backend.allocate(tensor.sizes, tensor.data_type.numpy, cleared)
+        cleared = slot.name in self._call.leaves_undefined
+        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME)
+
+    def _copy(self, array: Array, name: str) -> Array:
+        try:
+            return array.copy()
+        except MemoryError:
+            raise AllocationError(self.desc.NAME, array.nbytes, f"a copy of {name}") from None
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)
@@ -184,12 +249,16 @@ class CompiledOperator:
         if not info.many:
             return bind(info.name, tensors, value, output)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-            raise BindingError(f"{info.name}: expected a sequence of arrays, got {value!r}")
+            raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
         if len(value) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(value)}")
+        # A list of its own: a member's methods may change the caller's, and lengths may lie.
+        members = list(islice(iter(value), len(tensors) + 1))
+        if len(members) != len(tensors):
+            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [
             bind(f"{info.name}[{i}]", tensor, item, output)
-            for i, (tensor, item) in enumerate(zip(tensors, value, strict=True))
+            for i, (tensor, item) in enumerate(zip(tensors, members, strict=True))
         ]
 
     def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
@@ -222,7 +291,10 @@ class CompiledOperator:
         return dict(sides[Role.INPUT] + sides[Role.OUTPUT])
 
     def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
-        bad = self._executable.run(arrays, private, get_num_threads())
+        try:
+            bad = self._executable.run(arrays, private, get_num_threads())
+        except AllocationError as error:  # which names the kernel
+            raise AllocationError(self.desc.NAME, error.bytes, error.purpose) from None
         if bad >= 0:
             use = self._call.indices
             assert use is not None
@@ -231,10 +303,23 @@ class CompiledOperator:
             raise index_error(where, arrays[use.slot], bad, axis, size)
 
 
+def checked_kind(desc: Descriptor) -> Descriptor:
+    """The descriptor, if it is one.
+
+    Raises
+    ------
+    ArgumentTypeError
+        Anything else.
+    """
+    if not isinstance(desc, Descriptor):
+        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {shown(desc)}")
+    return desc
+
+
 def _wrapper(bindings: Mapping[str, Any]) -> Any:
     # Results are of the kind of the first input; bytes and other buffers give NumPy arrays.
     first = next(iter(bindings.values()), None)
-    if isinstance(first, list | tuple):
+    if isinstance(first, list | tuple) and first:
         first = first[0]
     if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
         return lambda array: array

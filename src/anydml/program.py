@@ -7,11 +7,27 @@ descriptor, a kernel or an array: everything is frozen, hashable, picklable and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from anydml.dtypes import DataType
+import numpy as np
 
-Value = bool | int | float | str
+from anydml.errors import Violation
+
+Value = bool | int | float | str | tuple[int, ...]
 """An attribute's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """A size that the data decide.
+
+    Attributes
+    ----------
+    most : int
+        The largest that it can be.
+    """
+
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +36,17 @@ class ArraySpec:
 
     Attributes
     ----------
-    shape : tuple of int
-        The sizes.
-    data_type : DataType
-        The element type.
+    shape : tuple of int or Dynamic
+        The sizes. Whatever compares and adds like an integer is one.
+    dtype : numpy.dtype or None
+        The element type; None for an output of indices, whose type the caller chooses.
     """
 
-    shape: tuple[int, ...]
-    data_type: DataType
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any] | None
 
     def __str__(self) -> str:
-        return f"{self.data_type}{list(self.shape)}"
+        return f"{self.dtype}{list(self.shape)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +100,26 @@ class IndexUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Inferred:
+    """What a room infers from its inputs.
+
+    Attributes
+    ----------
+    outputs : tuple of ArraySpec
+        In the page's order; without meaning when there are violations.
+    violations : tuple of Violation
+        Every rule that the inputs and attributes break, by the array functions' argument names.
+    coordinates : tuple of int
+        Axes of the first input that the coordinates of an index tuple point into, where the second
+        input holds indices; one axis where an index stands alone.
+    """
+
+    outputs: tuple[ArraySpec, ...]
+    violations: tuple[Violation, ...] = ()
+    coordinates: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCall:
     """One call of a kernel.
 
@@ -119,12 +155,15 @@ class Program:
 
     Attributes
     ----------
+    name : str
+        What messages call it: the operator's name.
     inputs, outputs : tuple of Slot
         What a caller binds.
     calls : tuple of KernelCall
         In the order of execution.
     """
 
+    name: str
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     calls: tuple[KernelCall, ...]

@@ -47,7 +47,9 @@ def operator_named(name: str) -> type[Descriptor]:
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
         known = ", ".join(OPERATORS)
-        raise ModelError(f"Expected an operator that anydml has ({known}), got {name!r}.")
+        raise ModelError(
+            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}."
+        )
     return found
 
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -127,7 +128,10 @@ class TensorDesc:
         """
         import numpy as np
 
-        view = np.asarray(array)
+        try:
+            view = np.asarray(array)
+        except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
+            raise ArgumentError(f"array: {error}") from error
         data_type = DataType.from_numpy(view.dtype)
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
@@ -338,8 +342,13 @@ def parse_flags(value: Any) -> TensorFlags:
     if isinstance(value, TensorFlags | str):
         return TensorFlags.parse(value)
     if not isinstance(value, Iterable):
-        raise ArgumentError(f"TensorFlags: expected a name or a list of names, got {value!r}")
-    return max(map(TensorFlags.parse, value), default=TensorFlags.NONE)
+        raise ArgumentError(
+            f"TensorFlags: expected a name or a list of names, got {_json.shown(value)}"
+        )
+    names = tuple(islice(value, _MOST_SIZES + 1))
+    if len(names) > _MOST_SIZES:
+        raise ArgumentError("TensorFlags: expected a name or a list of names, got too many")
+    return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
 
 
 def _integer(value: Any) -> int:
@@ -354,7 +363,7 @@ def _integer(value: Any) -> int:
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    found = tuple(map(_integer, values))
+    found = tuple(map(_integer, islice(values, _MOST_SIZES + 1)))
     if len(found) > _MOST_SIZES:
         raise ValueError("their product would take hours")
     return found

@@ -3,10 +3,10 @@
 import pickle
 
 import good_descriptors as good
+import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.dtypes import DataType
 from anydml.program import ArraySpec, IndexUse
 
 OPERATORS = sorted(good.CLASSES)
@@ -25,7 +25,7 @@ def test_slots_are_the_tensors_without_padding(operator, rank):
         tensor, expected = tensors[slot.name]
         assert role == expected
         assert slot.declared == tensor.sizes
-        assert slot.spec.data_type is tensor.data_type
+        assert slot.spec.dtype == tensor.data_type.numpy
         assert slot.declared == (1,) * slot.padding + slot.spec.shape
     (call,) = program.calls
     assert call.inputs == tuple(slot.name for slot in program.inputs)
@@ -62,14 +62,14 @@ def test_an_example():
         batch_dimension_count=1,
     ).lower(clamp=True)
     assert [slot.spec for slot in program.inputs] == [
-        ArraySpec((3, 2, 5), DataType.FLOAT32),
-        ArraySpec((3, 4, 1), DataType.UINT32),
+        ArraySpec((3, 2, 5), np.dtype("f4")),
+        ArraySpec((3, 4, 1), np.dtype("u4")),
     ]
-    assert program.outputs[0].spec == ArraySpec((3, 4, 5), DataType.FLOAT32)
+    assert program.outputs[0].spec == ArraySpec((3, 4, 5), np.dtype("f4"))
     # The coordinate points into axis 2 of the four that the caller sees.
     assert program.calls[0].indices == IndexUse("IndicesTensor", (2,), (2,))
     assert program.calls[0].indices.axis_and_size(7) == (2, 2)
     assert str(program) == (
-        "OutputTensor: FLOAT32[3, 4, 5] = gather_nd(InputTensor: FLOAT32[3, 2, 5], "
-        "IndicesTensor: UINT32[3, 4, 1], batch_dims=1, clamp=True)"
+        "OutputTensor: float32[3, 4, 5] = gather_nd(InputTensor: float32[3, 2, 5], "
+        "IndicesTensor: uint32[3, 4, 1], batch_dims=1, clamp=True)"
     )

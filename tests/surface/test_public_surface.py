@@ -125,7 +125,7 @@ def test_a_room_holds_its_whole_operator(kind):
         or (node.targets[0].id if isinstance(node, ast.Assign) else None)
         for node in first.body
     ]
-    order = [members.index(name) for name in ("SUPPORT", "check", "lower", "evaluate")]
+    order = [members.index(name) for name in ("SUPPORT", "infer", "check", "lower", "evaluate")]
     assert order == sorted(order)
     assert "Worked example" in ast.get_docstring(tree)
     assert f"DML_{kind.NAME}_OPERATOR_DESC" in ast.get_docstring(tree) + (kind.__doc__ or "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from anydml.errors import AllocationError
 from anydml.program import Program, Slot
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,14 +35,29 @@ class Executable(Protocol):
 class Backend(Protocol):
     """Allocates arrays and compiles programs."""
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], cleared: bool) -> Array:
-        """A new array: of undefined contents, or of zeros."""
+    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+        """A new array of a slot's declared sizes: of undefined contents, or of zeros.
+
+        Raises
+        ------
+        AllocationError
+            There is no memory for it; the message begins with `call`.
+        """
 
     def compile(self, program: Program) -> Executable:
         """Make a checked program ready to run."""
 
     def describe(self) -> tuple[str, str]:
         """What it computes with (an instruction set, say), and on how many threads, for people."""
+
+
+def zeros(slot: Slot, call: str) -> Array:
+    """A new array of zeros, of a slot's declared sizes."""
+    try:
+        return np.zeros(slot.declared, slot.spec.dtype)
+    except MemoryError:
+        size = prod(slot.declared) * np.dtype(slot.spec.dtype).itemsize
+        raise AllocationError(call, size, slot.name) from None
 
 
 def natural(slot: Slot, array: Array) -> Array:

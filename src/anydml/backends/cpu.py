@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, natural
+from anydml.backends._base import Array, natural, zeros
+from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
-from anydml.program import KernelCall, Program, Value
+from anydml.program import KernelCall, Program, Slot, Value
 from anydml.threads import get_num_threads
 
 REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
@@ -28,9 +29,11 @@ or -1."""
 class CpuBackend:
     """Pooled memory and the native kernels."""
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], cleared: bool) -> Array:
+    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
         """A new array, on pooled memory when it is large and need not be cleared."""
-        array: Array = np.zeros(shape, dtype) if cleared else native.empty(shape, dtype)
+        if cleared:
+            return zeros(slot, call)
+        array: Array = native.empty(slot.declared, slot.spec.dtype, call, slot.name)
         return array
 
     def compile(self, program: Program) -> CpuExecutable:
@@ -49,8 +52,8 @@ class CpuExecutable:
         (call,) = program.calls
         self._inputs = program.inputs
         self._outputs = program.outputs
+        self._kernel = call.kernel
         self._attributes = dict(call.attributes)
-        self._kernel = _KERNELS[call.kernel]
         self._binder = _binder(program, call)
 
     def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
@@ -58,6 +61,8 @@ class CpuExecutable:
 
         Outputs belong to the caller: nothing is written when an index is bad.
         """
+        if self._binder is None:
+            return None
         found: int | None = self._binder.dispatch(bindings, threads)
         return found
 
@@ -69,7 +74,13 @@ class CpuExecutable:
         """
         inputs = [natural(slot, arrays[slot.name]) for slot in self._inputs]
         outputs = [natural(slot, arrays[slot.name]) for slot in self._outputs]
-        return self._kernel(inputs, outputs, self._attributes, private, threads)
+        return execute(self._kernel, inputs, outputs, self._attributes, private, threads)
+
+
+def execute(kernel: str, inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
+            private: bool, threads: int) -> int:  # fmt: skip
+    """Run a kernel on natural arrays; the first bad index, or -1."""
+    return _KERNELS[kernel](inputs, outputs, given, private, threads)
 
 
 def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
@@ -81,7 +92,7 @@ def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
 def _nonzero(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
              threads: int) -> int:  # fmt: skip
     count, rows = outputs
-    found = native.nonzero_scan(inputs[0], rows.shape[-1], threads)
+    found = native.nonzero_scan(inputs[0], given["columns"], threads)
     count[...] = found.count
     native.nonzero_write(found, rows, threads)
     return -1
@@ -129,8 +140,14 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 
+# What the native dispatch takes; it has room for them on the stack.
+_MOST_TENSORS = 8
+
+
 def _binder(program: Program, call: KernelCall) -> Any:
-    """The native object that dispatches plain NumPy bindings."""
+    """The native object that dispatches plain NumPy bindings; None for more than eight tensors."""
+    if len(program.inputs) + len(program.outputs) > _MOST_TENSORS:
+        return None
     slots = [(slot, False) for slot in program.inputs] + [(slot, True) for slot in program.outputs]
     if call.kernel == "join":  # the native slab kernels take the whole first
         slots = slots[-1:] + slots[:-1]
@@ -142,28 +159,31 @@ def _binder(program: Program, call: KernelCall) -> Any:
                 name,
                 int(position) if bracket else -1,
                 output,
-                int(slot.spec.data_type),
+                int(DataType.from_numpy(slot.spec.dtype)),
                 slot.declared,
                 tuple(range(slot.padding)),
             )
         )
-    if call.kernel == "nonzero_coordinates":
-        numbers = [program.outputs[1].spec.shape[-1]]
-    else:
-        numbers = [int(value) for _, value in call.attributes if not isinstance(value, str)]
-    return native.Binder(call.kernel, fields, numbers, bool(call.in_place))
+    numbers = [int(value) for _, value in call.attributes if isinstance(value, int)]
+    return native.Binder(program.name, call.kernel, fields, numbers, bool(call.in_place))
 
 
 def index_error(
     where: str, indices: Array, flat: int, axis: int, size: int
 ) -> IndexOutOfRangeError:
-    """The error for a bad index at a flat position of the index array."""
+    """The error for a bad index at a flat position of the index array.
+
+    The value is read anew for it, and may be a good one by now if another thread changes it.
+    """
     position = tuple(map(int, np.unravel_index(flat, indices.shape)))
     value = int(indices[position])
-    accepted = f"{-size if indices.dtype.kind == 'i' else 0}..{size - 1}" if size else "nothing"
+    least = -size if indices.dtype.kind == "i" else 0
+    accepted = f"{least}..{size - 1}" if size else "nothing"
     at = f"[{', '.join(map(str, position))}]" if position else ""
+    got = f"a value that was changed during the call, to {value}"
     return IndexOutOfRangeError(
-        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got {value}",
+        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got "
+        f"{got if least <= value < size else value}",
         position,
         value,
         size,

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from anydml.backends._base import Array, natural
-from anydml.program import IndexUse, Program
+from anydml.backends._base import Array, natural, zeros
+from anydml.program import IndexUse, Program, Slot
 from anydml.registry import evaluation
 
 
 class ReferenceBackend:
     """NumPy memory, and loops in Python."""
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any], cleared: bool) -> Array:
+    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
         """A new array of zeros."""
-        return np.zeros(shape, dtype)
+        return zeros(slot, call)
 
     def compile(self, program: Program) -> ReferenceExecutable:
         """Look up the reference implementation of each kernel."""

@@ -17,7 +17,7 @@ from anydml._named import NamedEnum
 from anydml.dtypes import DataType
 from anydml.errors import InvalidDescriptorError, ModelError, Violation
 from anydml.levels import FeatureLevel
-from anydml.program import ArraySpec, IndexUse, KernelCall, Program, Slot, Value
+from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -150,6 +150,8 @@ class Descriptor:
     """The kernel that runs it; the same name on every backend."""
     CLAMPS: ClassVar[bool] = False
     """Whether the operator can read the nearest element for an index out of range."""
+    IN_PLACE: ClassVar[bool] = False
+    """Whether the output may be the first input's own memory."""
 
     def __post_init__(self) -> None:
         problems: list[Violation] = []
@@ -202,6 +204,15 @@ class Descriptor:
         """
         raise NotImplementedError
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        """The outputs that inputs and attributes make, in natural form.
+
+        Wider than the page where the array functions are. Raises nothing, and treats sizes as
+        anything that compares and adds like an integer. Axes count from the start.
+        """
+        raise NotImplementedError
+
     def lower(self, *, clamp: bool = False) -> Program:
         """The kernel call that runs this descriptor, which has been checked.
 
@@ -212,40 +223,46 @@ class Descriptor:
         """
         raise NotImplementedError
 
-    def _call(
-        self,
-        *,
-        natural: Mapping[str, tuple[int, ...]] | None = None,
-        in_place: tuple[tuple[str, str], ...] = (),
-        indices: IndexUse | None = None,
-        leaves_undefined: tuple[str, ...] = (),
-        **attributes: Value,
+    def _program(
+        self, natural: Mapping[str, tuple[int, ...]] | None = None, **attributes: Value
     ) -> Program:
-        """A program of one call, on all tensors in the page's order.
+        """A program of one call on all tensors in the page's order.
 
-        `natural` has the sizes that the kernel sees where they are fewer than the declared ones.
+        `natural` has the sizes of inputs without their padding, where they have any.
         """
-        inputs, outputs = (
-            tuple(
-                Slot(
-                    path,
-                    ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type),
-                    tensor.sizes,
-                )
-                for path, tensor, _ in self.tensors(role)
+        inputs = tuple(
+            Slot(
+                path,
+                ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type.numpy),
+                tensor.sizes,
             )
-            for role in (Role.INPUT, Role.OUTPUT)
+            for path, tensor, _ in self.tensors(Role.INPUT)
         )
+        inferred = self.infer([slot.spec for slot in inputs], attributes)
+        declared = [(path, tensor) for path, tensor, _ in self.tensors(Role.OUTPUT)]
+        outputs = tuple(
+            Slot(path, ArraySpec(fixed(spec.shape), tensor.data_type.numpy), tensor.sizes)
+            for (path, tensor), spec in zip(declared, inferred.outputs, strict=True)
+        )
+        indices = None
+        if inferred.coordinates:
+            sizes = tuple(inputs[0].spec.shape[axis] for axis in inferred.coordinates)
+            axes = tuple(inputs[0].padding + axis for axis in inferred.coordinates)
+            indices = IndexUse(inputs[1].name, axes, sizes)
         call = KernelCall(
             self.KERNEL,
             tuple(slot.name for slot in inputs),
             tuple(slot.name for slot in outputs),
             tuple(attributes.items()),
-            in_place,
+            ((outputs[0].name, inputs[0].name),) if self.IN_PLACE else (),
             indices,
-            leaves_undefined,
+            tuple(
+                slot.name
+                for slot, spec in zip(outputs, inferred.outputs, strict=True)
+                if fixed(spec.shape) != spec.shape
+            ),
         )
-        return Program(inputs, outputs, (call,))
+        return Program(self.NAME, inputs, outputs, (call,))
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks at a feature level."""
@@ -347,6 +364,11 @@ def page_name(attribute: str) -> str:
 def span(low: int, high: int) -> str:
     """A closed range as a message shows it."""
     return f"{low}" if low == high else f"{low}..{high}"
+
+
+def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A shape with the largest sizes in place of those that the data decide."""
+    return tuple(size.most if isinstance(size, Dynamic) else size for size in shape)
 
 
 def _at_level(

@@ -22,7 +22,7 @@ type to a DimensionCount means the input's data type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import IndexUse, Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -98,6 +98,14 @@ class Gather(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        axis = given["axis"]
+        shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]
+        broken = _rules.something_to_clamp_to(given, data, indices, (axis,))
+        return Inferred((ArraySpec(shape, data.dtype),), tuple(broken), (axis,))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -137,16 +145,11 @@ class Gather(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         cropped = self.cropped()
-        return self._call(
-            natural={
-                "InputTensor": self.input_tensor.sizes[cropped:],
-                "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
-                "OutputTensor": self.natural_sizes()[cropped:],
-            },
-            indices=IndexUse("IndicesTensor", (self.axis,), (self.input_tensor.sizes[self.axis],)),
-            axis=self.axis - cropped,
-            clamp=clamp,
-        )
+        natural = {
+            "InputTensor": self.input_tensor.sizes[cropped:],
+            "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
+        }
+        return self._program(natural, axis=self.axis - cropped, clamp=clamp)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -19,7 +19,7 @@ its own constraint (the type of the input) refuses: a misprint for FLOAT32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import IndexUse, Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -87,6 +87,15 @@ class GatherElements(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        broken = (
+            *_rules.indices_along(given["axis"], data, indices),
+            *_rules.something_to_clamp_to(given, data, indices, (given["axis"],)),
+        )
+        return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (given["axis"],))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -98,12 +107,7 @@ class GatherElements(Descriptor):
         yield from _rules.axis_in_range(self.axis, data)
 
     def lower(self, *, clamp: bool = False) -> Program:
-        size = self.input_tensor.sizes[self.axis]
-        return self._call(
-            indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
-            axis=self.axis,
-            clamp=clamp,
-        )
+        return self._program(axis=self.axis, clamp=clamp)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -23,7 +23,7 @@ and indices are equal, and leave a tuple in the indices, the pages do not say bu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +41,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import IndexUse, Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 # Level, ranks, data types, index types: what both pages share.
@@ -105,6 +105,19 @@ class GatherND(Descriptor):
         """How many leading meaningful dimensions are batches: none."""
         return 0
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        batch = given["batch_dims"]
+        broken = (*_rules.tuples(data, indices, batch),)
+        if broken:
+            return Inferred((), broken)
+        length = indices.shape[-1]
+        shape = indices.shape[:-1] + data.shape[batch + length :]
+        axes = tuple(range(batch, batch + length))
+        broken = (*_rules.something_to_clamp_to(given, data, indices, axes),)
+        return Inferred((ArraySpec(shape, data.dtype),), broken, axes)
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -140,22 +153,8 @@ class GatherND(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         sizes, lookup = self.meaningful_sizes()
-        batch, length = self.batch, lookup[-1]
-        first = self.input_tensor.dimension_count - len(sizes) + batch
-        return self._call(
-            natural={
-                "InputTensor": sizes,
-                "IndicesTensor": lookup,
-                "OutputTensor": lookup[:-1] + sizes[batch + length :],
-            },
-            indices=IndexUse(
-                "IndicesTensor",
-                tuple(range(first, first + length)),
-                sizes[batch : batch + length],
-            ),
-            batch_dims=batch,
-            clamp=clamp,
-        )
+        natural = {"InputTensor": sizes, "IndicesTensor": lookup}
+        return self._program(natural, batch_dims=self.batch, clamp=clamp)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -28,7 +28,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -74,13 +74,29 @@ class Join(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        axis, first = given["axis"], inputs[0]
+        broken = []
+        for i, part in enumerate(inputs):
+            others = [size for n, size in enumerate(part.shape) if n != axis]
+            wanted = [size for n, size in enumerate(first.shape) if n != axis]
+            if len(part.shape) != len(first.shape) or others != wanted:
+                rule = f"the shape of arrays[0], {first.shape}, but for axis {axis}"
+                broken.append(Violation(f"arrays[{i}]", rule, part.shape))
+        if broken:
+            return Inferred((), tuple(broken))
+        total = sum(part.shape[axis] for part in inputs)
+        shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+        return Inferred((ArraySpec(shape, first.dtype),))
+
     def check(self) -> Iterator[Violation]:
         whole = ("OutputTensor", self.output_tensor)
         parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
 
     def lower(self, *, clamp: bool = False) -> Program:
-        return self._call(axis=self.axis)
+        return self._program(axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

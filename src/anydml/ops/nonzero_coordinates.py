@@ -16,8 +16,9 @@ rank 0; the smallest N is 1 then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from anydml.ops._descriptor import (
     span,
     support,
 )
-from anydml.program import Program
+from anydml.program import ArraySpec, Dynamic, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -88,6 +89,12 @@ class NonzeroCoordinates(Descriptor):
         sizes = self.input_tensor.sizes
         return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data = inputs[0]
+        rows = (Dynamic(prod(data.shape)), given["columns"])
+        return Inferred((ArraySpec((), None), ArraySpec(rows, None)))
+
     def check(self) -> Iterator[Violation]:
         for i, size in enumerate(self.output_count_tensor.sizes):
             if size != 1:
@@ -108,11 +115,7 @@ class NonzeroCoordinates(Descriptor):
             yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, sizes[-1])
 
     def lower(self, *, clamp: bool = False) -> Program:
-        rows = self.output_coordinates_tensor.sizes[-2:]
-        return self._call(
-            natural={"OutputCountTensor": (), "OutputCoordinatesTensor": rows},
-            leaves_undefined=("OutputCoordinatesTensor",),
-        )
+        return self._program(columns=self.output_coordinates_tensor.sizes[-1])
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -20,7 +20,7 @@ Page: ``DML_SCATTER_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import IndexUse, Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -80,6 +80,7 @@ class Scatter(Descriptor):
 
     NAME = "SCATTER"
     KERNEL = "scatter_elements"
+    IN_PLACE = True
     SUPPORT = tuple(
         support(
             level,
@@ -96,6 +97,15 @@ class Scatter(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices, updates = inputs
+        broken = [*_rules.indices_along(given["axis"], data, indices)]
+        if updates.shape != indices.shape:
+            rule = f"shape {indices.shape} (the shape of indices)"
+            broken.append(Violation("updates", rule, updates.shape))
+        return Inferred((data,), tuple(broken), (given["axis"],))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -109,12 +119,7 @@ class Scatter(Descriptor):
         yield from _rules.axis_in_range(self.axis, output)
 
     def lower(self, *, clamp: bool = False) -> Program:
-        size = self.input_tensor.sizes[self.axis]
-        return self._call(
-            in_place=(("OutputTensor", "InputTensor"),),
-            indices=IndexUse("IndicesTensor", (self.axis,), (size,)),
-            axis=self.axis,
-        )
+        return self._program(axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

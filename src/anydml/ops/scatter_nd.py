@@ -22,7 +22,7 @@ Its half-open ranges for the two counts exclude values that its example uses: th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import IndexUse, Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -81,6 +81,7 @@ class ScatterND(Descriptor):
 
     NAME = "SCATTER_ND"
     KERNEL = "scatter_nd"
+    IN_PLACE = True
     SUPPORT = tuple(
         support(
             level,
@@ -95,6 +96,19 @@ class ScatterND(Descriptor):
             ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
         )
     )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices, updates = inputs
+        broken = [*_rules.tuples(data, indices)]
+        if broken:
+            return Inferred((), tuple(broken))
+        length = indices.shape[-1]
+        shape = indices.shape[:-1] + data.shape[length:]
+        if updates.shape != shape:
+            rule = f"shape {shape} (indices.shape[:-1] + x.shape[{length}:])"
+            broken.append(Violation("updates", rule, updates.shape))
+        return Inferred((data,), tuple(broken), tuple(range(length)))
 
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
@@ -126,18 +140,12 @@ class ScatterND(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         sizes, lookup = self.meaningful_sizes()
-        length = lookup[-1]
-        first = self.input_tensor.dimension_count - len(sizes)
-        return self._call(
-            natural={
-                "InputTensor": sizes,
-                "IndicesTensor": lookup,
-                "UpdatesTensor": lookup[:-1] + sizes[length:],
-                "OutputTensor": sizes,
-            },
-            in_place=(("OutputTensor", "InputTensor"),),
-            indices=IndexUse("IndicesTensor", tuple(range(first, first + length)), sizes[:length]),
-        )
+        natural = {
+            "InputTensor": sizes,
+            "IndicesTensor": lookup,
+            "UpdatesTensor": lookup[:-1] + sizes[lookup[-1] :],
+        }
+        return self._program(natural)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -28,7 +28,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -74,13 +74,25 @@ class Split(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, axis, sizes = inputs[0], given["axis"], given["sizes"]
+        broken = []
+        if sum(sizes) != data.shape[axis]:
+            rule = f"a sum of {data.shape[axis]} (the size of axis {axis} of x)"
+            broken.append(Violation("sections_or_sizes", rule, sum(sizes)))
+        before, behind = data.shape[:axis], data.shape[axis + 1 :]
+        parts = (ArraySpec((*before, size, *behind), data.dtype) for size in sizes)
+        return Inferred(tuple(parts), tuple(broken))
+
     def check(self) -> Iterator[Violation]:
         whole = ("InputTensor", self.input_tensor)
         parts = [(f"OutputTensors[{i}]", part) for i, part in enumerate(self.output_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
 
     def lower(self, *, clamp: bool = False) -> Program:
-        return self._call(axis=self.axis)
+        sizes = tuple(tensor.sizes[self.axis] for tensor in self.output_tensors)
+        return self._program(axis=self.axis, sizes=sizes)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -17,7 +17,7 @@ the size of the axis; K equal to it is accepted here, as real implementations do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
-from anydml.program import Program
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -117,6 +117,16 @@ class TopK(Descriptor):
         """Largest first."""
         return AxisDirection.DECREASING
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, axis, k = inputs[0], given["axis"], given["k"]
+        size = data.shape[axis]
+        broken = []
+        if not 0 <= k <= size:
+            broken.append(Violation("k", f"0..{size} (the size of axis {axis} of x)", k))
+        shape = (*data.shape[:axis], k, *data.shape[axis + 1 :])
+        return Inferred((ArraySpec(shape, data.dtype), ArraySpec(shape, None)), tuple(broken))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         values = ("OutputValueTensor", self.output_value_tensor)
@@ -137,7 +147,7 @@ class TopK(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         largest = self.direction is AxisDirection.DECREASING
-        return self._call(axis=self.axis, k=self.k, largest=largest)
+        return self._program(axis=self.axis, k=self.k, largest=largest)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
