@@ -44,7 +44,7 @@ using Run = std::function<void(Outputs&, int)>;
 void check(const char* name, const Outputs& outputs, const Run& run) {
   Outputs expected = outputs;
   run(expected, 1);
-  const int rounds = short_run() ? 3 : 12;
+  const int rounds = short_run() ? 2 : 4;
   std::atomic<int> ready{0}, wrong{0};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller)
