@@ -198,7 +198,9 @@ def test_one_result_over_another(count):
     x = rows(count)
     for first, second in [(0, 1), (0, count - 1), (count - 2, count - 1), (1, count // 2 + 1)]:
         parts = overlapping_results(count, first, second)
-        message = rf"out\[{second}\]: expected memory of its own, got an overlap with out\[{first}\]"
+        message = (
+            rf"out\[{second}\]: expected memory of its own, got an overlap with out\[{first}\]"
+        )
         with pytest.raises(dml.ArgumentError, match=message):
             dml.split(x, count, out=parts)
         compiled = DEVICE.create_operator(split_descriptor(count)).compile()

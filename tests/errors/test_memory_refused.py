@@ -1,4 +1,4 @@
-"""A system that has no more memory: an error that says how much for what, and all works after it."""
+"""When the system has no more memory: an error says how much for what, and all works after it."""
 
 import subprocess
 import sys
