@@ -4,7 +4,7 @@
 // the element size, and a kernel that takes bytes takes them all.
 //
 // Why no arithmetic on sizes overflows inside: a layout comes in through Layout::settle, which
-// refuses one of more than 2^48 elements or whose elements lie 2^60 bytes apart. Elements times
+// refuses one of more than 2^48 elements or whose elements lie more than 2^57 bytes apart. Elements times
 // bytes of an element (at most 16) times threads (at most 256) is then at most 2^60, and so is a
 // stride times its size, but for a factor of 2. A tensor without elements may have larger sizes:
 // products of the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides
@@ -24,7 +24,7 @@ constexpr int kMaxRank = 64;  // NumPy's limit
 // More than any memory has; broadcast arrays of more would take days to read.
 constexpr Int kMostElements = Int{1} << 48;
 // Bytes between two elements of a tensor, at most: more than the address space.
-constexpr Int kMostReach = Int{1} << 60;
+constexpr Int kMostReach = Int{1} << 57;
 
 // Uninitialised on purpose above `rank`: a plan for a small call must not clear a kilobyte.
 struct Layout {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 
 #include "top_k_output.hpp"
 
@@ -210,6 +211,7 @@ class BucketSort {
       for (Int j = 0; j < count; ++j) move(kept[j]);
     }
     for (Int b = 0; b < buckets_; ++b) {
+      assert(place[b] <= ends[b]);
       // As many as were counted, whatever the row changed to.
       for (uint32_t at = place[b]; at < ends[b]; ++at) {
         const Int position = position_of_(part, at % total);

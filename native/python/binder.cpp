@@ -117,7 +117,7 @@ class Binder {
 
   // What does not fit together, or null; a list that is too long for this door only in its numbers.
   const char* check() const {
-    const std::size_t wanted[] = {3, 2, 1, 0, 1, 1, 2, 2, 2};
+    const std::size_t wanted[] = {3, 1, 1, 0, 1, 1, 2, 2, 2};
     if (numbers_.size() != wanted[static_cast<int>(kernel_)]) return "other numbers than it takes";
     for (const Int number : numbers_)
       if (number < 0 || number > Int{0xFFFFFFFF}) return "a number outside 0..2^32 - 1";

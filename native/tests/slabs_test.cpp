@@ -101,6 +101,8 @@ void test_copies() {
         check_copy(random, {height, 2, width}, element_size, Strides::packed, Strides::any, 2);
       }
   }
+  // Past the cache, blocks whose lines are aligned but not what is outside them.
+  check_permuted(random, {8000, 16, 17}, {2, 1, 0}, 4, 1);
   // Every method with threads, small and past the cache.
   for (int threads = 1; threads <= 4; threads += short_run ? 3 : 2) {
     const Int k = short_run ? 1 : 3;

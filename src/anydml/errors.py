@@ -45,7 +45,11 @@ class Violation:
     got: object
 
     def __str__(self) -> str:
-        return f"{self.path}: expected {self.rule}, got {self.got}"
+        try:
+            got = str(self.got)
+        except ValueError:  # Python prints no integer of more than 4,300 digits
+            got = "an integer of thousands of digits"
+        return f"{self.path}: expected {self.rule}, got {got}"
 
 
 class InvalidDescriptorError(AnyDMLError, ValueError):

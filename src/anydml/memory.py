@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
 
@@ -57,7 +58,7 @@ def set_memory_pool_limit(limit: int) -> None:
     >>> dml.set_memory_pool_limit(usual)
     """
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ArgumentTypeError(f"limit: expected an integer, got {limit!r}")
+        raise ArgumentTypeError(f"limit: expected an integer, got {shown(limit)}")
     if not 0 <= limit < 2**63:
-        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {limit}")
+        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {shown(limit)}")
     native.set_pool_limit(limit)

@@ -164,7 +164,7 @@ if sys.argv[1] == "split":
     before = peak()
     parts = dml.split(x, count)
 else:
-    parts = dml.split(x, count)
+    parts = list(x[:, None])
     dml.join(parts[:1000])
     before = peak()
     if sys.argv[1] == "join":

@@ -167,7 +167,7 @@ class Descriptor:
                     kind = "a sequence of TensorDesc" if info.many else "a TensorDesc"
                 elif info.enum is not None:
                     kind = "one of " + ", ".join(map(str, info.enum))
-                problems.append(Violation(f"{self.NAME}.{info.name}", kind, repr(value)))
+                problems.append(Violation(f"{self.NAME}.{info.name}", kind, _json.shown(value)))
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
