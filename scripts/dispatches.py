@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -149,8 +150,17 @@ def fields(desc: Any, role: str) -> Iterator[tuple[str, Sequence[dml.TensorDesc]
             yield info.name, (value if info.many else (value,)), info.many
 
 
-def dispatch(case: Case, chance: Random, noise: np.random.Generator, counts: Counter[str]) -> None:
-    """One dispatch; an AssertionError when anything is not as it should be."""
+def dispatch(
+    case: Case,
+    chance: Random,
+    noise: np.random.Generator,
+    counts: Counter[str],
+    threads: int | None = None,
+) -> None:
+    """One dispatch; an AssertionError when anything is not as it should be.
+
+    Without `threads` as many as the process's setting says.
+    """
     desc = case.desc
     arrays: Arrays = {}
     bound: Arrays = {}
@@ -174,7 +184,7 @@ def dispatch(case: Case, chance: Random, noise: np.random.Generator, counts: Cou
     bad = None if case.limits is None else first_bad(arrays["IndicesTensor"], case.limits)
     counts[desc.NAME] += 1
     try:
-        with dml.num_threads(chance.randint(1, 3)):
+        with dml.num_threads(threads) if threads else nullcontext():
             case.compiled.dispatch(**bound)
     except dml.IndexOutOfRangeError as error:
         counts["bad indices"] += 1
@@ -203,7 +213,7 @@ def run_chunk(seed: int, number: int, counts: Counter[str]) -> None:
     for _ in range(CHUNK // REPEATS):
         case = chance.choice(MAKERS)(chance)
         for _ in range(REPEATS):
-            dispatch(case, chance, noise, counts)
+            dispatch(case, chance, noise, counts, chance.randint(1, 3))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

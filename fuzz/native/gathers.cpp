@@ -9,13 +9,13 @@ namespace {
 
 constexpr int kElementSizes[] = {1, 2, 4, 8, 16};
 
-struct Call {
+struct GatherCall {
   int element_size, threads;
   TypeInfo index_type;
   OutOfRange mode;
   bool fresh;
 
-  explicit Call(Bytes& bytes)
+  explicit GatherCall(Bytes& bytes)
       : element_size(bytes.pick(kElementSizes)),
         threads(1 + bytes.number(2)),
         index_type(bytes.pick(kIndexTypes)),
@@ -23,10 +23,11 @@ struct Call {
         fresh(bytes.chance(128)) {}
 };
 
-struct Operands {
+struct GatherOperands {
   Operand input, indices, output;
 
-  Operands(Bytes& bytes, const Call& call, const Sizes& in, const Sizes& at, const Sizes& out)
+  GatherOperands(Bytes& bytes, const GatherCall& call, const Sizes& in, const Sizes& at,
+                 const Sizes& out)
       : input(bytes, in, call.element_size, Role::input),
         indices(bytes, at, call.index_type.size, Role::input, call.index_type.type),
         output(bytes, out, call.element_size, Role::output) {}
@@ -51,8 +52,8 @@ struct Positions {
 };
 
 // `source`: where every output element comes from, when no index is bad.
-void check(const Operands& o, const Call& call, const Status& status, Int first_bad,
-           const Sizes& source, const char* what) {
+void check_gather(const GatherOperands& o, const GatherCall& call, const Status& status,
+                  Int first_bad, const Sizes& source, const char* what) {
   REQUIRE(status.bad_index == first_bad, "%s: bad index %lld, not %lld; %s", what, status.bad_index,
           first_bad, o.text().c_str());
   REQUIRE(o.input.unchanged() && o.indices.unchanged() && o.output.gaps_intact(), "%s: %s", what,
@@ -70,7 +71,7 @@ void check(const Operands& o, const Call& call, const Status& status, Int first_
 }  // namespace
 
 void fuzz_gather(Bytes& bytes) {
-  const Call call(bytes);
+  const GatherCall call(bytes);
   const Int most = any_most(bytes);
   const int rank = 1 + bytes.number(5);
   const Sizes in = any_sizes(bytes, rank, most);
@@ -82,7 +83,7 @@ void fuzz_gather(Bytes& bytes) {
   Sizes out = before;
   out.insert(out.end(), at.begin(), at.end());
   out.insert(out.end(), behind.begin(), behind.end());
-  Operands o(bytes, call, in, at, out);
+  GatherOperands o(bytes, call, in, at, out);
   o.input.fill(bytes);
   fill_indices(bytes, o.indices, {size});
   o.input.remember();
@@ -101,11 +102,11 @@ void fuzz_gather(Bytes& bytes) {
   const GatherPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, axis, call.mode};
   const Status status =
       plan.run(o.input.data(), o.indices.data(), o.output.data(), call.fresh, call.threads);
-  check(o, call, status, positions.first_bad, source, "gather");
+  check_gather(o, call, status, positions.first_bad, source, "gather");
 }
 
 void fuzz_gather_elements(Bytes& bytes) {
-  const Call call(bytes);
+  const GatherCall call(bytes);
   const GatherElementsMethod methods[] = {
       GatherElementsMethod::choose, GatherElementsMethod::direct, GatherElementsMethod::strips};
   const GatherElementsMethod method = bytes.pick(methods);
@@ -115,7 +116,7 @@ void fuzz_gather_elements(Bytes& bytes) {
   const int axis = bytes.number(rank - 1);
   const Sizes at = any_lookup(bytes, in, axis, most);
   const Int size = in[static_cast<std::size_t>(axis)];
-  Operands o(bytes, call, in, at, at);
+  GatherOperands o(bytes, call, in, at, at);
   o.input.fill(bytes);
   fill_indices(bytes, o.indices, {size});
   o.input.remember();
@@ -135,11 +136,11 @@ void fuzz_gather_elements(Bytes& bytes) {
     REQUIRE(method != GatherElementsMethod::choose && o.output.unchanged(), "%s", o.text().c_str());
     return;
   }
-  check(o, call, status, positions.first_bad, source, "gather_elements");
+  check_gather(o, call, status, positions.first_bad, source, "gather_elements");
 }
 
 void fuzz_gather_nd(Bytes& bytes) {
-  const Call call(bytes);
+  const GatherCall call(bytes);
   const Int most = any_most(bytes);
   const int rank = bytes.number(6);
   const Sizes in = any_sizes(bytes, rank, most);
@@ -154,7 +155,7 @@ void fuzz_gather_nd(Bytes& bytes) {
   Sizes at = tuples, out = tuples;
   at.push_back(width);
   out.insert(out.end(), block.begin(), block.end());
-  Operands o(bytes, call, in, at, out);
+  GatherOperands o(bytes, call, in, at, out);
   o.input.fill(bytes);
   fill_indices(bytes, o.indices, limits);
   o.input.remember();
@@ -178,7 +179,7 @@ void fuzz_gather_nd(Bytes& bytes) {
   const GatherNdPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, batch, call.mode};
   const Status status =
       plan.run(o.input.data(), o.indices.data(), o.output.data(), call.fresh, call.threads);
-  check(o, call, status, positions.first_bad, source, "gather_nd");
+  check_gather(o, call, status, positions.first_bad, source, "gather_nd");
 }
 
 }  // namespace anydml::fuzz

@@ -12,13 +12,13 @@ using test::combine_reference;
 using test::kTypes;
 using test::same_element;
 
-struct Call {
+struct ScatterCall {
   TypeInfo type, index_type;
   Reduction reduction;
   bool in_place, fresh;
   int threads;
 
-  explicit Call(Bytes& bytes) {
+  explicit ScatterCall(Bytes& bytes) {
     const Reduction reductions[] = {Reduction::none, Reduction::none, Reduction::add,
                                     Reduction::mul,  Reduction::min,  Reduction::max};
     reduction = bytes.pick(reductions);
@@ -33,11 +33,12 @@ struct Call {
   }
 };
 
-struct Operands {
+struct ScatterOperands {
   Operand input, indices, updates, other;
   Operand& output;
 
-  Operands(Bytes& bytes, const Call& call, const Sizes& in, const Sizes& at, const Sizes& values)
+  ScatterOperands(Bytes& bytes, const ScatterCall& call, const Sizes& in, const Sizes& at,
+                  const Sizes& values)
       : input(bytes, in, call.type.size, call.in_place ? Role::output : Role::input,
               call.type.type),
         indices(bytes, at, call.index_type.size, Role::input, call.index_type.type),
@@ -59,8 +60,9 @@ struct Operands {
   }
 };
 
-void check(const Operands& o, const Call& call, const Status& status, Int first_bad,
-           const std::vector<unsigned char>& expected, const std::string& what) {
+void check_scatter(const ScatterOperands& o, const ScatterCall& call, const Status& status,
+                   Int first_bad, const std::vector<unsigned char>& expected,
+                   const std::string& what) {
   REQUIRE(status.bad_index == first_bad, "%s: bad index %lld, not %lld; %s", what.c_str(),
           status.bad_index, first_bad, o.text().c_str());
   REQUIRE(o.indices.unchanged() && o.updates.unchanged(), "%s: %s", what.c_str(), o.text().c_str());
@@ -73,7 +75,7 @@ void check(const Operands& o, const Call& call, const Status& status, Int first_
   const std::vector<unsigned char> got = o.output.elements();
   const std::size_t size = static_cast<std::size_t>(call.type.size);
   for (std::size_t i = 0; i < got.size(); i += size)
-    REQUIRE(same_element(call.reduction, o.input.tensor, &got[i], &expected[i]),
+    REQUIRE(same_element(o.input.tensor, &got[i], &expected[i]),
             "%s: element %zu, reduction %d, threads %d, in place %d; %s", what.c_str(), i / size,
             static_cast<int>(call.reduction), call.threads, call.in_place, o.text().c_str());
 }
@@ -82,7 +84,7 @@ void check(const Operands& o, const Call& call, const Status& status, Int first_
 
 void fuzz_scatter(Bytes& bytes) {
   using scatter::Method;
-  const Call call(bytes);
+  const ScatterCall call(bytes);
   const Method methods[] = {Method::automatic, Method::direct, Method::blocks, Method::buckets,
                             Method::shares};
   const Method method = bytes.pick(methods);
@@ -104,7 +106,7 @@ void fuzz_scatter(Bytes& bytes) {
   const int axis = rank == 0 ? 0 : bytes.number(rank - 1);
   const Int size = rank == 0 ? 1 : in[static_cast<std::size_t>(axis)];
   const Sizes at = any_lookup(bytes, in, axis, most);
-  Operands o(bytes, call, in, at, at);
+  ScatterOperands o(bytes, call, in, at, at);
   fill_indices(bytes, o.indices, {size});
   o.remember();
 
@@ -124,13 +126,14 @@ void fuzz_scatter(Bytes& bytes) {
   const Status status =
       scatter::run_scatter(plan, o.input.data(), o.indices.data(), o.updates.data(),
                            o.output.data(), call.fresh, call.threads, method, tuning);
-  check(o, call, status, first_bad, expected,
-        "scatter by " + std::to_string(static_cast<int>(method)) + " on " + std::to_string(axis));
+  check_scatter(
+      o, call, status, first_bad, expected,
+      "scatter by " + std::to_string(static_cast<int>(method)) + " on " + std::to_string(axis));
 }
 
 void fuzz_scatter_nd(Bytes& bytes) {
   using scatter::NdMethod;
-  const Call call(bytes);
+  const ScatterCall call(bytes);
   const NdMethod methods[] = {NdMethod::automatic, NdMethod::direct, NdMethod::rows,
                               NdMethod::buckets};
   const NdMethod method = bytes.pick(methods);
@@ -153,7 +156,7 @@ void fuzz_scatter_nd(Bytes& bytes) {
   Sizes at = tuples, values = tuples;
   at.push_back(width);
   values.insert(values.end(), block.begin(), block.end());
-  Operands o(bytes, call, in, at, values);
+  ScatterOperands o(bytes, call, in, at, values);
   fill_indices(bytes, o.indices, limits);
   o.remember();
 
@@ -176,8 +179,8 @@ void fuzz_scatter_nd(Bytes& bytes) {
   const Status status =
       scatter::run_scatter_nd(plan, o.input.data(), o.indices.data(), o.updates.data(),
                               o.output.data(), call.fresh, call.threads, method, tuning);
-  check(o, call, status, first_bad, expected,
-        "scatter_nd by " + std::to_string(static_cast<int>(method)));
+  check_scatter(o, call, status, first_bad, expected,
+                "scatter_nd by " + std::to_string(static_cast<int>(method)));
 }
 
 }  // namespace anydml::fuzz

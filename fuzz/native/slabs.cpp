@@ -7,10 +7,10 @@
 
 namespace anydml::fuzz {
 
-constexpr int kSizes[] = {1, 2, 4, 8, 16, 3, 12, 24};
+constexpr int kMovedSizes[] = {1, 2, 4, 8, 16, 3, 12, 24};
 
 void fuzz_copy(Bytes& bytes) {
-  const int element_size = bytes.pick(kSizes), threads = 1 + bytes.number(2);
+  const int element_size = bytes.pick(kMovedSizes), threads = 1 + bytes.number(2);
   const Sizes sizes = any_sizes(bytes, bytes.number(6), any_most(bytes));
   Operand source(bytes, sizes, element_size, Role::input);
   Operand target(bytes, sizes, element_size, Role::output);
@@ -27,7 +27,7 @@ void fuzz_slabs(Bytes& bytes) {
                                 SlabMethod::blocks, SlabMethod::tiles};
   const SlabMethod method = bytes.pick(methods);
   const bool splitting = bytes.chance(128);
-  const int element_size = bytes.pick(kSizes), threads = 1 + bytes.number(2);
+  const int element_size = bytes.pick(kMovedSizes), threads = 1 + bytes.number(2);
   const Int most = any_most(bytes);
   const int rank = 1 + bytes.number(5);
   Sizes sizes = any_sizes(bytes, rank, most);
