@@ -4,8 +4,8 @@
 // copied from there in the order of the output. With several positions before the axis and more
 // indices than one chunk the offsets are kept (8 bytes an index, at most an eighth of the output).
 // Without that and without `fresh`, one pass over the indices checks them before the first write;
-// offsets are made in range again when they are used, so indices that change meanwhile do no harm.
-// Blocks of megabytes are shared out among the threads one by one.
+// an index that another thread makes bad after that reads position 0. Blocks of megabytes are
+// shared out among the threads one by one.
 #include "gather.hpp"
 
 namespace anydml {
@@ -138,7 +138,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
 
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
-    return status_of(first_bad);
+    return fresh ? status_of(first_bad) : Status{};
   }
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
@@ -147,7 +147,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
     gather.run(begin, end, kept.get(), far, stream, first_bad);
   });
-  return status_of(first_bad);
+  return fresh ? status_of(first_bad) : Status{};
 }
 
 }  // namespace anydml

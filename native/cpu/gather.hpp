@@ -7,6 +7,7 @@
 #include "../common/indexing.hpp"
 #include "copy.hpp"
 #include "plans.hpp"
+#include "read_once.hpp"
 #include "threads.hpp"
 
 namespace anydml::gather {
@@ -57,25 +58,12 @@ class IndexReader {
     packed_ = layout_.rank == 0 || (layout_.rank == 1 && layout_.strides[0] == size_);
   }
 
-  // Values [flat, flat + count), next to each other: in place, or copied to `buffer`.
-  const char* read(Int flat, Int count, char* buffer) const {
-    if (packed_) return data_ + flat * size_;
-    const Layout* const layouts[1] = {&layout_};
-    const int inner = layout_.rank - 1;
-    const Int length = layout_.sizes[inner], stride = layout_.strides[inner];
-    Walker<1> walker(layouts, inner);
-    walker.start(flat / length);
-    Int at = flat % length;
-    for (Int done = 0; done < count;) {
-      const Int run = std::min(length - at, count - done);
-      const char* const source = data_ + walker.offset[0] + at * stride;
-      copy_steps(buffer + done * size_, size_, source, stride, run, size_);
-      done += run;
-      at = 0;
-      walker.next();
-    }
-    return buffer;
-  }
+  // Values [flat, flat + count) in place, or null where they do not lie next to each other. To be
+  // read once: see read_once.hpp.
+  const char* place(Int flat) const { return packed_ ? data_ + flat * size_ : nullptr; }
+
+  // Values [flat, flat + count), copied to `buffer`: what is checked there is what is used.
+  const char* read(Int flat, Int count, char* buffer) const;
 
   // Asks for the values from `flat` on, where all lie at one short step.
   void announce(Int flat, Int count) const {

@@ -41,6 +41,7 @@ bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange 
   return bad != 0;
 }
 
+// The first value out of range, or -1.
 template <class Index>
 Int find_bad(const char* values, Int tuples, const Axes& axes) {
   for (Int i = 0; i < tuples; ++i)
@@ -49,7 +50,7 @@ Int find_bad(const char* values, Int tuples, const Axes& axes) {
       const Int at = i * axes.count + k;
       if (wrap_index(load<Index>(values + at * Int{sizeof(Index)}), limit) >= limit) return at;
     }
-  return 0;  // somebody changes the indices while we read them
+  return -1;
 }
 
 template <class Index>
@@ -117,6 +118,28 @@ void copy_each(char* target, Int step, const char* source, const Int* offsets, I
 }
 
 }  // namespace
+
+const char* IndexReader::read(Int flat, Int count, char* buffer) const {
+  if (packed_) {
+    copy_once(buffer, data_ + flat * size_, size_, count, size_);
+    return buffer;
+  }
+  const Layout* const layouts[1] = {&layout_};
+  const int inner = layout_.rank - 1;
+  const Int length = layout_.sizes[inner], stride = layout_.strides[inner];
+  Walker<1> walker(layouts, inner);
+  walker.start(flat / length);
+  Int at = flat % length;
+  for (Int done = 0; done < count;) {
+    const Int run = std::min(length - at, count - done);
+    const char* const source = data_ + walker.offset[0] + at * stride;
+    copy_once(buffer + done * size_, source, stride, run, size_);
+    done += run;
+    at = 0;
+    walker.next();
+  }
+  return buffer;
+}
 
 Int to_offsets(DataType type, const char* values, Int count, const Axes& axes, OutOfRange mode,
                Int* offsets) {

@@ -27,6 +27,8 @@ struct PoolState {
   std::size_t lent;   // bytes handed out now
 };
 PoolState pool_state();
+// The limit at first, where a process may use so much memory.
+std::size_t pool_limit_for(std::size_t memory);
 std::size_t pool_peak();                 // most bytes lent at a time since the last call of this
 void pool_set_limit(std::size_t bytes);  // returns memory above the new limit to the system
 

@@ -149,6 +149,7 @@ class BucketSort {
       for (Int i = 0; i < size; ++i)
         block.rank[i] = rank_of(row_.key(position_of_(part, begin + i)));
     }
+    settle(block.rank);
     const uint32_t low = low_, top = top_;
     const int shift = digit_shift_;
     for (Int i = 0; i < size; ++i) {
@@ -173,6 +174,7 @@ class BucketSort {
 
   void distribute(Int part) const {
     uint32_t* const place = each_[part].places;
+    const uint32_t* const ends = each_[part].ends;
     const int32_t digits = static_cast<int32_t>(bucket_[buckets_].digit);
     const bool all = bucket_[buckets_].rank == starts_[work_.parts];
     Block block;
@@ -184,8 +186,11 @@ class BucketSort {
       read(part, begin, size, block);
       const auto move = [&](Int i) {
         const uint64_t position = static_cast<uint64_t>(position_of_(part, begin + i));
-        work_.items[place[map_[block.digit[i]]]++] =
-            static_cast<uint64_t>(block.rank[i]) << 32 | position;
+        const uint8_t bucket = map_[block.digit[i]];
+        const uint32_t at = place[bucket];
+        if (at == ends[bucket]) return;  // the row changed since it was counted
+        place[bucket] = at + 1;
+        work_.items[at] = static_cast<uint64_t>(block.rank[i]) << 32 | position;
       };
       if (all) {
         for (Int i = 0; i < size; ++i) move(i);
@@ -203,6 +208,14 @@ class BucketSort {
         count += expand_bits(mask, static_cast<uint32_t>(i), kept + count);
       }
       for (Int j = 0; j < count; ++j) move(kept[j]);
+    }
+    for (Int b = 0; b < buckets_; ++b) {
+      // As many as were counted, whatever the row changed to.
+      for (uint32_t at = place[b]; at < ends[b]; ++at) {
+        const Int position = position_of_(part, at % total);
+        work_.items[at] = static_cast<uint64_t>(rank_of(row_.key(position))) << 32 |
+                          static_cast<uint64_t>(position);
+      }
     }
   }
 

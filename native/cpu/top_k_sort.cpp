@@ -239,12 +239,14 @@ Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Buc
     for (int part = 0; part < parts; ++part) {
       each[part].places[buckets] = place;
       place += totals[part];
+      each[part].ends[buckets] = place;
     }
     rank += size;
     item += (size + kLineItems - 1) / kLineItems * kLineItems + kLineItems;
     ++buckets;
   }
   bucket[buckets] = {rank, item, digit};
+  for (; digit < digits; ++digit) map[digit] = static_cast<uint8_t>(buckets - 1);
   return buckets;
 }
 

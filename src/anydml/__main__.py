@@ -2,7 +2,7 @@
 
 import sys
 
-from anydml.cli import main
+from anydml_command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,6 +7,7 @@ Every reader raises `ModelError`; `field` puts the field's name in front, so tha
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -24,10 +25,44 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 _REQUIRED: Final[Any] = object()
 
 
+class Fields(dict[str, Any]):
+    """A JSON object that knows which members have been read and which its text has twice.
+
+    Attributes
+    ----------
+    read : set of str
+        Members that a reader has asked for.
+    repeated : tuple of str
+        Members that come more than once; the last one counts.
+    """
+
+    __slots__ = ("read", "repeated")
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.read: set[str] | tuple[()] = ()
+        self.repeated: tuple[str, ...] = ()
+        if len(pairs) != len(self):
+            counts = Counter(name for name, _ in pairs)
+            self.repeated = tuple(name for name, count in counts.items() if count > 1)
+
+    def note(self, name: str) -> None:
+        """A member has been read."""
+        if not self.read:
+            self.read = set()  # made when it is needed: most objects of a large text are small
+        self.read.add(name)
+
+    def unread(self) -> list[str]:
+        """Members that no reader has asked for."""
+        return [name for name in self if name not in self.read]
+
+
 def field(
     fields: Mapping[str, Any], name: str, read: Callable[[Any], T], default: T = _REQUIRED
 ) -> T:
     """The field `name`, read by `read`; required unless there is a default."""
+    if isinstance(fields, Fields):
+        fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
             raise ModelError(f"Field '{name}' is required.")
@@ -36,6 +71,10 @@ def field(
         return read(fields[name])
     except AnyDMLError as error:
         raise ModelError(f"Error parsing field '{name}': {error}") from error
+
+
+def anything(value: Any) -> Any:
+    return value
 
 
 def json_object(value: Any) -> Mapping[str, Any]:

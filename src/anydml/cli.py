@@ -1,33 +1,34 @@
 """The command `anydml`: run and check JSON models, look operators and devices up, benchmark.
 
 Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
-usage. An error is one message on standard error.
+usage; 130 after Ctrl-C. An error is one message on standard error.
 """
 
 from __future__ import annotations
 
 import inspect
 import io
+import json
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import anydml
-from anydml._native import native
-from anydml.device import BACKENDS, Device
+from anydml.backends import BACKENDS
+from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
 from anydml.models import Limits, load_model, run_model
-from anydml.models.loader import Model, read_model
-from anydml.models.runner import bound_wrongly, refusal
+from anydml.models.printing import visible
+from anydml.models.report import report
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
 from anydml.registry import OPERATORS, PREFIX
-from anydml.threads import get_num_threads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,18 +90,31 @@ def commands() -> None:
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
-            "--allow-outside-paths",
-            is_flag=True,
-            help="Let the model read and write files outside its own, the current and the output "
-            "folder.",
-        ),
-        click.option(
             "--memory-limit",
             type=_size,
             metavar="SIZE",
             default="4GiB",
             show_default=True,
             help="The most memory that the model's resources take together.",
+        ),
+        click.option(
+            "--overwrite",
+            is_flag=True,
+            help="Replace files that exist, and use the folder MODEL.out if it is there.",
+        ),
+        click.option(
+            "--output-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="The folder that writeFile commands write to; by default a new one, MODEL.out, in "
+            "the current folder.",
+        ),
+        click.option(
+            "--input-dir",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="The folder that files are read from; the model's own by default, and none for "
+            "standard input.",
         ),
         click.option(
             "--feature-level",
@@ -110,77 +124,79 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="The level that operators are checked against.",
         ),
-        click.argument("model", type=click.Path(path_type=Path)),
     ):
         command = option(command)
     return command
 
 
 @commands.command()
-@_model_options
+@click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
 @click.option(
     "--device",
-    type=click.Choice(["cpu", "cuda", "auto"]),
+    type=click.Choice([*BACKENDS, "cuda", "auto"]),
     default="cpu",
     show_default=True,
     help="Where the operators run.",
 )
-@click.option(
-    "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=".",
-    help="The folder that writeFile commands write to; the current one by default.",
-)
+@_model_options
 def run(
     model: Path,
     device: str,
     feature_level: FeatureLevel,
-    output_dir: Path,
+    input_dir: Path | None,
+    output_dir: Path | None,
+    overwrite: bool,
     memory_limit: int,
-    allow_outside_paths: bool,
 ) -> None:
-    """Run the commands of a JSON MODEL and print what its print commands ask for."""
-    limits = Limits(output_dir.absolute(), memory_limit, allow_outside_paths)
-    run_model(
-        load_model(model, limits),
-        Device(device, feature_level=feature_level),
-        limits,
-        sys.stdout.write,
-    )
+    """Run the commands of a JSON model, or of standard input (-), and print what they print.
+
+    The model reads files in its own folder and writes into a new one only.
+    """
+    loaded = load_model(model, Limits(output_dir, memory_limit, input_dir, overwrite))
+    for warning in loaded.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    run_model(loaded, Device(device, feature_level=feature_level), write=sys.stdout.write)
 
 
 @commands.command()
+@click.argument(
+    "models", metavar="MODEL.json|-...", type=click.Path(path_type=Path), nargs=-1, required=True
+)
 @_model_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array of a report for each.")
 def check(
-    model: Path, feature_level: FeatureLevel, memory_limit: int, allow_outside_paths: bool
+    models: tuple[Path, ...],
+    feature_level: FeatureLevel,
+    input_dir: Path | None,
+    output_dir: Path | None,
+    overwrite: bool,
+    memory_limit: int,
+    as_json: bool,
 ) -> None:
-    """Say which rules each operator of a JSON MODEL breaks, and the lowest level that takes it.
+    """Say what is wrong with JSON models, and the lowest level that takes each operator.
 
-    Nothing is run. The exit status is 1 when anything is wrong.
+    Every rule that an operator breaks, everything else that would stop a run, what does nothing
+    (warnings), and the files that a run would write. Nothing is run. The exit status is 1 when
+    anything is wrong.
     """
-    limits = Limits(memory_limit=memory_limit, allow_outside_paths=allow_outside_paths)
+    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
     device = Device("cpu", feature_level=feature_level)
-    if not _report(read_model(model, limits), device):
+    reports = []
+    for path in models:
+        found = report(path, device, limits)
+        reports.append((found.good, found.as_json() if as_json else None))
+        if as_json:
+            continue
+        if len(models) > 1:
+            click.echo(f"{visible(str(path))}:")
+        if found.unreadable is not None:
+            click.echo(f"Error: {found.unreadable}", err=True)
+        for line in found.lines():
+            click.echo(line)
+    if as_json:
+        click.echo(json.dumps([text for _, text in reports], indent=1))
+    if not all(good for good, _ in reports):
         raise click.exceptions.Exit(1)
-
-
-def _report(model: Model, device: Device) -> bool:
-    refused = {}
-    for name, dispatchable in model.dispatchables.items():
-        desc = dispatchable.desc
-        reason = refusal(dispatchable, device)
-        if reason is not None:
-            refused[name] = reason
-        click.echo(
-            reason
-            or f"Dispatchable {name!r} ({desc.NAME}): accepted at feature level "
-            f"{device.feature_level}\n  Lowest feature level that accepts it: "
-            f"{device.minimum_feature_level(desc)}"
-        )
-    problems = [*model.problems, *bound_wrongly(model, frozenset(refused))]
-    for problem in problems:
-        click.echo(problem)
-    return not refused and not problems
 
 
 @commands.command()
@@ -260,14 +276,17 @@ def _support(operator: type[Descriptor]) -> Table:
 @commands.command()
 def devices() -> None:
     """Show the devices that are here and how they compute."""
-    table = _table("Devices", "device", "instruction set", "threads")
-    for kind in BACKENDS:
-        table.add_row(kind, str(native.level), str(get_num_threads()))
+    table = _table("Devices", "device", "computes with", "threads")
+    for kind, backend in BACKENDS.items():
+        table.add_row(kind, *backend.describe())
     _console().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the command
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
             stream.reconfigure(errors="backslashreplace")
@@ -275,13 +294,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be told
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except BrokenPipeError:
         _drop_output()  # whoever reads has gone: nothing to tell
         return 1
     except (click.Abort, KeyboardInterrupt):
-        return _failed("interrupted")
+        return _failed("interrupted", 130)
     except MemoryError:
         return _failed("not enough memory")
     except (AnyDMLError, OSError) as error:
@@ -298,6 +318,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _failed(message: str) -> int:
-    click.echo(f"Error: {message}", err=True)
-    return 1
+def _failed(message: str, status: int = 1) -> int:
+    with suppress(OSError):  # nobody may be there to read it
+        click.echo(f"Error: {message}", err=True)
+    return status

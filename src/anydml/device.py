@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from anydml.backends import BACKENDS
 from anydml.errors import ArgumentTypeError, DeviceError, InvalidDescriptorError, Violation
 from anydml.levels import LATEST, FeatureLevel
+from anydml.lifecycle import Operator
 from anydml.ops._descriptor import Descriptor
-
-if TYPE_CHECKING:
-    from anydml.lifecycle import Operator
-
-BACKENDS = ("cpu",)
 
 
 class Device:
@@ -20,7 +15,8 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``, or ``"auto"`` for the best that this machine has.
+        ``"cpu"``; ``"reference"``, which runs every operator by its reference implementation, slow
+        and obvious; or ``"auto"`` for the best that this machine has.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 
@@ -40,7 +36,8 @@ class Device:
         if kind != "auto" and kind not in BACKENDS:
             accepted = ", ".join((*BACKENDS, "auto"))
             raise DeviceError(f"kind: expected one of {accepted} (what is here), got {kind!r}")
-        self.kind = "cpu" if kind == "auto" else kind
+        self.kind = next(iter(BACKENDS)) if kind == "auto" else kind
+        self.backend = BACKENDS[self.kind]
         self.feature_level = FeatureLevel.parse(feature_level)
 
     def __repr__(self) -> str:
@@ -92,8 +89,6 @@ class Device:
         InvalidDescriptorError
             The descriptor breaks rules; ``violations`` has all of them.
         """
-        from anydml.lifecycle import Operator
-
         violations = self.check(desc)
         if violations:
             raise InvalidDescriptorError(violations)

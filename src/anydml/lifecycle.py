@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anydml._native import native
 from anydml.arrays import adopt
+from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
-from anydml.device import Device
 from anydml.errors import ArgumentError, BindingError
-from anydml.kernels import cpu
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
-from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from anydml.device import Device
 
 
 class Operator:
@@ -30,7 +30,7 @@ class Operator:
     def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
         if out_of_range not in ("raise", "clamp"):
             raise ArgumentError(f"out_of_range: expected 'raise' or 'clamp', got {out_of_range!r}")
-        if out_of_range == "clamp" and not desc.NAME.startswith("GATHER"):
+        if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
         self.desc = desc
         self.device = device
@@ -53,8 +53,9 @@ class CompiledOperator:
     def __init__(self, operator: Operator, owned: Mapping[str, Any] | None = None) -> None:
         self.operator = operator
         self.desc = operator.desc
-        self._plan = cpu.plan(self.desc, clamp=operator.out_of_range == "clamp")
-        self._binder = cpu.binder(self.desc, self._plan)
+        self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
+        (self._call,) = self.program.calls
+        self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
@@ -110,11 +111,11 @@ class CompiledOperator:
             An index points outside its axis; nothing has been written.
         """
         if not self._owned_names:
-            bad = self._binder.dispatch(bindings, get_num_threads())
+            bad = self._executable.dispatch(bindings, get_num_threads())
             if bad == -1:
                 return
         arrays = self._bind(bindings)
-        self._run(arrays, fresh=False)
+        self._run(arrays, private=False)
 
     def __call__(self, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.
@@ -152,11 +153,13 @@ class CompiledOperator:
         for info in self.desc.tensor_fields(Role.OUTPUT):
             tensors = getattr(self.desc, info.attribute)
             outputs[info.name] = (
-                [self._allocate(t) for t in tensors] if info.many else self._allocate(tensors)
+                [self._allocate(info, t) for t in tensors]
+                if info.many
+                else self._allocate(info, tensors)
             )
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
-        self._run(self._bind(bindings | outputs), fresh=True)
+        self._run(self._bind(bindings | outputs), private=True)
         wrap = _wrapper(bindings)
         results = [
             tuple(map(wrap, value)) if isinstance(value, list) else wrap(value)
@@ -169,12 +172,11 @@ class CompiledOperator:
         fields = [info.attribute for info in self.desc.tensor_fields(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
-    def _allocate(self, tensor: TensorDesc) -> Array:
-        if isinstance(self.desc, NonzeroCoordinates):
-            # Rows beyond the count stay as they are: nothing left over in memory may show.
-            return np.zeros(tensor.sizes, tensor.data_type.numpy)
-        empty: Array = native.empty(tensor.sizes, tensor.data_type.numpy)
-        return empty
+    def _allocate(self, info: FieldInfo, tensor: TensorDesc) -> Array:
+        # What the kernel does not write stays as it is: nothing left over in memory may show.
+        cleared = info.name in self._call.leaves_undefined
+        backend = self.operator.device.backend
+        return backend.allocate(tensor.sizes, tensor.data_type.numpy, cleared)
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)
@@ -190,7 +192,8 @@ class CompiledOperator:
             for i, (tensor, item) in enumerate(zip(tensors, value, strict=True))
         ]
 
-    def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
+        """Arrays of the declared sizes by slot."""
         fields = {info.name: info for info in self.desc.tensor_fields()}
         for name in bindings:
             if name not in fields:
@@ -214,17 +217,18 @@ class CompiledOperator:
                 sides[info.role] += [(f"{name}[{i}]", a) for i, a in enumerate(arrays[name])]
             else:
                 sides[info.role].append((name, arrays[name]))
-        in_place = "InputTensor" if self._plan.in_place else None
+        in_place = self._call.in_place[0][1] if self._call.in_place else None
         refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
-        return arrays
+        return dict(sides[Role.INPUT] + sides[Role.OUTPUT])
 
-    def _run(self, arrays: Mapping[str, Any], fresh: bool) -> None:
-        bad = self._plan.run(arrays, fresh, get_num_threads())
+    def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
+        bad = self._executable.run(arrays, private, get_num_threads())
         if bad >= 0:
-            assert self._plan.index_axes is not None
-            indices = arrays["IndicesTensor"]
-            axis, size = self._plan.index_axes(bad)
-            raise cpu.index_error(f"{self.desc.NAME}.IndicesTensor", indices, bad, axis, size)
+            use = self._call.indices
+            assert use is not None
+            axis, size = use.axis_and_size(bad)
+            where = f"{self.desc.NAME}.{use.slot}"
+            raise index_error(where, arrays[use.slot], bad, axis, size)
 
 
 def _wrapper(bindings: Mapping[str, Any]) -> Any:

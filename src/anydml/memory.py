@@ -1,7 +1,9 @@
 """The pool that large outputs and scratch come from.
 
 Fresh memory costs more than the copy into it, so blocks go back to a capped pool when their arrays
-die. A block is never handed out while an array, or a view of it, is alive.
+die. A block is never handed out while an array, or a view of it, is alive. At first the pool keeps
+at most 1 GiB, or an eighth of the memory that the process may use (the machine's, or its
+container's limit) where that is less.
 """
 
 from __future__ import annotations

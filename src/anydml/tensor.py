@@ -202,10 +202,11 @@ class TensorDesc:
         if total % 4 or total > _json.UINT64_MAX:
             yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
         alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
-        if alignment and (alignment < size or alignment & (alignment - 1)):
+        power = 0 < alignment <= _json.UINT32_MAX and not alignment & (alignment - 1)
+        if alignment and (alignment < size or not power):
             yield Violation(
                 "GuaranteedBaseOffsetAlignment",
-                f"0 or a power of two of at least {size} (the element size)",
+                f"0 or a power of two of at least {size} (the element size), at most 2^31",
                 alignment,
             )
         if output and self.flags is TensorFlags.OWNED_BY_DML:

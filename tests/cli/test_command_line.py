@@ -1,5 +1,6 @@
 """The command `anydml`: what it prints, where, and its exit status."""
 
+import io
 import json
 import os
 import re
@@ -64,27 +65,79 @@ def call(tmp_path, monkeypatch, capfd):
     return run
 
 
+WRITES = "Files are written to 'model.out'.\n"
 PRINTED = "Resource 'Out': " + ", ".join(f"{i + 0.5:g}" for i in range(300)) + "\n"
 
 
 class TestRun:
     def test_it_prints_and_writes(self, call, tmp_path):
-        assert call("run", "model.json") == (0, PRINTED, "")
-        assert (tmp_path / "out.dat").stat().st_size == 1200
+        assert call("run", "model.json") == (0, WRITES + PRINTED, "")
+        assert (tmp_path / "model.out" / "out.dat").stat().st_size == 1200
+        assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.out"}
+
+    def test_nothing_that_exists_is_replaced(self, call, tmp_path):
+        (tmp_path / "model.out").mkdir()
+        (tmp_path / "model.out" / "out.dat").write_bytes(b"mine")
+        status, out, err = call("run", "model.json")
+        assert (status, out) == (1, "")
+        assert err == (
+            "Error: Output folder 'model.out' exists: remove it, name another by --output-dir, or "
+            "let its files be replaced by --overwrite.\n"
+        )
+        status, out, err = call("run", "model.json", "--output-dir", "model.out")
+        assert (status, out) == (1, "")
+        assert err == (
+            "Error: Command at index 2: File 'model.out/out.dat' cannot be written: it exists "
+            "(--overwrite replaces files).\n"
+        )
+        assert (tmp_path / "model.out" / "out.dat").read_bytes() == b"mine"
+        assert call("run", "model.json", "--overwrite") == (0, WRITES + PRINTED, "")
+        assert (tmp_path / "model.out" / "out.dat").stat().st_size == 1200
 
     def test_output_dir(self, call, tmp_path):
-        assert call("run", "model.json", "--output-dir", "made/here")[0] == 0
+        assert call("run", "model.json", "--output-dir", "made/here") == (0, PRINTED, "")
         assert (tmp_path / "made" / "here" / "out.dat").exists()
 
+    def test_input_dir(self, call, tmp_path, monkeypatch):
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "x.bin").write_bytes(b"\1\2\3\4")
+        (tmp_path / "x.bin").write_bytes(b"\7")
+        read = {"x": {"initialValuesDataType": "UINT8", "initialValues": {"sourcePath": "x.bin"}}}
+        printing = [{"type": "print", "resource": "x"}]
+        changed = {"resources": read, "dispatchables": {}, "commands": printing}
+        assert call("run", "model.json", **changed) == (0, "Resource 'x': 7\n", "")
+        expected = (0, "Resource 'x': 1, 2, 3, 4\n", "")
+        assert call("run", "model.json", "--input-dir", "data") == expected
+        text = (tmp_path / "model.json").read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert call("run", "-", "--input-dir", "data") == expected
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        status, out, err = call("run", "-")
+        assert (status, out) == (1, "")
+        assert "Expected no files, as a model from standard input has none beside it" in err
+        assert call("run", "-", "--input-dir", "none")[0] == 2
+
+    def test_standard_input(self, call, tmp_path, monkeypatch):
+        text = (tmp_path / "model.json").read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        printed = WRITES.replace("model.out", "stdin.out") + PRINTED
+        assert call("run", "-") == (0, printed, "")
+        assert (tmp_path / "stdin.out" / "out.dat").stat().st_size == 1200
+
+    def test_warnings(self, call):
+        status, out, err = call("run", "model.json", commnads=[])
+        assert (status, out) == (0, WRITES + PRINTED)
+        assert err == "Warning: Top level: nothing reads member 'commnads'.\n"
+
     def test_devices(self, call):
-        for device in ("cpu", "auto"):
-            assert call("run", "model.json", "--device", device)[0] == 0
+        for device in ("cpu", "reference", "auto"):
+            assert call("run", "model.json", "--overwrite", "--device", device)[0] == 0
         status, _, err = call("run", "model.json", "--device", "tpu")
         assert (status, "'tpu' is not one of" in err) == (2, True)
 
     def test_feature_level(self, call):
         for level in ("3_0", "DML_FEATURE_LEVEL_3_0"):
-            assert call("run", "model.json", "--feature-level", level)[0] == 0
+            assert call("run", "model.json", "--overwrite", "--feature-level", level)[0] == 0
         status, out, err = call("run", "model.json", "--feature-level", "2_1")
         assert (status, out) == (1, "")
         assert err.startswith("Error: Dispatchable '[bold]copy' (SPLIT): refused at feature level")
@@ -101,12 +154,12 @@ class TestRun:
         status, _, err = call("run", "model.json", "--memory-limit", size)
         assert (status, "--memory-limit" in err) == (2, True)
 
-    def test_allow_outside_paths(self, call, tmp_path):
+    def test_files_elsewhere(self, call, tmp_path):
         out = {"type": "writeFile", "resource": "Out", "targetPath": str(tmp_path.parent / "o.dat")}
         status, _, err = call("run", "model.json", commands=[out])
         assert status == 1
-        assert "--allow-outside-paths" in err
-        assert call("run", "model.json", "--allow-outside-paths")[0] == 0
+        assert "Expected a file inside folder 'model.out', got" in err
+        assert call("run", "model.json", "--output-dir", str(tmp_path.parent))[0] == 0
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),
@@ -129,12 +182,13 @@ class TestRun:
             assert message in err
             assert err.count("\n") == 1
 
-    def test_it_prints_what_came_before_a_failure(self, call):
+    def test_it_prints_what_came_before_a_failure(self, call, monkeypatch):
+        monkeypatch.setattr("anydml.models.npy.write", lambda *_: os.stat("none"))
         commands = model()["commands"]
-        bad = {"type": "writeFile", "resource": "Out", "targetPath": "model.json/x"}
+        bad = {"type": "writeFile", "resource": "Out", "targetPath": "x.npy"}
         status, out, err = call("run", "model.json", commands=[*commands[:2], bad])
-        assert (status, out) == (1, PRINTED)
-        assert err.startswith("Error: Command at index 2: File ")
+        assert (status, out) == (1, WRITES + PRINTED)
+        assert err.startswith("Error: Command at index 2: File 'model.out/x.npy' cannot be written")
 
 
 class TestCheck:
@@ -142,7 +196,8 @@ class TestCheck:
         assert call("check", "model.json") == (
             0,
             "Dispatchable '[bold]copy' (SPLIT): accepted at feature level 6_4\n"
-            "  Lowest feature level that accepts it: 3_0\n",
+            "  Lowest feature level that accepts it: 3_0\n"
+            "Command at index 2 writes resource 'Out' to 'model.out/out.dat'.\n",
             "",
         )
 
@@ -164,6 +219,7 @@ class TestCheck:
             f"Dispatchable 'broken': Expected an operator that anydml has ({', '.join(OPERATORS)}),"
             " got 'GEMM'.",
             "Command at index 0: dispatches '[bold]copy', which the model lacks.",
+            "Command at index 2 writes resource 'Out' to 'model.out/out.dat'.",
         ]
 
     def test_what_a_level_lacks(self, call, tmp_path):
@@ -181,7 +237,68 @@ class TestCheck:
 
     def test_nothing_runs(self, call, tmp_path):
         call("check", "model.json")
-        assert not (tmp_path / "out.dat").exists()
+        call("check", "model.json", "--output-dir", "made", "--overwrite")
+        assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+
+    def test_what_would_be_written(self, call, tmp_path):
+        (tmp_path / "model.out").mkdir()
+        status, out, err = call("check", "model.json")
+        assert (status, err) == (1, "")
+        assert "Output folder 'model.out' exists: remove it" in out
+        (tmp_path / "made").mkdir()
+        (tmp_path / "made" / "out.dat").write_bytes(b"mine")
+        status, out, _ = call("check", "model.json", "--output-dir", "made")
+        assert status == 1
+        assert "Command at index 2: File 'made/out.dat' cannot be written: it exists" in out
+        status, out, _ = call("check", "model.json", "--output-dir", "made", "--overwrite")
+        assert status == 0
+        assert "Command at index 2 writes resource 'Out' to 'made/out.dat'.\n" in out
+
+    def test_what_would_stop_a_run(self, call):
+        commands = model()["commands"]
+        commands[0]["bindings"]["OutputTensors"] = "A"
+        commands[2] |= {"targetPath": "out.npy", "dimensions": [301]}
+        status, out, _ = call("check", "model.json", commands=commands)
+        assert status == 1
+        assert "Command at index 0: OutputTensors[0]: expected memory of its own" in out
+        assert "Command at index 2: Error parsing field 'dimensions': Expected at most 300" in out
+        status, out, _ = call("check", "model.json", "--memory-limit", "100")
+        assert status == 1
+        assert "(--memory-limit)" in out
+
+    def test_several_models(self, call, tmp_path):
+        (tmp_path / "bad.json").write_text("{}")
+        status, out, err = call("check", "model.json", "bad.json", "model.json")
+        assert (status, err) == (1, "Error: Field 'resources' is required.\n")
+        assert out.count("accepted at feature level") == 2
+        assert [line for line in out.splitlines() if line.endswith(".json:")] == [
+            "model.json:", "bad.json:", "model.json:",
+        ]  # fmt: skip
+        assert call("check", "model.json", "model.json")[0] == 0
+        assert call("check")[0] == 2
+
+    def test_json(self, call, tmp_path):
+        (tmp_path / "bad.json").write_text("{}")
+        status, out, err = call(
+            "check", "--json", "model.json", "bad.json", "--feature-level", "2_1", extra=1
+        )
+        assert (status, err) == (1, "")
+        found, bad = json.loads(out)
+        (checked,) = found.pop("dispatchables")
+        (violation, *_) = checked.pop("violations")
+        assert found == {
+            "model": "model.json", "good": False, "problems": [],
+            "warnings": ["Top level: nothing reads member 'extra'."],
+            "writes": [{"command": 2, "resource": "Out", "path": "model.out/out.dat"}],
+        }  # fmt: skip
+        assert checked == {
+            "name": "[bold]copy", "operator": "SPLIT", "accepted": False,
+            "minimum_feature_level": "3_0",
+        }  # fmt: skip
+        assert violation["path"] == "SPLIT.InputTensor.DimensionCount"
+        assert violation["got"] == "1"
+        assert (bad["good"], bad["problems"]) == (False, ["Field 'resources' is required."])
+        assert json.loads(call("check", "--json", "model.json")[1])[0]["good"] is True
 
 
 class TestLookingUp:
@@ -215,6 +332,7 @@ class TestLookingUp:
             status, out, _ = call("devices")
         assert status == 0
         assert re.search(r"cpu\s+\S+\s+3\b", out)
+        assert re.search(r"reference\s+Python\s+1\b", out)
 
     def test_version(self, call):
         assert call("--version") == (0, f"anydml {dml.__version__}\n", "")
@@ -257,6 +375,33 @@ class TestProcess:
             os.close(writing)
             assert (done.returncode, done.stderr) == (1, b"")
 
+    def test_nobody_reads_at_all(self, call, tmp_path):
+        for arguments, status in ((["run", "none.json"], 1), (["ops"], 1), (["run"], 2)):
+            reading, writing = os.pipe()
+            os.close(reading)
+            command = [sys.executable, "-m", "anydml", *arguments]
+            done = subprocess.run(command, stdout=writing, stderr=writing, check=False)
+            os.close(writing)
+            assert done.returncode == status
+
+    @pytest.mark.parametrize(
+        ("redirected", "status"),
+        [
+            ("run model.json >&-", 0),
+            ("run none.json >&- 2>&-", 1),
+            ("run - <&-", 1),
+            ("run 2>&-", 2),
+        ],
+    )
+    def test_closed_streams(self, call, redirected, status):
+        done = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m anydml {redirected}"],
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == status
+        assert b"Traceback" not in done.stderr
+
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
     @pytest.mark.parametrize("unbuffered", ["", "1"])
     def test_a_full_disk(self, call, unbuffered):
@@ -269,7 +414,7 @@ class TestProcess:
 
     def test_output_is_plain_text_without_a_terminal(self, call):
         done = self.python("-m", "anydml", "run", "model.json", stdout=subprocess.PIPE)
-        assert done.stdout.decode() == PRINTED
+        assert done.stdout.decode() == WRITES + PRINTED
 
     def test_a_name_that_the_terminal_cannot_show(self, call, tmp_path):
         changed = json.loads(json.dumps(model()).replace('"Out"', '"Größe"'))
@@ -279,7 +424,7 @@ class TestProcess:
             "-m", "anydml", "run", "model.json", stdout=subprocess.PIPE, env=environment
         )
         assert done.returncode == 0
-        assert done.stdout.startswith(b"Resource 'Gr\\xf6\\xdfe': 0.5, ")
+        assert b"\nResource 'Gr\\xf6\\xdfe': 0.5, " in done.stdout
 
     def test_importing_the_package_loads_no_command_line(self):
         code = (
@@ -289,15 +434,15 @@ class TestProcess:
 
 
 def test_interrupt(call, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run_model", interrupted)
-    assert call("run", "model.json") == (1, "", "\nError: interrupted\n")
+    assert call("run", "model.json") == (130, "", "\nError: interrupted\n")
 
 
 def test_no_memory(call, monkeypatch):
-    def exhausted(*_):
+    def exhausted(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr(cli, "run_model", exhausted)

@@ -9,8 +9,8 @@ from model_files import listed, only, run, split_model, tensor, write_model, zer
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
+from anydml.models.checking import bound_wrongly
 from anydml.models.loader import read_model
-from anydml.models.runner import bound_wrongly
 
 
 def one_operator(desc, inputs, outputs):

@@ -17,8 +17,10 @@ PACKAGE = Path(anydml.__file__).parent
 FLOORS = [
     {"errors"},
     {"_named", "_json", "dtypes", "levels", "tensor"},
+    {"program"},
     {"ops"},
-    {"registry", "_native", "_processor", "kernels", "threads", "memory", "arrays"},
+    {"registry", "_native", "_processor", "threads", "memory", "arrays"},
+    {"backends"},
     {"device", "binding", "lifecycle"},
     {"functions"},
     {"models", "testing", "bridges"},
@@ -84,15 +86,14 @@ def test_imports_go_one_way(module, tree):
             assert own == len(FLOORS) - 1, f"{'.'.join(module)} imports the whole package"
             continue
         target = FLOOR[parts[1]]
-        lazy = module == ("device",) and parts[1] == "lifecycle"  # within its floor
-        assert target <= own or lazy, f"{'.'.join(module)} imports {name}"
+        assert target <= own, f"{'.'.join(module)} imports {name}"
 
 
-def test_rooms_know_no_kernel_and_kernels_check_nothing():
+def test_rooms_know_no_kernel_and_backends_check_nothing():
     for module, tree in sources():
         if module[0] == "ops":
-            assert not any("kernels" in name or "_native" in name for name in imported(tree))
-        if module[0] == "kernels":
+            assert not any("backends" in name or "_native" in name for name in imported(tree))
+        if module[0] == "backends":
             names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
             assert not names & {"check", "violations"}
             assert "anydml.ops._rules" not in imported(tree)

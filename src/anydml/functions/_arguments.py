@@ -10,9 +10,9 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import Array, as_numpy
+from anydml.backends.cpu import REDUCTIONS
 from anydml.binding import overlaps_itself, same_memory, share_memory
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.kernels.cpu import REDUCTIONS, index_error
 
 INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
 
@@ -94,17 +94,17 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     return False
 
 
-def reduction_code(reduction: Any, array: Array) -> int:
-    """The kernel's number of a reduction."""
+def reduction_of(reduction: Any, array: Array) -> str:
+    """The name of a reduction that the array's type has."""
     if not isinstance(reduction, str | None) or reduction not in REDUCTIONS:
         accepted = ", ".join(repr(name) for name in REDUCTIONS)
         raise ArgumentError(f"reduction: expected one of {accepted}, got {reduction!r}")
-    code = REDUCTIONS[reduction]
-    if code and array.dtype.name not in TYPED:
+    name = reduction or "none"
+    if name != "none" and array.dtype.name not in TYPED:
         raise ArgumentTypeError(
             f"x: reduction {reduction!r} expected one of {', '.join(TYPED)}, got {array.dtype}"
         )
-    return code
+    return name
 
 
 # The types that have an order and a sum; others are only moved.
@@ -165,9 +165,3 @@ def several(out: Any, count: int, names: str) -> Sequence[Any]:
     if len(out) != count:
         raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(out)}")
     return out
-
-
-def raise_bad_index(function: str, indices: Array, flat: int, axis: int, size: int) -> None:
-    """Raise for the index at a flat position, where there is one."""
-    if flat >= 0:
-        raise index_error(f"{function}: indices", indices, flat, axis, size)

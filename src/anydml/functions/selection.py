@@ -9,7 +9,8 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays import adopt
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments
+from anydml.functions import _arguments, _engine
+from anydml.ops.top_k import TopK1
 from anydml.threads import get_num_threads
 
 
@@ -105,18 +106,19 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     number = _arguments.axis_of(axis, shaped)
     size = shaped.shape[number]
     count = _arguments.integer(k, "k")
-    if not 0 <= count <= size:
-        raise ArgumentError(f"k: expected 0..{size} (the size of axis {number} of x), got {count}")
+    given = {"axis": number, "k": count}
+    inferred = _engine.infer(TopK1, (shaped,), given)
     if not isinstance(largest, bool | np.bool_):
         raise ArgumentTypeError(f"largest: expected a bool, got {largest!r}")
+    given["largest"] = bool(largest)
     index_kind = _index_kind(index_dtype, size)
-    shape = (*shaped.shape[:number], count, *shaped.shape[number + 1 :])
+    shape = inferred.outputs[0].shape
     outs = _arguments.several(out, 2, "values, indices")
     operands = [("x", array)]
     values = _arguments.output(outs[0], "out[0]", shape, array.dtype, operands)
     operands.append(("out[0]", values))
     indices = _arguments.output(outs[1], "out[1]", shape, index_kind, operands)
-    native.top_k(shaped, values, indices, number, count, bool(largest), get_num_threads())
+    _engine.run(TopK1, (shaped,), (values, indices), given, inferred, private=out is None)
     if out is not None:
         return TopKResult(*outs)
     return TopKResult(wrap(values), wrap(indices))

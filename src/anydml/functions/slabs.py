@@ -10,7 +10,9 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments
+from anydml.functions import _arguments, _engine
+from anydml.ops.join import Join
+from anydml.ops.split import Split
 from anydml.threads import get_num_threads
 
 _quick_split = native.quick.split
@@ -67,17 +69,17 @@ def split(
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     array, wrap = adopt(x, "x")
     number = _arguments.axis_of(axis, array)
-    sizes = _sizes(sections_or_sizes, array.shape[number], number)
-    outs = _arguments.several(out, len(sizes), "one for each slab")
+    given = {"axis": number, "sizes": _sizes(sections_or_sizes, array.shape[number], number)}
+    inferred = _engine.infer(Split, (array,), given)
+    outs = _arguments.several(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
     operands = [("x", array)]
-    for i, (size, given) in enumerate(zip(sizes, outs, strict=True)):
-        shape = (*array.shape[:number], size, *array.shape[number + 1 :])
-        part = _arguments.output(given, f"out[{i}]", shape, array.dtype, operands)
+    for i, (spec, target) in enumerate(zip(inferred.outputs, outs, strict=True)):
+        part = _arguments.output(target, f"out[{i}]", spec.shape, array.dtype, operands)
         results.append(part)
-        if given is not None:
+        if target is not None:
             operands.append((f"out[{i}]", part))
-    native.split(array, results, number, get_num_threads())
+    _engine.run(Split, (array,), results, given, inferred, private=out is None)
     return tuple(map(wrap, results)) if out is None else tuple(outs)
 
 
@@ -90,11 +92,6 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
         for i, size in enumerate(sizes):
             if size < 0:
                 raise ArgumentError(f"{name}[{i}]: expected a size of at least 0, got {size}")
-        if sum(sizes) != total:
-            got = sum(sizes)
-            raise ArgumentError(
-                f"{name}: expected a sum of {total} (the size of axis {axis} of x), got {got}"
-            )
         return sizes
     sections = _arguments.integer(sections_or_sizes, name)
     if sections < 1 or total % sections:
@@ -160,19 +157,11 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
         name = f"arrays[{i}]"
         part = as_numpy(value, name)
         part = _arguments.same_type(part, value, name, first, "arrays[0]")
-        if part.ndim != first.ndim or _without(part, number) != _without(first, number):
-            raise ArgumentError(
-                f"{name}: expected the shape of arrays[0], {first.shape}, but for axis {number}, "
-                f"got {part.shape}"
-            )
         parts.append(part)
-    total = sum(part.shape[number] for part in parts)
-    shape = (*first.shape[:number], total, *first.shape[number + 1 :])
+    attributes = {"axis": number}
+    inferred = _engine.infer(Join, parts, attributes)
     operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
+    shape = inferred.outputs[0].shape
     result = _arguments.output(out, "out", shape, first.dtype, operands)
-    native.join(parts, result, number, get_num_threads())
+    _engine.run(Join, parts, (result,), attributes, inferred, private=out is None)
     return wrap(result) if out is None else out
-
-
-def _without(array: Array, axis: int) -> tuple[int, ...]:
-    return (*array.shape[:axis], *array.shape[axis + 1 :])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 from anydml import _json
 from anydml.errors import ModelError
 from anydml.models.dispatchables import Bindings, named, read_bindings
+from anydml.models.resources import Array, Resource
 
 _KINDS: Final = "dispatch, print, writeFile"
 _MOST_DIMENSIONS: Final = 32  # what every NumPy can load
@@ -52,6 +54,36 @@ class WriteFile:
         """Whether the file is a `.npy` file."""
         return self.target.lower().endswith(".npy")
 
+    def size(self, resource: Resource) -> int:
+        """Bytes of the resource that go into the file.
+
+        Raises
+        ------
+        ModelError
+            The resource has fewer elements than the dimensions.
+        """
+        if not self.npy:
+            return resource.size
+        assert resource.data_type is not None, "the loader refuses the command otherwise"
+        element = resource.data_type.element_size
+        # What only rounds the size up is no element.
+        available = (resource.size if resource.size_given else resource.data_size) // element
+        count = prod(self.dimensions) if self.dimensions else available
+        if count > available:
+            raise ModelError(
+                f"Error parsing field 'dimensions': Expected at most {available} elements "
+                f"(resource {_json.shown(resource.name)}), got {count}."
+            )
+        return count * element
+
+    def contents(self, resource: Resource, buffer: Array) -> Array:
+        """What goes into the file: the bytes of a raw one, the elements of a `.npy` file."""
+        if not self.npy:
+            return buffer
+        octets = buffer if resource.size_given else resource.data(buffer)
+        numbers = resource.elements(octets[: self.size(resource)])
+        return numbers.reshape(self.dimensions) if self.dimensions else numbers
+
     def resources(self) -> Iterator[str]:
         """The resource."""
         yield self.resource
@@ -87,7 +119,7 @@ def read_command(value: Any) -> Command:
                 _json.field(fields, "targetPath", _target),
                 _json.field(fields, "dimensions", _dimensions, ()),
             )
-    raise ModelError(f"Expected a command of type {_KINDS}, got {kind!r}.")
+    raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
 
 
 def _dimensions(value: Any) -> tuple[int, ...]:
@@ -100,5 +132,7 @@ def _dimensions(value: Any) -> tuple[int, ...]:
 def _target(value: Any) -> str:
     name = _json.json_string(value)
     if name.lower().endswith(_IMAGES):
-        raise ModelError(f"Expected an .npy or raw file, got {name!r}: images are not written.")
+        raise ModelError(
+            f"Expected an .npy or raw file, got {_json.shown(name)}: images are not written."
+        )
     return name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from anydml import _json
+from anydml._json import shown
 from anydml.binding import elements_size
 from anydml.errors import ModelError
 from anydml.models.resources import Resource
@@ -60,13 +62,13 @@ class Source:
             size = resource.data_type.element_size
         if self.element_offset and not size:
             raise ModelError(
-                f"Resource {self.name!r} has no type: field 'elementSizeInBytes' is required "
+                f"Resource {shown(self.name)} has no type: field 'elementSizeInBytes' is required "
                 "beside 'elementOffset'."
             )
         start = self.element_offset * size
         if start >= resource.size:
             raise ModelError(
-                f"Expected an offset below {resource.size} bytes (resource {self.name!r}), "
+                f"Expected an offset below {resource.size} bytes (resource {shown(self.name)}), "
                 f"got {start}."
             )
         return start
@@ -107,7 +109,7 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
     if kind.lower() in _OTHER_KINDS:
         raise ModelError(
             f"Expected an operator that anydml has ({', '.join(OPERATORS)}), "
-            f"got a dispatchable of type {kind!r}, which needs DxDispatch."
+            f"got a dispatchable of type {shown(kind)}, which needs DxDispatch."
         )
     desc = from_json(fields)
     _json.field(fields, "dmlCompileType", _compile_type, None)
@@ -117,14 +119,14 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
 
 def _compile_type(value: Any) -> None:
     if value not in _COMPILE_TYPES:
-        raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {_json.shown(value)}.")
+        raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {shown(value)}.")
 
 
 def _execution_flags(value: Any) -> None:
     for flag in value if isinstance(value, list) else [value]:
         if not isinstance(flag, str) or flag.removeprefix(_EXECUTION_FLAG) not in _EXECUTION_FLAGS:
             known = ", ".join(_EXECUTION_FLAGS)
-            raise ModelError(f"Expected one of {known} or an array of them, got {flag!r}.")
+            raise ModelError(f"Expected one of {known} or an array of them, got {shown(flag)}.")
 
 
 def read_bindings(value: Any) -> Bindings:
@@ -142,9 +144,11 @@ def _source(value: Any) -> Source:
         return Source(value)
     if not isinstance(value, Mapping):
         raise ModelError(
-            f"Expected a resource's name, an object or an array of these, got {_json.shown(value)}."
+            f"Expected a resource's name, an object or an array of these, got {shown(value)}."
         )
-    # The range runs to the resource's end whatever the count says, as in the original.
+    # The range runs to the resource's end whatever the count says, as in the original, which takes
+    # the format for other kinds of dispatchables.
+    _json.field(value, "format", _json.anything, None)
     _json.field(value, "elementCount", _json.json_uint64, 0)
     return Source(
         _json.field(value, "name", _json.json_string),
@@ -165,7 +169,7 @@ def binding_problems(
 ) -> Iterator[str]:
     """What is wrong with bindings to an accepted descriptor, at initialisation or at dispatch.
 
-    Names that are no bind point are ignored, as members that the format does not know are.
+    Names that are no bind point are warned of when the model is read.
     """
     for info in desc.tensor_fields():
         sources = bindings.get(info.name, ())
@@ -178,7 +182,7 @@ def binding_problems(
             continue
         tensors = [*info.paths(getattr(desc, info.attribute))]
         if len(sources) != len(tensors):
-            bound = ", ".join(map(repr, bindings)) or "none"
+            bound = ", ".join(map(_json.shown, islice(bindings, 20))) or "none"
             yield (
                 f"Bind point '{info.name}' takes {len(tensors)} resources, but {len(sources)} were "
                 f"bound (bind points given: {bound})."
@@ -199,14 +203,14 @@ def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None
     element = tensor.data_type.element_size
     if start % element:
         raise ModelError(
-            f"Expected an offset in resource {source.name!r} that is a multiple of {element} bytes "
-            f"({tensor.data_type}), got {start}."
+            f"Expected an offset in resource {shown(source.name)} that is a multiple of {element} "
+            f"bytes ({tensor.data_type}), got {start}."
         )
     alignment = tensor.guaranteed_base_offset_alignment
     if alignment and start % alignment:
         raise ModelError(
-            f"Expected an offset in resource {source.name!r} that is a multiple of {alignment} "
-            f"bytes (GuaranteedBaseOffsetAlignment), got {start}."
+            f"Expected an offset in resource {shown(source.name)} that is a multiple of "
+            f"{alignment} bytes (GuaranteedBaseOffsetAlignment), got {start}."
         )
     available = resource.size - start
     needed = tensor.total_tensor_size_in_bytes
@@ -214,6 +218,6 @@ def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None
         needed = elements_size(tensor)  # the last bytes may be missing where they only round up
     if available < needed:
         raise ModelError(
-            f"Expected at least {needed} bytes of resource {source.name!r} from byte {start} on, "
-            f"got {available}."
+            f"Expected at least {needed} bytes of resource {shown(source.name)} from byte {start} "
+            f"on, got {available}."
         )

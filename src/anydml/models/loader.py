@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from anydml import _json
+from anydml._json import Fields, shown
 from anydml.errors import AnyDMLError, ModelError
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
 from anydml.models.dispatchables import Dispatchable, named, read_dispatchable
-from anydml.models.paths import Limits, find_target, open_source
+from anydml.models.files import opened
+from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
 from anydml.models.text import parse
+from anydml.models.warnings import unread
 
 T = TypeVar("T")
+
+STANDARD_INPUT: Final = "-"
+"""What stands for standard input in place of a model's path."""
+
+# Of problems and of warnings, so that a text made of them takes no more memory than others.
+_MOST_TOLD: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -31,12 +42,22 @@ class Model:
     problems : tuple of str
         What could not be read, and which references lead nowhere; empty for a model that
         `load_model` returns.
+    warnings : tuple of str
+        What does nothing: members that nothing reads, bindings without a bind point, members that
+        come twice.
+    name : str
+        The file's name without ``.json``, after which its output folder is named.
+    limits : Limits
+        With which it has been read.
     """
 
     resources: Mapping[str, Resource]
     dispatchables: Mapping[str, Dispatchable]
     commands: Mapping[int, Command]
     problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+    name: str
+    limits: Limits
 
 
 def load_model(path: str | Path, limits: Limits | None = None) -> Model:
@@ -45,7 +66,7 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     Parameters
     ----------
     path : str or Path
-        The JSON file.
+        The JSON file, or ``"-"`` for standard input.
     limits : Limits, optional
         What the model may read, write and allocate.
 
@@ -69,46 +90,80 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
         The file cannot be read, or is no JSON object with the three members of a model.
     """
     limits = limits or Limits()
+    if str(path) == STANDARD_INPUT:
+        folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
+        return _read(parse(_standard_input(limits)), "stdin", folder, limits)
     path = Path(path)
-    try:
-        return _read(parse(_text(path, limits)), path.absolute().parent, limits)
-    except RecursionError as error:
-        raise ModelError("JSON parse error: nested too deeply.") from error
+    document = parse(_text(path, limits))
+    return _read(document, model_name(path), Folder.of(limits.input_dir or path.parent), limits)
 
 
-def _read(document: Mapping[str, Any], model_dir: Path, limits: Limits) -> Model:
+def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
     resources = _json.field(document, "resources", _json.json_object)
     dispatchables = _json.field(document, "dispatchables", _json.json_object)
     commands = dict(enumerate(_json.field(document, "commands", _json.json_array)))
-    problems: list[str] = []
+    problems = _Told()
     read_resources = _each(
         resources,
-        "Resource {!r}",
-        lambda name, value: read_resource(name, value, model_dir, limits),
+        "Resource {}",
+        lambda name, value: read_resource(name, value, folder, limits.memory_limit),
         problems,
     )
     _check_memory(read_resources, limits, problems)
-    read_dispatchables = _each(dispatchables, "Dispatchable {!r}", read_dispatchable, problems)
+    read_dispatchables = _each(dispatchables, "Dispatchable {}", read_dispatchable, problems)
     read_commands = _each(
         commands, "Command at index {}", lambda index, value: read_command(value), problems
     )
-    for name, dispatchable in read_dispatchables.items():
-        problems += [
-            f"Dispatchable {name!r}: names resource {source!r}, which the model lacks."
-            for source in named(dispatchable.bindings)
-            if source not in resources
-        ]
+    for key, dispatchable in read_dispatchables.items():
+        for source in named(dispatchable.bindings):
+            if source not in resources:
+                problems.tell(
+                    f"Dispatchable {shown(key)}: names resource {shown(source)}, which the model "
+                    "lacks."
+                )
+    output = output_folder(name, limits)
     for index, command in read_commands.items():
-        problems += [
-            f"Command at index {index}: {problem}"
-            for problem in _wrong_in(command, resources, dispatchables, read_resources, limits)
-        ]
-    return Model(read_resources, read_dispatchables, read_commands, tuple(problems))
+        for problem in _wrong_in(command, resources, dispatchables, read_resources, output):
+            problems.tell(f"Command at index {index}: {problem}")
+    found = unread(document, read_resources, read_dispatchables, read_commands)
+    warnings = _Told()
+    for warning in islice(found, _MOST_TOLD + 1):
+        warnings.tell(warning)
+    return Model(
+        read_resources, read_dispatchables, read_commands, problems.all(), warnings.all(), name,
+        limits,
+    )  # fmt: skip
+
+
+class _Told:
+    """Problems or warnings, of which the first are kept."""
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._more = False
+
+    def tell(self, text: str) -> None:
+        if len(self._kept) < _MOST_TOLD:
+            self._kept.append(text)
+        else:
+            self._more = True
+
+    def all(self) -> tuple[str, ...]:
+        return (*self._kept, *(["There are more."] if self._more else []))
 
 
 def _text(path: Path, limits: Limits) -> bytes:
-    with open_source(path.resolve()) as file:
-        data = file.read(limits.text_limit + 1)
+    with opened(path) as file:
+        return _limited(file.read(limits.text_limit + 1), limits)
+
+
+def _standard_input(limits: Limits) -> bytes:
+    if sys.stdin is None:
+        raise ModelError("Standard input is closed.")
+    return _limited(sys.stdin.buffer.read(limits.text_limit + 1), limits)
+
+
+def _limited(data: bytes, limits: Limits) -> bytes:
     if len(data) > limits.text_limit:
         raise ModelError(
             f"Expected a model of at most {limits.text_limit} bytes (set by --memory-limit), "
@@ -121,21 +176,21 @@ def _each(
     given: Mapping[Any, Any],
     where: str,
     read: Callable[[Any, Any], T],
-    problems: list[str],
+    problems: _Told,
 ) -> dict[Any, T]:
     found = {}
     for key, value in given.items():
         try:
             found[key] = read(key, value)
         except AnyDMLError as error:
-            problems.append(f"{where.format(key)}: {error}")
+            problems.tell(f"{where.format(shown(key))}: {error}")
     return found
 
 
-def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: list[str]) -> None:
+def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _Told) -> None:
     total = sum(resource.size for resource in resources.values())
     if total > limits.memory_limit:
-        problems.append(
+        problems.tell(
             f"Resources: Expected at most {limits.memory_limit} bytes together (--memory-limit), "
             f"got {total}."
         )
@@ -146,20 +201,20 @@ def _wrong_in(
     resources: Mapping[str, Any],
     dispatchables: Mapping[str, Any],
     read: Mapping[str, Resource],
-    limits: Limits,
+    output: Folder,
 ) -> Iterator[str]:
     if isinstance(command, Dispatch) and command.dispatchable not in dispatchables:
-        yield f"dispatches {command.dispatchable!r}, which the model lacks."
+        yield f"dispatches {shown(command.dispatchable)}, which the model lacks."
     for name in command.resources():
         if name not in resources:
-            yield f"names resource {name!r}, which the model lacks."
+            yield f"names resource {shown(name)}, which the model lacks."
     if isinstance(command, WriteFile):
         try:
-            find_target(command.target, limits)
+            parts_below(output, command.target)
         except ModelError as error:
             yield f"Error parsing field 'targetPath': {error}"
     needs_type = isinstance(command, Print) or (isinstance(command, WriteFile) and command.npy)
     if needs_type:
         resource = read.get(next(command.resources()))
         if resource is not None and resource.data_type is None:
-            yield f"Resource {resource.name!r} needs an 'initialValuesDataType' for this."
+            yield f"Resource {shown(resource.name)} needs an 'initialValuesDataType' for this."

@@ -1,66 +1,125 @@
-"""`.npy` files: their header checked against the file before any data is read."""
+"""`.npy` files: a header of a known form, checked against the file before any data is read.
+
+The header is a Python literal. NumPy evaluates it; here it is matched, so that no header can take
+time or memory, whatever its length, depth and numbers.
+"""
 
 from __future__ import annotations
 
 import os
-import warnings
+import re
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
+from anydml._json import shown
 from anydml.dtypes import DataType
 from anydml.errors import AnyDMLError, ModelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_MAGIC: Final = b"\x93NUMPY"
+_LENGTH_BYTES: Final = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+# NumPy's own limit, and the most dimensions that an array of its has.
+_LONGEST_HEADER: Final = 10_000
+_MOST_DIMENSIONS: Final = 64
 
-def read_header(file: BinaryIO) -> tuple[np.dtype[Any], int]:
-    """The element type (in the file's byte order) and element count; the file is left at the data.
+_MEMBERS: Final = ("descr", "fortran_order", "shape")
+_GAP: Final = r"[ \t\n]*+"
+_SIZE: Final = rf"(?:0|[1-9][0-9]{{0,19}}+)L?{_GAP}"  # L: from Python 2
+_VALUES: Final = {
+    "descr": r"""'[^'\\]*+'|"[^"\\]*+"|\[[^:]*\]""",  # a list: fields of a record
+    "fortran_order": r"True|False",
+    "shape": rf"\({_GAP}(?:{_SIZE},{_GAP}(?:{_SIZE}(?:,{_GAP}{_SIZE})*+(?:,{_GAP})?+)?+)?+\)",
+}
+_ONE: Final = "|".join(
+    rf"""(?:'{name}'|"{name}"){_GAP}:{_GAP}(?P<{name}>{value})""" for name, value in _VALUES.items()
+)
+_MEMBER: Final = re.compile(rf"{_GAP}(?:{_ONE}){_GAP}(?:,{_GAP}|(?=\}}))")
+_TYPE: Final = re.compile(r"[<>|=]?[?bBiufcmMOSUV][0-9]{0,2}")
+
+
+class Header(NamedTuple):
+    """What a header says: the element type, in the file's byte order, and the data's bytes."""
+
+    dtype: np.dtype[Any]
+    size: int
+
+
+def read_header(file: BinaryIO) -> Header:
+    """The header; the file is left at the data.
 
     Raises
     ------
     ModelError
         Not a `.npy` file; a type that no tensor has; Fortran order; less data than the header says.
     """
-    try:
-        shape, fortran, dtype = _header(file)
-    except Exception as error:  # the header is a Python literal: much can be wrong with it
-        raise ModelError(f"Expected an .npy file: {error}.") from error
-    if not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise ModelError(f"Expected sizes of 0 or more, got shape {shape}.")
-    try:
-        DataType.from_numpy(dtype)
-    except AnyDMLError as error:
-        raise ModelError(f"Expected elements of a tensor's type: {error}.") from error
-    if fortran and len(shape) > 1:
+    members = _members(_text(file))
+    dtype = _dtype(members["descr"])
+    shape = tuple(map(int, re.findall(r"\d+", members["shape"])))
+    if len(shape) > _MOST_DIMENSIONS:
+        raise ModelError(f"Expected at most {_MOST_DIMENSIONS} dimensions, got {len(shape)}.")
+    if members["fortran_order"] == "True" and len(shape) > 1:
         raise ModelError("Expected C order, got Fortran order.")
-    count = prod(shape)
+    size = prod(shape) * dtype.itemsize
     here = file.tell()
     available = file.seek(0, os.SEEK_END) - here
     file.seek(here)
-    if count * dtype.itemsize > available:
+    if size > available:
         raise ModelError(
-            f"Expected {count * dtype.itemsize} bytes of data (shape {shape}, {dtype}), "
-            f"got {available}."
+            f"Expected {size} bytes of data (shape {shape}, {dtype}), got {available}."
         )
-    return dtype, count
+    return Header(dtype, size)
 
 
-def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ModelError(f"version {version[0]}.{version[1]} is not known")
-    # Version 3 differs from 2 in the encoding of structured types' field names only.
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
+def _text(file: BinaryIO) -> str:
+    start = file.read(len(_MAGIC) + 2)
+    version = (start[-2], start[-1]) if len(start) == len(_MAGIC) + 2 else (0, 0)
+    if not start.startswith(_MAGIC):
+        raise ModelError("Expected an .npy file, got something else.")
+    if version not in _LENGTH_BYTES:
+        raise ModelError(
+            f"Expected an .npy file of version 1.0, 2.0 or 3.0, got {version[0]}.{version[1]}."
+        )
+    length = int.from_bytes(file.read(_LENGTH_BYTES[version]), "little")
+    if length > _LONGEST_HEADER:
+        raise ModelError(f"Expected a header of at most {_LONGEST_HEADER} bytes, got {length}.")
+    header = file.read(length)
+    if len(header) < length:
+        raise ModelError(f"Expected a header of {length} bytes, got {len(header)}.")
+    try:
+        return header.decode("latin1" if version < (3, 0) else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError("Expected a header of UTF-8 text.") from error
+
+
+def _members(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    inside = text.removesuffix("\n").rstrip(" ")
+    at = 1
+    while inside.startswith("{") and (match := _MEMBER.match(inside, at)):
+        found |= {name: value for name, value in match.groupdict().items() if value}
+        at = match.end()
+    if inside[at:] == "}" and found.keys() == {*_MEMBERS}:
+        return found
+    raise ModelError(
+        f"Expected a header with {', '.join(map(repr, _MEMBERS))} of the usual form, "
+        f"got {shown(inside)}."
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # headers that Python 2 wrote
-        found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
-    return found
+
+
+def _dtype(text: str) -> np.dtype[Any]:
+    name = text[1:-1]
+    if text[0] != "[" and _TYPE.fullmatch(name):
+        try:
+            dtype = np.dtype(name)
+            DataType.from_numpy(dtype)
+        except (TypeError, ValueError) as error:
+            reason = str(error) if isinstance(error, AnyDMLError) else f"got {name!r}"
+            raise ModelError(f"Expected elements of a tensor's type: {reason}.") from error
+        return dtype
+    raise ModelError(f"Expected elements of a tensor's type: got {shown(text)}.")
 
 
 def write(file: BinaryIO, array: Array) -> None:

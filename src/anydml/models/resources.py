@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,8 @@ from anydml import _json
 from anydml.dtypes import DataType
 from anydml.errors import ModelError
 from anydml.models import npy, values
-from anydml.models.paths import Limits, find_source, open_source
+from anydml.models.files import Place, State, state
+from anydml.models.paths import Folder, parts_below
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -56,6 +56,12 @@ class Resource:
         """The bytes of a buffer in which the initial data were."""
         return buffer[self.offset : self.offset + self.data_size]
 
+    def elements(self, octets: Array) -> Array:
+        """Bytes of the buffer as numbers of the resource's type, as many as are whole."""
+        assert self.data_type is not None, "the loader refuses the command otherwise"
+        dtype = self.data_type.numpy
+        return octets[: octets.size // dtype.itemsize * dtype.itemsize].view(dtype)
+
 
 @dataclass(frozen=True)
 class _Data:
@@ -64,8 +70,8 @@ class _Data:
     fill: Callable[[Array], None]
 
 
-def read_resource(name: str, value: Any, model_dir: Path, limits: Limits) -> Resource:
-    """The resource that a JSON object declares.
+def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: int) -> Resource:
+    """The resource that a JSON object declares; its file is looked for in the folder, if any.
 
     Raises
     ------
@@ -74,9 +80,7 @@ def read_resource(name: str, value: Any, model_dir: Path, limits: Limits) -> Res
     """
     fields = _json.json_object(value)
     data_type = _json.field(fields, "initialValuesDataType", values.known_type, None)
-    data = _json.field(
-        fields, "initialValues", lambda given: _initial(given, data_type, model_dir, limits)
-    )
+    data = _json.field(fields, "initialValues", lambda given: _initial(given, data_type, folder))
     if not data.size:
         raise ModelError("Error parsing field 'initialValues': Expected at least one value.")
     offset = _json.field(fields, "initialValuesOffsetInBytes", _json.json_uint64, 0)
@@ -87,16 +91,14 @@ def read_resource(name: str, value: Any, model_dir: Path, limits: Limits) -> Res
             f"Expected a buffer of at least {offset + data.size} bytes ({data.size} of initial "
             f"values at offset {offset}), got {size}."
         )
-    if size > limits.memory_limit:
-        raise ModelError(
-            f"Expected at most {limits.memory_limit} bytes (--memory-limit), got {size}."
-        )
+    if size > memory_limit:
+        raise ModelError(f"Expected at most {memory_limit} bytes (--memory-limit), got {size}.")
     return Resource(
         name, data.data_type, size, offset, data.size, "sizeInBytes" in fields, data.fill
     )
 
 
-def _initial(value: Any, data_type: DataType | None, model_dir: Path, limits: Limits) -> _Data:
+def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _Data:
     if isinstance(value, list):
         data = values.mixed(value) if data_type is None else values.many(data_type, value)
         octets = data.view(np.uint8)
@@ -113,11 +115,10 @@ def _initial(value: Any, data_type: DataType | None, model_dir: Path, limits: Li
         size, fill = make(known, value)
         return _Data(known, size, fill)
     if "sourcePath" in value:
-        name = _json.field(value, "sourcePath", _json.json_string)
-        path = find_source(name, model_dir, limits)
-        if path.suffix.lower() in _IMAGES:
-            raise ModelError(f"Expected an .npy or raw file, got {name!r}: images are not decoded.")
-        return (_npy if path.suffix.lower() == ".npy" else _raw)(path, data_type)
+        place = _json.field(value, "sourcePath", lambda given: _source(given, folder))
+        if place.name.lower().endswith(_IMAGES):
+            raise ModelError(f"Expected an .npy or raw file, got {place}: images are not decoded.")
+        return (_npy if place.name.lower().endswith(".npy") else _raw)(place, data_type)
     raise ModelError("Expected an object with 'value', 'valueStart' or 'sourcePath'.")
 
 
@@ -127,33 +128,48 @@ def _required(data_type: DataType | None) -> DataType:
     return data_type
 
 
-def _npy(path: Path, data_type: DataType | None) -> _Data:
-    with open_source(path) as file:
-        dtype, count = npy.read_header(file)
-        start = file.tell()
-    found = DataType.from_numpy(dtype)
-    if data_type not in (None, found):
+def _source(value: Any, folder: Folder | None) -> Place:
+    name = _json.json_string(value)
+    if folder is None:
         raise ModelError(
-            f"Expected {data_type} (initialValuesDataType), got {found} in {path.name!r}."
+            "Expected no files, as a model from standard input has none beside it "
+            f"(--input-dir names a folder for them), got {_json.shown(name)}."
         )
+    return Place(folder, parts_below(folder, name))
+
+
+def _npy(place: Place, data_type: DataType | None) -> _Data:
+    with place.opened() as file:
+        before = state(file)
+        try:
+            header = npy.read_header(file)
+        except ModelError as error:
+            raise ModelError(f"File {place}: {error}") from error
+        start = file.tell()
+    found = DataType.from_numpy(header.dtype)
+    if data_type not in (None, found):
+        raise ModelError(f"Expected {data_type} (initialValuesDataType), got {found} in {place}.")
 
     def fill(buffer: Array) -> None:
-        _read(path, start, buffer)
-        if not dtype.isnative:
-            buffer.view(dtype.newbyteorder("=")).byteswap(inplace=True)
+        _read(place, before, start, buffer)
+        if not header.dtype.isnative:
+            buffer.view(header.dtype.newbyteorder("=")).byteswap(inplace=True)
 
-    return _Data(found, count * dtype.itemsize, fill)
-
-
-def _raw(path: Path, data_type: DataType | None) -> _Data:
-    with open_source(path) as file:
-        size = file.seek(0, 2)
-    return _Data(_required(data_type), size, lambda buffer: _read(path, 0, buffer))
+    return _Data(found, header.size, fill)
 
 
-def _read(path: Path, start: int, buffer: Array) -> None:
-    with open_source(path) as file:
+def _raw(place: Place, data_type: DataType | None) -> _Data:
+    with place.opened() as file:
+        before = state(file)
+    known = _required(data_type)
+    return _Data(known, before.size, lambda buffer: _read(place, before, 0, buffer))
+
+
+def _read(place: Place, before: State, start: int, buffer: Array) -> None:
+    with place.opened() as file:
+        same = state(file) == before
         file.seek(start)
         # typeshed gives BinaryIO no readinto; every file that open() makes has it.
-        if file.readinto(buffer.data) != buffer.size:  # type: ignore[attr-defined]
-            raise ModelError(f"File {str(path)!r} has become shorter while the model was read.")
+        count = file.readinto(buffer.data) if same else 0  # type: ignore[attr-defined]
+        if count != buffer.size or state(file) != before:
+            raise ModelError(f"File {place} has changed since the model was read.")

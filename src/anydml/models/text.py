@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any, Final
 
-from anydml._json import json_object
+from anydml._json import Fields, shown
 from anydml.errors import ModelError
 
 # A string or comment that is not closed runs to the end of the text: each character is looked at
@@ -23,17 +24,13 @@ _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
 
 
-def parse(data: bytes) -> dict[str, Any]:
-    """The object that the text of a model describes.
-
-    Members that come twice count as the last of them.
+def parse(data: bytes) -> Fields:
+    """The object that the text of a model describes, and in it all objects as `Fields`.
 
     Raises
     ------
     ModelError
-        Not UTF-8, not JSON with comments and trailing commas, or not an object.
-    RecursionError
-        Nested too deeply.
+        Not UTF-8, not JSON with comments and trailing commas, nested too deeply, or not an object.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -48,9 +45,17 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ModelError(
             f"JSON parse error at line {error.lineno}, column {error.colno}: {error.msg}."
         ) from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise ModelError(f"JSON parse error: {error}.") from error
-    return dict(json_object(value))
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"JSON parse error: an integer of more than {sys.get_int_max_str_digits()} digits."
+        ) from error
+    except RecursionError as error:
+        raise ModelError("JSON parse error: nested too deeply.") from error
+    if not isinstance(value, Fields):
+        raise ModelError(f"Expected an object, got {shown(value)}.")
+    return value
 
 
 def plain(text: str) -> str:
@@ -73,7 +78,7 @@ def _without_trailing(match: re.Match[str]) -> str:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse_constant)
+    return json.loads(text, object_pairs_hook=Fields, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -103,6 +103,7 @@ def _typed(value: Any) -> bytes:
             f"'initialValuesDataType'), got {_json.shown(value)}."
         )
     fields = _json.json_object(value)
+    _json.field(fields, "name", _json.anything, None)  # for readers
     data_type = _json.field(fields, "type", known_type)
     if data_type is None:
         raise ModelError("Error parsing field 'type': Expected a known type, got UNKNOWN.")

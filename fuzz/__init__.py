@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing: targets, corpora and dictionaries; `scripts/fuzz.py` runs them."""

@@ -1,0 +1,74 @@
+// Reading index values: once for each use, by loads that the compiler cannot repeat.
+//
+// Another thread may change an index tensor while a kernel runs. A value that has been checked must
+// be the value that is used, so kernels work on private copies: in a register, or in a buffer that
+// stays in the first cache. The barrier behind each load makes the copy the only place the value
+// can come from; without it a compiler may load the value a second time after the check.
+#pragma once
+
+#include "copy.hpp"
+
+namespace anydml {
+
+#if defined(ANYDML_TEST_READS)
+// The test's: sees every reading of a value of `size` bytes, and may replace what was read.
+void on_read(const char* address, char* copy, Int size);
+#else
+inline void on_read(const char*, char*, Int) {}
+#endif
+
+// The value at an address.
+template <class T>
+inline T read_once(const char* address) {
+  T value = load<T>(address);
+  asm volatile("" : "+r"(value));
+  on_read(address, reinterpret_cast<char*>(&value), Int{sizeof(T)});
+  return value;
+}
+
+// Ends the copying of `count` values of `size` bytes, `step` bytes apart, to `copy`.
+inline void end_copy([[maybe_unused]] const char* source, [[maybe_unused]] Int step,
+                     [[maybe_unused]] Int count, [[maybe_unused]] Int size, char* copy) {
+  asm volatile("" : : "r"(copy) : "memory");
+#if defined(ANYDML_TEST_READS)
+  for (Int i = 0; i < count; ++i) on_read(source + i * step, copy + i * size, size);
+#endif
+}
+
+// Copies `count` values of `size` bytes (4 or 8) that lie `step` bytes apart next to each other.
+inline void copy_once(char* copy, const char* source, Int step, Int count, int size) {
+  const Int bytes = count * size;
+  if (step != size) {
+    copy_steps(copy, size, source, step, count, size);
+  } else if (bytes < 64) {
+    copy_short(copy, source, bytes);
+  } else {
+    // Line by line: a call of memcpy and its choices cost as much as what is mostly copied here.
+    typedef char Half __attribute__((vector_size(32), aligned(1), may_alias));
+    const auto move = [&](Int at) {
+      const Half* const from = reinterpret_cast<const Half*>(source + at);
+      Half* const to = reinterpret_cast<Half*>(copy + at);
+      to[0] = from[0];
+      to[1] = from[1];
+    };
+    for (Int at = 0; at < bytes - 64; at += 64) move(at);
+    move(bytes - 64);
+  }
+  end_copy(source, step, count, size, copy);
+}
+
+#if defined(__AVX512F__)
+// The values in 64 bytes at an address.
+template <class T>
+inline __m512i read_once_512(const char* address) {
+  __m512i values = _mm512_loadu_si512(address);
+  asm volatile("" : "+v"(values));
+#if defined(ANYDML_TEST_READS)
+  char* const copy = reinterpret_cast<char*>(&values);
+  for (Int at = 0; at < 64; at += Int{sizeof(T)}) on_read(address + at, copy + at, Int{sizeof(T)});
+#endif
+  return values;
+}
+#endif
+
+}  // namespace anydml

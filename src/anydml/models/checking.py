@@ -1,0 +1,206 @@
+"""What can be known of a model without running it, and is therefore known before anything runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anydml._json import shown
+from anydml.binding import bind, elements_size, refuse_overlap
+from anydml.device import Device
+from anydml.errors import AnyDMLError, ModelError, Violation
+from anydml.kernels import cpu
+from anydml.models.commands import Dispatch, WriteFile
+from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
+from anydml.models.files import Place, target_problem
+from anydml.models.loader import Model
+from anydml.models.paths import Limits, output_folder, own_folder, parts_below
+from anydml.models.resources import Resource
+from anydml.ops._descriptor import Role
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Target(NamedTuple):
+    """A file that a command writes."""
+
+    at: int
+    command: WriteFile
+    place: Place
+
+
+def refusal(dispatchable: Dispatchable, device: Device) -> str | None:
+    """Why a device refuses a dispatchable, and the lowest level that accepts it; or None.
+
+    The first line names the dispatchable; the others are indented.
+    """
+    violations = device.check(dispatchable.desc)
+    return refused_text(dispatchable, device, violations) if violations else None
+
+
+def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Violation]) -> str:
+    """The same, of what `Device.check` has found."""
+    lowest = device.minimum_feature_level(dispatchable.desc)
+    return "\n  ".join(
+        (
+            f"Dispatchable {shown(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
+            f"feature level {device.feature_level}",
+            *map(str, violations),
+            f"Lowest feature level that accepts it: {lowest or 'none'}",
+        )
+    )
+
+
+def run_problems(
+    model: Model, limits: Limits, refused: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Everything that would stop a run of what has been read and is not refused."""
+    wrong = [*bound_wrongly(model, refused)]
+    yield from wrong
+    yield from _memory_problems(model, limits)
+    if not wrong and sum(item.size for item in model.resources.values()) <= limits.memory_limit:
+        yield from _overlaps(model, refused)
+    yield from _target_problems(model, limits)
+
+
+def bound_wrongly(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:
+    """What is wrong with the bindings of dispatchables that are not refused."""
+    for name, dispatchable in model.dispatchables.items():
+        if name not in refused:
+            for problem in binding_problems(
+                dispatchable.desc, dispatchable.bindings, model.resources, initial=True
+            ):
+                yield f"Dispatchable {shown(name)}: {problem}"
+    for index, command, dispatchable in _dispatches(model, refused):
+        for problem in binding_problems(
+            dispatchable.desc, command.bindings, model.resources, initial=False
+        ):
+            yield f"Command at index {index}: {problem}"
+
+
+def targets(model: Model, limits: Limits) -> Iterator[Target]:
+    """The files that a model's commands write, in order.
+
+    Raises
+    ------
+    ModelError
+        The output folder cannot be one.
+    """
+    folder = output_folder(model.name, limits)
+    for index, command in model.commands.items():
+        resource = model.resources.get(command.resource) if isinstance(command, WriteFile) else None
+        if not isinstance(command, WriteFile) or resource is None:
+            continue
+        try:
+            place = Place(folder, parts_below(folder, command.target))
+        except ModelError:
+            continue  # the loader has told
+        yield Target(index, command, place)
+
+
+def _dispatches(
+    model: Model, refused: frozenset[str]
+) -> Iterator[tuple[int, Dispatch, Dispatchable]]:
+    for index, command in model.commands.items():
+        if isinstance(command, Dispatch) and command.dispatchable not in refused:
+            dispatchable = model.dispatchables.get(command.dispatchable)
+            if dispatchable is not None:
+                yield index, command, dispatchable
+
+
+def _memory_problems(model: Model, limits: Limits) -> Iterator[str]:
+    # Strides can make much of a small resource: an operator keeps a copy of an owned input, with
+    # all elements that its strides repeat, and may need one of another input while it runs.
+    kept = sum(resource.size for resource in model.resources.values())
+    for name, dispatchable in model.dispatchables.items():
+        desc, passing = dispatchable.desc, 0
+        for _, tensor, info in desc.tensors(Role.INPUT):
+            packed = tensor.element_count * tensor.data_type.element_size
+            if owned(desc, info):
+                kept += packed
+            else:
+                passing += max(packed - elements_size(tensor), 0)
+        if kept + passing > limits.memory_limit:
+            yield (
+                f"Dispatchable {shown(name)}: Expected at most {limits.memory_limit} bytes "
+                "(--memory-limit) for resources, OWNED_BY_DML tensors and inputs whose strides "
+                f"repeat elements, got {kept + passing}."
+            )
+            return
+
+
+def _overlaps(model: Model, refused: frozenset[str]) -> Iterator[str]:
+    for index, command, dispatchable in _dispatches(model, refused):
+        try:
+            _refuse_overlap(dispatchable, command.bindings, model.resources)
+        except AnyDMLError as error:
+            yield f"Command at index {index}: {error}"
+
+
+def _refuse_overlap(
+    dispatchable: Dispatchable, bindings: Bindings, resources: Mapping[str, Resource]
+) -> None:
+    desc = dispatchable.desc
+    bound = [
+        (path, tensor, source, info.role)
+        for info in desc.tensor_fields()
+        if not owned(desc, info)
+        for (path, tensor), source in zip(
+            info.paths(getattr(desc, info.attribute)), bindings[info.name], strict=True
+        )
+    ]
+    written = {source.name for _, _, source, role in bound if role is Role.OUTPUT}
+    times = Counter(source.name for _, _, source, _ in bound)
+    buffers = {
+        # Memory that is asked for but never used: only its place counts.
+        name: np.empty(resources[name].size, np.uint8)
+        for name in written
+        if times[name] > 1 and name in resources
+    }
+    sides: dict[Role, list[tuple[str, Array]]] = {Role.INPUT: [], Role.OUTPUT: []}
+    for path, tensor, source, role in bound:
+        if source.name in buffers:
+            octets = buffers[source.name][source.start(resources[source.name]) :]
+            sides[role].append((path, bind(path, tensor, octets, role is Role.OUTPUT)))
+    in_place = "InputTensor" if cpu.plan(desc, clamp=False).in_place else None
+    refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
+
+
+def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
+    found = [*targets(model, limits)]
+    if not found:
+        return
+    folder = found[0].place.folder
+    if own_folder(limits) and not limits.overwrite and os.path.lexists(folder.path):
+        yield (
+            f"Output folder {str(folder.shown)!r} exists: remove it, name another by "
+            "--output-dir, or let its files be replaced by --overwrite."
+        )
+        return
+    files: set[tuple[str, ...]] = set()
+    folders: set[tuple[str, ...]] = set()
+    for target in found:
+        parts = target.place.parts
+        above = {parts[:i] for i in range(1, len(parts))}
+        try:
+            target.command.size(model.resources[target.command.resource])
+        except ModelError as error:
+            yield f"Command at index {target.at}: {error}"
+        if parts in folders or files & above:
+            yield (
+                f"Command at index {target.at}: File {target.place} cannot be written: the "
+                "model has it, or a part of its path, both as a file and as a folder."
+            )
+        elif parts not in files:
+            try:
+                problem = target_problem(target.place, limits.overwrite)
+            except ModelError as error:
+                problem = str(error)
+            if problem:
+                yield f"Command at index {target.at}: {problem}"
+        files.add(parts)
+        folders |= above

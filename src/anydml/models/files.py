@@ -1,0 +1,273 @@
+"""Files of a model, reached one folder after another, so that no link leads out, whenever it came.
+
+A path is walked from a folder that is open: each component is opened relative to the one before and
+must be no link. A check of the whole path before it is opened would leave time to put a link there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, cast
+
+from anydml.errors import ModelError
+from anydml.models.paths import Folder, parts_below
+
+# On Linux a folder that may be entered but not listed can be passed through as well.
+_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Opening does not wait, so that a pipe cannot hold the run up before it is refused.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class State(NamedTuple):
+    """What tells that a file is the one it was: changes of its data change it."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file below a folder: the folder, and the components of the way from there."""
+
+    folder: Folder
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return self.parts[-1]
+
+    @property
+    def shown(self) -> str:
+        """The path as the user knows it."""
+        return str(self.folder.shown.joinpath(*self.parts))
+
+    def __str__(self) -> str:
+        return repr(self.shown)
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """A regular file, open for reading.
+
+        Raises
+        ------
+        ModelError
+            It cannot be opened or read, is behind a link, or is a folder, a device or a pipe.
+        """
+        with _reported(self, "read"):
+            with _walked(_entered(self.folder.path), self.parts[:-1]) as folder:
+                handle = _unlinked(self.name, _READ, folder)
+            with _regular(handle, self) as file:
+                yield file
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file of the user's, who may have put links on the way, open for reading.
+
+    Raises
+    ------
+    ModelError
+        It cannot be opened or read, or is a folder, a device or a pipe.
+    """
+    shown = repr(str(path))
+    try:
+        with (
+            _reported(shown, "read"),
+            _regular(os.open(path, _READ & ~os.O_NOFOLLOW), shown) as file,
+        ):
+            yield file
+    except ValueError as error:  # a NUL
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"File {shown} cannot be read: {error}.") from error
+
+
+def state(file: BinaryIO) -> State:
+    """The state of an open file."""
+    found = os.fstat(file.fileno())
+    return State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+class Output:
+    """The folder that a run writes to, made and open while it is a context.
+
+    Parameters
+    ----------
+    folder : Folder
+        Where.
+    new : bool
+        Whether the folder may not be there before, and is removed when nothing has been written.
+    overwrite : bool
+        Whether files that are there may be replaced.
+
+    Raises
+    ------
+    ModelError
+        The folder cannot be made or entered.
+    """
+
+    def __init__(self, folder: Folder, new: bool, overwrite: bool) -> None:
+        self._folder = folder
+        self._new = new
+        self._overwrite = overwrite
+        self._written: set[tuple[str, ...]] = set()
+        self._handle = -1
+
+    def __enter__(self) -> Output:
+        try:
+            self._folder.path.mkdir(parents=True, exist_ok=not self._new)
+            self._handle = _entered(self._folder.path)
+        except OSError as error:
+            raise ModelError(
+                f"Output folder {str(self._folder.shown)!r} cannot be made: "
+                f"{error.strerror or error}."
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+        if self._new and not self._written:
+            with suppress(OSError):  # something is in it: it stays
+                self._folder.path.rmdir()
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[BinaryIO]:
+        """A new file, open for writing; nothing is left of it when writing fails.
+
+        What this run has written it may write again. A file that is replaced is so at once, when
+        the new one is complete; other names of the old one keep its content.
+
+        Raises
+        ------
+        ModelError
+            It is there and may not be replaced, is behind a link, or cannot be written.
+        """
+        place = Place(self._folder, parts_below(self._folder, name))
+        with (
+            _reported(place, "written"),
+            _walked(os.dup(self._handle), place.parts[:-1], make=True) as folder,
+        ):
+            old = self._replaced(place, folder)
+            # What is to be replaced stays until the new file is complete.
+            own = place.name if old is None else f".{secrets.token_hex(8)}"
+            handle = os.open(own, _NEW, 0o666, dir_fd=folder)
+            try:
+                with cast(BinaryIO, os.fdopen(handle, "wb")) as file:
+                    yield file
+                    if old is not None:
+                        os.fchmod(handle, stat.S_IMODE(old.st_mode))
+                if old is not None:
+                    os.rename(own, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(own, dir_fd=folder)
+                raise
+        self._written.add(place.parts)
+
+    def _replaced(self, place: Place, folder: int) -> os.stat_result | None:
+        try:
+            found = os.lstat(place.name, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        problem = _irreplaceable(found, self._overwrite or place.parts in self._written)
+        if problem:
+            raise ModelError(f"File {place} cannot be written: {problem}.")
+        return found
+
+
+def target_problem(place: Place, overwrite: bool) -> str | None:
+    """Why a file could not be written now, or None; nothing is made."""
+    start, *way, name = (*place.folder.path.parts, *place.parts)
+    found = None
+    with _reported(place, "written"), ExitStack() as stack:
+        handle = os.open(start, _FOLDER)
+        stack.callback(lambda: os.close(handle))
+        with suppress(FileNotFoundError):  # what is not there yet will be made
+            for part in way:
+                below = _unlinked(part, _FOLDER, handle)
+                os.close(handle)
+                handle = below
+            found = os.lstat(name, dir_fd=handle)
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=handle):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    problem = _irreplaceable(found, overwrite) if found else None
+    return f"File {place} cannot be written: {problem}." if problem else None
+
+
+def _irreplaceable(found: os.stat_result, overwrite: bool) -> str | None:
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a link, and links are not followed"
+    if not stat.S_ISREG(found.st_mode):
+        return "it exists and is no regular file"
+    if not overwrite:
+        return "it exists (--overwrite replaces files)"
+    if not found.st_mode & 0o222:
+        return "it exists and is write-protected"
+    return None
+
+
+@contextmanager
+def _reported(place: Place | str, done: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(f"File {place} cannot be {done}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _regular(handle: int, shown: Place | str) -> Iterator[BinaryIO]:
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ModelError(f"Expected a regular file, got {shown}.")
+    except BaseException:
+        os.close(handle)
+        raise
+    with cast(BinaryIO, os.fdopen(handle, "rb")) as file:
+        yield file
+
+
+def _entered(folder: Path) -> int:
+    """A folder's handle, by a path without links: one that has come since is not followed."""
+    with _walked(os.open(folder.parts[0], _FOLDER), folder.parts[1:]) as handle:
+        return os.dup(handle)
+
+
+@contextmanager
+def _walked(handle: int, parts: Iterable[str], make: bool = False) -> Iterator[int]:
+    """The folder that parts lead to from an open one, which is closed."""
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=handle)
+            below = _unlinked(part, _FOLDER, handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _unlinked(name: str, flags: int, folder: int) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        # What a link gives depends on the flags and the system; the reason should not.
+        try:
+            link = stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
+        except OSError:
+            link = False
+        if link:
+            reason = f"{name!r} is a link, and links are not followed"
+            raise OSError(errno.ELOOP, reason) from error
+        raise

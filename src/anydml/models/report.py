@@ -1,0 +1,126 @@
+"""What `anydml check` says of a model, as lines and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anydml._json import shown
+from anydml.device import Device
+from anydml.errors import ModelError, Violation
+from anydml.levels import FeatureLevel
+from anydml.models.checking import Target, refused_text, run_problems, targets
+from anydml.models.dispatchables import Dispatchable
+from anydml.models.loader import read_model
+from anydml.models.paths import Limits
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A dispatchable, and what a device says of it."""
+
+    dispatchable: Dispatchable
+    device: Device
+    violations: list[Violation]
+    lowest: FeatureLevel | None
+
+    def text(self) -> str:
+        """Whether it is accepted, and if not, why."""
+        if self.violations:
+            return refused_text(self.dispatchable, self.device, self.violations)
+        return (
+            f"Dispatchable {shown(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
+            f"accepted at feature level {self.device.feature_level}\n"
+            f"  Lowest feature level that accepts it: {self.lowest}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "name": self.dispatchable.name,
+            "operator": self.dispatchable.desc.NAME,
+            "accepted": not self.violations,
+            "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
+            "violations": [
+                {"path": item.path, "rule": item.rule, "got": str(item.got)}
+                for item in self.violations
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that can be known of a model without running it.
+
+    Attributes
+    ----------
+    path : Path
+        The model.
+    unreadable : str or None
+        Why nothing is known of it.
+    problems, warnings : tuple of str
+        What would stop a run, refused dispatchables apart; and what does nothing.
+    dispatchables : tuple of Checked
+        Those that could be read.
+    targets : tuple of Target
+        The files that a run would write.
+    """
+
+    path: Path
+    unreadable: str | None = None
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    dispatchables: tuple[Checked, ...] = ()
+    targets: tuple[Target, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether the model would run, as far as can be known."""
+        refused = any(item.violations for item in self.dispatchables)
+        return self.unreadable is None and not self.problems and not refused
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+        for item in self.dispatchables:
+            yield item.text()
+        yield from self.problems
+        for warning in self.warnings:
+            yield f"Warning: {warning}"
+        for target in self.targets:
+            resource = shown(target.command.resource)
+            yield f"Command at index {target.at} writes resource {resource} to {target.place}."
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {
+            "model": str(self.path),
+            "good": self.good,
+            "problems": self.problems if self.unreadable is None else (self.unreadable,),
+            "warnings": self.warnings,
+            "dispatchables": [item.as_json() for item in self.dispatchables],
+            "writes": [
+                {
+                    "command": target.at,
+                    "resource": target.command.resource,
+                    "path": target.place.shown,
+                }
+                for target in self.targets
+            ],
+        }
+
+
+def report(path: Path, device: Device, limits: Limits) -> Report:
+    """The report of a model, whatever it is."""
+    try:
+        model = read_model(path, limits)
+        checked = tuple(
+            Checked(item, device, device.check(item.desc), device.minimum_feature_level(item.desc))
+            for item in model.dispatchables.values()
+        )
+        refused = frozenset(item.dispatchable.name for item in checked if item.violations)
+        problems = (*model.problems, *run_problems(model, limits, refused))
+        return Report(path, None, problems, model.warnings, checked, (*targets(model, limits),))
+    except ModelError as error:
+        return Report(path, str(error))

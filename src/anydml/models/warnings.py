@@ -1,0 +1,100 @@
+"""What in a model does nothing: members that nothing reads, and members that come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from anydml._json import Fields, shown
+from anydml.models.commands import Command, Dispatch
+from anydml.models.dispatchables import Bindings, Dispatchable
+
+_CONTAINERS: Final = {Fields, list}
+# Members for editors and readers, which DxDispatch's models have.
+_SILENT: Final = {"$schema"}
+
+
+def unread(
+    document: Fields,
+    resources: Mapping[str, object],
+    dispatchables: Mapping[str, Dispatchable],
+    commands: Mapping[int, Command],
+) -> Iterator[str]:
+    """Every member that nothing reads or that comes twice, and bindings without a bind point.
+
+    Parameters
+    ----------
+    document : Fields
+        The model's text.
+    resources, dispatchables, commands
+        The parts of it that could be read: of the others it is not known what would have been.
+    """
+    yield from _of_object("Top level", document, True, _SILENT)
+    for section, known in (("resources", resources), ("dispatchables", dispatchables)):
+        yield from _of_object(section, document[section], False)
+        for name, part in document[section].items():
+            if isinstance(part, Fields):
+                yield from _below(f"{section[:-1].capitalize()} {shown(name)}", part, name in known)
+    for name, dispatchable in dispatchables.items():
+        yield from _points(f"Dispatchable {shown(name)}", dispatchable, dispatchable.bindings)
+    for index, part in enumerate(document["commands"]):
+        where = f"Command at index {index}"
+        if isinstance(part, Fields):
+            yield from _below(where, part, index in commands)
+        command = commands.get(index)
+        if isinstance(command, Dispatch) and command.dispatchable in dispatchables:
+            yield from _points(where, dispatchables[command.dispatchable], command.bindings)
+
+
+def _points(where: str, dispatchable: Dispatchable, bindings: Bindings) -> Iterator[str]:
+    points = [info.name for info in dispatchable.desc.tensor_fields()]
+    for name in bindings:
+        if name not in points:
+            yield (
+                f"{where}: bindings: {dispatchable.desc.NAME} has no bind point {shown(name)} "
+                f"(it has {', '.join(points)})."
+            )
+
+
+def _below(where: str, top: Fields, read: bool) -> Iterator[str]:
+    """The warnings of an object and all that are in it, however deep."""
+    yield from _of_object(where, top, read)
+    way: list[str | int] = []
+    pending = [_containers(top)]
+    while pending:
+        found = next(pending[-1], None)
+        if found is None:
+            pending.pop()
+            del way[-1:]
+            continue
+        key, value = found
+        way.append(key)
+        pending.append(_containers(value))
+        if isinstance(value, Fields) and (value.repeated or value.unread()):
+            yield from _of_object(f"{where}: {_path(way)}", value, read)
+
+
+def _containers(value: Any) -> Iterator[tuple[str | int, Any]]:
+    """Objects and arrays in one, but for those that nothing reads."""
+    if isinstance(value, Fields):
+        for name, item in value.items():
+            if type(item) in _CONTAINERS and name in value.read:
+                yield name, item
+    elif not _CONTAINERS.isdisjoint(map(type, value)):
+        for i, item in enumerate(value):
+            if type(item) in _CONTAINERS:
+                yield i, item
+
+
+def _path(way: Iterable[str | int]) -> str:
+    pieces = (f"[{key}]" if isinstance(key, int) else f".{shown(key)[1:-1]}" for key in way)
+    return "".join(pieces).removeprefix(".")
+
+
+def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()) -> Iterator[str]:
+    for name in value.repeated:
+        yield f"{where}: member {shown(name)} comes more than once; the last one counts."
+    if read:
+        for name in value.unread():
+            if name not in silent:
+                yield f"{where}: nothing reads member {shown(name)}."

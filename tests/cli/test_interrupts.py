@@ -1,0 +1,120 @@
+"""Ctrl-C: the command ends at the next dispatch, with status 130 and one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+INTERRUPTED = "\nError: interrupted\n"
+SPLIT = {
+    "type": "SPLIT",
+    "InputTensor": {"DataType": "FLOAT32", "Sizes": [2**20]},
+    "OutputCount": 1,
+    "OutputTensors": [{"DataType": "FLOAT32", "Sizes": [2**20]}],
+    "Axis": 0,
+}
+MILLION = {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": 2**20}}
+BOUND = {
+    "type": "dispatch",
+    "dispatchable": "s",
+    "bindings": {"InputTensor": "a", "OutputTensors": "b"},
+}
+SHOW = {"type": "print", "resource": "c"}
+SMALL = {"initialValuesDataType": "FLOAT32", "initialValues": [1]}
+RESOURCES = {"a": MILLION, "b": MILLION, "c": SMALL}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the command; whatever still runs at the end of a test is ended."""
+    started = []
+
+    def run(*arguments, code="from anydml_command import main; sys.exit(main())"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"import sys; {code}", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            encoding="utf-8",
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def ended(process):
+    """Interrupts and gives the exit status, what was printed and how long it took."""
+    start = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err, time.perf_counter() - start
+
+
+def write_model(folder, commands):
+    model = {"resources": RESOURCES, "dispatchables": {"s": SPLIT}, "commands": commands}
+    (folder / "model.json").write_text(json.dumps(model))
+
+
+def test_a_run_ends_at_the_next_dispatch(start, tmp_path):
+    written = {"type": "writeFile", "resource": "a", "targetPath": "a.bin"}
+    write_model(tmp_path, [SHOW, *[BOUND] * 30_000, written])
+    process = start("run", "model.json")
+    while process.stdout.readline() != "Resource 'c': 1\n":
+        assert process.poll() is None, process.stderr.read()
+    status, out, err, taken = ended(process)
+    assert (status, out, err) == (130, "", INTERRUPTED)
+    assert taken < 5
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_the_benchmark(start):
+    process = start("bench", "--no-peers", "--seconds", "60")
+    assert process.stdout.readline()
+    status, _, err, taken = ended(process)
+    assert status == 130
+    assert err.endswith(INTERRUPTED)
+    assert "Traceback" not in err
+    assert taken < 30
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_while_a_model_is_read(start, command):
+    process = start(command, "-")
+    time.sleep(0.3)  # somewhere in its imports, or waiting for the text
+    assert ended(process)[:3] == (130, "", INTERRUPTED)
+
+
+@pytest.mark.parametrize("module", ["anydml", "numpy", "click", "anydml.models"])
+def test_while_the_package_is_imported(start, module):
+    code = (
+        "import os, signal\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from anydml_command import main; sys.exit(main())"
+    )
+    process = start("ops", code=code)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", INTERRUPTED)
+
+
+def test_at_the_end(start):
+    code = (
+        "import atexit, os, signal; from anydml_command import main\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "sys.exit(main())"
+    )
+    process = start("--version", code=code)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
