@@ -17,7 +17,8 @@ _SKIPPED = re.compile(
 )
 # Judged by the compiler, or of no effect at run time.
 _COMPILE_TIME = re.compile(
-    r"^[^\n]*\b(?:static_assert|requires|alignas|using|concept|template|constexpr \w+ k[A-Z])\b[^\n]*",
+    r"^[^\n]*\b(?:(?:static_assert|requires|alignas|using|concept|template)\b"
+    r"|constexpr \w+ k[A-Z])[^\n]*",
     re.MULTILINE,
 )
 _OPERATORS = {
@@ -27,7 +28,7 @@ _OPERATORS = {
 }
 _OPERATOR = re.compile(r"(?<=[\w)\]}] )(<=|>=|==|!=|<|>|&&|\|\||\+=|-=|\+|-)(?= |\n)")
 # Bounds and neighbours: what is compared, added, subtracted, returned, an index, a loop's start.
-_NUMBER = re.compile(r"(?:(?:[<>=!]=|[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])")
+_NUMBER = re.compile(r"(?:(?:[<>=!]=|(?<![<>])[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])")
 _MIN_MAX = re.compile(r"\bstd::(min|max)\b")
 _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
