@@ -28,7 +28,9 @@ _OPERATORS = {
 }
 _OPERATOR = re.compile(r"(?<=[\w)\]}] )(<=|>=|==|!=|<|>|&&|\|\||\+=|-=|\+|-)(?= |\n)")
 # Bounds and neighbours: what is compared, added, subtracted, returned, an index, a loop's start.
-_NUMBER = re.compile(r"(?:(?:[<>=!]=|(?<![<>])[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])")
+_NUMBER = re.compile(
+    r"(?:(?:[<>=!]=|(?<![<>])[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])"
+)
 _MIN_MAX = re.compile(r"\bstd::(min|max)\b")
 _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
