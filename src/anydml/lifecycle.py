@@ -21,6 +21,7 @@ from anydml.errors import (
     ArgumentTypeError,
     BindingError,
     InvalidDescriptorError,
+    Violation,
 )
 from anydml.kernels import cpu
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
@@ -105,8 +106,12 @@ class CompiledOperator:
             raise ArgumentTypeError(f"operator: expected an Operator, got {shown(operator)}")
         self.operator = operator
         self.desc = operator.desc
-        self._plan = cpu.plan(self.desc, clamp=operator.out_of_range == "clamp")
-        self._binder = cpu.binder(self.desc, self._plan)
+        try:
+            self._plan = cpu.plan(self.desc, clamp=operator.out_of_range == "clamp")
+            self._binder = cpu.binder(self.desc, self._plan)
+        except (LookupError, TypeError) as error:  # changed since the check, or one that lies
+            rule = "fields that fit together"
+            raise InvalidDescriptorError([Violation(self.desc.NAME, rule, error)]) from error
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
