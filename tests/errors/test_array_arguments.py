@@ -371,7 +371,7 @@ def test_lists_fit_up_to_the_limits_of_the_type(kind):
         assert dml.scatter_elements(x, [1], [good]).tolist() == [0, good]
         assert dml.join([x, [good]]).tolist() == [0, 0, good]
     for bad in (limits.min - 1, limits.max + 1):
-        with pytest.raises(TYPE, match=f"updates: expected {kind}"):
+        with pytest.raises(TYPE, match="updates: expected"):
             dml.scatter_elements(x, [1], [bad])
 
 
