@@ -97,9 +97,10 @@ class Operand:
         kind, sizes = desc.data_type.numpy, desc.sizes
         draw = chance.random()
         self.memory: Array
-        raw = desc.total_tensor_size_in_bytes
+        raw = desc.total_tensor_size_in_bytes + chance.choice((0, 0, 5))
+        # An array of the tensor's own type and sizes is no raw buffer.
         if draw < 0.25 and (kind != np.uint8 or sizes != (raw,)):
-            self.memory = np.full(raw + chance.choice((0, 0, 5)), 0xA5, np.uint8)
+            self.memory = np.full(raw, 0xA5, np.uint8)
             strides = tuple(stride * kind.itemsize for stride in desc.element_strides)
             self.view: Array = np.ndarray(sizes, kind, self.memory, 0, strides)
             self.bound: Any = self.memory

@@ -89,7 +89,11 @@ void fuzz_scatter(Bytes& bytes) {
                             Method::shares};
   const Method method = bytes.pick(methods);
   scatter::Tuning tuning;
+  Int most = any_most(bytes);
+  // A partition takes scratch for each plane, and shipped tuning leaves it planes of megabytes.
+  if (method == Method::buckets) most = std::min<Int>(most, 2000);
   if (bytes.chance(192)) {
+    most = std::min<Int>(most, 9000);
     tuning.block_bytes = Int{1} << (5 + bytes.number(7));
     tuning.row_bytes = Int{1} << (5 + bytes.number(7));
     tuning.most_bytes = Int{1} << (8 + bytes.number(6));
@@ -100,7 +104,6 @@ void fuzz_scatter(Bytes& bytes) {
     tuning.bucket_bits = 3 + bytes.number(7);
     if (bytes.chance(128)) tuning.round = bytes.between(100, 2000);
   }
-  const Int most = any_most(bytes);
   const int rank = bytes.number(6);
   const Sizes in = any_sizes(bytes, rank, most);
   const int axis = rank == 0 ? 0 : bytes.number(rank - 1);

@@ -48,15 +48,13 @@ void fuzz_slabs(Bytes& bytes) {
   const Role whole_role = splitting ? Role::input : Role::output;
   const Role part_role = splitting ? Role::output : Role::input;
   Operand whole(bytes, sizes, element_size, whole_role);
-  SlabsPlan plan;
-  plan.whole = whole.tensor;
-  plan.axis = axis;
+  SlabsPlan plan(whole.tensor, axis);
   std::vector<std::unique_ptr<Operand>> parts;
   std::vector<void*> pointers;
   for (Int length : lengths) {
     sizes[along] = length;
     parts.push_back(std::make_unique<Operand>(bytes, sizes, element_size, part_role));
-    plan.parts.push_back(parts.back()->tensor);
+    plan.add(parts.back()->tensor.layout);
     pointers.push_back(parts.back()->data());
   }
   const bool ran = splitting ? split_by(plan, method, whole.data(), pointers.data(), threads)

@@ -154,8 +154,8 @@ void test_slabs(Random& random) {
   for (const Int part : {Int{1}, Int{300}}) {
     Outputs parts;
     for (Int at = 0; at < 1200; at += part) parts.push_back(Packed({900, part}, kFloat));
-    SlabsPlan plan{x.tensor, {}, 1};
-    for (const Packed& one : parts) plan.parts.push_back(one.tensor);
+    SlabsPlan plan(x.tensor, 1);
+    for (const Packed& one : parts) plan.add(one.tensor.layout);
     const auto pointers = [](Outputs& own) {
       std::vector<void*> data;
       for (Packed& one : own) data.push_back(one.data());
