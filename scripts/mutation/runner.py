@@ -18,6 +18,7 @@ from mutation.mutants import HERE, Mutant
 
 # Any file that fails is enough; the least expensive come first within a folder.
 _LAST = ("test_large", "test_machine", "test_huge", "test_processes", "test_busy_core")
+_NO_TESTS = 5  # pytest: all of a file's tests are heavy, say
 _NATIVE = {
     "ANYDML_TEST_SHORT": "1",
     "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0",
@@ -60,6 +61,7 @@ class Tree:
         self.log = folder / "log"
         self.concerns = concerns()
         self.built = False  # the extension is that of the unchanged sources
+        self.sound = set[str]()  # tests that were seen to pass on the unchanged code
 
     def copy(self) -> None:
         """Make the copy equal to the working tree; what is equal keeps its time stamp."""
@@ -107,19 +109,36 @@ class Tree:
     def run(self, mutant: Mutant) -> Outcome:
         """The mutant's outcome; the copy is as before afterwards."""
         begin = time.monotonic()
+        concern = next(entry for entry in self.concerns if entry.files.fullmatch(mutant.file))
+        for name in concern.native:
+            self._must_pass(name)
         path = self.tree / mutant.file
         text = (self.root / mutant.file).read_text(encoding="utf-8")
         path.write_text(mutant.applied(text), encoding="utf-8")
         try:
-            result, by = self._judge(mutant.file)
+            result, by = self._judge(mutant.file, concern)
         finally:
             path.write_text(text, encoding="utf-8")
             if mutant.file.startswith("native/"):
                 self.built = False
+        if result == "killed":
+            self._must_pass(by)
         return Outcome(result, by, round(time.monotonic() - begin, 1))
 
-    def _judge(self, file: str) -> tuple[str, str]:
-        concern = next(entry for entry in self.concerns if entry.files.fullmatch(file))
+    def _must_pass(self, test: str) -> None:
+        """A test that also fails without the mutant would kill everything."""
+        if test in self.sound:
+            return
+        if test.startswith("tests/"):
+            good = self._build_extension() and self._pytest([test]) == 0
+        else:
+            self._must(["cmake", "--build", self.native, "--target", test])
+            good = self._run([self.native / test], self.timeout, _NATIVE) == 0
+        if not good:
+            raise SystemExit(f"{test} fails on the unchanged code:\n{self._logged()}")
+        self.sound.add(test)
+
+    def _judge(self, file: str, concern: Concern) -> tuple[str, str]:
         if file.startswith("native/"):
             for name in concern.native:
                 if self._run(["cmake", "--build", self.native, "--target", name], 1800) != 0:
@@ -131,21 +150,22 @@ class Tree:
         elif not self.built:
             self._build_extension()
         for tests in concern.python:
-            if self._pytest(tests) != 0:
-                return "killed", self._failed(tests)
+            files = sorted(
+                (path.relative_to(self.tree) for path in (self.tree / tests).glob("test_*.py")),
+                key=lambda path: (path.stem in _LAST, path.name),
+            )
+            for file_of_tests in files:
+                if self._pytest([file_of_tests]) != 0:
+                    return "killed", str(file_of_tests)
         return "survived", ""
 
-    def _pytest(self, folder: str) -> int:
-        files = sorted(
-            (self.tree / folder).glob("test_*.py"),
-            key=lambda path: (path.stem in _LAST, path.name),
-        )
+    def _pytest(self, files: Sequence[str | Path]) -> int:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
-        return self._run(command, self.timeout)
+        status = self._run(command, self.timeout)
+        return 0 if status == _NO_TESTS else status
 
-    def _failed(self, tests: str) -> str:
-        found = re.search(r"^(?:FAILED|ERROR) (\S+)", self.log.read_text(errors="replace"), re.M)
-        return found[1] if found else tests
+    def _logged(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]
 
     def _build_extension(self, must: bool = True) -> bool:
         done = self._run(["cmake", "--build", self.extension], 1800) == 0 and (
