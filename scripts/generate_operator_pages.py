@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from anydml.ops._descriptor import Descriptor, Role, TensorSupport
+from anydml.ops._descriptor import Descriptor, TensorSupport
 from anydml.registry import OPERATORS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,13 +115,10 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
 
 def _fields(kind: type[Descriptor], told: dict[str, str]) -> str:
     lines = ["| in Python | on the page | kind | meaning |", "|---|---|---|---|"]
-    for info in kind.fields():
-        what = info.role.value
-        if info.role is not Role.ATTRIBUTE:
-            what += "s" if info.many else ""
-        else:
-            what = info.enum.__name__ if info.enum is not None else "UINT"
-        lines.append(f"| `{info.attribute}` | {info.name} | {what} | {told[info.attribute]} |")
+    lines += [
+        f"| `{info.attribute}` | {info.name} | {info.text} | {told[info.attribute]} |"
+        for info in kind.fields()
+    ]
     return "\n".join(lines)
 
 

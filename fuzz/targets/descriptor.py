@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
-from anydml.ops._descriptor import Descriptor, Role
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Role
 from anydml.testing import Flavour, Layout, Poisoned, assert_same_bits, by_reference, contents
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions

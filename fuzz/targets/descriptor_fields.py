@@ -8,7 +8,8 @@ from typing import Any
 
 import anydml as dml
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS
-from anydml.ops._descriptor import Descriptor, Role
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Role
 from fuzz.targets.decisions import Decisions
 
 Fields = dict[str, Any]

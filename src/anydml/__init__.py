@@ -16,6 +16,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.functions.gather import gather, gather_elements, gather_nd
+from anydml.functions.movers import slice_window
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
@@ -30,6 +31,7 @@ from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.scatter import Scatter, ScatterElements
 from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.slice1 import Slice1
 from anydml.ops.split import Split
 from anydml.ops.top_k import AxisDirection, TopK, TopK1
 from anydml.registry import from_json, support
@@ -65,6 +67,7 @@ __all__ = [
     "Scatter",
     "ScatterElements",
     "ScatterND",
+    "Slice1",
     "Split",
     "Support",
     "TensorDesc",
@@ -87,6 +90,7 @@ __all__ = [
     "scatter_nd",
     "set_memory_pool_limit",
     "set_num_threads",
+    "slice_window",
     "split",
     "support",
     "top_k",

@@ -27,7 +27,7 @@ from anydml.levels import LATEST, FeatureLevel
 from anydml.models import Limits, load_model, run_model
 from anydml.models.printing import visible
 from anydml.models.report import report
-from anydml.ops._descriptor import Descriptor, FieldInfo, Role
+from anydml.ops._descriptor import Descriptor
 from anydml.registry import OPERATORS, PREFIX
 
 if TYPE_CHECKING:
@@ -250,16 +250,8 @@ def _operators() -> Table:
 def _fields(operator: type[Descriptor]) -> Table:
     table = _table("Fields", "name", "kind")
     for info in operator.fields():
-        table.add_row(info.name, _kind(info))
+        table.add_row(info.name, info.text)
     return table
-
-
-def _kind(info: FieldInfo) -> str:
-    if info.role is not Role.ATTRIBUTE:
-        return f"{info.role.value}s" if info.many else info.role.value
-    if info.enum is not None:
-        return f"one of {', '.join(map(str, info.enum))}"
-    return "unsigned integer"
 
 
 def _support(operator: type[Descriptor]) -> Table:

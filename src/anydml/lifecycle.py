@@ -23,7 +23,8 @@ from anydml.errors import (
     Violation,
 )
 from anydml.levels import FeatureLevel
-from anydml.ops._descriptor import Descriptor, FieldInfo, Role
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import FieldInfo, Role
 from anydml.program import Slot
 from anydml.tensor import TensorFlags
 from anydml.threads import get_num_threads

@@ -15,6 +15,7 @@ from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.slice1 import Slice1
 from anydml.ops.split import Split
 from anydml.ops.top_k import TopK, TopK1
 
@@ -28,6 +29,7 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
     "SCATTER": Scatter,
     "SCATTER_ELEMENTS": Scatter,
     "SCATTER_ND": ScatterND,
+    "SLICE1": Slice1,
     "SPLIT": Split,
     "TOP_K": TopK,
     "TOP_K1": TopK1,

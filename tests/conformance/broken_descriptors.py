@@ -361,8 +361,33 @@ def _nonzero():
     )
 
 
+def _slice1():
+    op, data, output = "SLICE1", "InputTensor", "OutputTensor"
+    for count in (3, 5):
+        rule = "4 (the length of InputWindowOffsets)"
+        yield Broken(op, f"DimensionCount {count}", {"DimensionCount": count}, "DimensionCount",
+                     rule, count)  # fmt: skip
+    for name, values in (("InputWindowSizes", (1, 1, 2)), ("InputWindowStrides", (1,) * 5)):
+        yield Broken(op, f"too few or many {name}", {name: values}, name,
+                     "4 values (InputTensor.DimensionCount)", len(values))  # fmt: skip
+    yield Broken(op, "a stride of 0", {"InputWindowStrides": (1, 1, 1, 0)}, "InputWindowStrides[3]",
+                 "a stride other than 0", 0)  # fmt: skip
+    yield Broken(op, "an empty window", {"InputWindowSizes": (1, 1, 0, 4)}, "InputWindowSizes[2]",
+                 "1..2 (InputTensor.Sizes[2] - InputWindowOffsets[2])", 0)  # fmt: skip
+    yield Broken(op, "a window that leaves the input", {"InputWindowSizes": (1, 1, 2, 5)},
+                 "InputWindowSizes[3]", "1..4 (InputTensor.Sizes[3] - InputWindowOffsets[3])",
+                 5)  # fmt: skip
+    yield Broken(op, "a window behind the input", {"InputWindowOffsets": (0, 0, 0, 5)},
+                 "InputWindowOffsets[3]", "0..4 (InputTensor.Sizes[3] - 1)", 5)  # fmt: skip
+    yield Broken(op, "more than the stride reaches", {output: T(F, (1, 1, 2, 3))},
+                 f"{output}.Sizes[3]", "1..2 (what the stride reaches)", 3)  # fmt: skip
+    yield Broken(op, "another type", {output: T("FLOAT16", (1, 1, 2, 2))}, f"{output}.DataType",
+                 f"FLOAT32 ({data}.DataType)", "FLOAT16")  # fmt: skip
+
+
 BROKEN = [
     *_top_k("TOP_K"), *_top_k("TOP_K1"), *_scatter(), *_nonzero(), *_gather(), *_gather_elements(),
+    *_slice1(),
     *_slabs("SPLIT", "InputTensor", "OutputTensors", "OutputCount"),
     *_slabs("JOIN", "OutputTensor", "InputTensors", "InputCount"),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ CLASSES = {
     "SCATTER": dml.Scatter,
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
+    "SLICE1": dml.Slice1,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
     "GATHER": dml.Gather,
@@ -80,6 +81,15 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "OutputTensor": T(data, padded(rank, 2, 3)),
             "Axis": last,
             "IndexDimensions": 1,
+        }
+    if operator == "SLICE1":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputTensor": T(data, padded(rank, 2, 2)),
+            "DimensionCount": rank,
+            "InputWindowOffsets": (0,) * (rank - 1) + (1,),
+            "InputWindowSizes": padded(rank, 2, 4),
+            "InputWindowStrides": (1,) * (rank - 1) + (-2,),
         }
     if operator == "SPLIT":
         return {

@@ -58,6 +58,10 @@ def _split(ranks, data):
     return {"InputTensor": (ranks, data), "OutputTensors": (ranks, data)}
 
 
+def _slice(ranks, data):
+    return {"InputTensor": (ranks, data), "OutputTensor": (ranks, data)}
+
+
 def _join(ranks, data):
     return {"InputTensors": (ranks, data), "OutputTensor": (ranks, data)}
 
@@ -96,6 +100,11 @@ TABLES = {
         "2_1": _top_k(FOUR, LOW, U32),
         "3_1": _top_k(ANY, LOW, U32),
         "5_0": _top_k(ANY, TOP, U64),
+    },
+    "SLICE1": {
+        "2_1": _slice(FOUR_FIVE, LOW),
+        "3_0": _slice(ANY, LOW),
+        "4_1": _slice(ANY, ALL),
     },
     "SPLIT": {
         "1_0": _split(FOUR, FIRST_SLABS),

@@ -23,6 +23,9 @@ class Symbol:
     def __add__(self, other):
         return Symbol(self.value + self._of(other))
 
+    def __sub__(self, other):
+        return Symbol(self.value - self._of(other))
+
     def __mul__(self, other):
         return Symbol(self.value * self._of(other))
 
@@ -63,6 +66,8 @@ GOOD = [
      [((2, 4, 3), F4)]),
     (dml.Scatter, [spec(4, 5), spec(2, 5, dtype=I8), spec(2, 5)], {"axis": 0}, [((4, 5), F4)]),
     (dml.ScatterND, [spec(4, 5), spec(7, 1, dtype=I8), spec(7, 5)], {}, [((4, 5), F4)]),
+    (dml.Slice1, [spec(6, 4)], {"starts": (1, 0), "sizes": (5, 0), "strides": (-2, 3)},
+     [((3, 0), F4)]),
     (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),
     (dml.Join, [spec(1, 2), spec(5, 2)], {"axis": 0}, [((6, 2), F4)]),
 ]  # fmt: skip
@@ -100,6 +105,14 @@ BAD = [
     (dml.ScatterND, [spec(2), spec(3, 2), spec(3)], {}, "at most 1 (the rank of x)"),
     (dml.ScatterND, [spec(2), spec(3, 1), spec(4)], {}, "updates: expected shape (3,)"),
     (dml.Scatter, [spec(2), spec(3), spec(4)], {"axis": 0}, "updates: expected shape (3,)"),
+    (dml.Slice1, [spec(6)], {"starts": (4,), "sizes": (3,), "strides": (1,)},
+     "sizes[0]: expected 0..2"),
+    (dml.Slice1, [spec(6)], {"starts": (7,), "sizes": (0,), "strides": (1,)},
+     "starts[0]: expected 0..6"),
+    (dml.Slice1, [spec(6)], {"starts": (-1,), "sizes": (1,), "strides": (1,)}, "starts[0]"),
+    (dml.Slice1, [spec(6)], {"starts": (0,), "sizes": (1,), "strides": (0,)}, "other than 0"),
+    (dml.Slice1, [spec(6)], {"starts": (), "sizes": (1,), "strides": (1,)},
+     "starts: expected 1 values"),
     (dml.Split, [spec(6)], {"axis": 0, "sizes": (1, 4)}, "a sum of 6"),
     (dml.Join, [spec(6, 1), spec(6, 2)], {"axis": 0}, "arrays[1]: expected the shape of arrays[0]"),
 ]  # fmt: skip

@@ -6,13 +6,10 @@ import pytest
 from good_descriptors import CLASSES, descriptor, fields_of
 
 import anydml as dml
-from anydml.ops._descriptor import Role
+from anydml.ops._fields import Kind
 
 ATTRIBUTES = [
-    (name, info)
-    for name, kind in CLASSES.items()
-    for info in kind.fields()
-    if info.role is Role.ATTRIBUTE and info.enum is None
+    (name, info) for name, kind in CLASSES.items() for info in kind.fields() if info.kind == Kind()
 ]
 
 

@@ -39,7 +39,7 @@ def test_any_other_field_makes_another_descriptor(operator):
     for name, value in base.items():
         if isinstance(value, dml.TensorDesc):
             other = dml.TensorDesc("UINT64", value.sizes)
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             other = value[:1]
         elif isinstance(value, str):
             other = "INCREASING"

@@ -147,6 +147,8 @@ def sample(operator):
     given |= {"output_value_tensor": f, "output_index_tensor": u}
     given |= {"output_count_tensor": dml.TensorDesc("UINT32", (1,))}
     given |= {"output_coordinates_tensor": dml.TensorDesc("UINT32", (6, 2))}
+    given |= {"input_window_offsets": (0, 0), "input_window_sizes": (2, 3)}
+    given |= {"input_window_strides": (-1, 1)}
     arrays = {"InputTensor": data, "IndicesTensor": index, "UpdatesTensor": data * 10}
     arrays |= {"InputTensors[0]": data, "InputTensors[1]": data + 1}
     if operator == "JOIN":

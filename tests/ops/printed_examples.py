@@ -252,4 +252,25 @@ GATHER_ND = [
                batch=1),
 ]  # fmt: skip
 
-EXAMPLES = [*TOP_K, *SCATTER, *NONZERO, *SPLIT, *JOIN, *GATHER, *GATHER_ND]
+FOUR_BY_FOUR = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
+
+
+def _slice1(name, strides, output):
+    fields = {
+        "InputTensor": ("FLOAT32", (1, 1, 4, 4), [[FOUR_BY_FOUR]]),
+        "OutputTensor": ("FLOAT32", (1, 1, 2, 2), [[output]]),
+        "DimensionCount": 4,
+        "InputWindowOffsets": [0, 0, 0, 1],
+        "InputWindowSizes": [1, 1, 4, 3],
+        "InputWindowStrides": strides,
+    }
+    call = f"dml.slice_window(InputTensor, (0, 0, 0, 1), (1, 1, 4, 3), {tuple(strides)})"
+    return Example(f"SLICE1 {name}", "SLICE1", fields, call)
+
+
+SLICE1 = [
+    _slice1("1: positive strides", [1, 1, 2, 2], [[2, 4], [10, 12]]),
+    _slice1("2: a negative stride", [1, 1, -2, 2], [[14, 16], [6, 8]]),
+]
+
+EXAMPLES = [*SLICE1, *TOP_K, *SCATTER, *NONZERO, *SPLIT, *JOIN, *GATHER, *GATHER_ND]

@@ -16,6 +16,7 @@ CLASSES = {
     "SCATTER": dml.Scatter,
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
+    "SLICE1": dml.Slice1,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
     "GATHER": dml.Gather,
@@ -70,7 +71,7 @@ def tensors(example, prefix):
     for name, value in example.fields.items():
         if name.startswith("Output") is not (prefix == "Output"):
             continue
-        if isinstance(value, list):
+        if isinstance(value, list) and is_tensor(value[0]):
             found[name] = [array(item)[0] for item in value]
         elif is_tensor(value):
             found[name] = array(value)[0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.ops._descriptor import Role
+from anydml.ops._fields import Role
 from anydml.testing import (
     Flavour,
     Poisoned,
@@ -18,8 +18,8 @@ from anydml.testing import (
 )
 
 KINDS = [
-    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Split, dml.Join,
-    dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
+    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Slice1, dml.Split,
+    dml.Join,    dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip
 INDICES = "IndicesTensor"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import anydml as dml
-from anydml.ops._descriptor import Role
+from anydml.ops._fields import Role
 from anydml.testing import by_reference, strategies
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")

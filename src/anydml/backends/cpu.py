@@ -15,12 +15,13 @@ from anydml._native import native
 from anydml.backends._base import Array, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
-from anydml.program import KernelCall, Program, Slot, Value
+from anydml.ops.slice1 import first_places
+from anydml.program import KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
 REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
 
-Attributes = Mapping[str, Value]
+Attributes = Mapping[str, Any]
 Kernel = Callable[[Sequence[Array], Sequence[Array], Attributes, bool, int], int]
 """Inputs, outputs, attributes, whether the outputs are private, threads → the first bad index,
 or -1."""
@@ -110,6 +111,18 @@ def _join(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, 
     return -1
 
 
+def _slice_window(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
+                  private: bool, threads: int) -> int:  # fmt: skip
+    # A window with strides is a view; what is left is a copy between two layouts.
+    # A window with strides is a view; what is left is a copy between two layouts.
+    steps = zip(first_places(given), given["strides"], strict=True)
+    reach: Any = tuple(slice(first, None, stride) for first, stride in steps)
+    wanted: Any = tuple(slice(size) for size in outputs[0].shape)
+    if outputs[0].size:
+        native.copy(outputs[0], inputs[0][reach][wanted], threads)
+    return -1
+
+
 def _indexed(kernel: Callable[..., int], number: str, option: str) -> Kernel:
     """A kernel that reads indices, with the names of its number (if any) and of its option."""
 
@@ -132,6 +145,7 @@ _KERNELS: Mapping[str, Kernel] = {
     "nonzero_coordinates": _nonzero,
     "split": _split,
     "join": _join,
+    "slice_window": _slice_window,
     "scatter_elements": _indexed(native.scatter, "axis", "reduction"),
     "scatter_nd": _indexed(native.scatter_nd, "", "reduction"),
     "gather": _indexed(native.gather, "axis", "clamp"),
@@ -140,13 +154,15 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 
-# What the native dispatch takes; it has room for them on the stack.
+# What the native dispatch takes: kernels that it knows, and tensors that it has room for on the
+# stack.
+_DISPATCHED = frozenset(_KERNELS) - {"slice_window"}
 _MOST_TENSORS = 8
 
 
 def _binder(program: Program, call: KernelCall) -> Any:
     """The native object that dispatches plain NumPy bindings; None for more than eight tensors."""
-    if len(program.inputs) + len(program.outputs) > _MOST_TENSORS:
+    if call.kernel not in _DISPATCHED or len(program.inputs) + len(program.outputs) > _MOST_TENSORS:
         return None
     slots = [(slot, False) for slot in program.inputs] + [(slot, True) for slot in program.outputs]
     if call.kernel == "join":  # the native slab kernels take the whole first

@@ -19,7 +19,7 @@ from anydml.models.files import Place, target_problem
 from anydml.models.loader import Model
 from anydml.models.paths import Limits, output_folder, own_folder, parts_below
 from anydml.models.resources import Resource
-from anydml.ops._descriptor import Role
+from anydml.ops._fields import Role
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -12,7 +12,8 @@ from anydml._json import shown
 from anydml.binding import elements_size
 from anydml.errors import ModelError
 from anydml.models.resources import Resource
-from anydml.ops._descriptor import Descriptor, FieldInfo
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import FieldInfo
 from anydml.registry import OPERATORS, from_json
 from anydml.tensor import TensorDesc, TensorFlags
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -13,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from anydml import _json
-from anydml._named import NamedEnum
 from anydml.dtypes import DataType
-from anydml.errors import InvalidDescriptorError, ModelError, Violation
+from anydml.errors import InvalidDescriptorError, Violation
 from anydml.levels import FeatureLevel
+from anydml.ops._fields import FieldInfo, Role
 from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
@@ -26,76 +24,6 @@ Arrays = Sequence[Array]
 
 Attributes = Mapping[str, Any]
 """A kernel call's attributes by name."""
-
-
-class Role(enum.Enum):
-    """What a descriptor's field is."""
-
-    INPUT = "input tensor"
-    OUTPUT = "output tensor"
-    ATTRIBUTE = "attribute"
-
-
-@dataclass(frozen=True)
-class FieldInfo:
-    """A descriptor's field as its page has it."""
-
-    attribute: str
-    name: str
-    role: Role
-    many: bool
-    counts: str | None
-    enum: type[NamedEnum] | None
-    optional: bool
-
-    def paths(self, value: Any) -> Iterator[tuple[str, TensorDesc]]:
-        """Path and descriptor of each tensor in a tensor field's value."""
-        if not self.many:
-            yield self.name, value
-            return
-        for i, tensor in enumerate(value):
-            yield f"{self.name}[{i}]", tensor
-
-
-def _field(role: Role, **metadata: Any) -> Any:
-    given = {"many": False, "counts": None, "enum": None, "optional": False} | metadata
-    default: Any = None if given["optional"] else dataclasses.MISSING
-    return dataclasses.field(metadata={"role": role, **given}, default=default)
-
-
-def input_field() -> Any:
-    """A field for one input tensor."""
-    return _field(Role.INPUT)
-
-
-def input_list() -> Any:
-    """A field for a list of input tensors."""
-    return _field(Role.INPUT, many=True)
-
-
-def output_field() -> Any:
-    """A field for one output tensor."""
-    return _field(Role.OUTPUT)
-
-
-def output_list() -> Any:
-    """A field for a list of output tensors."""
-    return _field(Role.OUTPUT, many=True)
-
-
-def uint() -> Any:
-    """A field for a UINT attribute."""
-    return _field(Role.ATTRIBUTE)
-
-
-def count_of(tensors: str) -> Any:
-    """A UINT field that counts a tensor list; left out, it is the list's length."""
-    return _field(Role.ATTRIBUTE, counts=tensors, optional=True)
-
-
-def enumeration(kind: type[NamedEnum]) -> Any:
-    """A field for an enumeration."""
-    return _field(Role.ATTRIBUTE, enum=kind)
 
 
 @dataclass(frozen=True)
@@ -160,14 +88,10 @@ class Descriptor:
             if value is None and info.counts is not None:
                 continue
             try:
-                object.__setattr__(self, info.attribute, _taken(info, value))
+                object.__setattr__(self, info.attribute, info.kind.take(value))
             except (TypeError, ValueError):
-                kind = "an integer"
-                if info.role is not Role.ATTRIBUTE:
-                    kind = "a sequence of TensorDesc" if info.many else "a TensorDesc"
-                elif info.enum is not None:
-                    kind = "one of " + ", ".join(map(str, info.enum))
-                problems.append(Violation(f"{self.NAME}.{info.name}", kind, _json.shown(value)))
+                path, rule = f"{self.NAME}.{info.name}", info.kind.accepted
+                problems.append(Violation(path, rule, _json.shown(value)))
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
@@ -272,8 +196,10 @@ class Descriptor:
             found.extend(_below(path, violation) for violation in tensor.check(output))
         for info in self.fields():
             value = getattr(self, info.attribute)
-            if info.role is Role.ATTRIBUTE and not 0 <= value <= _json.UINT32_MAX:
-                found.append(Violation(info.name, "0..2^32 - 1 (UINT)", value))
+            found.extend(
+                Violation(f"{info.name}{below}", rule, got)
+                for below, rule, got in info.kind.outside(value)
+            )
             if info.counts is not None and value != len(getattr(self, info.counts)):
                 length = len(getattr(self, info.counts))
                 rule = f"{length} (the length of {page_name(info.counts)})"
@@ -315,11 +241,7 @@ class Descriptor:
         """
         out: dict[str, Any] = {"type": f"DML_OPERATOR_{self.NAME}"}
         for info in self.fields():
-            value = getattr(self, info.attribute)
-            if info.role is Role.ATTRIBUTE:
-                out[info.name] = value.suffix if info.enum is not None else value
-            else:
-                out[info.name] = [v.to_json() for v in value] if info.many else value.to_json()
+            out[info.name] = info.kind.write(getattr(self, info.attribute))
         return out
 
     @classmethod
@@ -333,7 +255,7 @@ class Descriptor:
         """
         given = _json.json_object(value)
         read = {
-            info.attribute: _json.field(given, info.name, _reader(info)) for info in cls.fields()
+            info.attribute: _json.field(given, info.name, info.kind.read) for info in cls.fields()
         }
         return cls(**read)
 
@@ -343,8 +265,7 @@ class Descriptor:
             value = getattr(self, info.attribute)
             if info.counts is not None and value == len(getattr(self, info.counts)):
                 continue
-            shown = repr(value.suffix) if info.enum is not None else repr(value)
-            parts.append(f"{info.attribute}={shown}")
+            parts.append(f"{info.attribute}={info.kind.shown(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
@@ -380,34 +301,3 @@ def _at_level(
 
 def _below(path: str, violation: Violation) -> Violation:
     return Violation(f"{path}.{violation.path}", violation.rule, violation.got)
-
-
-def _taken(info: FieldInfo, value: Any) -> Any:
-    if info.role is Role.ATTRIBUTE:
-        if info.enum is not None:
-            return info.enum.parse(value)
-        if isinstance(value, bool):
-            raise TypeError("a bool is no count")
-        return operator.index(value)
-    tensors = tuple(value) if info.many else (value,)
-    if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
-        raise TypeError("expected TensorDesc")
-    return tensors if info.many else value
-
-
-def _reader(info: FieldInfo) -> Callable[[Any], Any]:
-    if info.role is Role.ATTRIBUTE:
-        return info.enum.parse if info.enum is not None else _json.json_uint32
-    if not info.many:
-        return TensorDesc.from_json
-
-    def read(value: Any) -> list[TensorDesc]:
-        tensors = []
-        for i, item in enumerate(_json.json_array(value)):
-            try:
-                tensors.append(TensorDesc.from_json(item))
-            except ModelError as error:
-                raise ModelError(f"[{i}]: {error}") from error
-        return tensors
-
-    return read

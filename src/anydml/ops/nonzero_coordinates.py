@@ -24,15 +24,8 @@ import numpy as np
 
 from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
-from anydml.ops._descriptor import (
-    Arrays,
-    Attributes,
-    Descriptor,
-    input_field,
-    output_field,
-    span,
-    support,
-)
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._fields import input_field, output_field
 from anydml.program import ArraySpec, Dynamic, Inferred, Program
 from anydml.tensor import TensorDesc
 

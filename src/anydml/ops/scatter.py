@@ -28,15 +28,8 @@ import numpy as np
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import (
-    Arrays,
-    Attributes,
-    Descriptor,
-    input_field,
-    output_field,
-    support,
-    uint,
-)
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 

@@ -18,16 +18,8 @@ from dataclasses import dataclass
 from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import (
-    Arrays,
-    Attributes,
-    Descriptor,
-    count_of,
-    input_field,
-    output_list,
-    support,
-    uint,
-)
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import count_of, input_field, output_list, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 

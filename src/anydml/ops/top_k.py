@@ -26,17 +26,8 @@ from anydml._named import NamedEnum
 from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import (
-    Arrays,
-    Attributes,
-    Descriptor,
-    enumeration,
-    input_field,
-    output_field,
-    span,
-    support,
-    uint,
-)
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._fields import enumeration, input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from anydml.backends import BACKENDS
-from anydml.ops._descriptor import Descriptor, Role
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Role
 
 
 def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:

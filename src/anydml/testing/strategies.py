@@ -22,6 +22,7 @@ from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.slice1 import Slice1
 from anydml.ops.split import Split
 from anydml.ops.top_k import TopK, TopK1
 from anydml.tensor import MAX_DIMENSIONS, TensorDesc
@@ -198,6 +199,25 @@ def _slabs(draw: Draw, kind: type[Split] | type[Join]) -> Descriptor:
     return Split(input_tensor=whole, output_tensors=parts, axis=axis)
 
 
+def _slice1(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES))
+    windows = []
+    for size in (sizes := _sizes(draw)):
+        offset = draw(st.integers(0, size - 1))
+        window = draw(st.integers(1, size - offset))
+        stride = draw(st.sampled_from((1, -1, 2, -2, 3, -7)))
+        count = draw(st.integers(1, 1 + (window - 1) // abs(stride)))
+        windows.append((offset, window, stride, count))
+    offsets, extents, strides, counts = zip(*windows, strict=True)
+    return Slice1(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, counts, output=True),
+        input_window_offsets=offsets,
+        input_window_sizes=extents,
+        input_window_strides=strides,
+    )
+
+
 def _elements(draw: Draw, kind: type[Scatter] | type[GatherElements]) -> Descriptor:
     data, index = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(INDEX_TYPES))
     sizes = _sizes(draw)
@@ -286,6 +306,8 @@ def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
             return _top_k(draw, kind)
         if kind is NonzeroCoordinates:
             return _nonzero(draw)
+        if kind is Slice1:
+            return _slice1(draw)
         if issubclass(kind, Split | Join):
             return _slabs(draw, kind)
         if issubclass(kind, Scatter | GatherElements):

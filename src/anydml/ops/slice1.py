@@ -1,0 +1,168 @@
+"""SLICE1: copy a window of the input, with a stride along each dimension that may be negative.
+
+::
+
+    first = offset                 where the stride is positive
+    first = offset + size - 1      where it is negative: from the end of the window
+    output[i, j, ..] = input[first + stride * (i, j, ..)]
+
+The window lies inside the input. The output takes at least one element along each dimension and at
+most those that the stride reaches inside the window, ``1 + (size - 1) // |stride|``.
+
+Worked example, offsets {0, 1}, sizes {4, 3}, strides {-2, 2}::
+
+    input  [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
+    output [[14, 16], [6, 8]]
+
+Page: ``DML_SLICE1_OPERATOR_DESC``. It prints UINT as the type of the strides, whose sign it
+describes; they are INT. Its formula for the elements divides by the stride where it means its
+magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._fields import count_of, input_field, ints, output_field, uints
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Slice1(Descriptor):
+    """``DML_SLICE1_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What the window lies in.
+    output_tensor : TensorDesc
+        Type and DimensionCount of the input; sizes from 1 to what the strides reach.
+    dimension_count : int, optional
+        How many dimensions; left out, as many as there are offsets.
+    input_window_offsets : sequence of int
+        Where the window begins in each dimension.
+    input_window_sizes : sequence of int
+        Its extent in each dimension, at least 1.
+    input_window_strides : sequence of int
+        How many elements to advance; negative ones begin at the end of the window. Not 0.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Slice1(input_tensor=dml.TensorDesc("FLOAT32", (4, 4)),
+    ...                   output_tensor=dml.TensorDesc("FLOAT32", (2, 2)),
+    ...                   input_window_offsets=(0, 1), input_window_sizes=(4, 3),
+    ...                   input_window_strides=(-2, 2))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    dimension_count: int = count_of("input_window_offsets")
+    input_window_offsets: Sequence[int] = uints()
+    input_window_sizes: Sequence[int] = uints()
+    input_window_strides: Sequence[int] = ints()
+
+    NAME = "SLICE1"
+    KERNEL = "slice_window"
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("2_1", range(4, 6), UP_TO_32_BITS),
+            ("3_0", range(1, 9), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data = inputs[0]
+        rank = len(data.shape)
+        arrays = [(name, given[name]) for name in ("starts", "sizes", "strides")]
+        broken = [
+            Violation(name, f"{rank} values (the rank of x)", f"{len(values)} of them")
+            for name, values in arrays
+            if len(values) != rank
+        ]
+        if broken:
+            return Inferred((), tuple(broken))
+        for i, (start, size, stride) in enumerate(zip(*(v for _, v in arrays), strict=True)):
+            most = data.shape[i]
+            if not 0 <= start <= most:
+                broken.append(Violation(f"starts[{i}]", f"0..{most} (x's size)", start))
+            elif not 0 <= size <= most - start:
+                rule = f"0..{most - start} (what x has from starts[{i}] on)"
+                broken.append(Violation(f"sizes[{i}]", rule, size))
+            if stride == 0:
+                broken.append(Violation(f"strides[{i}]", "a stride other than 0", 0))
+        if broken:
+            return Inferred((), tuple(broken))
+        shape = given.get("counts", reached(given["sizes"], given["strides"]))
+        return Inferred((ArraySpec(tuple(shape), data.dtype),))
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        rank = self.input_tensor.dimension_count
+        yield from _rules.same_dimension_count(data, output)
+        yield from _rules.same_data_type(data, output)
+        if self.dimension_count == len(self.input_window_offsets) != rank:
+            rule = f"{rank} (InputTensor.DimensionCount)"
+            yield Violation("DimensionCount", rule, self.dimension_count)
+        windows = (self.input_window_offsets, self.input_window_sizes, self.input_window_strides)
+        for name, values in zip(("Sizes", "Strides"), windows[1:], strict=True):
+            if len(values) != rank:
+                rule = f"{rank} values (InputTensor.DimensionCount)"
+                yield Violation(f"InputWindow{name}", rule, len(values))
+        if any(len(values) != rank for values in (*windows, self.output_tensor.sizes)):
+            return
+        sizes = self.output_tensor.sizes
+        for i, (offset, size, stride) in enumerate(zip(*windows, strict=True)):
+            most = self.input_tensor.sizes[i] - offset
+            if most < 1:
+                rule = f"{span(0, self.input_tensor.sizes[i] - 1)} (InputTensor.Sizes[{i}] - 1)"
+                yield Violation(f"InputWindowOffsets[{i}]", rule, offset)
+            elif not 1 <= size <= most:
+                rule = f"{span(1, most)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
+                yield Violation(f"InputWindowSizes[{i}]", rule, size)
+            if stride == 0:
+                yield Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0)
+            elif size >= 1 and not 1 <= sizes[i] <= 1 + (size - 1) // abs(stride):
+                rule = f"{span(1, 1 + (size - 1) // abs(stride))} (what the stride reaches)"
+                yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(
+            starts=tuple(self.input_window_offsets),
+            sizes=tuple(self.input_window_sizes),
+            strides=tuple(self.input_window_strides),
+            counts=self.output_tensor.sizes,
+        )
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        places = first_places(given)
+        for at in np.ndindex(outputs[0].shape):
+            steps = zip(places, given["strides"], at, strict=True)
+            outputs[0][at] = inputs[0][tuple(first + stride * i for first, stride, i in steps)]
+
+
+def reached(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[Any, ...]:
+    """How many elements of a window the strides reach."""
+    pairs = zip(sizes, strides, strict=True)
+    return tuple((size + abs(stride) - 1) // abs(stride) for size, stride in pairs)
+
+
+def first_places(given: Attributes) -> tuple[int, ...]:
+    """Where copying begins: at the beginning of the window, or at its end."""
+    windows = zip(given["starts"], given["sizes"], given["strides"], strict=True)
+    return tuple(start if stride > 0 else start + size - 1 for start, size, stride in windows)
