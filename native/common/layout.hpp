@@ -2,6 +2,15 @@
 //
 // Strides are in bytes throughout: NumPy's views of records have strides that are no multiple of
 // the element size, and a kernel that takes bytes takes them all.
+//
+// Why no arithmetic on sizes overflows inside: a layout comes in through Layout::settle, which
+// refuses one of more than 2^48 elements or whose elements lie more than 2^57 bytes apart. Elements times
+// bytes of an element (at most 16) times threads (at most 256) is then at most 2^60, and so is a
+// stride times its size, but for a factor of 2. A tensor without elements may have larger sizes:
+// products of the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides
+// are 0, and a kernel has left before it multiplies those of several tensors. Scratch checks the
+// bytes that it asks for (memory.hpp), and sizes of results are multiplied with
+// __builtin_*_overflow where they are allocated (native/python/numpy.cpp).
 #pragma once
 
 #include "order.hpp"
@@ -11,6 +20,11 @@ namespace anydml {
 using Int = long long;
 
 constexpr int kMaxRank = 64;  // NumPy's limit
+
+// More than any memory has; broadcast arrays of more would take days to read.
+constexpr Int kMostElements = Int{1} << 48;
+// Bytes between two elements of a tensor, at most: more than the address space.
+constexpr Int kMostReach = Int{1} << 57;
 
 // Uninitialised on purpose above `rank`: a plan for a small call must not clear a kilobyte.
 struct Layout {
@@ -33,6 +47,34 @@ struct Layout {
     Int total = 1;
     for (int i = 0; i < rank; ++i) total *= sizes[i];
     return total;
+  }
+
+  // Whether all that follows may multiply without a check, as told above. Strides that no element
+  // needs become 0: those of a size of 1 that are out of bounds, and all where there is no element.
+  bool settle(int element_size) {
+    Int total = 1, reach = 0;
+    bool empty = false, wild = false;
+    for (int i = 0; i < rank; ++i) {
+      const Int size = sizes[i], stride = strides[i];
+      if (size == 1) {
+        if (stride > kMostReach || stride < -kMostReach) strides[i] = 0;
+        continue;
+      }
+      if (size <= 0) {
+        if (size < 0) return false;
+        empty = true;
+        continue;
+      }
+      Int far = 0;
+      if (__builtin_mul_overflow(total, size, &total)) return false;
+      wild = wild || __builtin_mul_overflow(stride, size - 1, &far) || far > kMostReach ||
+             far < -kMostReach;
+      if (!wild) reach += far < 0 ? -far : far;
+      wild = wild || reach > kMostReach;
+    }
+    if (!empty) return total <= kMostElements && !wild;
+    for (int i = 0; i < rank; ++i) strides[i] = 0;
+    return !__builtin_mul_overflow(total, Int{element_size}, &total);
   }
 
   void push(Int size, Int stride) {

@@ -160,7 +160,7 @@ class LineWriter {
       copy_short(line_ + fill_, source, take);
       fill_ += take;
       if (fill_ < 64) return;
-      if (head_ == 0)
+      if (head_ <= 0)  // never less, but GCC 12 warns of more than a line otherwise
         stream_line(out_, line_);
       else
         copy_short(out_ + head_, line_ + head_, 64 - head_);

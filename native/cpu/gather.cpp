@@ -4,8 +4,8 @@
 // copied from there in the order of the output. With several positions before the axis and more
 // indices than one chunk the offsets are kept (8 bytes an index, at most an eighth of the output).
 // Without that and without `fresh`, one pass over the indices checks them before the first write;
-// offsets are made in range again when they are used, so indices that change meanwhile do no harm.
-// Blocks of megabytes are shared out among the threads one by one.
+// an index that another thread makes bad after that reads position 0. Blocks of megabytes are
+// shared out among the threads one by one.
 #include "gather.hpp"
 
 namespace anydml {
@@ -41,10 +41,7 @@ struct Gather {
   }
 
   Int offsets(Int at, Int length, Int* result) const {
-    alignas(64) char buffer[kIndexChunk * 8];
-    const Int bad = to_offsets(plan.indices.type, reader.read(at, length, buffer), length, axes,
-                               plan.mode, result);
-    return bad < 0 ? bad : at + bad;
+    return read_offsets(reader, at, length, axes, plan.mode, result);
   }
 
   // Items [begin, end) of outers * count; `kept`: all offsets, or null.
@@ -116,8 +113,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
   if (nothing && mode == OutOfRange::clamp) return Status{};
   if (nothing || gather.axes.sizes[0] == 0 || (!fresh && !keep && mode == OutOfRange::raise)) {
-    const Int bad =
-        first_bad_index(gather.reader, indices.type, gather.count, gather.axes, mode, threads);
+    const Int bad = first_bad_index(gather.reader, gather.count, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
   Layout* outer[1] = {&gather.outer};
@@ -138,7 +134,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
 
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
-    return status_of(first_bad);
+    return fresh ? status_of(first_bad) : Status{};
   }
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
@@ -147,7 +143,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
     gather.run(begin, end, kept.get(), far, stream, first_bad);
   });
-  return status_of(first_bad);
+  return fresh ? status_of(first_bad) : Status{};
 }
 
 }  // namespace anydml

@@ -1,98 +1,8 @@
-// Indices to offsets, and blocks at offsets to the output: see gather.hpp.
-//
-// Checks are free of branches, a chunk at a time; the first bad value is looked for only in a chunk
-// that has one. O(1) scratch.
+// Blocks at offsets to the output: see gather.hpp. O(1) scratch.
 #include "gather.hpp"
 
 namespace anydml::gather {
 namespace {
-
-// Offsets of tuples of Width, or of axes.count where Width is 0.
-template <class Index, int Width>
-bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange mode,
-                    Int* offsets) {
-  constexpr int most = Width == 0 ? kMaxRank : Width;
-  const int width = Width == 0 ? axes.count : Width;
-  unsigned long long sizes[most];
-  Int strides[most];
-  for (int k = 0; k < width; ++k) {
-    sizes[k] = static_cast<unsigned long long>(axes.sizes[k]);
-    strides[k] = axes.strides[k];
-  }
-  unsigned long long bad = 0;
-  const auto each = [&]<bool clamp>(std::bool_constant<clamp>) {
-    for (Int i = 0; i < count; ++i) {
-      Int offset = 0;
-      for (int k = 0; k < width; ++k) {
-        const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
-        const unsigned long long position =
-            clamp ? clamp_index(value, sizes[k]) : wrap_index(value, sizes[k]);
-        const unsigned long long good = position < sizes[k] ? ~0ull : 0ull;
-        bad |= ~good;
-        offset += static_cast<Int>(position & good) * strides[k];
-      }
-      offsets[i] = offset;
-    }
-  };
-  if (mode == OutOfRange::clamp)
-    each(std::true_type{});
-  else
-    each(std::false_type{});
-  return bad != 0;
-}
-
-template <class Index>
-Int find_bad(const char* values, Int tuples, const Axes& axes) {
-  for (Int i = 0; i < tuples; ++i)
-    for (int k = 0; k < axes.count; ++k) {
-      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
-      const Int at = i * axes.count + k;
-      if (wrap_index(load<Index>(values + at * Int{sizeof(Index)}), limit) >= limit) return at;
-    }
-  return 0;  // somebody changes the indices while we read them
-}
-
-template <class Index>
-Int convert_chunk(const char* values, Int count, const Axes& axes, OutOfRange mode, Int* offsets) {
-  bool bad;
-  if (axes.count == 1) {
-    bad = single_offsets<Index>(values, count, axes.sizes[0], axes.strides[0], mode, offsets);
-  } else if (axes.count == 2) {
-    bad = convert_tuples<Index, 2>(values, count, axes, mode, offsets);
-  } else if (axes.count == 3) {
-    bad = convert_tuples<Index, 3>(values, count, axes, mode, offsets);
-  } else {
-    bad = convert_tuples<Index, 0>(values, count, axes, mode, offsets);
-  }
-  return bad ? find_bad<Index>(values, count, axes) : -1;
-}
-
-// True when a value of the chunk is out of range. Values of one axis: one addition and comparison.
-template <class Index>
-bool any_bad(const char* values, Int tuples, const Axes& axes) {
-  constexpr bool is_signed = static_cast<Index>(-1) < static_cast<Index>(0);
-  unsigned long long bad = 0;
-  if (axes.count == 1) {
-    const unsigned long long size = static_cast<unsigned long long>(axes.sizes[0]);
-    const unsigned long long shift = is_signed ? size : 0, limit = size + shift;
-    for (Int i = 0; i < tuples; ++i) {
-      const Index value = load<Index>(values + i * Int{sizeof(Index)});
-      const unsigned long long wide = static_cast<unsigned long long>(
-          static_cast<std::conditional_t<is_signed, long long, unsigned long long>>(value));
-      bad |= wide + shift >= limit ? 1ull : 0ull;
-    }
-  } else {
-    for (Int i = 0; i < tuples; ++i)
-      for (int k = 0; k < axes.count; ++k) {
-        const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
-        const Index value = load<Index>(values + (i * axes.count + k) * Int{sizeof(Index)});
-        bad |= wrap_index(value, limit) >= limit ? 1ull : 0ull;
-      }
-  }
-  return bad != 0;
-}
-
-// ---- blocks -------------------------------------------------------------------------------------
 
 // Cache lines that are announced ahead, and the most of one row.
 constexpr Int kAheadLines = 160, kRowLines = 16;
@@ -117,44 +27,6 @@ void copy_each(char* target, Int step, const char* source, const Int* offsets, I
 }
 
 }  // namespace
-
-Int to_offsets(DataType type, const char* values, Int count, const Axes& axes, OutOfRange mode,
-               Int* offsets) {
-  Int bad = -1;
-  with_index(type, [&](auto index) {
-    bad = convert_chunk<decltype(index)>(values, count, axes, mode, offsets);
-  });
-  return bad;
-}
-
-Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const Axes& axes,
-                    OutOfRange mode, int threads) {
-  if (tuples == 0 || axes.count == 0) return -1;
-  if (mode == OutOfRange::clamp) {
-    for (int k = 0; k < axes.count; ++k)
-      if (axes.sizes[k] == 0) return k;
-    return -1;
-  }
-  std::atomic<Int> first{kNoIndex};
-  const Int width = axes.count;
-  const Int step = std::max<Int>(1, kNearChunk / width);  // tuples at a time
-  with_index(type, [&](auto index) {
-    using Index = decltype(index);
-    parallel_ranges(
-        tuples, std::max<Int>(1, 2 * kIndexGrain / width), threads, [&](Int begin, Int end) {
-          alignas(64) char buffer[std::max<Int>(kNearChunk, kMaxRank) * Int{sizeof(Index)}];
-          for (Int i = begin; i < end; i += step) {
-            if (i * width >= first.load(std::memory_order_relaxed)) return;
-            const Int count = std::min(step, end - i);
-            const char* const values = reader.read(i * width, count * width, buffer);
-            if (!any_bad<Index>(values, count, axes)) continue;
-            lower(first, i * width + find_bad<Index>(values, count, axes));
-            return;
-          }
-        });
-  });
-  return status_of(first).bad_index;
-}
 
 void BlockCopier::copy(char* target, Int step, const char* source, const Int* offsets, Int count,
                        bool far, LineWriter* writer) const {

@@ -7,7 +7,8 @@
 // cache, so that the input is read once, line by line, and the jumps stay in the cache. Scratch:
 // at most 512 KB a thread, and less than an eighth of the input.
 //
-// Without `fresh`, one pass over the indices checks them before the first write.
+// Without `fresh`, one pass over the indices checks them before the first write. An index that
+// another thread makes bad after that reads position 0.
 #include "gather_elements.hpp"
 
 #include "gather.hpp"
@@ -81,12 +82,12 @@ void copy_run(char* target, Int to_step, const char* source, Int from_step, cons
       store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
 }
 
-// `run` elements of one row, by the indices from `done` on. True when one of them is bad.
+// `run` elements of one row, by the indices from `done` on. The first bad one of these, or -1.
 template <class T>
-bool read_row([[maybe_unused]] const Gather& gather, [[maybe_unused]] char* target,
-              [[maybe_unused]] const char* row, [[maybe_unused]] const char* values,
-              [[maybe_unused]] Int done, [[maybe_unused]] Int run) {
-  bool bad = false;
+Int read_row([[maybe_unused]] const Gather& gather, [[maybe_unused]] char* target,
+             [[maybe_unused]] const char* row, [[maybe_unused]] const char* values,
+             [[maybe_unused]] Int done, [[maybe_unused]] Int run) {
+  Int bad = -1;
   if constexpr (ANYDML_GATHER_ROW && (sizeof(T) == 4 || sizeof(T) == 2))
     with_index(gather.plan.indices.type, [&](auto index) {
       using Index = decltype(index);
@@ -106,11 +107,9 @@ void run_far(Gather& gather, Int begin, Int end) {
   walker.start(begin / length);
   Int column = begin % length;
   const auto make = [&](Int at, Int count, Int* offsets) {
-    alignas(64) char indices[kAheadElements * 8];
     gather.reader.announce(at + kAheadIndices, count);
-    const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(at, count, indices),
-                               count, gather.axes, gather.plan.mode, offsets);
-    if (bad >= 0) lower(gather.first_bad, at + bad);
+    lower(gather.first_bad,
+          read_offsets(gather.reader, at, count, gather.axes, gather.plan.mode, offsets));
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - column, count - done);
       const Int from = walker.offset[0] + column * from_step;
@@ -161,15 +160,14 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
-    const char* const values = gather.reader.read(begin, count, indices);
-    const auto make_offsets = [&] {
-      const Int bad = to_offsets(gather.plan.indices.type, values, count, gather.axes,
-                                 gather.plan.mode, offsets);
-      if (bad >= 0) lower(gather.first_bad, begin + bad);
-    };
+    const char* values = gather.reader.place(begin);
     // Indices that lie apart are twice as many lines: those of the next chunk are asked for now.
-    if (values == indices && begin + count < end) gather.reader.announce(begin + count, count);
-    if (!at_once) make_offsets();
+    if (values == nullptr && begin + count < end) gather.reader.announce(begin + count, count);
+    if (!at_once)
+      lower(gather.first_bad,
+            read_offsets(gather.reader, begin, count, gather.axes, gather.plan.mode, offsets));
+    else if (values == nullptr)
+      values = gather.reader.read(begin, count, indices);
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
@@ -184,12 +182,11 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
           packed_row = source;
           source = row;
         }
-        if (read_row<T>(
-                gather,
-                stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
-                source, values, done, run))
-          make_offsets();  // says which index is bad
-      } else if (flat) {   // many short rows: one list of offsets for all of them
+        const Int bad = read_row<T>(
+            gather, stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
+            source, values, done, run);
+        if (bad >= 0) lower(gather.first_bad, begin + done + bad);
+      } else if (flat) {  // many short rows: one list of offsets for all of them
         for (Int i = 0; i < run; ++i) offsets[done + i] += from + i * from_step;
       } else {
         copy_run<T>(stream ? buffer + done * size : gather.output + walker.offset[0] + at * to_step,
@@ -242,6 +239,7 @@ struct Strips {
   Int width;    // of a strip, in bytes
   Int outer;    // positions before the axis
   Int count;    // strips of all
+  Axes packed;  // the axis in scratch
 
   // False where strips do not apply.
   bool plan(const Gather& gather, Int size) {
@@ -257,13 +255,16 @@ struct Strips {
     if (lines == 0 && depth * 64 <= kFarStripBytes) lines = 1;
     if (lines < 1 || columns * size < 64) return false;
     width = lines * 64;
+    packed.count = 1;
+    packed.sizes[0] = depth;
+    packed.strides[0] = width;
     outer = gather.total / (rows * columns);
     count = outer * ((columns * size + width - 1) / width);
     return true;
   }
 };
 
-template <class T, class Index>
+template <class T>
 void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, bool stream) {
   constexpr Int size = sizeof(T);
   const Int per_outer = strips.count / strips.outer, per_strip = strips.width / size;
@@ -284,20 +285,13 @@ void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, 
   }
 
   alignas(64) Int offsets[kStripLines * 64];
-  alignas(64) char values[kStripLines * 64 * Int{sizeof(Index)}];
   alignas(64) char line[kStripLines * 64];
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
   for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
     const Int flat = (outer * strips.rows + row) * strips.columns + first;
-    const char* const read = gather.reader.read(flat, columns, values);
     if (row + 8 < strips.rows) gather.reader.announce(flat + 8 * strips.columns, columns);
-    if (single_offsets<Index>(read, columns, strips.depth, strips.width, gather.plan.mode,
-                              offsets)) {
-      const Int bad = to_offsets(gather.plan.indices.type, read, columns, gather.axes,
-                                 gather.plan.mode, offsets);
-      lower(gather.first_bad, flat + std::max<Int>(bad, 0));
-      single_offsets<Index>(read, columns, strips.depth, strips.width, gather.plan.mode, offsets);
-    }
+    lower(gather.first_bad,
+          read_offsets(gather.reader, flat, columns, strips.packed, gather.plan.mode, offsets));
     char* const out = stream ? line : target;
     for (Int i = 0; i < columns; ++i)
       store(out + i * size, load<T>(scratch + offsets[i] + i * size));
@@ -318,15 +312,12 @@ void by_strips(Gather& gather, const Strips& strips, int threads) {
   std::atomic<Int> next{0};
   // One chunk a thread, each with scratch of its own; strips go to whoever is free.
   with_element(size, [&](auto unit) {
-    with_index(gather.plan.indices.type, [&](auto index) {
-      parallel_chunks(workers, threads, [&](Int worker) {
-        for (;;) {
-          const Int strip = next.fetch_add(1, std::memory_order_relaxed);
-          if (strip >= strips.count) break;
-          run_strip<decltype(unit), decltype(index)>(gather, strips, strip,
-                                                     scratch.get() + worker * slab, stream);
-        }
-      });
+    parallel_chunks(workers, threads, [&](Int worker) {
+      for (;;) {
+        const Int strip = next.fetch_add(1, std::memory_order_relaxed);
+        if (strip >= strips.count) break;
+        run_strip<decltype(unit)>(gather, strips, strip, scratch.get() + worker * slab, stream);
+      }
     });
   });
 }
@@ -352,15 +343,15 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
     strips.count = 0;  // the input is near, mostly unread, or too narrow for scratch
   }
   if (gather.axes.sizes[0] == 0 || (!fresh && plan.mode == OutOfRange::raise)) {
-    status.bad_index = first_bad_index(gather.reader, plan.indices.type, gather.total, gather.axes,
-                                       plan.mode, threads);
+    status.bad_index =
+        first_bad_index(gather.reader, gather.total, gather.axes, plan.mode, threads);
     if (!status.ok()) return true;
   }
   if (strips.count > 0)
     by_strips(gather, strips, threads);
   else
     by_direct(gather, threads);
-  status = status_of(gather.first_bad);
+  if (fresh) status = status_of(gather.first_bad);
   return true;
 }
 

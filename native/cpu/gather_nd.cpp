@@ -2,8 +2,8 @@
 //
 // A chunk of tuples becomes byte offsets on the stack, then the blocks are copied from there in the
 // order of the output. Without `fresh`, one pass over the indices checks them before the first
-// write; offsets are made in range again when they are used. Blocks of megabytes are shared out
-// among the threads one by one. O(1) scratch.
+// write; an index that another thread makes bad after that reads position 0. Blocks of megabytes
+// are shared out among the threads one by one. O(1) scratch.
 #include "gather.hpp"
 
 namespace anydml {
@@ -46,11 +46,7 @@ struct GatherNd {
   }
 
   Int offsets(Int tuple, Int length, Int* result) const {
-    alignas(64) char buffer[kIndexChunk * 8];
-    const Int bad =
-        to_offsets(plan.indices.type, reader.read(tuple * width, length * width, buffer), length,
-                   axes, plan.mode, result);
-    return bad < 0 ? bad : tuple * width + bad;
+    return read_offsets(reader, tuple, length, axes, plan.mode, result);
   }
 
   void run(Int begin, Int end, bool far, bool stream, std::atomic<Int>& first_bad) const {
@@ -111,7 +107,7 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   }
   if (nothing && mode == OutOfRange::clamp) return Status{};
   if (nothing || empty || (!fresh && mode == OutOfRange::raise)) {
-    const Int bad = first_bad_index(gather.reader, indices.type, total, gather.axes, mode, threads);
+    const Int bad = first_bad_index(gather.reader, total, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
   Layout* batches[1] = {&gather.batches};
@@ -122,14 +118,14 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   std::atomic<Int> first_bad{kNoIndex};
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
-    return status_of(first_bad);
+    return fresh ? status_of(first_bad) : Status{};
   }
   const bool far = span > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
   parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, far ? 64 : 16), threads,
                   [&](Int begin, Int end) { gather.run(begin, end, far, stream, first_bad); });
-  return status_of(first_bad);
+  return fresh ? status_of(first_bad) : Status{};
 }
 
 }  // namespace anydml

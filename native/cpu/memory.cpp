@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "control_groups.hpp"
 
 namespace anydml {
 namespace {
@@ -21,6 +24,10 @@ constexpr std::size_t kSmallest = std::size_t{64} << 10;
 
 // Above this, rounding a size up could overflow, and nobody has the memory.
 constexpr std::size_t kLargest = ~std::size_t{0} / 4;
+
+// What is kept at first: so much, but no more than this share of the memory that there is.
+constexpr std::size_t kMostKept = std::size_t{1} << 30;
+constexpr std::size_t kShareKept = 8;
 
 // Right before the bytes that are handed out.
 struct Header {
@@ -63,6 +70,17 @@ void* system_acquire(std::size_t capacity) {
 }
 
 void system_release(void* block) { std::free(header_of(block)->raw); }
+
+// What this process may use: the machine's memory, or less in a container.
+std::size_t available_memory() {
+  std::size_t physical = ~std::size_t{0};
+#if defined(_SC_PHYS_PAGES)
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0)
+    physical = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+#endif
+  return std::min(physical, memory_limit());
+}
 
 class Blocks {
  public:
@@ -113,7 +131,7 @@ class Blocks {
   }
 
   std::mutex mutex;
-  std::size_t limit = std::size_t{1} << 30;
+  std::size_t limit = pool_limit_for(available_memory());
   std::size_t held = 0;
   std::size_t lent = 0;
   std::size_t peak = 0;  // of lent
@@ -180,6 +198,8 @@ const bool fork_safe = [] {
 }();
 
 }  // namespace
+
+std::size_t pool_limit_for(std::size_t memory) { return std::min(kMostKept, memory / kShareKept); }
 
 void* pool_acquire(std::size_t bytes) {
   (void)fork_safe;

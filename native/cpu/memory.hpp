@@ -27,11 +27,27 @@ struct PoolState {
   std::size_t lent;   // bytes handed out now
 };
 PoolState pool_state();
+// The limit at first, where a process may use so much memory.
+std::size_t pool_limit_for(std::size_t memory);
 std::size_t pool_peak();                 // most bytes lent at a time since the last call of this
 void pool_set_limit(std::size_t bytes);  // returns memory above the new limit to the system
 
-// Scratch for the length of a kernel. Throws std::bad_alloc, so take it before threads start and
-// before anything is written.
+// Memory that was not to be had: how much, and for what.
+class AllocationFailed : public std::bad_alloc {
+ public:
+  AllocationFailed(unsigned long long bytes, const char* purpose)
+      : bytes_(bytes), purpose_(purpose) {}
+  const char* what() const noexcept override { return purpose_; }
+  unsigned long long bytes() const { return bytes_; }  // the largest value: more than that
+  const char* purpose() const { return purpose_; }     // lives for ever
+
+ private:
+  unsigned long long bytes_;
+  const char* purpose_;
+};
+
+// Scratch for the length of a kernel. Throws AllocationFailed, so take it before threads start and
+// before anything is written. The one place where a size of scratch becomes bytes, and checked.
 template <class T>
 class Scratch {
  public:
@@ -47,9 +63,11 @@ class Scratch {
   void reset(Int count) {
     pool_release(data_);
     data_ = nullptr;
-    if (count <= static_cast<Int>(~0ull / 4 / sizeof(T)))
-      data_ = static_cast<T*>(pool_acquire(static_cast<std::size_t>(count) * sizeof(T)));
-    if (data_ == nullptr) throw std::bad_alloc();
+    std::size_t bytes = ~std::size_t{0};
+    if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), sizeof(T), &bytes))
+      bytes = ~std::size_t{0};
+    data_ = static_cast<T*>(pool_acquire(bytes));
+    if (data_ == nullptr) throw AllocationFailed(bytes, "scratch");
   }
   T* get() const { return data_; }
   T& operator[](Int i) const { return data_[i]; }

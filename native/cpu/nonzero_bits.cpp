@@ -7,6 +7,7 @@
 // O(elements); no heap.
 #include <algorithm>
 
+#include "mask.hpp"
 #include "nonzero.hpp"
 
 namespace anydml::nonzero {
@@ -63,7 +64,7 @@ inline uint64_t word_portable(const char* data, uint64_t mask) {
   return flags_to_word(flags);
 }
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(ANYDML_MASK_BITS)
 
 template <int W>
 struct Packer {
@@ -81,13 +82,13 @@ struct Packer {
       const __m512i some = _mm512_loadu_si512(data + 64 * i);
       uint64_t bits;
       if constexpr (W == 1)
-        bits = _mm512_test_epi8_mask(some, mask);
+        bits = mask_bits(_mm512_test_epi8_mask(some, mask));
       else if constexpr (W == 2)
-        bits = _mm512_test_epi16_mask(some, mask);
+        bits = mask_bits(_mm512_test_epi16_mask(some, mask));
       else if constexpr (W == 4)
-        bits = _mm512_test_epi32_mask(some, mask);
+        bits = mask_bits(_mm512_test_epi32_mask(some, mask));
       else
-        bits = _mm512_test_epi64_mask(some, mask);
+        bits = mask_bits(_mm512_test_epi64_mask(some, mask));
       result |= bits << (64 / W * i);
     }
     return result;

@@ -8,7 +8,7 @@
 // and store().
 //
 // `threads` is the most threads to use. A kernel decides itself whether the work is worth them, and
-// its result does not depend on them, to the bit. Kernels may throw std::bad_alloc, before they
+// its result does not depend on them, to the bit. Kernels may throw AllocationFailed, before they
 // have written anything.
 #pragma once
 
@@ -111,14 +111,38 @@ struct ScatterNdPlan {
 void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
                    const void* source, int element_size, int threads);
 
-// Slabs along the axis, in order. `whole` is split's input or join's output, `parts` its pieces.
+// Slabs along the axis, in order. `whole` is split's input or join's output. There may be a million
+// parts: of each only what is its own is kept, its size on the axis and its strides.
 struct SlabsPlan {
   Tensor whole;
-  std::vector<Tensor> parts;
-  int axis;
+  int axis = 0;
+
+  SlabsPlan() = default;
+  SlabsPlan(const Tensor& tensor, int along) : whole(tensor), axis(along) {}
+
+  void reserve(Int parts, int rank) {
+    ends_.reserve(static_cast<std::size_t>(parts));
+    strides_.reserve(static_cast<std::size_t>(parts) * static_cast<std::size_t>(rank));
+  }
+  // The next part: the whole's rank and, but for the axis, its sizes.
+  void add(const Layout& part) {
+    ends_.push_back(total() + part.sizes[axis]);
+    strides_.insert(strides_.end(), part.strides, part.strides + part.rank);
+  }
+  Int count() const { return static_cast<Int>(ends_.size()); }
+  Int total() const { return ends_.empty() ? 0 : ends_.back(); }  // on the axis
+  Int begin(Int part) const { return part == 0 ? 0 : ends_[static_cast<std::size_t>(part - 1)]; }
+  Int length(Int part) const { return ends_[static_cast<std::size_t>(part)] - begin(part); }
+  const Int* strides(Int part) const {
+    return strides_.data() + part * static_cast<Int>(whole.layout.rank);
+  }
 
   void split(const void* whole, void* const* parts, int threads) const;
   void join(const void* const* parts, void* whole, int threads) const;
+
+ private:
+  std::vector<Int> ends_;     // of each part on the axis
+  std::vector<Int> strides_;  // whole.layout.rank for each part
 };
 
 // ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------

@@ -1,10 +1,10 @@
 // Index values to byte offsets, checked in the same read.
 //
-// Loops over contiguous values have no branches, so that they vectorise; one out-of-range value
-// makes a whole run fail, and the caller then looks for it one by one.
+// Values are copied to a buffer first, kPiece at a time, and read once there (read_once.hpp). Loops
+// over the buffer have no branches, so that they vectorise; one out-of-range value makes a whole
+// run fail, and is then looked for one by one.
 
-#include <type_traits>
-
+#include "read_once.hpp"
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
@@ -30,23 +30,23 @@ inline Int scaled(Unsigned position, Int scale) {
     return static_cast<Int>(position * static_cast<Unsigned>(scale));
 }
 
-// Calls body with the stride, as a constant where values are contiguous or every other one: loads
-// of whole vectors.
-template <class Index, class Body>
-inline bool with_stride(Int stride, Body&& body) {
-  constexpr Int size = sizeof(Index);
-  if (stride == size) return body(std::integral_constant<Int, size>{});
-  if (stride == 2 * size) return body(std::integral_constant<Int, 2 * size>{});
-  return body(stride);
-}
+// Index values of our own.
+template <class Index>
+struct Values {
+  alignas(64) Index at[kPiece];  // not cleared
 
-template <class Index, bool kNarrow, class Stride>
-bool convert_run(const char* __restrict source, Stride stride, Int count, Int size, Int scale,
-                 Int base, Int step, Int* __restrict offsets) {
+  void read(const char* source, Int stride, Int count) {
+    copy_once(reinterpret_cast<char*>(at), source, stride, count, int{sizeof(Index)});
+  }
+};
+
+template <class Index, bool kNarrow>
+bool convert_run(const Index* __restrict values, Int count, Int size, Int scale, Int base, Int step,
+                 Int* __restrict offsets) {
   const Unsigned limit = static_cast<Unsigned>(size);
   Unsigned gathered = 0;
   for (Int i = 0; i < count; ++i) {
-    const Unsigned position = wrap_index(load<Index>(source + i * stride), limit);
+    const Unsigned position = wrap_index(values[i], limit);
     gathered |= beyond(position, limit);
     // The sum of base and steps is kept apart from the product: both are known to be in range.
     offsets[i] = static_cast<Int>(static_cast<Unsigned>(scaled<kNarrow>(position, scale)) +
@@ -58,40 +58,33 @@ bool convert_run(const char* __restrict source, Stride stride, Int count, Int si
 template <class Index>
 bool convert(const char* source, Int stride, Int count, Int size, Int scale, Int base, Int step,
              Int* offsets) {
-  return with_stride<Index>(stride, [=](auto known) {
-    return narrow(size, scale)
-               ? convert_run<Index, true>(source, known, count, size, scale, base, step, offsets)
-               : convert_run<Index, false>(source, known, count, size, scale, base, step, offsets);
-  });
-}
-
-template <class Index, class Stride>
-bool good_run(const char* source, Stride stride, Int count, Unsigned limit) {
-  Unsigned gathered = 0;
-  for (Int i = 0; i < count; ++i)
-    gathered |= beyond(wrap_index(load<Index>(source + i * stride), limit), limit);
-  return !any_beyond(gathered);
+  Values<Index> values;
+  values.read(source, stride, count);
+  return narrow(size, scale)
+             ? convert_run<Index, true>(values.at, count, size, scale, base, step, offsets)
+             : convert_run<Index, false>(values.at, count, size, scale, base, step, offsets);
 }
 
 template <class Index>
 Int check(const char* source, Int stride, Int count, Int size) {
   const Unsigned limit = static_cast<Unsigned>(size);
-  for (Int from = 0; from < count; from += 4096) {
-    const Int some = count - from < 4096 ? count - from : 4096;
-    const char* const part = source + from * stride;
-    if (with_stride<Index>(stride,
-                           [=](auto known) { return good_run<Index>(part, known, some, limit); }))
-      continue;
+  Values<Index> values;
+  for (Int from = 0; from < count; from += kPiece) {
+    const Int some = std::min(kPiece, count - from);
+    values.read(source + from * stride, stride, some);
+    Unsigned gathered = 0;
+    for (Int i = 0; i < some; ++i) gathered |= beyond(wrap_index(values.at[i], limit), limit);
+    if (!any_beyond(gathered)) continue;
     for (Int i = 0; i < some; ++i)
-      if (wrap_index(load<Index>(part + i * stride), limit) >= limit) return from + i;
+      if (wrap_index(values.at[i], limit) >= limit) return from + i;
   }
   return -1;
 }
 
-// Tuples of a length known to the compiler, coordinates contiguous.
+// Tuples of a length known to the compiler.
 template <class Index, int kLength, bool kNarrow>
-bool packed_tuples(const char* __restrict source, Int count, const Int* sizes, const Int* scales,
-                   Int* __restrict offsets) {
+bool fixed_tuples(const Index* __restrict values, Int count, const Int* sizes, const Int* scales,
+                  Int* __restrict offsets) {
   Unsigned limits[kLength];
   Int factors[kLength];
   for (int d = 0; d < kLength; ++d) {
@@ -102,8 +95,7 @@ bool packed_tuples(const char* __restrict source, Int count, const Int* sizes, c
   for (Int i = 0; i < count; ++i) {
     Unsigned sum = 0;
     for (int d = 0; d < kLength; ++d) {
-      const Unsigned position = wrap_index(
-          load<Index>(source + (i * kLength + d) * static_cast<Int>(sizeof(Index))), limits[d]);
+      const Unsigned position = wrap_index(values[i * kLength + d], limits[d]);
       gathered |= beyond(position, limits[d]);
       sum += static_cast<Unsigned>(scaled<kNarrow>(position, factors[d]));
     }
@@ -112,16 +104,15 @@ bool packed_tuples(const char* __restrict source, Int count, const Int* sizes, c
   return !any_beyond(gathered);
 }
 
-// One at a time; every value is read once, so that what it returns fits what it wrote.
+// One at a time. Returns the first bad coordinate as i * length + d, or -1.
 template <class Index>
-Int any_tuples(const char* source, Int stride, Int coordinate_stride, int length, Int count,
-               const Int* sizes, const Int* scales, Int* offsets) {
+Int any_tuples(const Index* values, int length, Int count, const Int* sizes, const Int* scales,
+               Int* offsets) {
   for (Int i = 0; i < count; ++i) {
     Int sum = 0;
     for (int d = 0; d < length; ++d) {
       const Unsigned limit = static_cast<Unsigned>(sizes[d]);
-      const Unsigned position =
-          wrap_index(load<Index>(source + i * stride + d * coordinate_stride), limit);
+      const Unsigned position = wrap_index(values[i * length + d], limit);
       if (position >= limit) return i * length + d;
       sum += static_cast<Int>(position) * scales[d];
     }
@@ -130,27 +121,49 @@ Int any_tuples(const char* source, Int stride, Int coordinate_stride, int length
   return -1;
 }
 
+// False when a value is out of range, or nothing here is made for the tuples.
+template <class Index>
+bool quick_tuples(const Index* values, int length, Int count, const Int* sizes, const Int* scales,
+                  Int* offsets) {
+  bool small = true;
+  for (int d = 0; d < length; ++d) small = small && narrow(sizes[d], scales[d]);
+  switch (length) {
+    case 1:
+      return small ? convert_run<Index, true>(values, count, sizes[0], scales[0], 0, 0, offsets)
+                   : convert_run<Index, false>(values, count, sizes[0], scales[0], 0, 0, offsets);
+    case 2:
+      return small ? fixed_tuples<Index, 2, true>(values, count, sizes, scales, offsets)
+                   : fixed_tuples<Index, 2, false>(values, count, sizes, scales, offsets);
+    case 3:
+      return small && fixed_tuples<Index, 3, true>(values, count, sizes, scales, offsets);
+    case 4:
+      return small && fixed_tuples<Index, 4, true>(values, count, sizes, scales, offsets);
+    default:
+      return false;
+  }
+}
+
 template <class Index>
 Int tuples(const char* source, Int stride, Int coordinate_stride, int length, Int count,
            const Int* sizes, const Int* scales, Int* offsets) {
-  const Int bytes = static_cast<Int>(sizeof(Index));
-  if (length == 1) {
-    if (convert<Index>(source, stride, count, sizes[0], scales[0], 0, 0, offsets)) return -1;
-  } else if (length <= 4 && coordinate_stride == bytes && stride == length * bytes) {
-    bool small = true;
-    for (int d = 0; d < length; ++d) small = small && narrow(sizes[d], scales[d]);
-    bool good = false;
-    if (length == 2)
-      good = small ? packed_tuples<Index, 2, true>(source, count, sizes, scales, offsets)
-                   : packed_tuples<Index, 2, false>(source, count, sizes, scales, offsets);
-    else if (length == 3 && small)
-      good = packed_tuples<Index, 3, true>(source, count, sizes, scales, offsets);
-    else if (length == 4 && small)
-      good = packed_tuples<Index, 4, true>(source, count, sizes, scales, offsets);
-    if (good) return -1;
+  constexpr Int size = sizeof(Index);
+  Values<Index> values;
+  const Int most = kPiece / std::max(1, length);
+  for (Int from = 0; from < count; from += most, source += most * stride, offsets += most) {
+    const Int some = std::min(most, count - from);
+    if (length == 1)
+      values.read(source, stride, some);
+    else if (coordinate_stride == size && stride == length * size)
+      values.read(source, size, some * length);
+    else
+      for (Int i = 0; i < some; ++i)
+        for (int d = 0; d < length; ++d)
+          values.at[i * length + d] = read_once<Index>(source + i * stride + d * coordinate_stride);
+    if (quick_tuples(values.at, length, some, sizes, scales, offsets)) continue;
+    const Int bad = any_tuples(values.at, length, some, sizes, scales, offsets);
+    if (bad >= 0) return from * length + bad;
   }
-  return any_tuples<Index>(source, stride, coordinate_stride, length, count, sizes, scales,
-                           offsets);
+  return -1;
 }
 
 template <class Index>

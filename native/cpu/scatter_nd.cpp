@@ -183,20 +183,25 @@ void write_updates(const NdProblem& problem, const char* updates, char* output, 
     problem.write_slice(output + offsets[i], updates + problem.update_offset(first + i));
 }
 
-// On one thread. `fresh`: the indices have not been checked.
+// What a bad index does: nothing has been written when it is refused; it fails a fresh output that
+// has been written; it is left out where the indices were good before, so that another thread has
+// changed them.
+enum class Bad { refused, fails, left_out };
+
+// On one thread.
 Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const void* input,
-                  const char* indices, const char* updates, void* output, bool in_place, bool fresh,
+                  const char* indices, const char* updates, void* output, bool in_place, Bad on_bad,
                   int threads) {
   char* const target = static_cast<char*>(output);
   Int offsets[kPiece];
-  if (problem.tuples <= kPiece) {  // one reading is the check
+  if (problem.tuples <= kPiece && on_bad != Bad::left_out) {  // one reading is the check
     const Int bad = problem.read(indices, 0, problem.tuples, problem.byte_scales, offsets);
     if (bad >= 0) return {bad};
     if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
     write_updates(problem, updates, target, 0, problem.tuples, offsets, false);
     return {};
   }
-  if (!fresh) {
+  if (on_bad == Bad::refused) {
     const Status status = check_tuples(problem, indices, threads);
     if (!status.ok()) return status;
   }
@@ -207,9 +212,8 @@ Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const voi
     const Int bad = problem.read(indices, first, count, problem.byte_scales, offsets);
     if (bad < 0)
       write_updates(problem, updates, target, first, count, offsets, far);
-    else if (fresh)
+    else if (on_bad == Bad::fails)
       return {bad};
-    // Else another thread has changed the indices since the check: these are left out.
   }
   return {};
 }
@@ -305,14 +309,16 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   const char* const update = static_cast<const char*>(updates);
   if (problem.tuples == 0 || problem.slice_elements == 0 || problem.slices == 0) {
     // Nothing to write, but indices may still be bad.
-    const Status status = problem.tuples == 0 ? Status{} : check_tuples(problem, index, threads);
+    const bool none = problem.tuples == 0 || problem.tuple_length == 0;
+    const Status status = none ? Status{} : check_tuples(problem, index, threads);
     if (status.ok() && !in_place) copy_whole(plan.input, input, plan.output, output, threads);
     return status;
   }
   if (method == NdMethod::automatic) method = choose(problem, in_place, tuning);
   if (method == NdMethod::buckets && !problem.packed_out) method = NdMethod::direct;
   if (method == NdMethod::direct)
-    return run_direct(plan, problem, input, index, update, output, in_place, fresh, threads);
+    return run_direct(plan, problem, input, index, update, output, in_place,
+                      fresh ? Bad::fails : Bad::refused, threads);
 
   const char* source = static_cast<const char*>(input);
   char* const target = static_cast<char*>(output);
@@ -331,7 +337,8 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   // A later round, or one after the check, meets a bad index only when another thread has changed
   // the indices. What has not been written is then written without it.
   if (!status.ok() && !fresh && checked)
-    return run_direct(plan, problem, input, index, update, output, in_place, false, threads);
+    return run_direct(plan, problem, input, index, update, output, in_place, Bad::left_out,
+                      threads);
   return status;
 }
 

@@ -3,9 +3,9 @@
 //
 // Index values are turned into byte offsets a piece at a time, in a buffer that stays in the first
 // cache; writing updates then needs to know the offsets alone. So one side is compiled once per
-// index type, the other once per element type, and not their product. Offsets are made from values
-// that have been checked in the same read: another thread that changes the indices cannot make them
-// wrong.
+// index type, the other once per element type, and not their product. Offsets are made from private
+// copies of the values that have been checked (read_once.hpp): another thread that changes the
+// indices cannot make them wrong.
 #pragma once
 
 #include "../common/indexing.hpp"
@@ -27,8 +27,8 @@ constexpr Int kPrefetchBytes = Int{512} << 10;
 // ---- Index values -------------------------------------------------------------------------------
 
 struct IndexReader {
-  // offsets[i] = base + scale * (the i-th value, wrapped) + step * i; false when a value is out of
-  // range, and the offsets are then not to be used.
+  // offsets[i] = base + scale * (the i-th value, wrapped) + step * i, for up to kPiece values;
+  // false when one is out of range, and the offsets are then not to be used.
   bool (*convert)(const char* source, Int stride, Int count, Int size, Int scale, Int base,
                   Int step, Int* offsets);
   // The first value out of range, or -1.

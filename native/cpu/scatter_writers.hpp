@@ -12,6 +12,15 @@ namespace anydml::scatter {
 // How updates of one element follow each other: apart; in a row; in turns with those of one other.
 enum class Order { apart, runs, turns };
 
+// True where Element leaves NaNs as they come and says what it has written.
+template <class T>
+constexpr bool is_watched(Reduction reduction) {
+#if defined(ANYDML_F16C)
+  if (is_half_sum<T>(reduction)) return true;
+#endif
+  return is_lane_sum<T>(reduction);
+}
+
 // Writes updates one after the other, even where the compiler could batch them: later ones may meet
 // earlier ones. An element that takes several in a row stays in a register, and so do two whose
 // conversions take long and that take turns: the way through memory takes two to three times as
@@ -20,7 +29,8 @@ template <Reduction kReduction, class T, Order kOrder>
 class Element {
  public:
   explicit Element(char* target) : target_(target) {}
-  void take(Int offset, const char* update) {
+  // Returns the sum, before it is rounded, where it is watched.
+  auto take(Int offset, const char* update) {
     char* const address = target_ + offset;
     if constexpr (kReduction == Reduction::none) {
       store(address, load<T>(update));
@@ -31,9 +41,19 @@ class Element {
       else if (kOrder == Order::apart || address != last_)
         half_ = load_half(address);
       last_ = address;
-      const __m128i sum = half_sum<kReduction>(half_, load_half(update));
-      half_ = _mm_cvtph_ps(sum);
-      store_half(address, sum);
+      const __m128 sum = half_sum<kReduction>(half_, load_half(update));
+      const __m128i rounded = round_half(sum);
+      half_ = _mm_cvtph_ps(rounded);
+      store_half(address, rounded);
+      return sum;
+#endif
+#if defined(ANYDML_SSE2)
+    } else if constexpr (is_lane_sum<T>(kReduction)) {
+      if (kOrder == Order::apart || address != last_) lane_ = Lane<T>::at(address);
+      last_ = address;
+      lane_ = lane_.template combined<kReduction>(Lane<T>::at(update));
+      lane_.put(address);
+      return lane_.value;
 #endif
     } else if constexpr (kOrder == Order::runs) {
       if (address != last_) value_ = load<T>(address);
@@ -49,6 +69,9 @@ class Element {
   char* target_;
   char* last_ = nullptr;
   T value_{};
+#if defined(ANYDML_SSE2)
+  std::conditional_t<is_lane_sum<T>(kReduction), Lane<T>, int> lane_{};
+#endif
 #if defined(ANYDML_F16C)
   __m128 half_ = _mm_setzero_ps();
 
@@ -117,18 +140,55 @@ inline void with_order(const Place* places, Int count, Body&& body) {
   body(std::integral_constant<Order, Order::apart>{});
 }
 
+// Calls take(i) for i < count, which takes the i-th update of some. True when a NaN came out.
+template <bool kWatched, class Take>
+inline bool take_all(Int count, Take&& take) {
+#if defined(ANYDML_SSE2)
+  if constexpr (kWatched) {
+    NanWatch watch;
+    Int i = 0;
+    for (; i + 4 <= count; i += 4) {
+      const auto a = take(i), b = take(i + 1), c = take(i + 2), d = take(i + 3);
+      watch.see(a, b);
+      watch.see(c, d);
+    }
+    for (; i < count; ++i) {
+      const auto a = take(i);
+      watch.see(a, a);
+    }
+    return watch.any();
+  }
+#endif
+  for (Int i = 0; i < count; ++i) take(i);
+  return false;
+}
+
+// Elements that have taken updates among which a NaN came out. Not in the way of the loops.
+template <class T, class Place>
+[[gnu::noinline, gnu::cold]] void settle_nans(char* target, const Place* places, Int count,
+                                              Int scale) {
+  for (Int i = 0; i < count; ++i) {
+    char* const address = target + places[i] * scale;
+    store(address, canonical(load<T>(address)));
+  }
+}
+
 template <Reduction kReduction, class T, Order kOrder>
 void scatter_rows(char* target, const Int* offsets, const char* updates, Int row_stride, Int stride,
                   Int rows, Int columns) {
-  const Int size = static_cast<Int>(sizeof(T));
+  constexpr bool watched = is_watched<T>(kReduction);
+  constexpr Int size = static_cast<Int>(sizeof(T));
   Element<kReduction, T, kOrder> element(target);
   for (Int row = 0; row < rows; ++row) {
     const char* const from = updates + row * row_stride;
-    if (stride == size) {
-      for (Int i = 0; i < columns; ++i) element.take(offsets[i], from + i * size);
-    } else {
-      for (Int i = 0; i < columns; ++i) element.take(offsets[i], from + i * stride);
-    }
+    const bool nan =
+        stride == size
+            ? take_all<watched>(columns,
+                                [&](Int i) { return element.take(offsets[i], from + i * size); })
+            : take_all<watched>(columns,
+                                [&](Int i) { return element.take(offsets[i], from + i * stride); });
+    if constexpr (watched)
+      if (nan) settle_nans<T>(target, offsets, columns, 1);
     offsets += columns;
   }
 }
@@ -144,9 +204,13 @@ void scatter_updates(char* target, const Int* offsets, const char* updates, Int 
 
 template <Reduction kReduction, class T, Order kOrder>
 void scatter_group(char* block, const uint16_t* locals, const char* values, Int count) {
-  const Int size = static_cast<Int>(sizeof(T));
+  constexpr bool watched = is_watched<T>(kReduction);
+  constexpr Int size = static_cast<Int>(sizeof(T));
   Element<kReduction, T, kOrder> element(block);
-  for (Int i = 0; i < count; ++i) element.take(locals[i] * size, values + i * size);
+  const bool nan = take_all<watched>(
+      count, [&](Int i) { return element.take(locals[i] * size, values + i * size); });
+  if constexpr (watched)
+    if (nan) settle_nans<T>(block, locals, count, size);
 }
 
 template <Reduction kReduction, class T>
@@ -167,8 +231,11 @@ void combine_row(char* __restrict target, Int target_stride, const char* __restr
       for (; i + 8 <= count; i += 8) {
         const __m256 a = _mm256_cvtph_ps(load<__m128i>(target + i * size));
         const __m256 b = _mm256_cvtph_ps(load<__m128i>(updates + i * size));
-        store(target + i * size, _mm256_cvtps_ph(kReduction == Reduction::add ? a + b : a * b,
-                                                 _MM_FROUND_TO_NEAREST_INT));
+        const __m256 sum = kReduction == Reduction::add ? a + b : a * b;
+        const __m256 nan = _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q);
+        store(target + i * size,
+              _mm256_cvtps_ph(_mm256_blendv_ps(sum, _mm256_set1_ps(__builtin_nanf("")), nan),
+                              _MM_FROUND_TO_NEAREST_INT));
       }
     }
 #endif

@@ -43,13 +43,17 @@ constexpr Int kBlockRows = 64, kBlockBytes = 2048, kBlockTotal = 8192;
 // Pieces above this are copied one by one even in a block.
 constexpr Int kLongPiece = 256;
 
-// The whole or a part as rows of contiguous bytes.
-bool as_rows(const Tensor& tensor, int axis, Int& bytes, Int& step) {
-  const Layout& layout = tensor.layout;
-  bytes = tensor.element_size;
+// The whole or a part as rows of contiguous bytes; `length` is its size on the axis, the other
+// sizes are the whole's.
+bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int& bytes, Int& step) {
+  const Layout& layout = whole.layout;
+  bytes = step = 0;
+  if (length == 0) return true;  // its strides mean nothing
+  bytes = whole.element_size;
   for (int i = layout.rank - 1; i >= axis; --i) {
-    if (layout.sizes[i] > 1 && layout.strides[i] != bytes) return false;
-    bytes *= layout.sizes[i];
+    const Int size = i == axis ? length : layout.sizes[i];
+    if (size > 1 && strides[i] != bytes) return false;
+    bytes *= size;
   }
   Int expected = 0;
   bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
@@ -57,11 +61,11 @@ bool as_rows(const Tensor& tensor, int axis, Int& bytes, Int& step) {
   for (int i = axis - 1; i >= 0; --i) {
     if (layout.sizes[i] == 1) continue;
     if (first)
-      step = layout.strides[i];
-    else if (layout.strides[i] != expected)
+      step = strides[i];
+    else if (strides[i] != expected)
       return false;
     first = false;
-    expected = layout.strides[i] * layout.sizes[i];
+    expected = strides[i] * layout.sizes[i];
   }
   return true;
 }
@@ -304,24 +308,19 @@ bool tiles_apply(const Matrix& matrix, int threads, bool run) {
 
 template <bool Split>
 void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int threads) {
-  const Int count = static_cast<Int>(plan.parts.size());
+  const Int count = plan.count();
   const int size = plan.whole.element_size, axis = plan.axis;
   const Int bytes = plan.whole.layout.count() * size;
   const auto copy = [&](Int begin, Int end, int most) {
-    Layout slab = plan.whole.layout;
-    Int start = 0;
-    for (Int p = 0; p < end; ++p) {
-      const Layout& part = plan.parts[static_cast<std::size_t>(p)].layout;
-      const Int length = part.sizes[axis];
-      if (p >= begin) {
-        slab.sizes[axis] = length;
-        char* const at = whole + start * slab.strides[axis];
-        if constexpr (Split)
-          copy_elements(part, parts[p], slab, at, size, most);
-        else
-          copy_elements(slab, at, part, parts[p], size, most);
-      }
-      start += length;
+    Layout slab = plan.whole.layout, part = plan.whole.layout;
+    for (Int p = begin; p < end; ++p) {
+      slab.sizes[axis] = part.sizes[axis] = plan.length(p);
+      std::copy_n(plan.strides(p), part.rank, part.strides);
+      char* const at = whole + plan.begin(p) * slab.strides[axis];
+      if constexpr (Split)
+        copy_elements(part, parts[p], slab, at, size, most);
+      else
+        copy_elements(slab, at, part, parts[p], size, most);
     }
   };
   // Many parts are shared out as they are; few are each shared out.
@@ -337,8 +336,9 @@ void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int thre
 template <bool Split>
 bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* parts,
             int threads) {
-  const Int count = static_cast<Int>(plan.parts.size());
-  if (plan.whole.layout.count() == 0) return true;
+  const Int count = plan.count();
+  const Layout& layout = plan.whole.layout;
+  if (layout.count() == 0) return true;
   const auto layouts = [&] {
     if (method != SlabMethod::choose && method != SlabMethod::layouts) return false;
     by_layouts<Split>(plan, whole, parts, threads);
@@ -347,8 +347,10 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
   if (method == SlabMethod::layouts) return layouts();
 
   Matrix matrix;
-  if (!as_rows(plan.whole, plan.axis, matrix.bytes, matrix.step)) return layouts();
-  matrix.rows = plan.whole.layout.count() * plan.whole.element_size / matrix.bytes;
+  if (!as_rows(plan.whole, plan.axis, layout.sizes[plan.axis], layout.strides, matrix.bytes,
+               matrix.step))
+    return layouts();
+  matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
   matrix.whole = whole;
   matrix.count = count;
   matrix.data = parts;
@@ -362,7 +364,7 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
   Int offset = 0;
   for (Int p = 0; p < count; ++p) {
     Part& part = described[p];
-    if (!as_rows(plan.parts[static_cast<std::size_t>(p)], plan.axis, part.bytes, part.step))
+    if (!as_rows(plan.whole, plan.axis, plan.length(p), plan.strides(p), part.bytes, part.step))
       return layouts();
     part.data = static_cast<char*>(parts[p]);
     part.offset = offset;

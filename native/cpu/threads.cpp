@@ -15,15 +15,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <condition_variable>
-#include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <new>
-#include <string>
 #include <thread>
 #include <utility>
+
+#include "control_groups.hpp"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -334,33 +332,6 @@ class Pool {
 // From the beginning of one call to that of the next.
 constexpr std::chrono::microseconds kSuccession{100};
 
-#if defined(__linux__)
-// The processors that a container's limit amounts to, rounded up (control groups, version 2): more
-// threads than that are stopped together for the rest of every period. INT_MAX without a limit.
-int quota(const char* root, const char* membership) {
-  std::string group;
-  if (std::FILE* const file = std::fopen(membership, "r")) {
-    char line[4096];
-    while (std::fgets(line, sizeof(line), file) != nullptr)
-      if (std::strncmp(line, "0::", 3) == 0) group.assign(line + 3, std::strcspn(line + 3, "\n"));
-    std::fclose(file);
-  }
-  int least = INT_MAX;
-  for (;;) {  // the group and all above it
-    while (!group.empty() && group.back() == '/') group.pop_back();
-    if (std::FILE* const file = std::fopen((root + group + "/cpu.max").c_str(), "r")) {
-      long long most = 0, period = 0;
-      if (std::fscanf(file, "%lld %lld", &most, &period) == 2 && most > 0 && period > 0)
-        least = static_cast<int>(std::min<long long>(least, (most + period - 1) / period));
-      std::fclose(file);
-    }
-    const std::size_t parent = group.rfind('/');
-    if (parent == std::string::npos) return least;
-    group.resize(parent);
-  }
-}
-#endif
-
 // Leaked on purpose: detached workers may outlive static destructors. A forked child has none of
 // its parent's threads, and the parent's pool may be in the middle of a job: the child leaves that
 // one alone and makes its own when it needs one.
@@ -404,7 +375,8 @@ int available_threads() {
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) count = CPU_COUNT(&set);
-  count = std::min(count, quota("/sys/fs/cgroup", "/proc/self/cgroup"));
+  // More threads than a container's limit are stopped together for the rest of every period.
+  count = std::min(count, processor_limit());
 #endif
   return std::max(count, 1);
 }

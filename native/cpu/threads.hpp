@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <type_traits>
 
 #include "../common/layout.hpp"
@@ -14,10 +15,38 @@
 namespace anydml {
 
 // Runs `body(context, chunk)` for every chunk in [0, chunks) on at most `threads` threads, the
-// caller's among them, and returns when all are done. Chunks start in ascending order. Bodies must
-// not throw or fork. While another caller owns the pool, or inside a body, everything runs on the
-// caller's thread: no oversubscription, no deadlock.
+// caller's among them, and returns when all are done. Chunks start in ascending order. This body
+// must not throw (those of the templates below may), and none may fork. While another caller owns
+// the pool, or inside a body, everything runs on the caller's thread: no oversubscription, no
+// deadlock.
 void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context);
+
+// What a body throws reaches the caller, whatever thread it was on; chunks that have not begun by
+// then are left out. Of several exceptions one is told.
+template <class Body>
+class Guarded {
+ public:
+  explicit Guarded(Body& body) : body_(body) {}
+  static void run(void* context, Int chunk) {
+    auto& self = *static_cast<Guarded*>(context);
+    if (self.failed_.load(std::memory_order_relaxed)) return;
+    try {
+      self.body_(chunk);
+    } catch (...) {
+      if (!self.failed_.exchange(true, std::memory_order_relaxed))
+        self.error_ = std::current_exception();
+    }
+  }
+  // After the job: the workers have left, so that this thread sees what they wrote.
+  void rethrow() {
+    if (failed_.load(std::memory_order_relaxed)) std::rethrow_exception(error_);
+  }
+
+ private:
+  Body& body_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+};
 
 template <class Body>
 void parallel_chunks(Int chunks, int threads, Body&& body) {
@@ -26,10 +55,9 @@ void parallel_chunks(Int chunks, int threads, Body&& body) {
     for (Int chunk = 0; chunk < chunks; ++chunk) body(chunk);
     return;
   }
-  using Plain = std::remove_reference_t<Body>;
-  run_chunks(
-      chunks, threads, [](void* context, Int chunk) { (*static_cast<Plain*>(context))(chunk); },
-      const_cast<void*>(static_cast<const void*>(&body)));
+  Guarded<std::remove_reference_t<Body>> guarded(body);
+  run_chunks(chunks, threads, &guarded.run, &guarded);
+  guarded.rethrow();
 }
 
 // Splits [0, total) into ranges of at least `grain` items and calls body(begin, end) for each. More

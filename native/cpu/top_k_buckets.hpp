@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 
 #include "top_k_output.hpp"
 
@@ -54,7 +55,7 @@ class BucketSort {
   using Key = typename Order::Key;
   using Unsigned = typename Order::Unsigned;
   static constexpr Key most = std::numeric_limits<Key>::max();
-  static constexpr Int kBlock = 512;
+  static constexpr Int kBlock = kBucketBlock;
   static constexpr bool kWhole = W <= 4;  // a rank holds all of the key
 
  public:
@@ -149,6 +150,7 @@ class BucketSort {
       for (Int i = 0; i < size; ++i)
         block.rank[i] = rank_of(row_.key(position_of_(part, begin + i)));
     }
+    settle(block.rank);
     const uint32_t low = low_, top = top_;
     const int shift = digit_shift_;
     for (Int i = 0; i < size; ++i) {
@@ -173,6 +175,7 @@ class BucketSort {
 
   void distribute(Int part) const {
     uint32_t* const place = each_[part].places;
+    const uint32_t* const ends = each_[part].ends;
     const int32_t digits = static_cast<int32_t>(bucket_[buckets_].digit);
     const bool all = bucket_[buckets_].rank == starts_[work_.parts];
     Block block;
@@ -189,6 +192,7 @@ class BucketSort {
       };
       if (all) {
         for (Int i = 0; i < size; ++i) move(i);
+        if (overrun(part)) break;
         continue;
       }
       for (Int i = size; i % kUnit != 0; ++i) block.digit[i] = digits;
@@ -203,7 +207,27 @@ class BucketSort {
         count += expand_bits(mask, static_cast<uint32_t>(i), kept + count);
       }
       for (Int j = 0; j < count; ++j) move(kept[j]);
+      if (overrun(part)) break;
     }
+    for (Int b = 0; b < buckets_; ++b) {
+      assert(place[b] <= ends[b] + kBlock);
+      // As many as were counted, whatever the row changed to.
+      for (uint32_t at = place[b]; at < ends[b]; ++at) {
+        const Int position = position_of_(part, at % total);
+        const uint64_t rank = rank_of(row_.key(position));
+        work_.items[at] = rank << 32 | static_cast<uint64_t>(position);
+      }
+    }
+  }
+
+  // Whether a place is beyond its end: the row changed since it was counted. No more than a block
+  // went into the places behind, where elements of the row belong too, or into the slack.
+  bool overrun(Int part) const {
+    const uint32_t* const place = each_[part].places;
+    const uint32_t* const ends = each_[part].ends;
+    uint32_t beyond = 0;
+    for (Int b = 0; b < buckets_; ++b) beyond |= place[b] > ends[b];
+    return beyond != 0;
   }
 
   void sort_buckets() {

@@ -53,8 +53,8 @@ struct Workspace {
 template <class Order>
 using RankKey = typename Bits<(Order::width < 2 ? 2 : Order::width)>::Signed;
 
-// The k first of `count` <= kRankLimit candidates with these keys; position_of(j) gives the j-th.
-// Keys have room for a multiple of a line.
+// The k first of `count` candidates, k <= count <= kRankLimit, with these keys; position_of(j)
+// gives the j-th. Keys have room for a multiple of a line.
 template <class Order, class PositionOf>
 inline void put_ranked_keys(const Output& out, const Source<Order>& row, RankKey<Order>* keys,
                             Int count, Int k, PositionOf&& position_of) {
@@ -71,6 +71,7 @@ inline void put_ranked(const Output& out, const Source<Order>& row, Int count, I
                        PositionOf&& position_of) {
   alignas(64) RankKey<Order> keys[kRankLimit + 64];
   for (Int j = 0; j < count; ++j) keys[j] = row.key(position_of(j));
+  settle(keys);
   put_ranked_keys(out, row, keys, count, k, position_of);
 }
 

@@ -258,15 +258,18 @@ struct RowSelector {
     }
     for (Int start = 0, chunk = 0; start < end; start += step, ++chunk) {
       Line<W> best = line_of_keys<Order>(data + start * W, row.flip);
+      best.settle();
       best.write(keys + start);
       for (Int i = start + lanes; i < start + step; i += lanes) {
-        const Line<W> line = line_of_keys<Order>(data + i * W, row.flip);
+        Line<W> line = line_of_keys<Order>(data + i * W, row.flip);
+        line.settle();
         line.write(keys + i);
         best.raise_to(line);
       }
       best.write(witness + chunk * lanes);
     }
     keys_of<Order>(data + end * W, n - end, row.flip, keys + end);
+    settle(keys);
     pad(keys, n);
     const Key least = bound_of(witness, shape.chunks * lanes);
     const Line<W> bound = Line<W>::splat(least);
@@ -305,7 +308,7 @@ struct RowSelector {
     const bool stopped = chunks < shape.chunks;
     const Key bound = stopped ? most : bound_of(witness, chunks * lanes);
     const Int size = shape.chunk_elements();
-    collect(row, out, bound, chunks, [&](Collector<Order>& list, Int begin, Int end) {
+    const auto scan = [&](Collector<Order>& list, Int begin, Int end) {
       for (Int chunk = begin; chunk < end && !list.done; ++chunk) {
         if (shape.next_row > 0) {  // the memory would idle while this row is picked over
           const char* const next = row.data + shape.next_row + chunk * shape.lines * kLineBytes;
@@ -316,7 +319,9 @@ struct RowSelector {
           list.scan(chunk * size, (chunk + 1) * size);
       }
       if (end == shape.chunks) list.scan(end * size, shape.n);
-    });
+    };
+    // Too few when the row changed after the first reading.
+    if (!collect(row, out, bound, chunks, scan)) collect_all(row, out);
   }
 
   // Lets each part's list scan its share of `count` items with `scan`, then ends the row. False,
@@ -350,6 +355,12 @@ struct RowSelector {
     return true;
   }
 
+  // Everything is a candidate: never fewer than k, whatever the row changes to.
+  void collect_all(const Source<Order>& row, const Output& out) const {
+    collect(row, out, std::numeric_limits<Key>::min(), shape.n,
+            [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); });
+  }
+
   void by_threshold(const Source<Order>& row, const Output& out) const {
     Key* const keys = work.witness_as<Key>();
     keys_of<Order>(row.data, shape.n, row.flip, keys);
@@ -368,16 +379,15 @@ struct RowSelector {
     const double share = static_cast<double>(shape.k) / static_cast<double>(shape.n);
     const double deviation = std::sqrt(share * (1 - share) * static_cast<double>(kSample));
     Int rank = static_cast<Int>(share * static_cast<double>(kSample) + 3.5 * deviation + 3);
-    // A sample that misleads, which no natural input brings about, is asked for more.
+    // A sample that misleads is asked for more: no natural input brings it about, but a row that
+    // changes after the sample may.
     for (; rank < kSample; rank += rank + 64) {
       const Key bound = bisect<W>(keys, kSample, rank, rank / 64);
       if (collect(row, out, bound, shape.n,
                   [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); }))
         return;
     }
-    // Everything is a candidate.
-    collect(row, out, std::numeric_limits<Key>::min(), shape.n,
-            [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); });
+    collect_all(row, out);
   }
 
   void by_sorting(const Source<Order>& row, const Output& out) const {

@@ -160,7 +160,10 @@ struct Source {
   Int stride;
   Unsigned flip;
 
-  Unsigned bits(Int i) const { return load<Unsigned>(data + i * stride); }
+  Unsigned bits(Int i) const {
+    before_reading(data + i * stride, 0, 1, Order::width);
+    return load<Unsigned>(data + i * stride);
+  }
   Key key(Int i) const { return Order::key(bits(i), flip); }
 };
 
@@ -237,6 +240,15 @@ struct Collector {
       begin = next;
       stop_when_full();
     }
+  }
+
+  // Starts anew, with every element a candidate: for a row that changed after its bound was found.
+  // At least k stay, whatever it changes to.
+  void take_all(Int n) {
+    count = 0;
+    raised = done = false;
+    bound = std::numeric_limits<Key>::min();
+    scan(0, n);
   }
 
   void push(Int position) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "../common/order.hpp"
+#include "mask.hpp"
 #include "memory.hpp"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -31,6 +32,21 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 constexpr int kLineVectors = kLineBytes / kVectorBytes;
+
+// Called before elements of a row are read. Another thread may change them between two readings:
+// native/tests/top_k_changes_test.cpp does so here.
+#if defined(ANYDML_TEST_READS)
+void before_reading(const void* from, Int stride, Int count, int width);
+#else
+inline void before_reading(const void*, Int, Int, int) {}
+#endif
+
+// From here on the compiler takes the array's contents for what they are in this memory, and does
+// not go back to the row that they were made from, where they may have changed.
+template <class T, std::size_t count>
+inline void settle(T (&array)[count]) {
+  asm("" : "+m"(array));
+}
 
 template <int W>
 struct Vectors;
@@ -72,6 +88,18 @@ struct Line {
     for (int i = 0; i < kLineVectors; ++i)
       std::memcpy(static_cast<char*>(to) + i * kVectorBytes, &part[i], kVectorBytes);
   }
+  // Of what was read from a row: see settle() of arrays.
+  inline void settle() {
+    for (int i = 0; i < kLineVectors; ++i) {
+#if defined(ANYDML_TOP_K_AVX512)
+      asm("" : "+v"(part[i]));
+#elif defined(__SSE2__)
+      asm("" : "+x"(part[i]));
+#else
+      asm("" : "+m"(part[i]));
+#endif
+    }
+  }
   inline void raise_to(const Line& other) {
     for (int i = 0; i < kLineVectors; ++i)
       part[i] = part[i] > other.part[i] ? part[i] : other.part[i];
@@ -103,6 +131,7 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
   using Signed = typename Vectors<W>::Signed;
   using Unsigned = typename Vectors<W>::Unsigned;
   using Key = typename Order::Key;
+  before_reading(from, W, Line<W>::lanes, W);
   Line<W> line = Line<W>::read(from);
   for (int i = 0; i < kLineVectors; ++i) {
     Signed key = line.part[i];
@@ -117,6 +146,12 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
     line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
   }
   return line;
+}
+
+template <class Order>
+inline typename Order::Key key_at(const char* from, typename Order::Unsigned flip) {
+  before_reading(from, 0, 1, Order::width);
+  return Order::key(load<typename Order::Unsigned>(from), flip);
 }
 
 // Every other element of two vectors, of which the second begins one element early: so nothing
@@ -136,6 +171,7 @@ template <int W>
 inline void pack_elements(const char* __restrict from, Int stride, Int count, char* __restrict to) {
   using Unsigned = typename Bits<W>::Unsigned;
   constexpr int lanes = kVectorBytes / W;
+  before_reading(from, stride, count, W);
   Int i = 0;
   if (stride == 2 * W) {
     for (; i + lanes <= count; i += lanes) {
@@ -153,16 +189,10 @@ template <int W>
 inline uint64_t at_least(const Line<W>& keys, const Line<W>& bound) {
 #if defined(ANYDML_TOP_K_AVX512)
   const __m512i a = (__m512i)keys.part[0], b = (__m512i)bound.part[0];
-  if constexpr (W == 1) return _mm512_cmpge_epi8_mask(a, b);
-  if constexpr (W == 2) {
-    // GCC 12 can spill a mask of 32 bits as four bytes and load it back as eight: keep it from
-    // widening the mask itself.
-    uint32_t mask = _mm512_cmpge_epi16_mask(a, b);
-    asm("" : "+r"(mask));
-    return mask;
-  }
-  if constexpr (W == 4) return _mm512_cmpge_epi32_mask(a, b);
-  if constexpr (W == 8) return _mm512_cmpge_epi64_mask(a, b);
+  if constexpr (W == 1) return mask_bits(_mm512_cmpge_epi8_mask(a, b));
+  if constexpr (W == 2) return mask_bits(_mm512_cmpge_epi16_mask(a, b));
+  if constexpr (W == 4) return mask_bits(_mm512_cmpge_epi32_mask(a, b));
+  if constexpr (W == 8) return mask_bits(_mm512_cmpge_epi64_mask(a, b));
 #elif defined(__SSE2__)
   constexpr int lanes = kVectorBytes / W;
   uint64_t mask = 0;
@@ -288,7 +318,7 @@ inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned 
   } else {
     for (; i < end; ++i) {
       out[count] = base + static_cast<uint32_t>(i);
-      count += Order::key(load<typename Order::Unsigned>(row + i * W), flip) >= bound;
+      count += key_at<Order>(row + i * W, flip) >= bound;
     }
   }
   return count;
@@ -338,7 +368,7 @@ inline void keys_of(const char* row, Int count, typename Order::Unsigned flip,
   Int i = 0;
   for (; i + Line<W>::lanes <= count; i += Line<W>::lanes)
     line_of_keys<Order>(row + i * W, flip).write(keys + i);
-  for (; i < count; ++i) keys[i] = Order::key(load<typename Order::Unsigned>(row + i * W), flip);
+  for (; i < count; ++i) keys[i] = key_at<Order>(row + i * W, flip);
 }
 
 }  // namespace anydml::top_k

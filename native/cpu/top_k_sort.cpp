@@ -200,7 +200,7 @@ Int sort_scratch_bytes(Int count, int parts) {
 }
 
 Int sort_slack(Int count, int parts) {
-  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets : 0;
+  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets + kBucketBlock : 0;
 }
 
 uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low, int bits,
@@ -239,12 +239,14 @@ Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Buc
     for (int part = 0; part < parts; ++part) {
       each[part].places[buckets] = place;
       place += totals[part];
+      each[part].ends[buckets] = place;
     }
     rank += size;
     item += (size + kLineItems - 1) / kLineItems * kLineItems + kLineItems;
     ++buckets;
   }
   bucket[buckets] = {rank, item, digit};
+  for (; digit < digits; ++digit) map[digit] = static_cast<uint8_t>(buckets - 1);
   return buckets;
 }
 

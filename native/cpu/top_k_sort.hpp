@@ -21,6 +21,8 @@ constexpr Int kBucketSort = Int{1} << 17;
 constexpr int kMostFineBits = 12;
 constexpr int kMostBuckets = 256;
 
+constexpr Int kBucketBlock = 512;  // items put into buckets between two looks at their ends
+
 constexpr Int kLineItems = 8;
 
 // Scratch of one thread, aligned to 64 bytes.
@@ -28,6 +30,7 @@ struct SortPart {
   uint64_t lines[kLineItems << kMostDigitBits];
   uint32_t places[1 << kMostDigitBits];
   uint32_t fine[1 << kMostFineBits];  // of BucketSort: counters
+  uint32_t ends[kMostBuckets];        // of BucketSort: behind the places of each bucket
 };
 
 // Bytes of scratch for sorting `count` items, and items that their buffers need beyond `count`:
@@ -54,8 +57,9 @@ inline bool through_buckets(Int count, int parts) {
 int fine_digit_bits(Int count);
 
 // Makes buckets of neighbouring fine digits until they hold k items, from the counters of all
-// parts; bucket[b + 1] is the end of bucket b. Fills the map from digit to bucket, and in each part
-// the places where it puts its items. Returns the number of buckets.
+// parts; bucket[b + 1] is the end of bucket b. Fills the map from digit to bucket, those behind the
+// last with the last one, and in each part the places where it puts its items and their ends.
+// Returns the number of buckets.
 Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket);
 
 }  // namespace anydml::top_k

@@ -216,6 +216,7 @@ class Vertical {
     scan(chunks_ * length_, job_.n);
     const int last = job_.rows.rank - 1;
     for (int lane = skip; lane < lanes; ++lane) {
+      if (list[lane].count < job_.k) list[lane].take_all(job_.n);
       const Int row = first + lane;
       const Output out{job_.values + walker.offset[1] + row * job_.value_rows.strides[last],
                        job_.value_stride,

@@ -32,7 +32,7 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
       if (shift == 8 * (W - 1) || rest >> (shift + 8) == prefix) ++counts[rest >> shift & 255];
     }
     uint64_t digit = 0;
-    while (counts[digit] < missing) missing -= counts[digit++];
+    while (digit < 255 && counts[digit] < missing) missing -= counts[digit++];
     prefix = prefix << 8 | digit;
   }
   // `missing` of those that equal the k-th are wanted, the first ones.
@@ -42,6 +42,8 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
     if (rest < prefix || (rest == prefix && missing-- > 0))
       items[count++] = {rest, static_cast<uint64_t>(i)};
   }
+  // The row changed since it was counted: any others.
+  for (; count < k; ++count) items[count] = {rest_of(count), static_cast<uint64_t>(count)};
   for (int shift = 0; shift < 8 * W; shift += 8) {
     std::memset(counts, 0, sizeof(counts));
     for (Int i = 0; i < k; ++i) ++counts[items[i].rest >> shift & 255];

@@ -25,8 +25,9 @@ enum class Kernel {
 };
 
 Kernel kernel_of(const std::string& name) {
-  static const char* const names[] = {"top_k", "nonzero", "scatter",         "scatter_nd", "split",
-                                      "join",  "gather",  "gather_elements", "gather_nd"};
+  static const char* const names[] = {
+      "top_k", "nonzero_coordinates", "scatter_elements", "scatter_nd", "split",
+      "join",  "gather",              "gather_elements",  "gather_nd"};
   for (int i = 0; i < 9; ++i)
     if (name == names[i]) return static_cast<Kernel>(i);
   throw nb::value_error("unknown kernel");
@@ -44,10 +45,16 @@ struct Slot {
 
 class Binder {
  public:
-  // tensors: (name, list_position, output, data_type, sizes, dropped) for each; numbers: what the
-  // kernel takes besides (axis, k, largest …), in its own order.
-  Binder(const std::string& kernel, nb::sequence tensors, std::vector<Int> numbers, bool in_place)
-      : kernel_(kernel_of(kernel)), numbers_(std::move(numbers)), in_place_(in_place) {
+  // operator_name: for messages; tensors: (name, list_position, output, data_type, sizes, dropped)
+  // for each; numbers: what the kernel takes besides (axis, k, largest …), in its own order. An
+  // ArgumentError when they do not fit together: every dispatch binds arrays of just these sizes,
+  // so that what is checked here need not be checked again.
+  Binder(std::string operator_name, const std::string& kernel, nb::sequence tensors,
+         std::vector<Int> numbers, bool in_place)
+      : operator_name_(std::move(operator_name)),
+        kernel_(kernel_of(kernel)),
+        numbers_(std::move(numbers)),
+        in_place_(in_place) {
     for (nb::handle item : tensors) {
       nb::tuple fields = nb::cast<nb::tuple>(item);
       Slot slot;
@@ -64,16 +71,23 @@ class Binder {
       if (slot.list_position <= 0) ++names_;
       slots_.push_back(std::move(slot));
     }
+    if (const char* const misfit = check()) raise_argument(operator_name_ + ": " + misfit);
   }
 
   // The dispatch, or None when a binding is unusual or wrong; else the first bad index, or -1.
   nb::object dispatch(nb::dict bindings, int threads) const {
+    return told(operator_name_.c_str(), [&] { return dispatched(bindings, threads); });
+  }
+
+ private:
+  nb::object dispatched(const nb::dict& bindings, int threads) const {
     if (static_cast<std::size_t>(PyDict_GET_SIZE(bindings.ptr())) != names_) return nb::none();
-    constexpr std::size_t kMost = 8;  // longer tensor lists take the general path
     const std::size_t count = slots_.size();
     if (count > kMost) return nb::none();
     Operand operands[kMost];
     Extent extents[kMost];
+    // Held: another thread, or a finalizer, may take the arrays out of a tensor list meanwhile.
+    nb::object held[kMost];
     Int elements = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Slot& slot = slots_[i];
@@ -83,6 +97,7 @@ class Binder {
         return nb::none();
       }
       if (slot.list_position >= 0 && !member(bound, slot, count)) return nb::none();
+      held[i] = nb::borrow(bound);
       if (!take(slot, bound, operands[i])) return nb::none();
       extents[i] = extent_of(operands[i]);
       elements += operands[i].tensor.layout.count();
@@ -97,15 +112,75 @@ class Binder {
         if (!same) return nb::none();
       }
     }
-    // Another thread may take the arrays out of a tensor list while the lock is given up.
-    nb::object held[kMost];
-    if (elements >= kUnlockElements)
-      for (std::size_t i = 0; i < count; ++i)
-        held[i] = nb::borrow(reinterpret_cast<PyObject*>(operands[i].array));
     return nb::int_(run(operands, count, elements, threads));
   }
 
- private:
+  // What does not fit together, or null; a list that is too long for this door only in its numbers.
+  const char* check() const {
+    const std::size_t wanted[] = {3, 1, 1, 0, 1, 1, 2, 2, 2};
+    if (numbers_.size() != wanted[static_cast<int>(kernel_)]) return "other numbers than it takes";
+    for (const Int number : numbers_)
+      if (number < 0 || number > Int{0xFFFFFFFF}) return "a number outside 0..2^32 - 1";
+    if (!numbers_.empty() && kernel_ != Kernel::top_k && number(0) > kMaxRank)
+      return "an axis or rank above 64";
+    const std::size_t count = slots_.size();
+    if (count > kMost) return nullptr;  // the general path checks, at every dispatch
+    const std::size_t tensors[] = {3, 3, 4, 4, 2, 2, 3, 3, 3};
+    const bool list = kernel_ == Kernel::split || kernel_ == Kernel::join;
+    if (list ? count < 2 : count != tensors[static_cast<int>(kernel_)])
+      return "other tensors than it takes";
+    Operand operands[kMost];
+    for (std::size_t i = 0; i < count; ++i)
+      if (!describe(slots_[i], operands[i].tensor)) return "a tensor that no array can be";
+    return check(operands, count);
+  }
+
+  const char* check(const Operand* o, std::size_t count) const {
+    switch (kernel_) {
+      case Kernel::top_k:
+        return number(0) > kMaxRank ? "an axis above 64" : misfit(top_k(o));
+      case Kernel::nonzero: {
+        const NonzeroPlan plan = nonzero(o);
+        if (const char* const first = misfit(plan)) return first;
+        if (o[1].tensor.type != DataType::uint32 || o[1].tensor.layout.count() != 1)
+          return "a count that is not one uint32";
+        return misfit(plan, o[0].tensor.layout.count(), o[2].tensor);
+      }
+      case Kernel::scatter:
+        return misfit(scatter(o));
+      case Kernel::scatter_nd:
+        return misfit(scatter_nd(o));
+      case Kernel::split:
+      case Kernel::join: {
+        SlabsPlan plan(o[0].tensor, axis());
+        for (std::size_t i = 1; i < count; ++i) {
+          if (const char* const part = misfit(plan, o[i].tensor)) return part;
+          plan.add(o[i].tensor.layout);
+        }
+        return misfit(plan);
+      }
+      case Kernel::gather:
+        return misfit(gather_plan<GatherPlan>(o));
+      case Kernel::gather_elements:
+        return misfit(gather_plan<GatherElementsPlan>(o));
+      case Kernel::gather_nd:
+        return misfit(gather_plan<GatherNdPlan>(o));
+    }
+    return "unknown kernel";
+  }
+
+  // The tensor of a slot as a packed array binds it.
+  static bool describe(const Slot& slot, Tensor& tensor) {
+    static const int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};  // by DataType
+    if (slot.type < 1 || slot.type > 11 || slot.sizes.size() > std::size_t{kMaxRank}) return false;
+    tensor.type = static_cast<DataType>(slot.type);
+    tensor.element_size = sizes[slot.type];
+    for (const Int size : slot.sizes) tensor.layout.push(size, 0);
+    if (!tensor.layout.settle(tensor.element_size)) return false;
+    set_packed_strides(tensor.layout, tensor.element_size);
+    drop(slot, tensor.layout);
+    return true;
+  }
   bool member(PyObject*& bound, const Slot& slot, std::size_t count) const {
     if (!PyList_CheckExact(bound) && !PyTuple_CheckExact(bound)) return false;
     // Every other slot of a kernel with a list is a single tensor: the list is the rest.
@@ -142,18 +217,33 @@ class Binder {
   Int number(std::size_t i) const { return numbers_[i]; }
   int axis() const { return static_cast<int>(numbers_[0]); }
 
+  TopKPlan top_k(const Operand* o) const {
+    return {o[0].tensor, o[1].tensor, o[2].tensor, axis(), number(1), number(2) != 0};
+  }
+  NonzeroPlan nonzero(const Operand* o) const { return {o[0].tensor, axis()}; }
+  ScatterPlan scatter(const Operand* o) const {
+    return {o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor, axis()};
+  }
+  ScatterNdPlan scatter_nd(const Operand* o) const {
+    return {o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor};
+  }
+  template <class Plan>
+  Plan gather_plan(const Operand* o) const {
+    return {o[0].tensor, o[1].tensor, o[2].tensor, axis(),
+            number(1) != 0 ? OutOfRange::clamp : OutOfRange::raise};
+  }
+
   Int run(const Operand* o, std::size_t count, Int elements, int threads) const {
     Status status;
     const auto go = [&](auto&& body) { unlocked(elements, body); };
     switch (kernel_) {
       case Kernel::top_k: {
-        const TopKPlan plan{o[0].tensor, o[1].tensor, o[2].tensor,
-                            axis(),      number(1),   number(2) != 0};
+        const TopKPlan plan = top_k(o);
         go([&] { plan.run(o[0].data, o[1].data, o[2].data, threads); });
         break;
       }
       case Kernel::nonzero: {
-        const NonzeroPlan plan{o[0].tensor, axis()};
+        const NonzeroPlan plan = nonzero(o);
         go([&] {
           const NonzeroPlan::Found found = plan.scan(o[0].data, threads);
           store(o[1].data, static_cast<uint32_t>(found.count));
@@ -162,28 +252,28 @@ class Binder {
         break;
       }
       case Kernel::scatter: {
-        const ScatterPlan plan{o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor, axis()};
+        const ScatterPlan plan = scatter(o);
         go([&] { status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads); });
         break;
       }
       case Kernel::scatter_nd: {
-        const ScatterNdPlan plan{o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor};
+        const ScatterNdPlan plan = scatter_nd(o);
         go([&] { status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, false, threads); });
         break;
       }
       case Kernel::split:
       case Kernel::join: {
-        SlabsPlan plan{o[0].tensor, {}, axis()};
-        std::vector<void*> parts;
+        SlabsPlan plan(o[0].tensor, axis());
+        void* parts[kMost];
         for (std::size_t i = 1; i < count; ++i) {
-          plan.parts.push_back(o[i].tensor);
-          parts.push_back(o[i].data);
+          plan.add(o[i].tensor.layout);
+          parts[i - 1] = o[i].data;
         }
         go([&] {
           if (kernel_ == Kernel::split)
-            plan.split(o[0].data, parts.data(), threads);
+            plan.split(o[0].data, parts, threads);
           else
-            plan.join(parts.data(), o[0].data, threads);
+            plan.join(parts, o[0].data, threads);
         });
         break;
       }
@@ -202,13 +292,14 @@ class Binder {
 
   template <class Plan, class Go>
   Status gather(const Operand* o, const Go& go, int threads) const {
-    const Plan plan{o[0].tensor, o[1].tensor, o[2].tensor, axis(),
-                    number(1) != 0 ? OutOfRange::clamp : OutOfRange::raise};
+    const Plan plan = gather_plan<Plan>(o);
     Status status;
     go([&] { status = plan.run(o[0].data, o[1].data, o[2].data, false, threads); });
     return status;
   }
 
+  static constexpr std::size_t kMost = 8;  // tensors; longer lists take the general path
+  std::string operator_name_;
   Kernel kernel_;
   std::vector<Slot> slots_;
   std::vector<Int> numbers_;
@@ -220,7 +311,7 @@ class Binder {
 
 void bind_binder(nb::module_& module) {
   nb::class_<Binder>(module, "Binder")
-      .def(nb::init<const std::string&, nb::sequence, std::vector<Int>, bool>())
+      .def(nb::init<std::string, const std::string&, nb::sequence, std::vector<Int>, bool>())
       .def("dispatch", &Binder::dispatch);
 }
 

@@ -7,7 +7,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include "failures.hpp"
 #include "numpy.hpp"
+#include "shapes.hpp"
 
 namespace anydml::python {
 
@@ -15,12 +17,17 @@ void bind_checked_calls(nanobind::module_& module);
 void bind_quick_calls(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
 
-// The operand, or a TypeError that names it: a checked call got something unchecked.
-Operand checked(nanobind::handle object, const char* name, int skip = 0);
-
-// Owns a new array; throws the exception that is set where there is none.
-inline nanobind::object steal(PyArrayObject* array) {
-  if (array == nullptr) throw nanobind::python_error();
+// A new array, or an AllocationError of the call that says how much for what.
+inline nanobind::object allocated(const char* call, const char* purpose, int rank,
+                                  const npy_intp* dims, PyArray_Descr* descr) {
+  PyArrayObject* const array = new_array(rank, dims, descr);
+  if (array == nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_MemoryError) == 0) throw nanobind::python_error();
+    PyErr_Clear();
+    nanobind::list sizes;
+    for (int i = 0; i < rank; ++i) sizes.append(static_cast<Int>(dims[i]));
+    raise_allocation(call, nanobind::tuple(sizes), descr, purpose);
+  }
   return nanobind::steal(reinterpret_cast<PyObject*>(array));
 }
 

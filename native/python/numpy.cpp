@@ -57,7 +57,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   for (int i = skip; i < rank; ++i) operand.tensor.layout.push(dims[i], strides[i]);
   operand.data = PyArray_DATA(array);
   operand.array = array;
-  return true;
+  return operand.tensor.layout.settle(operand.tensor.element_size);
 }
 
 namespace {
@@ -88,23 +88,28 @@ PyObject* new_block(Int bytes, void*& data) {
   return capsule;
 }
 
-// Bytes of an array, or -1 with an exception set when they do not fit.
+}  // namespace
+
 Int bytes_of(int rank, const npy_intp* dims, const PyArray_Descr* descr) {
   Int bytes = PyDataType_ELSIZE(descr);
+  bool empty = false, overflow = false;
   for (int i = 0; i < rank; ++i) {
-    if (__builtin_mul_overflow(bytes, static_cast<Int>(dims[i]), &bytes)) {
-      PyErr_NoMemory();
-      return -1;
-    }
+    const Int size = dims[i];
+    if (size == 0)
+      empty = true;
+    else
+      overflow = size < 0 || __builtin_mul_overflow(bytes, size, &bytes) || overflow;
   }
-  return bytes;
+  // NumPy multiplies the other sizes of an empty array as well.
+  return overflow ? -1 : empty ? 0 : bytes;
 }
-
-}  // namespace
 
 PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr) {
   const Int bytes = bytes_of(rank, dims, descr);
-  if (bytes < 0) return nullptr;
+  if (bytes < 0) {
+    PyErr_NoMemory();
+    return nullptr;
+  }
   if (bytes < kPooledBytes) {
     Py_INCREF(descr);
     return reinterpret_cast<PyArrayObject*>(
@@ -137,9 +142,9 @@ PyArrayObject* ArrayMaker::make() {
 ArrayMaker::ArrayMaker(int rank, const npy_intp* dims, PyArray_Descr* descr, Int count)
     : rank_(rank), dims_(dims), descr_(descr), rest_(count) {
   const Int bytes = bytes_of(rank, dims, descr);
-  PyErr_Clear();  // make() says it again
-  stride_ = bytes <= 0 ? 64 : (bytes + 63) / 64 * 64;
-  shared_ = bytes > 0 && bytes < kPooledBytes && count * stride_ >= 4 * kPooledBytes;
+  const bool small = bytes > 0 && bytes < kPooledBytes;
+  stride_ = small ? (bytes + 63) / 64 * 64 : 64;
+  shared_ = small && count >= 4 * kPooledBytes / stride_;
 }
 
 ArrayMaker::~ArrayMaker() { Py_XDECREF(block_); }

@@ -35,9 +35,12 @@ struct Operand {
 // records, sizes other than 1, 2, 4, 8 and 16 bytes, foreign byte order).
 bool element_of(const PyArray_Descr* descr, DataType& type, int& size);
 
-// An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out. False
-// otherwise, without an exception.
+// An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose
+// layout settles (layout.hpp). False otherwise, without an exception.
 bool operand_of(PyObject* object, Operand& operand, int skip = 0);
+
+// Bytes of an array of these sizes, or -1 when no array can have them.
+Int bytes_of(int rank, const npy_intp* dims, const PyArray_Descr* descr);
 
 // A new array of undefined contents; on pooled memory when large. Null with an exception set. The
 // descriptor, not only its number: dates carry their unit in it.

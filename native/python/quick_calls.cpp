@@ -5,11 +5,6 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-bool is_index(DataType type) {
-  return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
-         type == DataType::uint32;
-}
-
 // An exact Python int (a bool is none); false for anything else, which the general path judges.
 bool whole(nb::handle object, Int& number) {
   if (!PyLong_CheckExact(object.ptr())) return false;
@@ -39,10 +34,12 @@ struct Output {
   Operand operand;
 };
 
-Output output(int rank, const npy_intp* dims, PyArray_Descr* descr) {
+Output output(const char* call, const char* purpose, int rank, const npy_intp* dims,
+              PyArray_Descr* descr) {
   Output out;
-  out.object = steal(new_array(rank, dims, descr));
-  operand_of(out.object.ptr(), out.operand);
+  out.object = allocated(call, purpose, rank, dims, descr);
+  // None is larger than what a kernel multiplies: memory is not.
+  if (!operand_of(out.object.ptr(), out.operand)) throw AllocationFailed(kUncounted, purpose);
   return out;
 }
 
@@ -65,8 +62,8 @@ nb::object top_k(nb::handle result, nb::handle x, nb::handle k_given, nb::handle
   npy_intp dims[kMaxRank];
   for (int i = 0; i < rank; ++i) dims[i] = in.tensor.layout.sizes[i];
   dims[axis] = k;
-  const Output values = output(rank, dims, PyArray_DESCR(in.array));
-  const Output indices = output(rank, dims, uint32_descr());
+  const Output values = output("top_k", "the values", rank, dims, PyArray_DESCR(in.array));
+  const Output indices = output("top_k", "the indices", rank, dims, uint32_descr());
   const TopKPlan plan{in.tensor, values.operand.tensor, indices.operand.tensor, axis, k, largest};
   unlocked(in.tensor.layout.count(),
            [&] { plan.run(in.data, values.operand.data, indices.operand.data, threads); });
@@ -93,7 +90,7 @@ nb::object nonzero_coordinates(nb::handle x, int threads) {
   NonzeroPlan::Found found;
   unlocked(layout.count(), [&] { found = plan.scan(in.data, threads); });
   const npy_intp dims[2] = {static_cast<npy_intp>(found.count), layout.rank};
-  const Output rows = output(2, dims, uint32_descr());
+  const Output rows = output("nonzero_coordinates", "the coordinates", 2, dims, uint32_descr());
   unlocked(found.count,
            [&] { plan.write(found, rows.operand.tensor, rows.operand.data, threads); });
   return rows.object;
@@ -116,7 +113,8 @@ nb::object scatter_elements(nb::handle x, nb::handle indices, nb::handle updates
     if (lookup.sizes[i] != upd.tensor.layout.sizes[i] ||
         (i != axis && lookup.sizes[i] > data.sizes[i]))
       return nb::none();
-  const Output out = output(rank, PyArray_DIMS(in.array), PyArray_DESCR(in.array));
+  const Output out = output("scatter_elements", "the result", rank, PyArray_DIMS(in.array),
+                            PyArray_DESCR(in.array));
   const ScatterPlan plan{in.tensor,          idx.tensor, upd.tensor,
                          out.operand.tensor, axis,       static_cast<Reduction>(reduction)};
   Status status;
@@ -144,7 +142,8 @@ nb::object scatter_nd(nb::handle x, nb::handle indices, nb::handle updates, int 
     if (values.sizes[i] !=
         (i < outer ? lookup.sizes[i] : data.sizes[i - outer + static_cast<int>(tuple)]))
       return nb::none();
-  const Output out = output(data.rank, PyArray_DIMS(in.array), PyArray_DESCR(in.array));
+  const Output out = output("scatter_nd", "the result", data.rank, PyArray_DIMS(in.array),
+                            PyArray_DESCR(in.array));
   const ScatterNdPlan plan{in.tensor, idx.tensor, upd.tensor, out.operand.tensor,
                            static_cast<Reduction>(reduction)};
   Status status;
@@ -164,21 +163,26 @@ nb::object split(nb::handle x, nb::handle sections_given, nb::handle axis_given,
       layout.sizes[axis] % sections != 0)
     return nb::none();
   npy_intp dims[kMaxRank];
-  for (int i = 0; i < layout.rank; ++i) dims[i] = layout.sizes[i];
-  dims[axis] = layout.sizes[axis] / sections;
-  SlabsPlan plan{in.tensor, {}, axis};
-  plan.parts.reserve(static_cast<std::size_t>(sections));
+  Layout piece = layout;
+  piece.sizes[axis] = layout.sizes[axis] / sections;
+  for (int i = 0; i < layout.rank; ++i) dims[i] = piece.sizes[i];
+  set_packed_strides(piece, in.tensor.element_size);
+  if (!piece.settle(in.tensor.element_size)) return nb::none();
+  SlabsPlan plan(in.tensor, axis);
+  plan.reserve(sections, layout.rank);
   std::vector<void*> data(static_cast<std::size_t>(sections));
   nb::object parts = nb::steal(PyTuple_New(sections));
-  if (!parts.is_valid()) throw nb::python_error();
+  if (!parts.is_valid()) raise_set("split", kUncounted, "the list of slabs");
   ArrayMaker maker(layout.rank, dims, PyArray_DESCR(in.array), sections);
   for (Int i = 0; i < sections; ++i) {
-    nb::object part = steal(maker.make());
-    Operand operand;
-    operand_of(part.ptr(), operand);
-    plan.parts.push_back(operand.tensor);
-    data[static_cast<std::size_t>(i)] = operand.data;
-    PyTuple_SET_ITEM(parts.ptr(), i, part.release().ptr());
+    PyArrayObject* const part = maker.make();
+    if (part == nullptr) {
+      const Int each = bytes_of(layout.rank, dims, PyArray_DESCR(in.array));
+      raise_set("split", static_cast<unsigned long long>(each), "a slab");
+    }
+    plan.add(piece);
+    data[static_cast<std::size_t>(i)] = PyArray_DATA(part);
+    PyTuple_SET_ITEM(parts.ptr(), i, reinterpret_cast<PyObject*>(part));
   }
   unlocked(layout.count(), [&] { plan.split(in.data, data.data(), threads); });
   return parts;
@@ -186,50 +190,46 @@ nb::object split(nb::handle x, nb::handle sections_given, nb::handle axis_given,
 
 nb::object join(nb::handle list, nb::handle axis_given, int threads) {
   if (!PyList_CheckExact(list.ptr()) && !PyTuple_CheckExact(list.ptr())) return nb::none();
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
+  // A tuple of its own: another thread, or a finalizer that runs in between, may take arrays out of
+  // the list.
+  const nb::object held = nb::steal(PySequence_Tuple(list.ptr()));
+  if (!held.is_valid()) raise_set("join", kUncounted, "the list of arrays");
+  const Py_ssize_t count = PyTuple_GET_SIZE(held.ptr());
   if (count == 0) return nb::none();
-  PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
   Operand first;
   int axis = 0;
-  if (!operand_of(items[0], first) || !axis_of(axis_given, first.tensor.layout.rank, axis))
+  if (!operand_of(PyTuple_GET_ITEM(held.ptr(), 0), first) ||
+      !axis_of(axis_given, first.tensor.layout.rank, axis))
     return nb::none();
-  SlabsPlan plan{Tensor{}, {}, axis};
-  plan.parts.reserve(static_cast<std::size_t>(count));
+  SlabsPlan plan(first.tensor, axis);
+  const int rank = first.tensor.layout.rank;
+  plan.reserve(count, rank);
   std::vector<const void*> data;
   data.reserve(static_cast<std::size_t>(count));
   npy_intp dims[kMaxRank];
-  const int rank = first.tensor.layout.rank;
   for (int i = 0; i < rank; ++i) dims[i] = first.tensor.layout.sizes[i];
-  dims[axis] = 0;
   Int elements = 0;
   for (Py_ssize_t n = 0; n < count; ++n) {
     Operand part;
-    if (!operand_of(items[n], part) || !same_element(first, part) ||
-        part.tensor.layout.rank != rank)
+    if (!operand_of(PyTuple_GET_ITEM(held.ptr(), n), part) || !same_element(first, part) ||
+        misfit(plan, part.tensor) != nullptr)
       return nb::none();
-    for (int i = 0; i < rank; ++i)
-      if (i != axis && part.tensor.layout.sizes[i] != dims[i]) return nb::none();
-    dims[axis] += part.tensor.layout.sizes[axis];
     elements += part.tensor.layout.count();
-    plan.parts.push_back(part.tensor);
+    if (elements > kMostElements) return nb::none();
+    plan.add(part.tensor.layout);
     data.push_back(part.data);
   }
-  // Another thread may take the arrays out of the list while the lock is given up.
-  nb::object held;
-  if (elements >= kUnlockElements) {
-    held = nb::steal(PySequence_Tuple(list.ptr()));
-    if (!held.is_valid()) throw nb::python_error();
-  }
-  const Output out = output(rank, dims, PyArray_DESCR(first.array));
+  dims[axis] = plan.total();
+  const Output out = output("join", "the result", rank, dims, PyArray_DESCR(first.array));
   plan.whole = out.operand.tensor;
   unlocked(elements, [&] { plan.join(data.data(), out.operand.data, threads); });
   return out.object;
 }
 
 template <class Plan>
-nb::object gathered(const Operand& in, const Operand& idx, int rank, const npy_intp* dims, int axis,
-                    bool clamp, int threads) {
-  const Output out = output(rank, dims, PyArray_DESCR(in.array));
+nb::object gathered(const char* call, const Operand& in, const Operand& idx, int rank,
+                    const npy_intp* dims, int axis, bool clamp, int threads) {
+  const Output out = output(call, "the result", rank, dims, PyArray_DESCR(in.array));
   const Plan plan{in.tensor, idx.tensor, out.operand.tensor, axis,
                   clamp ? OutOfRange::clamp : OutOfRange::raise};
   Status status;
@@ -252,7 +252,7 @@ nb::object gather(nb::handle x, nb::handle indices, nb::handle axis_given, bool 
   for (int i = 0; i < axis; ++i) dims[rank++] = data.sizes[i];
   for (int i = 0; i < lookup.rank; ++i) dims[rank++] = lookup.sizes[i];
   for (int i = axis + 1; i < data.rank; ++i) dims[rank++] = data.sizes[i];
-  return gathered<GatherPlan>(in, idx, rank, dims, axis, clamp, threads);
+  return gathered<GatherPlan>("gather", in, idx, rank, dims, axis, clamp, threads);
 }
 
 nb::object gather_elements(nb::handle x, nb::handle indices, nb::handle axis_given, bool clamp,
@@ -266,8 +266,8 @@ nb::object gather_elements(nb::handle x, nb::handle indices, nb::handle axis_giv
     return nb::none();
   for (int i = 0; i < data.rank; ++i)
     if (i != axis && lookup.sizes[i] > data.sizes[i]) return nb::none();
-  return gathered<GatherElementsPlan>(in, idx, lookup.rank, PyArray_DIMS(idx.array), axis, clamp,
-                                      threads);
+  return gathered<GatherElementsPlan>("gather_elements", in, idx, lookup.rank,
+                                      PyArray_DIMS(idx.array), axis, clamp, threads);
 }
 
 nb::object gather_nd(nb::handle x, nb::handle indices, nb::handle batch_given, bool clamp,
@@ -288,22 +288,22 @@ nb::object gather_nd(nb::handle x, nb::handle indices, nb::handle batch_given, b
   int rank = 0;
   for (int i = 0; i < lookup.rank - 1; ++i) dims[rank++] = lookup.sizes[i];
   for (int i = batch + static_cast<int>(tuple); i < data.rank; ++i) dims[rank++] = data.sizes[i];
-  return gathered<GatherNdPlan>(in, idx, rank, dims, batch, clamp, threads);
+  return gathered<GatherNdPlan>("gather_nd", in, idx, rank, dims, batch, clamp, threads);
 }
 
 }  // namespace
 
 void bind_quick_calls(nb::module_& module) {
   nb::module_ quick = module.def_submodule("quick");
-  quick.def("top_k", &top_k);
-  quick.def("nonzero_coordinates", &nonzero_coordinates);
-  quick.def("scatter_elements", &scatter_elements);
-  quick.def("scatter_nd", &scatter_nd);
-  quick.def("split", &split);
-  quick.def("join", &join);
-  quick.def("gather", &gather);
-  quick.def("gather_elements", &gather_elements);
-  quick.def("gather_nd", &gather_nd);
+  quick.def("top_k", named("top_k", &top_k));
+  quick.def("nonzero_coordinates", named("nonzero_coordinates", &nonzero_coordinates));
+  quick.def("scatter_elements", named("scatter_elements", &scatter_elements));
+  quick.def("scatter_nd", named("scatter_nd", &scatter_nd));
+  quick.def("split", named("split", &split));
+  quick.def("join", named("join", &join));
+  quick.def("gather", named("gather", &gather));
+  quick.def("gather_elements", named("gather_elements", &gather_elements));
+  quick.def("gather_nd", named("gather_nd", &gather_nd));
 }
 
 }  // namespace anydml::python

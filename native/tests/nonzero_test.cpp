@@ -235,6 +235,27 @@ void chunk_cases(Random& random, int count) {
   }
 }
 
+// Rows longer than a chunk that end inside a word, few elements set but those around the ends: what
+// is decoded eight words at a time must stop there.
+void row_ends(Random& random) {
+  for (Int length : {33250, 32769, 33279, 40001}) {
+    for (Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+      Case c = any_case(random, {5, length});
+      c.columns = 2;
+      c.strides = c.row_strides = Strides::packed;
+      c.threads = 1;
+      c.scan = Scan::automatic;
+      c.write = how;
+      Buffer input(random, c.sizes, c.kind.size, c.strides, Role::input, c.kind.type);
+      fill(random, c.kind, input, Pattern::random, 0.001);
+      for (Int end = length; end < 5 * length; end += length)
+        for (Int at = end - 3; at < end + 40; at += random.between(1, 9))
+          put_nonzero(random, c.kind, input.at(at));
+      check(random, c, input);
+    }
+  }
+}
+
 // A dimension other than the last is the contiguous one.
 void transposed_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
@@ -333,6 +354,7 @@ int main() {
   small_cases(random, brief ? 600 : 12000);
   chunk_cases(random, brief ? 40 : 700);
   transposed_cases(random, brief ? 60 : 1500);
+  row_ends(random);
   deep_cases(random, brief ? 40 : 600);
   large_cases(random, brief);
   std::printf("%ld passed, 0 failed\n", passed);

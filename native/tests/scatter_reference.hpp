@@ -65,13 +65,21 @@ T extreme(Reduction reduction, T a, T b) {
   return (reduction == Reduction::min ? b < a : b > a) ? b : a;
 }
 
+// The NaN of arithmetic: quiet, positive, without a payload.
+inline float canonical(float value) {
+  return is_nan(value) ? load<float>("\x00\x00\xC0\x7F") : value;
+}
+inline double canonical(double value) {
+  return is_nan(value) ? load<double>("\x00\x00\x00\x00\x00\x00\xF8\x7F") : value;
+}
+
 template <class T>
 void combine_number(Reduction reduction, unsigned char* element, const unsigned char* update) {
   T a = load<T>(element), b = load<T>(update);
   if (reduction == Reduction::min || reduction == Reduction::max) {
     a = extreme(reduction, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
-    a = reduction == Reduction::add ? a + b : a * b;
+    a = canonical(reduction == Reduction::add ? a + b : a * b);
   } else {
     using Big = unsigned __int128;
     const Big x = static_cast<Big>(a), y = static_cast<Big>(b);
@@ -122,22 +130,36 @@ inline void combine_reference(Reduction reduction, const Tensor& tensor, unsigne
   }
 }
 
-// Equal bits, or two NaNs where arithmetic made them.
-inline bool same_element(Reduction reduction, const Tensor& tensor, const unsigned char* a,
-                         const unsigned char* b) {
-  if (std::memcmp(a, b, static_cast<std::size_t>(tensor.element_size)) == 0) return true;
-  if (reduction != Reduction::add && reduction != Reduction::mul) return false;
-  if (tensor.type == DataType::float32) return is_nan(load<float>(a)) && is_nan(load<float>(b));
-  if (tensor.type == DataType::float64) return is_nan(load<double>(a)) && is_nan(load<double>(b));
-  return tensor.type == DataType::float16 && is_nan(half_value(load<uint16_t>(a))) &&
-         is_nan(half_value(load<uint16_t>(b)));
+inline bool same_element(const Tensor& tensor, const unsigned char* a, const unsigned char* b) {
+  return std::memcmp(a, b, static_cast<std::size_t>(tensor.element_size)) == 0;
 }
 
-// Numbers of everyday size among the random bits, or sums are infinities and NaNs only.
+// The upper 16 bits of a float: infinities and NaNs of both signs, quiet and signalling; the other
+// bits are left as they are, a payload.
+inline void set_nan(Random& random, Buffer& buffer, Int flat) {
+  const DataType type = buffer.tensor.type;
+  const bool half = type == DataType::float16;
+  const bool is_float = half || type == DataType::float32 || type == DataType::float64;
+  if (!is_float || random.chance(0.3)) return;
+  const int fraction = half ? 10 : type == DataType::float32 ? 7 : 4;
+  uint16_t top = static_cast<uint16_t>(0x7FFF << fraction);
+  if (random.chance(0.5)) top = static_cast<uint16_t>(top & 0x7FFF);
+  if (random.chance(0.8)) top = static_cast<uint16_t>(top | random.between(0, (1 << fraction) - 1));
+  if (half) return buffer.set(flat, top);
+  std::memcpy(buffer.at(flat) + buffer.tensor.element_size - 2, &top, 2);
+  if (random.chance(0.2))
+    std::memset(buffer.at(flat), 0, static_cast<std::size_t>(buffer.tensor.element_size - 2));
+}
+
+// Numbers of everyday size among others, or sums are infinities and NaNs only.
 inline void tame(Random& random, Buffer& buffer) {
   const DataType type = buffer.tensor.type;
+  const double wild = random.chance(0.2) ? 0.5 : 0.1;
   for (Int i = 0; i < buffer.count(); ++i) {
-    if (random.chance(0.1)) continue;
+    if (random.chance(wild)) {
+      set_nan(random, buffer, i);
+      continue;
+    }
     const double value = static_cast<double>(random.between(-40, 40)) / 16;
     if (type == DataType::float32) buffer.set(i, static_cast<float>(value));
     if (type == DataType::float64) buffer.set(i, value);

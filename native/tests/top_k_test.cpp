@@ -413,6 +413,34 @@ void misleading_samples(Random& random) {
   }
 }
 
+// Keys of 8 bytes whose upper halves are the same from the k-th on, in the opposite order: the last
+// one that is wanted begins a run which the first sort leaves in order of position.
+void runs_at_the_end(Random& random) {
+  const Type type = kTypes[6];  // int64
+  for (const Int n : {Int{1000}, Int{40000}, Int{140000}}) {
+    for (const Int k : {Int{1}, Int{2}, Int{100}, n / 3, n - 20}) {
+      for (const bool largest : {true, false}) {
+        Buffer input(random, {n}, 8, Strides::packed, Role::input, type.type);
+        for (Int rank = 0; rank < n; ++rank) {
+          const bool in_run = rank >= k - 1 && rank < k + 9;
+          const Int upper = 2 * n - (in_run ? k - 1 : rank), lower = in_run ? k + 9 - rank : 0;
+          const Int value = (upper << 33) + lower;
+          input.set<Int>(n - 1 - rank, largest ? value : -value);
+        }
+        Buffer values(random, {k}, 8, Strides::packed, Role::output, type.type);
+        Buffer indices(random, {k}, 8, Strides::packed, Role::output, DataType::int64);
+        const TopKPlan plan{input.tensor, values.tensor, indices.tensor, 0, k, largest};
+        const int threads = n == 40000 ? 3 : 1;
+        top_k::run(plan, input.data(), values.data(), indices.data(), threads, TopKAlgorithm::sort);
+        for (Int j = 0; j < k; ++j)
+          EXPECT(indices.get<Int>(j) == n - 1 - j, "a run at the end: n %lld k %lld rank %lld", n,
+                 k, j);
+        ++passed;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -426,6 +454,7 @@ int main() {
   bucket_cases(random, 352 / scale);
   large_cases(random);
   misleading_samples(random);
+  runs_at_the_end(random);
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

@@ -4,6 +4,7 @@ from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-int
 from anydml.device import Device
 from anydml.dtypes import DataType
 from anydml.errors import (
+    AllocationError,
     AnyDMLError,
     ArgumentError,
     ArgumentTypeError,
@@ -38,6 +39,7 @@ from anydml.threads import get_num_threads, num_threads, set_num_threads
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllocationError",
     "AnyDMLError",
     "ArgumentError",
     "ArgumentTypeError",

@@ -3,6 +3,9 @@
 NumPy arrays pass through. PyTorch and JAX arrays on the CPU, and any other producer of DLPack, are
 seen as NumPy arrays of the same memory; results go back as their kind without a copy. None of these
 libraries is imported: an array of theirs that comes in shows that it is loaded.
+
+What has no plain memory of its own is refused by name: a stand-in that a transformation of PyTorch
+or JAX passes around looks like an array, and its memory is another's or nobody's.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from anydml.errors import ArgumentTypeError
+from anydml._json import shown
+from anydml.errors import AllocationError, ArgumentTypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Wrap = Callable[[Array], Any]
@@ -41,31 +45,130 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         raise ArgumentTypeError(f"{name}: expected an array without a mask, got a MaskedArray")
     if isinstance(value, np.ndarray | np.generic):
         return _numbers(np.asarray(value), name), _same
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
+        return _numbers(_from_torch(torch, value, name), name), torch.from_dlpack
     library = type(value).__module__.partition(".")[0]
-    if library == "torch" and hasattr(value, "numpy"):
-        return _numbers(_from_torch(value, name), name), sys.modules["torch"].from_dlpack
+    if library in ("jax", "jaxlib"):
+        _no_tracer(value, name)
     if library in ("jax", "jaxlib") and hasattr(value, "__dlpack__"):
         _host_only(value, name)
-        return _numbers(np.asarray(value), name), sys.modules["jax"].numpy.from_dlpack
+        return _numbers(_from_jax(value, name), name), sys.modules["jax"].numpy.from_dlpack
     if hasattr(value, "__dlpack__"):
         _host_only(value, name)
         return _numbers(_from_dlpack(value, name), name), _from_dlpack_of(library)
     return _numbers(_from_list(value, name), name), _same
 
 
+def as_type(array: Array, dtype: Any, name: str) -> Array:
+    """A copy of an operand as another type."""
+    try:
+        return array.astype(dtype)
+    except MemoryError:
+        size = array.size * np.dtype(dtype).itemsize
+        raise AllocationError(name, size, f"a copy as {np.dtype(dtype)}") from None
+
+
 def _same(array: Array) -> Array:
     return array
 
 
-def _from_torch(value: Any, name: str) -> Array:
+# The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
+_NOT_PLAIN = (
+    ("Functionalize", "a functional tensor (torch.func.functionalize); call outside of it"),
+    ("FuncTorchBatched", "a batched tensor (torch.vmap); call outside of it"),
+    ("FuncTorchGradWrapper", "a tensor inside torch.func.grad or jvp; call outside of it"),
+    ("Python", "a wrapper subclass without memory of its own; pass the tensor that it wraps"),
+    ("Conjugate", "a tensor with the conjugate bit; use .resolve_conj()"),
+    ("Negative", "a tensor with the negative bit; use .resolve_neg()"),
+    ("ZeroTensor", "a zero tensor without memory; use torch.zeros_like(..)"),
+    ("Quantized", "a quantized tensor; use .int_repr() or .dequantize()"),
+)
+
+
+def _from_torch(torch: Any, value: Any, name: str) -> Array:
+    try:
+        _plain_torch(torch, value, name)
+        array: Array = value.numpy()  # shares memory, stays writable
+        storage = value.untyped_storage().nbytes()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise ArgumentTypeError(f"{name}: {error}") from error
+    if storage < array.nbytes and array.size and storage < _reach(value):
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor whose storage holds its elements, "
+            f"got one of {storage} bytes for shape {array.shape}"
+        )
+    return array
+
+
+def _plain_torch(torch: Any, value: Any, name: str) -> None:
+    kind = type(value).__name__
+    fake = kind == "FakeTensor"
+    if value.device.type == "meta" or fake:
+        shown_as = "a fake tensor" if fake else "a tensor on meta"
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor on the CPU, got {shown_as}, which has no memory"
+        )
     if value.device.type != "cpu":
         raise ArgumentTypeError(
             f"{name}: expected a tensor on the CPU, got one on {value.device}; move it with .cpu()"
         )
+    if value.layout is not torch.strided or value.is_nested:
+        got = "a nested tensor" if value.is_nested else f"one of layout {value.layout}"
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got {got}; use .to_dense() or .to_padded_tensor()"
+        )
+    keys_of = getattr(torch._C, "_dispatch_keys", None)
+    if keys_of is None:  # an internal function, the only one that tells all kinds
+        if type(value) in (torch.Tensor, torch.nn.Parameter):
+            return
+        raise ArgumentTypeError(f"{name}: expected a plain tensor, got a {kind}")
+    keys = keys_of(value)
+    if not keys.raw_repr() & ~_plain_keys(torch):
+        return
+    text = str(keys)
+    for key, what in _NOT_PLAIN:
+        if key in text:
+            raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got {what}")
+    raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got one with {text}")
+
+
+_keys: list[int] = []
+
+
+def _plain_keys(torch: Any) -> int:
+    # Those of an ordinary tensor; one made in inference mode has fewer.
+    if not _keys:
+        kinds = torch._C.DispatchKey
+        keys = torch._C.DispatchKeySet(kinds.CPU)
+        for key in (kinds.AutogradCPU, kinds.ADInplaceOrView, kinds.AutocastCPU):
+            keys = keys.add(key)
+        _keys.append(keys.raw_repr())
+    return _keys[0]
+
+
+def _reach(value: Any) -> int:
+    # Bytes of the storage up to the last element.
+    pairs = zip(value.shape, value.stride(), strict=True)
+    last = sum((size - 1) * stride for size, stride in pairs)
+    return int((value.storage_offset() + last + 1) * value.element_size())
+
+
+def _no_tracer(value: Any, name: str) -> None:
+    core = getattr(sys.modules.get("jax"), "core", None)
+    tracer = getattr(core, "Tracer", None)
+    if tracer is not None and isinstance(value, tracer):
+        raise ArgumentTypeError(
+            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); "
+            f"call outside of it or through jax.pure_callback"
+        )
+
+
+def _from_jax(value: Any, name: str) -> Array:
     try:
-        return value.numpy()  # type: ignore[no-any-return]  # shares memory, stays writable
-    except (RuntimeError, TypeError) as error:
-        raise ArgumentTypeError(f"{name}: {error}") from error
+        return np.asarray(value)
+    except Exception as error:  # deleted, donated, not addressable: whatever JAX raises
+        raise ArgumentTypeError(f"{name}: its memory cannot be read: {error}") from error
 
 
 def _host_only(value: Any, name: str) -> None:
@@ -96,8 +199,10 @@ def _from_dlpack_of(library: str) -> Wrap:
 def _from_list(value: Any, name: str) -> Array:
     try:
         return np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
+    except MemoryError:
+        raise AllocationError(name, None, f"an array of {shown(value)}") from None
 
 
 def _numbers(array: Array, name: str) -> Array:
@@ -106,5 +211,5 @@ def _numbers(array: Array, name: str) -> Array:
             f"{name}: expected numbers (of at most 16 bytes an element), got {array.dtype}"
         )
     if not array.dtype.isnative:
-        return array.astype(array.dtype.newbyteorder("="))
+        return as_type(array, array.dtype.newbyteorder("="), name)
     return array

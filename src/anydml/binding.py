@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ _RAW = (np.dtype("u1"), np.dtype("i1"), np.dtype("S1"), np.dtype("V1"))
 
 # Bounds the search for shared bytes between interleaved arrays.
 _OVERLAP_WORK = 100_000
+
+# Arrays among which every pair is looked at; of more, what they occupy is marked.
+_FEW = 8
 
 
 def bind(name: str, tensor: TensorDesc, value: Any, output: bool) -> Array:
@@ -63,7 +67,7 @@ def _memory(name: str, tensor: TensorDesc, value: Any) -> Array:
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         try:
             return np.asarray(memoryview(value))
-        except (TypeError, ValueError, BufferError):
+        except (TypeError, ValueError, BufferError, NotImplementedError):
             pass
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return np.asarray(value)
@@ -92,9 +96,10 @@ def _raw_buffer(name: str, tensor: TensorDesc, array: Array) -> Array:
         )
     total, least = tensor.total_tensor_size_in_bytes, elements_size(tensor)
     exact = total == tensor.minimum_size_in_bytes and array.nbytes >= least
-    if array.nbytes < total and not exact:
+    if array.nbytes < max(total, least) and not exact:
         raise BindingError(
-            f"{name}: expected at least {total} bytes (TotalTensorSizeInBytes), got {array.nbytes}"
+            f"{name}: expected at least {max(total, least)} bytes (TotalTensorSizeInBytes), "
+            f"got {array.nbytes}"
         )
     strides = tuple(stride * wanted.itemsize for stride in tensor.element_strides)
     # The bytes up to the last element only: the array may end before the rounded-up size.
@@ -138,6 +143,105 @@ def same_memory(a: Array, b: Array) -> bool:
     )
 
 
+def first_overlap(
+    outputs: Sequence[Array], inputs: Sequence[Array], in_place: int | None = None
+) -> tuple[int, int] | None:
+    """Two arrays that may not overlap and do: an output, and an earlier output or an input.
+
+    As positions in outputs followed by inputs. `in_place` is the input that an output may be,
+    exactly. Linear in the number of arrays (and n log n for their order), however they lie: those
+    whose extents do not chain together are never compared.
+    """
+    arrays = [*outputs, *inputs]
+    if len(arrays) <= _FEW:
+        return _overlap_of_pairs(arrays, range(len(arrays)), len(outputs), in_place)
+    found = None
+    for group in _chains(arrays):
+        if group[0] >= len(outputs) or (found is not None and group[0] >= found[0]):
+            continue  # inputs only, or nothing that comes before
+        compare = _overlap_of_pairs if len(group) <= _FEW else _overlap_of_marks
+        pair = compare(arrays, group, len(outputs), in_place)
+        if pair is not None and (found is None or pair < found):
+            found = pair
+    return found
+
+
+def _overlap_of_pairs(
+    arrays: Sequence[Array], group: Sequence[int], outputs: int, in_place: int | None
+) -> tuple[int, int] | None:
+    for i in group:
+        if i >= outputs:
+            break
+        for j in group:
+            if (i < j < outputs) or i == j or not share_memory(arrays[i], arrays[j]):
+                continue
+            whole = in_place is not None and j == outputs + in_place
+            if not (whole and same_memory(arrays[i], arrays[j])):
+                return i, j
+    return None
+
+
+def _chains(arrays: Sequence[Array]) -> list[list[int]]:
+    # Groups of arrays whose extents overlap from one to the next, each in ascending order.
+    extents = []
+    for i, array in enumerate(arrays):
+        if array.size:
+            begin, end = _extent(array)
+            extents.append((begin, end, i))
+    extents.sort()
+    groups: list[list[int]] = []
+    reached = -1
+    for begin, end, i in extents:
+        if begin >= reached:
+            groups.append([])
+        groups[-1].append(i)
+        reached = max(reached, end)
+    for group in groups:
+        group.sort()
+    return [group for group in groups if len(group) > 1]
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    low = high = int(array.__array_interface__["data"][0])
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        reach = (size - 1) * stride
+        low += min(reach, 0)
+        high += max(reach, 0)
+    return low, high + array.itemsize
+
+
+def _overlap_of_marks(
+    arrays: Sequence[Array], group: Sequence[int], outputs: int, in_place: int | None
+) -> tuple[int, int] | None:
+    # A byte for each place that an element begins or continues in: interleaved parts, as the
+    # columns of a matrix, would otherwise be compared pair by pair.
+    extents = [_extent(arrays[i]) for i in group]
+    begin = min(low for low, _ in extents)
+    unit = gcd(*(low - begin for low, _ in extents))
+    for i in group:
+        unit = gcd(unit, arrays[i].itemsize, *(abs(stride) for stride in arrays[i].strides))
+    places = -(-(max(high for _, high in extents) - begin) // unit)
+    try:
+        marks = np.zeros(places, np.bool_)
+    except MemoryError:  # far apart in memory
+        return _overlap_of_pairs(arrays, group, outputs, in_place)
+    for i in group:
+        array = arrays[i]
+        offset = (int(array.__array_interface__["data"][0]) - begin) // unit
+        # A repeated dimension is one place.
+        kept = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if s and n > 1]
+        shape = (*(n for n, _ in kept), array.itemsize // unit)
+        strides = (*(s // unit for _, s in kept), 1)
+        own = np.ndarray(shape, np.bool_, marks, offset, strides)
+        if own.any():
+            for j in group:
+                if j < min(i, outputs) and share_memory(arrays[i], arrays[j]):
+                    return (i, j) if i < outputs else (j, i)
+        if i < outputs:
+            own[...] = True
+    return None
+
+
 def refuse_overlap(outputs: Sequence[tuple[str, Array]], inputs: Sequence[tuple[str, Array]],
                    in_place: str | None) -> None:  # fmt: skip
     """Outputs share memory with nothing else, but for an in-place output with its whole input.
@@ -147,13 +251,12 @@ def refuse_overlap(outputs: Sequence[tuple[str, Array]], inputs: Sequence[tuple[
     BindingError
         Two bindings overlap.
     """
-    for i, (name, output) in enumerate(outputs):
-        for other_name, other in (*outputs[:i], *inputs):
-            if not share_memory(output, other):
-                continue
-            if in_place == other_name and same_memory(output, other):
-                continue
-            allowed = f" (only exactly the memory of {in_place} is allowed)" if in_place else ""
-            raise BindingError(
-                f"{name}: expected memory of its own{allowed}, got an overlap with {other_name}"
-            )
+    allowed_input = next((i for i, (name, _) in enumerate(inputs) if name == in_place), None)
+    pair = first_overlap([a for _, a in outputs], [a for _, a in inputs], allowed_input)
+    if pair is None:
+        return
+    name, other_name = ([*outputs, *inputs][i][0] for i in pair)
+    allowed = f" (only exactly the memory of {in_place} is allowed)" if in_place else ""
+    raise BindingError(
+        f"{name}: expected memory of its own{allowed}, got an overlap with {other_name}"
+    )

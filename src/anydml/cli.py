@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import anydml
-from anydml._native import native
-from anydml.device import BACKENDS, Device
+from anydml.backends import BACKENDS
+from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
 from anydml.models import Limits, load_model, run_model
@@ -29,7 +29,6 @@ from anydml.models.printing import visible
 from anydml.models.report import report
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
 from anydml.registry import OPERATORS, PREFIX
-from anydml.threads import get_num_threads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,7 +133,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
 @click.option(
     "--device",
-    type=click.Choice(["cpu", "cuda", "auto"]),
+    type=click.Choice([*BACKENDS, "cuda", "auto"]),
     default="cpu",
     show_default=True,
     help="Where the operators run.",
@@ -277,9 +276,9 @@ def _support(operator: type[Descriptor]) -> Table:
 @commands.command()
 def devices() -> None:
     """Show the devices that are here and how they compute."""
-    table = _table("Devices", "device", "instruction set", "threads")
-    for kind in BACKENDS:
-        table.add_row(kind, str(native.level), str(get_num_threads()))
+    table = _table("Devices", "device", "computes with", "threads")
+    for kind, backend in BACKENDS.items():
+        table.add_row(kind, *backend.describe())
     _console().print(table)
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from anydml.errors import ArgumentTypeError, DeviceError, InvalidDescriptorError, Violation
+from anydml._json import shown
+from anydml.backends import BACKENDS
+from anydml.errors import DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
+from anydml.lifecycle import Operator, checked_kind
 from anydml.ops._descriptor import Descriptor
-
-if TYPE_CHECKING:
-    from anydml.lifecycle import Operator
-
-BACKENDS = ("cpu",)
 
 
 class Device:
@@ -20,7 +16,8 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``, or ``"auto"`` for the best that this machine has.
+        ``"cpu"``; ``"reference"``, which runs every operator by its reference implementation, slow
+        and obvious; or ``"auto"`` for the best that this machine has.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 
@@ -37,10 +34,11 @@ class Device:
     """
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
-        if kind != "auto" and kind not in BACKENDS:
+        if not isinstance(kind, str) or kind not in (*BACKENDS, "auto"):
             accepted = ", ".join((*BACKENDS, "auto"))
-            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {kind!r}")
-        self.kind = "cpu" if kind == "auto" else kind
+            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {shown(kind)}")
+        self.kind = next(iter(BACKENDS)) if kind == "auto" else kind
+        self.backend = BACKENDS[self.kind]
         self.feature_level = FeatureLevel.parse(feature_level)
 
     def __repr__(self) -> str:
@@ -57,7 +55,7 @@ class Device:
         >>> print(dml.Device("cpu", feature_level="3_0").check(desc)[0])  # doctest: +ELLIPSIS
         SPLIT.InputTensor.DataType: expected one of ... (FLOAT64 from 4_1), got FLOAT64
         """
-        return _descriptor(desc).violations(self.feature_level)
+        return checked_kind(desc).violations(self.feature_level)
 
     def minimum_feature_level(self, desc: Descriptor) -> FeatureLevel | None:
         """The lowest feature level that accepts the descriptor, or None when none does.
@@ -71,7 +69,7 @@ class Device:
         '4_1'
         """
         # Only at a row of the support table can a level begin to accept.
-        for row in _descriptor(desc).SUPPORT:
+        for row in checked_kind(desc).SUPPORT:
             if not desc.violations(row.level):
                 return row.level
         return None
@@ -92,15 +90,4 @@ class Device:
         InvalidDescriptorError
             The descriptor breaks rules; ``violations`` has all of them.
         """
-        from anydml.lifecycle import Operator
-
-        violations = self.check(desc)
-        if violations:
-            raise InvalidDescriptorError(violations)
-        return Operator(desc, self, out_of_range)
-
-
-def _descriptor(desc: Descriptor) -> Descriptor:
-    if not isinstance(desc, Descriptor):
-        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {desc!r}")
-    return desc
+        return Operator(desc, self, out_of_range)  # which checks it

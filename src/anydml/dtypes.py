@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml._named import NamedEnum
 from anydml.errors import ArgumentTypeError
 
@@ -44,11 +45,17 @@ class DataType(NamedEnum):
     @classmethod
     def from_numpy(cls, dtype: Any) -> DataType:
         """The data type of a NumPy type (in either byte order; bool is UINT8)."""
-        name = np.dtype(dtype).newbyteorder("=").name
+        accepted = ", ".join(_FROM_NUMPY)
+        try:
+            kind = np.dtype(dtype)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"dtype: expected one of {accepted}, got {shown(dtype)}"
+            ) from error
+        name = kind.newbyteorder("=").name
         found = _FROM_NUMPY.get("uint8" if name == "bool" else name)
         if found is None:
-            accepted = ", ".join(_FROM_NUMPY)
-            raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {np.dtype(dtype)}")
+            raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {kind}")
         return found
 
     @property

@@ -9,7 +9,8 @@
     ├── ArgumentError            (ValueError)    an argument of an array function does not fit
     ├── ArgumentTypeError        (TypeError)     … is of a kind or type that is not taken
     ├── ModelError               (ValueError)    a JSON model or descriptor cannot be read or run
-    └── DeviceError              (RuntimeError)  a device that this machine does not have
+    ├── DeviceError              (RuntimeError)  a device that this machine does not have
+    └── AllocationError          (MemoryError)   memory for a result or for scratch is not there
 
 Every message names the tensor or argument, the rule, what was got and what would be accepted.
 Nothing has been written when one of these is raised.
@@ -44,7 +45,11 @@ class Violation:
     got: object
 
     def __str__(self) -> str:
-        return f"{self.path}: expected {self.rule}, got {self.got}"
+        try:
+            got = str(self.got)
+        except ValueError:  # Python prints no integer of more than 4,300 digits
+            got = "an integer of thousands of digits"
+        return f"{self.path}: expected {self.rule}, got {got}"
 
 
 class InvalidDescriptorError(AnyDMLError, ValueError):
@@ -101,3 +106,37 @@ class ModelError(AnyDMLError, ValueError):
 
 class DeviceError(AnyDMLError, RuntimeError):
     """A device that does not exist here, or cannot do what was asked."""
+
+
+class AllocationError(AnyDMLError, MemoryError):
+    """Memory that a call needs and the system does not have.
+
+    Attributes
+    ----------
+    call : str
+        The function or operator.
+    bytes : int or None
+        How much; None where it could not be told.
+    purpose : str
+        What for.
+    """
+
+    def __init__(self, call: str, bytes: int | None, purpose: str) -> None:
+        self.call = call
+        self.bytes = bytes
+        self.purpose = purpose
+        amount = "memory" if bytes is None else _amount(bytes)
+        super().__init__(f"{call}: {amount} for {purpose} could not be allocated")
+
+    def __reduce__(self) -> tuple[type[AllocationError], tuple[str, int | None, str]]:
+        return type(self), (self.call, self.bytes, self.purpose)
+
+
+def _amount(count: int) -> str:
+    if count < 1000:
+        return f"{count} bytes"
+    if count >= 10**27:
+        return "more than 10^27 bytes"  # and more than a float may hold
+    power = (len(str(count)) - 1) // 3
+    unit = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")[power]
+    return f"{count / 1000**power:.1f} {unit}"

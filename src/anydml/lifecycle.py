@@ -5,36 +5,90 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anydml._native import native
+from anydml._json import shown
 from anydml.arrays import adopt
+from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
-from anydml.device import Device
-from anydml.errors import ArgumentError, BindingError
-from anydml.kernels import cpu
+from anydml.errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    BindingError,
+    InvalidDescriptorError,
+    Violation,
+)
+from anydml.levels import FeatureLevel
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
-from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.tensor import TensorDesc, TensorFlags
+from anydml.program import Slot
+from anydml.tensor import TensorFlags
 from anydml.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from anydml.device import Device
 
 
 class Operator:
     """A descriptor that has passed every check on a device.
 
-    Made by `Device.create_operator`.
+    Made by `Device.create_operator`, or directly: the check is the constructor's, and what has been
+    checked cannot be exchanged. A copy, and one that comes back from a pickle, is checked again.
+
+    Parameters
+    ----------
+    desc : Descriptor
+        As `TopK1`.
+    device : Device
+        Whose feature level decides.
+    out_of_range : str
+        As `Device.create_operator` takes it.
+
+    Raises
+    ------
+    InvalidDescriptorError
+        The descriptor breaks rules; ``violations`` has all of them.
+    ArgumentError, ArgumentTypeError
+        An argument of another kind.
     """
 
     def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
-        if out_of_range not in ("raise", "clamp"):
-            raise ArgumentError(f"out_of_range: expected 'raise' or 'clamp', got {out_of_range!r}")
-        if out_of_range == "clamp" and not desc.NAME.startswith("GATHER"):
+        level = getattr(device, "feature_level", None)
+        if not isinstance(level, FeatureLevel):
+            raise ArgumentTypeError(f"device: expected a Device, got {shown(device)}")
+        violations = checked_kind(desc).violations(level)
+        if violations:
+            raise InvalidDescriptorError(violations)
+        if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
+            raise ArgumentError(
+                f"out_of_range: expected 'raise' or 'clamp', got {shown(out_of_range)}"
+            )
+        if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
-        self.desc = desc
-        self.device = device
-        self.out_of_range = out_of_range
+        self._desc = desc
+        self._device = device
+        self._out_of_range = out_of_range
+
+    @property
+    def desc(self) -> Descriptor:
+        """The descriptor."""
+        return self._desc
+
+    @property
+    def device(self) -> Device:
+        """The device that it was checked for."""
+        return self._device
+
+    @property
+    def out_of_range(self) -> str:
+        """What an index outside its axis does: ``"raise"`` or ``"clamp"``."""
+        return self._out_of_range
+
+    def __reduce__(self) -> tuple[type[Operator], tuple[Descriptor, Device, str]]:
+        return type(self), (self._desc, self._device, self._out_of_range)
 
     def __repr__(self) -> str:
         return f"<Operator {self.desc!r} on {self.device!r}>"
@@ -51,16 +105,26 @@ class CompiledOperator:
     """
 
     def __init__(self, operator: Operator, owned: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(operator, Operator):
+            raise ArgumentTypeError(f"operator: expected an Operator, got {shown(operator)}")
         self.operator = operator
         self.desc = operator.desc
-        self._plan = cpu.plan(self.desc, clamp=operator.out_of_range == "clamp")
-        self._binder = cpu.binder(self.desc, self._plan)
+        try:
+            self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
+        except (LookupError, TypeError, ValueError) as error:  # changed since the check
+            rule = "fields that fit together"
+            raise InvalidDescriptorError([Violation(self.desc.NAME, rule, error)]) from error
+        (self._call,) = self.program.calls
+        self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
             for _, tensor, info in self.desc.tensors(Role.INPUT)
             if tensor.flags is TensorFlags.OWNED_BY_DML
         }
+
+    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[Operator, dict[str, Any]]]:
+        return type(self), (self.operator, self._owned)
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
@@ -88,7 +152,11 @@ class CompiledOperator:
                 if info.name not in bindings:
                     raise BindingError(f"{info.name}: flagged OWNED_BY_DML, bind it to initialize")
                 bound = self._bound(info, bindings[info.name])
-                owned[info.name] = [a.copy() for a in bound] if info.many else bound.copy()
+                owned[info.name] = (
+                    [self._copy(a, info.name) for a in bound]
+                    if info.many
+                    else self._copy(bound, info.name)
+                )
         return CompiledOperator(self.operator, owned)
 
     def dispatch(self, **bindings: Any) -> None:
@@ -110,11 +178,11 @@ class CompiledOperator:
             An index points outside its axis; nothing has been written.
         """
         if not self._owned_names:
-            bad = self._binder.dispatch(bindings, get_num_threads())
+            bad = self._executable.dispatch(bindings, get_num_threads())
             if bad == -1:
                 return
         arrays = self._bind(bindings)
-        self._run(arrays, fresh=False)
+        self._run(arrays, private=False)
 
     def __call__(self, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.
@@ -149,14 +217,14 @@ class CompiledOperator:
                 raise BindingError(f"{name}: bound twice, by position and by name")
             bindings[name] = value
         outputs: dict[str, Any] = {}
+        slots = iter(self.program.outputs)
         for info in self.desc.tensor_fields(Role.OUTPUT):
-            tensors = getattr(self.desc, info.attribute)
-            outputs[info.name] = (
-                [self._allocate(t) for t in tensors] if info.many else self._allocate(tensors)
-            )
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
-        self._run(self._bind(bindings | outputs), fresh=True)
+            count = len(getattr(self.desc, info.attribute)) if info.many else 1
+            arrays = [self._allocate(slot) for slot in islice(slots, count)]
+            outputs[info.name] = arrays if info.many else arrays[0]
+        self._run(self._bind(bindings | outputs), private=True)
         wrap = _wrapper(bindings)
         results = [
             tuple(map(wrap, value)) if isinstance(value, list) else wrap(value)
@@ -169,12 +237,16 @@ class CompiledOperator:
         fields = [info.attribute for info in self.desc.tensor_fields(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
-    def _allocate(self, tensor: TensorDesc) -> Array:
-        if isinstance(self.desc, NonzeroCoordinates):
-            # Rows beyond the count stay as they are: nothing left over in memory may show.
-            return np.zeros(tensor.sizes, tensor.data_type.numpy)
-        empty: Array = native.empty(tensor.sizes, tensor.data_type.numpy)
-        return empty
+    def _allocate(self, slot: Slot) -> Array:
+        # What the kernel does not write stays as it is: nothing left over in memory may show.
+        cleared = slot.name in self._call.leaves_undefined
+        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME)
+
+    def _copy(self, array: Array, name: str) -> Array:
+        try:
+            return array.copy()
+        except MemoryError:
+            raise AllocationError(self.desc.NAME, array.nbytes, f"a copy of {name}") from None
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)
@@ -182,15 +254,20 @@ class CompiledOperator:
         if not info.many:
             return bind(info.name, tensors, value, output)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-            raise BindingError(f"{info.name}: expected a sequence of arrays, got {value!r}")
+            raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
         if len(value) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(value)}")
+        # A list of its own: a member's methods may change the caller's, and lengths may lie.
+        members = list(islice(iter(value), len(tensors) + 1))
+        if len(members) != len(tensors):
+            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [
             bind(f"{info.name}[{i}]", tensor, item, output)
-            for i, (tensor, item) in enumerate(zip(tensors, value, strict=True))
+            for i, (tensor, item) in enumerate(zip(tensors, members, strict=True))
         ]
 
-    def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
+        """Arrays of the declared sizes by slot."""
         fields = {info.name: info for info in self.desc.tensor_fields()}
         for name in bindings:
             if name not in fields:
@@ -214,23 +291,40 @@ class CompiledOperator:
                 sides[info.role] += [(f"{name}[{i}]", a) for i, a in enumerate(arrays[name])]
             else:
                 sides[info.role].append((name, arrays[name]))
-        in_place = "InputTensor" if self._plan.in_place else None
+        in_place = self._call.in_place[0][1] if self._call.in_place else None
         refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
-        return arrays
+        return dict(sides[Role.INPUT] + sides[Role.OUTPUT])
 
-    def _run(self, arrays: Mapping[str, Any], fresh: bool) -> None:
-        bad = self._plan.run(arrays, fresh, get_num_threads())
+    def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
+        try:
+            bad = self._executable.run(arrays, private, get_num_threads())
+        except AllocationError as error:  # which names the kernel
+            raise AllocationError(self.desc.NAME, error.bytes, error.purpose) from None
         if bad >= 0:
-            assert self._plan.index_axes is not None
-            indices = arrays["IndicesTensor"]
-            axis, size = self._plan.index_axes(bad)
-            raise cpu.index_error(f"{self.desc.NAME}.IndicesTensor", indices, bad, axis, size)
+            use = self._call.indices
+            assert use is not None
+            axis, size = use.axis_and_size(bad)
+            where = f"{self.desc.NAME}.{use.slot}"
+            raise index_error(where, arrays[use.slot], bad, axis, size)
+
+
+def checked_kind(desc: Descriptor) -> Descriptor:
+    """The descriptor, if it is one.
+
+    Raises
+    ------
+    ArgumentTypeError
+        Anything else.
+    """
+    if not isinstance(desc, Descriptor):
+        raise ArgumentTypeError(f"desc: expected an operator descriptor, got {shown(desc)}")
+    return desc
 
 
 def _wrapper(bindings: Mapping[str, Any]) -> Any:
     # Results are of the kind of the first input; bytes and other buffers give NumPy arrays.
     first = next(iter(bindings.values()), None)
-    if isinstance(first, list | tuple):
+    if isinstance(first, list | tuple) and first:
         first = first[0]
     if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
         return lambda array: array

@@ -1,13 +1,16 @@
 """The pool that large outputs and scratch come from.
 
 Fresh memory costs more than the copy into it, so blocks go back to a capped pool when their arrays
-die. A block is never handed out while an array, or a view of it, is alive.
+die. A block is never handed out while an array, or a view of it, is alive. At first the pool keeps
+at most 1 GiB, or an eighth of the memory that the process may use (the machine's, or its
+container's limit) where that is less.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
 
@@ -55,7 +58,7 @@ def set_memory_pool_limit(limit: int) -> None:
     >>> dml.set_memory_pool_limit(usual)
     """
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ArgumentTypeError(f"limit: expected an integer, got {limit!r}")
+        raise ArgumentTypeError(f"limit: expected an integer, got {shown(limit)}")
     if not 0 <= limit < 2**63:
-        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {limit}")
+        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {shown(limit)}")
     native.set_pool_limit(limit)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
-from anydml.ops._descriptor import Descriptor, Support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, Support
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -51,6 +51,11 @@ def operator_named(name: str) -> type[Descriptor]:
             f"Expected an operator that anydml has ({known}), got {_json.shown(name)}."
         )
     return found
+
+
+def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
+    """The reference implementation of a kernel: the room's own."""
+    return next(kind.evaluate for kind in OPERATORS.values() if kernel == kind.KERNEL)
 
 
 def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -128,7 +129,10 @@ class TensorDesc:
         """
         import numpy as np
 
-        view = np.asarray(array)
+        try:
+            view = np.asarray(array)
+        except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
+            raise ArgumentError(f"array: {error}") from error
         data_type = DataType.from_numpy(view.dtype)
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
@@ -203,10 +207,11 @@ class TensorDesc:
         if total % 4 or total > _json.UINT64_MAX:
             yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
         alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
-        if alignment and (alignment < size or alignment & (alignment - 1)):
+        power = 0 < alignment <= _json.UINT32_MAX and not alignment & (alignment - 1)
+        if alignment and (alignment < size or not power):
             yield Violation(
                 "GuaranteedBaseOffsetAlignment",
-                f"0 or a power of two of at least {size} (the element size)",
+                f"0 or a power of two of at least {size} (the element size), at most 2^31",
                 alignment,
             )
         if output and self.flags is TensorFlags.OWNED_BY_DML:
@@ -339,8 +344,13 @@ def parse_flags(value: Any) -> TensorFlags:
     if isinstance(value, TensorFlags | str):
         return TensorFlags.parse(value)
     if not isinstance(value, Iterable):
-        raise ArgumentError(f"TensorFlags: expected a name or a list of names, got {value!r}")
-    return max(map(TensorFlags.parse, value), default=TensorFlags.NONE)
+        raise ArgumentError(
+            f"TensorFlags: expected a name or a list of names, got {_json.shown(value)}"
+        )
+    names = tuple(islice(value, _MOST_SIZES + 1))
+    if len(names) > _MOST_SIZES:
+        raise ArgumentError("TensorFlags: expected a name or a list of names, got too many")
+    return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
 
 
 def _integer(value: Any) -> int:
@@ -355,7 +365,7 @@ def _integer(value: Any) -> int:
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    found = tuple(map(_integer, values))
+    found = tuple(map(_integer, islice(values, _MOST_SIZES + 1)))
     if len(found) > _MOST_SIZES:
         raise ValueError("their product would take hours")
     return found

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Final
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
 
@@ -24,9 +25,9 @@ _outside: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside",
 
 def _checked(count: object, name: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
-        raise ArgumentTypeError(f"{name}: expected an integer, got {count!r}")
+        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(count)}")
     if not 1 <= count <= _MOST:
-        raise ArgumentError(f"{name}: expected 1..{_MOST}, got {count}")
+        raise ArgumentError(f"{name}: expected 1..{_MOST}, got {shown(count)}")
     return count
 
 

@@ -130,7 +130,7 @@ class TestRun:
         assert err == "Warning: Top level: nothing reads member 'commnads'.\n"
 
     def test_devices(self, call):
-        for device in ("cpu", "auto"):
+        for device in ("cpu", "reference", "auto"):
             assert call("run", "model.json", "--overwrite", "--device", device)[0] == 0
         status, _, err = call("run", "model.json", "--device", "tpu")
         assert (status, "'tpu' is not one of" in err) == (2, True)
@@ -332,6 +332,7 @@ class TestLookingUp:
             status, out, _ = call("devices")
         assert status == 0
         assert re.search(r"cpu\s+\S+\s+3\b", out)
+        assert re.search(r"reference\s+Python\s+1\b", out)
 
     def test_version(self, call):
         assert call("--version") == (0, f"anydml {dml.__version__}\n", "")

@@ -35,6 +35,15 @@ def test_one_rule_broken(broken):
     assert str(violation) == f"{violation.path}: expected {violation.rule}, got {violation.got}"
 
 
+@pytest.mark.parametrize("operator", ["TOP_K", "TOP_K1"])
+def test_k_without_an_axis_is_at_least_one(operator):
+    for k, told in ((0, ["at least 1"]), (1, []), (2, []), (6, [])):
+        changes = {"Axis": 4, "K": k}
+        found = DEVICE.check(descriptor(operator, fields_of(operator) | changes))
+        assert f"{operator}.Axis" in {violation.path for violation in found}
+        assert [item.rule for item in found if item.path == f"{operator}.K"] == told
+
+
 def test_several_rules_broken_give_all_of_them():
     desc = dml.TopK1(
         input_tensor=T("FLOAT64", (1, 1, 2, 5), (0, 0, 5, 1), guaranteed_base_offset_alignment=6),

@@ -101,5 +101,5 @@ def test_device_kinds():
     assert (
         eval(repr(dml.Device("cpu", feature_level="2_1")), vars(dml)).feature_level.suffix == "2_1"
     )
-    with pytest.raises(dml.DeviceError, match="expected one of cpu, auto"):
+    with pytest.raises(dml.DeviceError, match="expected one of cpu, reference, auto"):
         dml.Device("npu")

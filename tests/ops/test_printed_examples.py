@@ -8,7 +8,7 @@ import pytest
 from printed_examples import EXAMPLES
 
 import anydml as dml
-from anydml.testing import Poisoned, assert_same_bits
+from anydml.testing import Poisoned, assert_same_bits, by_reference
 
 CLASSES = {
     "TOP_K": dml.TopK,
@@ -176,6 +176,6 @@ def test_json_gives_the_same_descriptor(example):
 
 
 def test_reference_of_the_room(example):
-    result = descriptor(example).reference(tensors(example, "Input"))
+    result = by_reference(descriptor(example), tensors(example, "Input"))
     for name in tensors(example, "Output"):
         expect(example, name, result[name])

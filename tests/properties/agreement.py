@@ -21,7 +21,7 @@ def native(poisoned):
     return np.array(array.astype(array.dtype.newbyteorder("="), copy=False), order="C")
 
 
-def agree(data, call, operands, expected, same=assert_same_bits):
+def agree(data, call, operands, expected):
     """Check `call(operands, **out)` against the expected results.
 
     Quick path, general path through a subclass, and ``out=`` in memory of any layout give the same
@@ -31,7 +31,7 @@ def agree(data, call, operands, expected, same=assert_same_bits):
     with dml.num_threads(data.draw(st.integers(1, 4), "threads")):
         results = as_list(call(*arrays))
         for got, wanted in zip(results, expected, strict=True):
-            same(got, wanted)
+            assert_same_bits(got, wanted)
             assert got.dtype.isnative
             assert got.flags.c_contiguous
             assert got.flags.writeable
@@ -39,7 +39,7 @@ def agree(data, call, operands, expected, same=assert_same_bits):
             assert not any(np.may_share_memory(got, operand.block) for operand in operands)
         general = as_list(call(*[array.view(Subclass) for array in arrays]))
         for got, wanted in zip(general, expected, strict=True):
-            same(got, wanted)
+            assert_same_bits(got, wanted)
         outs = [
             Poisoned(
                 wanted.shape,
@@ -53,7 +53,7 @@ def agree(data, call, operands, expected, same=assert_same_bits):
         returned = as_list(call(*arrays, out=given if several else given[0]))
         for result, out, wanted in zip(returned, outs, expected, strict=True):
             assert result is out.array
-            same(out.array, wanted)
+            assert_same_bits(out.array, wanted)
             assert out.gaps_intact()
     assert all(operand.untouched() for operand in operands)
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 import anydml as dml
 from anydml.ops._descriptor import Role
-from anydml.testing import Flavour, Poisoned, assert_same_bits, contents, indices, strategies
+from anydml.testing import (
+    Flavour,
+    Poisoned,
+    assert_same_bits,
+    by_reference,
+    contents,
+    indices,
+    strategies,
+)
 
 KINDS = [
     dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Split, dml.Join,
@@ -60,8 +68,10 @@ def bound(tensors, many):
     return tensors if many else tensors[0]
 
 
-def compiled_for(desc):
-    return dml.Device("cpu").create_operator(desc).compile()
+@pytest.fixture(params=["cpu", "reference"])
+def device(request):
+    """Every test of this file runs on each backend that is always there."""
+    return dml.Device(request.param)
 
 
 def defined(desc, name, expected):
@@ -74,10 +84,10 @@ def defined(desc, name, expected):
 
 
 def results_of(desc, arrays):
-    return {name: listed(value) for name, value in desc.reference(arrays).items()}
+    return {name: listed(value) for name, value in by_reference(desc, arrays).items()}
 
 
-def test_arrays_of_any_layout(kind):
+def test_arrays_of_any_layout(kind, device):
     @given(st.data(), strategies.descriptors(kind), st.integers(1, 4))
     def check(data, desc, threads):
         inputs, outputs, watched = {}, {}, []
@@ -110,7 +120,7 @@ def test_arrays_of_any_layout(kind):
             outputs[name] = bound([target.array for target in targets[name]], many)
         before = {name: [t.array.copy() for t in many] for name, many in targets.items()}
         expected = results_of(desc, inputs)
-        compiled = compiled_for(desc)
+        compiled = device.create_operator(desc).compile()
         with dml.num_threads(threads):
             compiled.dispatch(**inputs, **outputs)
             allocated = compiled(**inputs)
@@ -147,7 +157,7 @@ def raw_form(data, flat, tensor):
     return memoryview(flat) if form == "buffer" else flat
 
 
-def test_raw_buffers_laid_out_by_strides(kind):
+def test_raw_buffers_laid_out_by_strides(kind, device):
     @given(st.data(), strategies.descriptors(kind), st.integers(1, 4))
     def check(data, desc, threads):
         inputs, raw, watched = {}, {}, []
@@ -174,7 +184,7 @@ def test_raw_buffers_laid_out_by_strides(kind):
                 forms.append(raw_form(data, memory.array, tensor))
             raw[name] = bound(forms, many)
         with dml.num_threads(threads):
-            compiled_for(desc).dispatch(**raw)
+            device.create_operator(desc).compile().dispatch(**raw)
         for name, memory, image in images:
             assert np.array_equal(memory.array, image), name  # elements and gaps alike
             assert memory.gaps_intact()
@@ -185,7 +195,7 @@ def test_raw_buffers_laid_out_by_strides(kind):
 
 
 @pytest.mark.parametrize("kind", [dml.Scatter, dml.ScatterND], ids=lambda kind: kind.__name__)
-def test_output_bound_to_the_input(kind):
+def test_output_bound_to_the_input(kind, device):
     @given(st.data(), strategies.descriptors(kind), st.booleans())
     def check(data, desc, spoil):
         packed = dml.TensorDesc(desc.input_tensor.data_type, desc.input_tensor.sizes)
@@ -199,9 +209,9 @@ def test_output_bound_to_the_input(kind):
         target = Poisoned(
             packed.sizes, packed.data_type.numpy, layout, values=arrays["InputTensor"]
         )
-        expected = desc.reference(arrays)["OutputTensor"]
+        expected = by_reference(desc, arrays)["OutputTensor"]
         arrays["InputTensor"] = target.array
-        compiled = compiled_for(desc)
+        compiled = device.create_operator(desc).compile()
         if spoil:
             lookup = arrays[INDICES]
             lookup.flat[data.draw(st.integers(0, lookup.size - 1))] = 2**31 - 1
@@ -222,7 +232,7 @@ def test_output_bound_to_the_input(kind):
     [dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
     ids=lambda kind: kind.__name__,
 )
-def test_clamping_is_what_clipped_indices_give(kind):
+def test_clamping_is_what_clipped_indices_give(kind, device):
     @given(st.data(), strategies.descriptors(kind))
     def check(data, desc):
         tensor = desc.indices_tensor
@@ -235,8 +245,8 @@ def test_clamping_is_what_clipped_indices_give(kind):
         if wild.dtype.kind == "i":
             whole = np.where(whole < 0, whole + size, whole)
         clipped = np.minimum(np.maximum(whole, 0), size - 1).astype(wild.dtype)
-        wanted = desc.reference({"InputTensor": x, INDICES: clipped})["OutputTensor"]
-        operator = dml.Device("cpu").create_operator(desc, out_of_range="clamp")
+        wanted = by_reference(desc, {"InputTensor": x, INDICES: clipped})["OutputTensor"]
+        operator = device.create_operator(desc, out_of_range="clamp")
         assert_same_bits(operator.compile()(x, wild), wanted)
 
     check()

@@ -1,6 +1,7 @@
 """The pool: capped, given back, switched off, never handing out what is still referenced."""
 
 import gc
+import os
 import subprocess
 import sys
 
@@ -22,6 +23,15 @@ def fresh_pool():
     assert dml.memory_pool().held == 0
     yield
     dml.set_memory_pool_limit(usual)
+
+
+def test_it_keeps_no_more_than_the_machine_can_spare():
+    script = "import anydml as dml; print(dml.memory_pool().limit)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    assert 0 < int(done.stdout) <= min(2**30, physical // 8)
 
 
 def copy():

@@ -8,23 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml._native import native
-from anydml.arrays import Array, as_numpy
-from anydml.binding import overlaps_itself, same_memory, share_memory
+from anydml.arrays import Array, as_numpy, as_type
+from anydml.backends.cpu import REDUCTIONS
+from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.kernels.cpu import REDUCTIONS, index_error
 
 INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
+
+# As native/common/layout.hpp has it.
+MOST_ELEMENTS = 2**48
 
 
 def integer(value: Any, name: str) -> int:
     """An integer argument; bools and floats are none."""
     if isinstance(value, bool | np.bool_):
-        raise ArgumentTypeError(f"{name}: expected an integer, got {value!r}")
+        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}")
     try:
         return operator.index(value)
     except TypeError:
-        raise ArgumentTypeError(f"{name}: expected an integer, got {value!r}") from None
+        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}") from None
 
 
 def axis_of(axis: Any, array: Array, name: str = "x") -> int:
@@ -32,10 +36,10 @@ def axis_of(axis: Any, array: Array, name: str = "x") -> int:
     number = integer(axis, "axis")
     if not -array.ndim <= number < array.ndim:
         if array.ndim == 0:
-            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {number}")
+            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {shown(number)}")
         raise ArgumentError(
             f"axis: expected {-array.ndim}..{array.ndim - 1} ({name} has rank {array.ndim}), "
-            f"got {number}"
+            f"got {shown(number)}"
         )
     return number % array.ndim
 
@@ -50,7 +54,7 @@ def index_array(value: Any, name: str = "indices") -> Array:
     if array.dtype.name in INDEX_KINDS:
         return array
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        return as_type(array, np.int64, name)
     if array.size == 0 and not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
@@ -71,7 +75,7 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
     if not typed and _fits(array, of.dtype):
-        return array.astype(of.dtype)
+        return as_type(array, of.dtype, name)
     raise ArgumentTypeError(
         f"{name}: expected {of.dtype} (the type of {of_name}), got {array.dtype}"
         + ("" if typed else " values that do not fit")
@@ -94,17 +98,17 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     return False
 
 
-def reduction_code(reduction: Any, array: Array) -> int:
-    """The kernel's number of a reduction."""
+def reduction_of(reduction: Any, array: Array) -> str:
+    """The name of a reduction that the array's type has."""
     if not isinstance(reduction, str | None) or reduction not in REDUCTIONS:
         accepted = ", ".join(repr(name) for name in REDUCTIONS)
-        raise ArgumentError(f"reduction: expected one of {accepted}, got {reduction!r}")
-    code = REDUCTIONS[reduction]
-    if code and array.dtype.name not in TYPED:
+        raise ArgumentError(f"reduction: expected one of {accepted}, got {shown(reduction)}")
+    name = reduction or "none"
+    if name != "none" and array.dtype.name not in TYPED:
         raise ArgumentTypeError(
             f"x: reduction {reduction!r} expected one of {', '.join(TYPED)}, got {array.dtype}"
         )
-    return code
+    return name
 
 
 # The types that have an order and a sum; others are only moved.
@@ -114,22 +118,36 @@ TYPED = (
 )  # fmt: skip
 
 
+def countable(operands: Sequence[tuple[str, Array]]) -> None:
+    """Operands that a kernel can count; broadcast ones may be larger than any memory."""
+    for name, array in operands:
+        if array.size > MOST_ELEMENTS:
+            raise ArgumentError(
+                f"{name}: expected at most 2^48 elements, got {array.size} (shape {array.shape})"
+            )
+
+
 def output(
+    call: str,
     out: Any,
     name: str,
     shape: tuple[int, ...],
     dtype: Any,
     operands: Sequence[tuple[str, Array]],
     in_place: Array | None = None,
+    what: str = "the result",
 ) -> Array:
     """Memory for a result: a new array, or the caller's after checking it.
 
-    `operands` are the arrays that it may not overlap, `in_place` the one that it may be.
+    `operands` are the arrays that it may not overlap, `in_place` the one that it may be. `call` and
+    `what` are for the message when there is no memory.
     """
     wanted = np.dtype(dtype)
     if out is None:
-        fresh: Array = native.empty(shape, wanted)
+        fresh: Array = native.empty(shape, wanted, call, what)
+        countable(operands)
         return fresh
+    countable(operands)
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
     array = np.asarray(out) if isinstance(out, np.ndarray) else as_numpy(out, name)
@@ -154,20 +172,24 @@ def output(
     return array
 
 
+def apart(results: Sequence[Array], name: str) -> None:
+    """Several results, each given by the caller and not one over another."""
+    pair = first_overlap(results, ())
+    if pair is not None:
+        raise ArgumentError(
+            f"{name}[{pair[0]}]: expected memory of its own, got an overlap with {name}[{pair[1]}]"
+        )
+
+
 def several(out: Any, count: int, names: str) -> Sequence[Any]:
     """The members of an `out` for several results; None for each when there is no `out`."""
     if out is None:
         return (None,) * count
     if not isinstance(out, list | tuple):
         raise ArgumentTypeError(
-            f"out: expected a tuple of {count} arrays ({names}), got {out!r:.60}"
+            f"out: expected a tuple of {count} arrays ({names}), got {shown(out)}"
         )
-    if len(out) != count:
-        raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(out)}")
-    return out
-
-
-def raise_bad_index(function: str, indices: Array, flat: int, axis: int, size: int) -> None:
-    """Raise for the index at a flat position, where there is one."""
-    if flat >= 0:
-        raise index_error(f"{function}: indices", indices, flat, axis, size)
+    members = tuple(out)  # the list may change while its members are looked at
+    if len(members) != count:
+        raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(members)}")
+    return members

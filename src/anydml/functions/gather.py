@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments
+from anydml.functions import _arguments, _engine
+from anydml.ops.gather import Gather
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND
 from anydml.threads import get_num_threads
 
 _quick_gather = native.quick.gather
@@ -74,13 +78,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data)
-    clamp = _clamps(mode)
-    size = data.shape[number]
-    shape = data.shape[:number] + lookup.shape + data.shape[number + 1 :]
-    _something_to_read(clamp, size, lookup, number)
-    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
-    bad = native.gather(data, lookup, result, number, clamp, out is None, get_num_threads())
-    _arguments.raise_bad_index("gather", lookup, bad, number, size)
+    result = _gathered(Gather, data, lookup, out, axis=number, clamp=_clamps(mode))
     return wrap(result) if out is None else out
 
 
@@ -147,24 +145,7 @@ def gather_elements(
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data)
-    clamp = _clamps(mode)
-    if lookup.ndim != data.ndim:
-        raise ArgumentError(
-            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
-        )
-    for i, (have, most) in enumerate(zip(lookup.shape, data.shape, strict=True)):
-        if i != number and have > most:
-            raise ArgumentError(
-                f"indices: expected at most {most} (x's size) on axis {i}, got shape {lookup.shape}"
-            )
-    size = data.shape[number]
-    _something_to_read(clamp, size, lookup, number)
-    operands = [("x", data), ("indices", lookup)]
-    result = _arguments.output(out, "out", lookup.shape, data.dtype, operands)
-    bad = native.gather_elements(
-        data, lookup, result, number, clamp, out is None, get_num_threads()
-    )
-    _arguments.raise_bad_index("gather_elements", lookup, bad, number, size)
+    result = _gathered(GatherElements, data, lookup, out, axis=number, clamp=_clamps(mode))
     return wrap(result) if out is None else out
 
 
@@ -226,43 +207,21 @@ def gather_nd(
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    clamp = _clamps(mode)
-    if lookup.ndim == 0:
-        raise ArgumentError("indices: expected tuples on the last axis, got rank 0")
-    most = min(data.ndim, lookup.ndim - 1)
-    if not 0 <= batch <= most:
-        raise ArgumentError(
-            f"batch_dims: expected 0..{most} (x has rank {data.ndim}, indices {lookup.ndim}), "
-            f"got {batch}"
-        )
-    if lookup.shape[:batch] != data.shape[:batch]:
-        raise ArgumentError(
-            f"indices: expected leading sizes {data.shape[:batch]} (the batches of x), "
-            f"got shape {lookup.shape}"
-        )
-    coordinates = lookup.shape[-1]
-    if coordinates > data.ndim - batch:
-        raise ArgumentError(
-            f"indices: expected at most {data.ndim - batch} (the rank of x without batches) "
-            f"on the last axis, got {coordinates}"
-        )
-    shape = lookup.shape[:-1] + data.shape[batch + coordinates :]
-    for axis in range(batch, batch + coordinates):
-        _something_to_read(clamp, data.shape[axis], lookup, axis)
-    result = _arguments.output(out, "out", shape, data.dtype, [("x", data), ("indices", lookup)])
-    bad = native.gather_nd(data, lookup, result, batch, clamp, out is None, get_num_threads())
-    axis = batch + bad % max(coordinates, 1)
-    _arguments.raise_bad_index("gather_nd", lookup, bad, axis, data.shape[axis] if bad >= 0 else 0)
+    result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=_clamps(mode))
     return wrap(result) if out is None else out
+
+
+def _gathered(room: _engine.Room, data: Array, lookup: Array, out: Any, **given: Any) -> Array:
+    inferred = _engine.infer(room, (data, lookup), given)
+    (spec,) = inferred.outputs
+    operands = [("x", data), ("indices", lookup)]
+    dtype = _engine.dtype_of(spec)
+    result = _arguments.output(room.KERNEL, out, "out", spec.shape, dtype, operands)
+    _engine.run(room, (data, lookup), (result,), given, inferred, private=out is None)
+    return result
 
 
 def _clamps(mode: Any) -> bool:
     if not isinstance(mode, str) or mode not in _CLAMP:
-        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {mode!r}")
+        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {shown(mode)}")
     return _CLAMP[mode]
-
-
-def _something_to_read(clamp: bool, size: int, lookup: Array, axis: int) -> None:
-    # Clamping needs an element to clamp to.
-    if clamp and size == 0 and lookup.size:
-        raise ArgumentError(f"x: axis {axis} has no elements for {lookup.size} indices to clamp to")

@@ -6,9 +6,11 @@ from typing import Any
 
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
+from anydml.backends.cpu import REDUCTIONS
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments
-from anydml.kernels.cpu import REDUCTIONS
+from anydml.functions import _arguments, _engine
+from anydml.ops.scatter import Scatter
+from anydml.ops.scatter_nd import ScatterND
 from anydml.threads import get_num_threads
 
 _quick_elements = native.quick.scatter_elements
@@ -35,7 +37,8 @@ def scatter_elements(
     x : array_like
         Any rank; numbers of any type.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any.
+        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. An `x` of rank 0
+        is one element on one axis, and its indices may have any shape.
     updates : array_like
         Shape of the indices, type of `x`.
     axis : int, optional
@@ -88,33 +91,13 @@ def scatter_elements(
     data, lookup, values, wrap = _operands(x, indices, updates)
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
+        if values.shape != lookup.shape:
+            raise ArgumentError(
+                f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
+            )
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     number = _arguments.axis_of(axis, data)
-    if lookup.ndim != data.ndim:
-        raise ArgumentError(
-            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
-        )
-    if values.shape != lookup.shape:
-        raise ArgumentError(
-            f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
-        )
-    for i, (have, most) in enumerate(zip(lookup.shape, data.shape, strict=True)):
-        if i != number and have > most:
-            raise ArgumentError(
-                f"indices: expected at most {most} (x's size) on axis {i}, got shape {lookup.shape}"
-            )
-    result = _prepare(out, x, data, lookup, values, scalar)
-    bad = native.scatter(
-        data,
-        lookup,
-        values,
-        result,
-        number,
-        _arguments.reduction_code(reduction, data),
-        out is None,
-        get_num_threads(),
-    )
-    _arguments.raise_bad_index("scatter_elements", lookup, bad, number, data.shape[number])
+    result = _scattered(Scatter, (data, lookup, values), scalar, out, reduction, axis=number)
     return (wrap(result.reshape(()) if scalar else result)) if out is None else out
 
 
@@ -176,33 +159,7 @@ def scatter_nd(
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
-    if lookup.ndim == 0:
-        raise ArgumentError("indices: expected tuples on the last axis, got rank 0")
-    coordinates = lookup.shape[-1]
-    if coordinates > data.ndim:
-        raise ArgumentError(
-            f"indices: expected at most {data.ndim} (the rank of x) on the last axis, "
-            f"got {coordinates}"
-        )
-    shape = lookup.shape[:-1] + data.shape[coordinates:]
-    if values.shape != shape:
-        raise ArgumentError(
-            f"updates: expected shape {shape} (indices.shape[:-1] + x.shape[{coordinates}:]), "
-            f"got {values.shape}"
-        )
-    result = _prepare(out, x, data, lookup, values, scalar=False)
-    bad = native.scatter_nd(
-        data,
-        lookup,
-        values,
-        result,
-        _arguments.reduction_code(reduction, data),
-        out is None,
-        get_num_threads(),
-    )
-    axis = bad % max(coordinates, 1)
-    size = data.shape[axis] if bad >= 0 else 0
-    _arguments.raise_bad_index("scatter_nd", lookup, bad, axis, size)
+    result = _scattered(ScatterND, (data, lookup, values), False, out, reduction)
     return wrap(result) if out is None else out
 
 
@@ -213,9 +170,22 @@ def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, 
     return data, _arguments.index_array(indices), values, wrap
 
 
-def _prepare(out: Any, x: Any, data: Array, lookup: Array, values: Array, scalar: bool) -> Array:
-    operands = [("x", data), ("indices", lookup), ("updates", values)]
-    result = _arguments.output(
-        out, "out", () if scalar else data.shape, data.dtype, operands, in_place=data
-    )
-    return result.reshape(1) if scalar else result
+def _scattered(
+    room: _engine.Room,
+    operands: tuple[Array, Array, Array],
+    scalar: bool,
+    out: Any,
+    reduction: Any,
+    **given: Any,
+) -> Array:
+    data, lookup, values = operands
+    inferred = _engine.infer(room, operands, given)
+    given["reduction"] = _arguments.reduction_of(reduction, data)
+    named = [("x", data), ("indices", lookup), ("updates", values)]
+    shape = () if scalar else data.shape
+    call = room.KERNEL
+    result = _arguments.output(call, out, "out", shape, data.dtype, named, in_place=data)
+    if scalar:
+        result = result.reshape(1)
+    _engine.run(room, operands, (result,), given, inferred, private=out is None)
+    return result

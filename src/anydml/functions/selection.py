@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import adopt
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments
+from anydml.functions import _arguments, _engine
+from anydml.ops.top_k import TopK1
 from anydml.threads import get_num_threads
 
 
@@ -105,18 +107,23 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     number = _arguments.axis_of(axis, shaped)
     size = shaped.shape[number]
     count = _arguments.integer(k, "k")
-    if not 0 <= count <= size:
-        raise ArgumentError(f"k: expected 0..{size} (the size of axis {number} of x), got {count}")
+    given = {"axis": number, "k": count}
+    inferred = _engine.infer(TopK1, (shaped,), given)
     if not isinstance(largest, bool | np.bool_):
-        raise ArgumentTypeError(f"largest: expected a bool, got {largest!r}")
+        raise ArgumentTypeError(f"largest: expected a bool, got {shown(largest)}")
+    given["largest"] = bool(largest)
     index_kind = _index_kind(index_dtype, size)
-    shape = (*shaped.shape[:number], count, *shaped.shape[number + 1 :])
+    shape = inferred.outputs[0].shape
     outs = _arguments.several(out, 2, "values, indices")
     operands = [("x", array)]
-    values = _arguments.output(outs[0], "out[0]", shape, array.dtype, operands)
+    values = _arguments.output(
+        "top_k", outs[0], "out[0]", shape, array.dtype, operands, what="the values"
+    )
     operands.append(("out[0]", values))
-    indices = _arguments.output(outs[1], "out[1]", shape, index_kind, operands)
-    native.top_k(shaped, values, indices, number, count, bool(largest), get_num_threads())
+    indices = _arguments.output(
+        "top_k", outs[1], "out[1]", shape, index_kind, operands, what="the indices"
+    )
+    _engine.run(TopK1, (shaped,), (values, indices), given, inferred, private=out is None)
     if out is not None:
         return TopKResult(*outs)
     return TopKResult(wrap(values), wrap(indices))
@@ -127,12 +134,14 @@ def _index_kind(index_dtype: Any, size: int) -> Any:
         return np.uint32 if size < 2**32 else np.uint64
     try:
         name = np.dtype(index_dtype).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = str(index_dtype).removeprefix("torch.")
     kind = _INDEX_DTYPES.get(name)
     if kind is None:
         accepted = ", ".join(_INDEX_DTYPES)
-        raise ArgumentTypeError(f"index_dtype: expected one of {accepted}, got {index_dtype!r}")
+        raise ArgumentTypeError(
+            f"index_dtype: expected one of {accepted}, got {shown(index_dtype)}"
+        )
     if kind is np.uint32 and size >= 2**32:
         raise ArgumentError(f"index_dtype: an axis of {size} elements needs 64 bits, got uint32")
     return kind
@@ -189,9 +198,12 @@ def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
         accepted = ", ".join(("bool", *_arguments.TYPED))
         raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
     kind = np.uint32 if all(size < 2**32 for size in array.shape) else np.uint64
+    _arguments.countable([("x", array)])
     threads = get_num_threads()
     found = native.nonzero_scan(array, array.ndim, threads)
     shape = (found.count, array.ndim)
-    rows = _arguments.output(out, "out", shape, kind, [("x", array)])
+    rows = _arguments.output(
+        "nonzero_coordinates", out, "out", shape, kind, [("x", array)], what="the coordinates"
+    )
     native.nonzero_write(found, rows, threads)
     return wrap(rows) if out is None else out

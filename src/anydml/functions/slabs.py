@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from anydml._json import shown
 from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
-from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments, _engine
+from anydml.ops.join import Join
+from anydml.ops.split import Split
 from anydml.threads import get_num_threads
 
 _quick_split = native.quick.split
@@ -67,41 +70,47 @@ def split(
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     array, wrap = adopt(x, "x")
     number = _arguments.axis_of(axis, array)
-    sizes = _sizes(sections_or_sizes, array.shape[number], number)
-    outs = _arguments.several(out, len(sizes), "one for each slab")
+    given = {"axis": number, "sizes": _sizes(sections_or_sizes, array.shape[number], number)}
+    inferred = _engine.infer(Split, (array,), given)
+    outs = _arguments.several(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
-    operands = [("x", array)]
-    for i, (size, given) in enumerate(zip(sizes, outs, strict=True)):
-        shape = (*array.shape[:number], size, *array.shape[number + 1 :])
-        part = _arguments.output(given, f"out[{i}]", shape, array.dtype, operands)
+    for i, (spec, target) in enumerate(zip(inferred.outputs, outs, strict=True)):
+        part = _arguments.output(
+            "split", target, f"out[{i}]", spec.shape, array.dtype, [("x", array)], what=f"slab {i}"
+        )
         results.append(part)
-        if given is not None:
-            operands.append((f"out[{i}]", part))
-    native.split(array, results, number, get_num_threads())
+    if out is not None:
+        _arguments.apart(results, "out")
+    _engine.run(Split, (array,), results, given, inferred, private=out is None)
     return tuple(map(wrap, results)) if out is None else tuple(outs)
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
     name = "sections_or_sizes"
-    if isinstance(sections_or_sizes, list | tuple | np.ndarray) and np.ndim(sections_or_sizes) > 0:
-        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(sections_or_sizes)]
+    given: Any = sections_or_sizes
+    if isinstance(given, np.ndarray):
+        given = list(given) if given.ndim else given[()]
+    if isinstance(given, list | tuple):
+        # A copy: an item's own __index__ may change the list.
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(tuple(given))]
         if not sizes:
             raise ArgumentError(f"{name}: expected at least one size, got none")
         for i, size in enumerate(sizes):
             if size < 0:
-                raise ArgumentError(f"{name}[{i}]: expected a size of at least 0, got {size}")
-        if sum(sizes) != total:
-            got = sum(sizes)
-            raise ArgumentError(
-                f"{name}: expected a sum of {total} (the size of axis {axis} of x), got {got}"
-            )
+                raise ArgumentError(
+                    f"{name}[{i}]: expected a size of at least 0, got {shown(size)}"
+                )
         return sizes
-    sections = _arguments.integer(sections_or_sizes, name)
+    sections = _arguments.integer(given, name)
     if sections < 1 or total % sections:
         raise ArgumentError(
-            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), got {sections}"
+            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
+            f"got {shown(sections)}"
         )
-    return [total // sections] * sections
+    try:
+        return [total // sections] * sections
+    except MemoryError:
+        raise AllocationError("split", None, f"the list of {sections} slabs") from None
 
 
 def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
@@ -149,7 +158,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
         if result is not None:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {arrays!r:.60}")
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
     given = list(arrays)
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
@@ -160,19 +169,11 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
         name = f"arrays[{i}]"
         part = as_numpy(value, name)
         part = _arguments.same_type(part, value, name, first, "arrays[0]")
-        if part.ndim != first.ndim or _without(part, number) != _without(first, number):
-            raise ArgumentError(
-                f"{name}: expected the shape of arrays[0], {first.shape}, but for axis {number}, "
-                f"got {part.shape}"
-            )
         parts.append(part)
-    total = sum(part.shape[number] for part in parts)
-    shape = (*first.shape[:number], total, *first.shape[number + 1 :])
+    attributes = {"axis": number}
+    inferred = _engine.infer(Join, parts, attributes)
     operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
-    result = _arguments.output(out, "out", shape, first.dtype, operands)
-    native.join(parts, result, number, get_num_threads())
+    shape = inferred.outputs[0].shape
+    result = _arguments.output("join", out, "out", shape, first.dtype, operands)
+    _engine.run(Join, parts, (result,), attributes, inferred, private=out is None)
     return wrap(result) if out is None else out
-
-
-def _without(array: Array, axis: int) -> tuple[int, ...]:
-    return (*array.shape[:axis], *array.shape[axis + 1 :])

@@ -13,7 +13,6 @@ from anydml._json import shown
 from anydml.binding import bind, elements_size, refuse_overlap
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ModelError, Violation
-from anydml.kernels import cpu
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
 from anydml.models.files import Place, target_problem
@@ -168,7 +167,7 @@ def _refuse_overlap(
         if source.name in buffers:
             octets = buffers[source.name][source.start(resources[source.name]) :]
             sides[role].append((path, bind(path, tensor, octets, role is Role.OUTPUT)))
-    in_place = "InputTensor" if cpu.plan(desc, clamp=False).in_place else None
+    in_place = desc.tensor_fields(Role.INPUT)[0].name if desc.IN_PLACE else None
     refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
 
 

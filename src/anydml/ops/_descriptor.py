@@ -17,10 +17,15 @@ from anydml._named import NamedEnum
 from anydml.dtypes import DataType
 from anydml.errors import InvalidDescriptorError, ModelError, Violation
 from anydml.levels import FeatureLevel
+from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
-Arrays = dict[str, Any]
-"""Arrays by the page's tensor names; a tensor list (``OutputTensors``) is a list of arrays."""
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = Sequence[Array]
+"""Arrays of a program's slots, in their order."""
+
+Attributes = Mapping[str, Any]
+"""A kernel call's attributes by name."""
 
 
 class Role(enum.Enum):
@@ -141,6 +146,12 @@ class Descriptor:
     """The operator's name, as in ``DML_OPERATOR_…``."""
     SUPPORT: ClassVar[tuple[Support, ...]]
     """The page's support table, lowest level first."""
+    KERNEL: ClassVar[str]
+    """The kernel that runs it; the same name on every backend."""
+    CLAMPS: ClassVar[bool] = False
+    """Whether the operator can read the nearest element for an index out of range."""
+    IN_PLACE: ClassVar[bool] = False
+    """Whether the output may be the first input's own memory."""
 
     def __post_init__(self) -> None:
         problems: list[Violation] = []
@@ -156,7 +167,7 @@ class Descriptor:
                     kind = "a sequence of TensorDesc" if info.many else "a TensorDesc"
                 elif info.enum is not None:
                     kind = "one of " + ", ".join(map(str, info.enum))
-                problems.append(Violation(f"{self.NAME}.{info.name}", kind, repr(value)))
+                problems.append(Violation(f"{self.NAME}.{info.name}", kind, _json.shown(value)))
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
@@ -184,12 +195,74 @@ class Descriptor:
         """The page's own rules, for every level; paths are relative to the operator."""
         raise NotImplementedError
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        """The operator on NumPy arrays of the descriptor's sizes: obvious, slow, returns outputs.
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        """The reference implementation: obvious and slow, on natural arrays.
 
-        Elements that the page leaves undefined are zero.
+        Every index is in range and counts from the start. What the page leaves undefined is not
+        written.
         """
         raise NotImplementedError
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        """The outputs that inputs and attributes make, in natural form.
+
+        Wider than the page where the array functions are. Raises nothing, and treats sizes as
+        anything that compares and adds like an integer. Axes count from the start.
+        """
+        raise NotImplementedError
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        """The kernel call that runs this descriptor, which has been checked.
+
+        Parameters
+        ----------
+        clamp : bool
+            Read the nearest element for an index out of range; where the operator `CLAMPS`.
+        """
+        raise NotImplementedError
+
+    def _program(
+        self, natural: Mapping[str, tuple[int, ...]] | None = None, **attributes: Value
+    ) -> Program:
+        """A program of one call on all tensors in the page's order.
+
+        `natural` has the sizes of inputs without their padding, where they have any.
+        """
+        inputs = tuple(
+            Slot(
+                path,
+                ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type.numpy),
+                tensor.sizes,
+            )
+            for path, tensor, _ in self.tensors(Role.INPUT)
+        )
+        inferred = self.infer([slot.spec for slot in inputs], attributes)
+        declared = [(path, tensor) for path, tensor, _ in self.tensors(Role.OUTPUT)]
+        outputs = tuple(
+            Slot(path, ArraySpec(fixed(spec.shape), tensor.data_type.numpy), tensor.sizes)
+            for (path, tensor), spec in zip(declared, inferred.outputs, strict=True)
+        )
+        indices = None
+        if inferred.coordinates:
+            sizes = tuple(inputs[0].spec.shape[axis] for axis in inferred.coordinates)
+            axes = tuple(inputs[0].padding + axis for axis in inferred.coordinates)
+            indices = IndexUse(inputs[1].name, axes, sizes)
+        call = KernelCall(
+            self.KERNEL,
+            tuple(slot.name for slot in inputs),
+            tuple(slot.name for slot in outputs),
+            tuple(attributes.items()),
+            ((outputs[0].name, inputs[0].name),) if self.IN_PLACE else (),
+            indices,
+            tuple(
+                slot.name
+                for slot, spec in zip(outputs, inferred.outputs, strict=True)
+                if fixed(spec.shape) != spec.shape
+            ),
+        )
+        return Program(self.NAME, inputs, outputs, (call,))
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks at a feature level."""
@@ -293,9 +366,9 @@ def span(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low}..{high}"
 
 
-def empty(tensor: TensorDesc) -> np.ndarray[Any, np.dtype[Any]]:
-    """A zero-filled array for a reference's output."""
-    return np.zeros(tensor.sizes, tensor.data_type.numpy)
+def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A shape with the largest sizes in place of those that the data decide."""
+    return tuple(size.most if isinstance(size, Dynamic) else size for size in shape)
 
 
 def _at_level(

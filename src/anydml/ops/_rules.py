@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from anydml.errors import Violation
-from anydml.ops._descriptor import span
+from anydml.ops._descriptor import Attributes, span
+from anydml.program import ArraySpec
 from anydml.tensor import TensorDesc
 
 Named = tuple[str, TensorDesc]
@@ -48,7 +49,7 @@ def size_is(tensor: Named, axis: int, rank: int, expected: int, why: str) -> Ite
     Says nothing where the DimensionCount is not `rank` or has no such axis: other rules do.
     """
     path, desc = tensor
-    if axis < desc.dimension_count == rank and desc.sizes[axis] != expected:
+    if 0 <= axis < desc.dimension_count == rank and desc.sizes[axis] != expected:
         yield Violation(f"{path}.Sizes[{axis}]", f"{expected} ({why})", desc.sizes[axis])
 
 
@@ -118,3 +119,50 @@ def slabs(
         if total != whole[1].sizes[axis]:
             rule = f"a sum of {whole[1].sizes[axis]} ({whole[0]}.Sizes[{axis}])"
             yield Violation(f"{list_field}[..].Sizes[{axis}]", rule, total)
+
+
+# ---- natural shapes, for `infer` -----------------------------------------------------------------
+
+
+def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Violation]:
+    """Indices along an axis have the rank of the data and, off the axis, at most their sizes."""
+    if len(indices.shape) != len(data.shape):
+        rule = f"rank {len(data.shape)} (the rank of x)"
+        yield Violation("indices", rule, f"shape {indices.shape}")
+        return
+    for i, (have, most) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        if i != axis and have > most:
+            rule = f"at most {most} (x's size) on axis {i}"
+            yield Violation("indices", rule, f"shape {indices.shape}")
+
+
+def tuples(data: ArraySpec, indices: ArraySpec, batch: int = 0) -> Iterator[Violation]:
+    """The last axis of the indices holds tuples of coordinates, behind batches as the data's."""
+    rank = len(data.shape)
+    if not indices.shape:
+        yield Violation("indices", "tuples on the last axis", "rank 0")
+        return
+    most = min(rank, len(indices.shape) - 1)
+    if not 0 <= batch <= most:
+        rule = f"0..{most} (x has rank {rank}, indices {len(indices.shape)})"
+        yield Violation("batch_dims", rule, batch)
+        return
+    if indices.shape[:batch] != data.shape[:batch]:
+        rule = f"leading sizes {data.shape[:batch]} (the batches of x)"
+        yield Violation("indices", rule, f"shape {indices.shape}")
+    if indices.shape[-1] > rank - batch:
+        without = " without batches" if batch else ""
+        rule = f"at most {rank - batch} (the rank of x{without}) on the last axis"
+        yield Violation("indices", rule, indices.shape[-1])
+
+
+def something_to_clamp_to(
+    given: Attributes, data: ArraySpec, indices: ArraySpec, axes: tuple[int, ...]
+) -> Iterator[Violation]:
+    """Clamping needs an element to clamp to."""
+    if not given["clamp"] or any(size == 0 for size in indices.shape):
+        return
+    for axis in axes:
+        if data.shape[axis] == 0:
+            got = f"none: axis {axis} has no elements"
+            yield Violation("x", "an element for indices to clamp to", got)

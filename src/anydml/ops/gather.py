@@ -22,7 +22,7 @@ type to a DimensionCount means the input's data type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -39,6 +40,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -79,6 +81,8 @@ class Gather(Descriptor):
     index_dimensions: int = uint()
 
     NAME = "GATHER"
+    KERNEL = "gather"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -93,6 +97,14 @@ class Gather(Descriptor):
             ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
         )
     )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        axis = given["axis"]
+        shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]
+        broken = _rules.something_to_clamp_to(given, data, indices, (axis,))
+        return Inferred((ArraySpec(shape, data.dtype),), tuple(broken), (axis,))
 
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
@@ -131,12 +143,17 @@ class Gather(Descriptor):
             crop += 1
         return crop
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        data = arrays["InputTensor"]
-        lookup = _rules.trailing(self.indices_tensor, self.index_dimensions)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        output = np.zeros(self.natural_sizes(), data.dtype)
-        for at in np.ndindex(output.shape):
-            index = int(indices[at[self.axis : self.axis + len(lookup)]])
-            output[at] = data[at[: self.axis] + (index,) + at[self.axis + len(lookup) :]]
-        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}
+    def lower(self, *, clamp: bool = False) -> Program:
+        cropped = self.cropped()
+        natural = {
+            "InputTensor": self.input_tensor.sizes[cropped:],
+            "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
+        }
+        return self._program(natural, axis=self.axis - cropped, clamp=clamp)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
+        axis, behind = given["axis"], given["axis"] + indices.ndim
+        for at in np.ndindex(outputs[0].shape):
+            outputs[0][at] = data[at[:axis] + (int(indices[at[axis:behind]]),) + at[behind:]]

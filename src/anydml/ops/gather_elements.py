@@ -19,7 +19,7 @@ its own constraint (the type of the input) refuses: a misprint for FLOAT32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,14 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     input_field,
     output_field,
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -70,6 +71,8 @@ class GatherElements(Descriptor):
     axis: int = uint()
 
     NAME = "GATHER_ELEMENTS"
+    KERNEL = "gather_elements"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -84,6 +87,15 @@ class GatherElements(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        broken = (
+            *_rules.indices_along(given["axis"], data, indices),
+            *_rules.something_to_clamp_to(given, data, indices, (given["axis"],)),
+        )
+        return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (given["axis"],))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -94,10 +106,13 @@ class GatherElements(Descriptor):
         yield from _rules.same_sizes(indices, output)
         yield from _rules.axis_in_range(self.axis, data)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output, indices = empty(self.output_tensor), arrays["IndicesTensor"]
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(axis=self.axis, clamp=clamp)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
         for at in np.ndindex(indices.shape):
             source = list(at)
-            source[self.axis] = int(indices[at])
-            output[at] = arrays["InputTensor"][tuple(source)]
-        return {"OutputTensor": output}
+            source[given["axis"]] = int(indices[at])
+            outputs[0][at] = data[tuple(source)]

@@ -23,7 +23,7 @@ and indices are equal, and leave a tuple in the indices, the pages do not say bu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
@@ -40,6 +41,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 # Level, ranks, data types, index types: what both pages share.
@@ -83,6 +85,8 @@ class GatherND(Descriptor):
     indices_dimension_count: int = uint()
 
     NAME = "GATHER_ND"
+    KERNEL = "gather_nd"
+    CLAMPS = True
     SUPPORT = tuple(
         support(
             level,
@@ -100,6 +104,19 @@ class GatherND(Descriptor):
     def batch(self) -> int:
         """How many leading meaningful dimensions are batches: none."""
         return 0
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        batch = given["batch_dims"]
+        broken = (*_rules.tuples(data, indices, batch),)
+        if broken:
+            return Inferred((), broken)
+        length = indices.shape[-1]
+        shape = indices.shape[:-1] + data.shape[batch + length :]
+        axes = tuple(range(batch, batch + length))
+        broken = (*_rules.something_to_clamp_to(given, data, indices, axes),)
+        return Inferred((ArraySpec(shape, data.dtype),), broken, axes)
 
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
@@ -134,14 +151,17 @@ class GatherND(Descriptor):
             _rules.trailing(self.indices_tensor, self.indices_dimension_count),
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
+    def lower(self, *, clamp: bool = False) -> Program:
         sizes, lookup = self.meaningful_sizes()
-        data = arrays["InputTensor"].reshape(sizes)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        output = np.zeros(lookup[:-1] + sizes[self.batch + lookup[-1] :], data.dtype)
-        for at in np.ndindex(lookup[:-1]):
-            output[at] = data[at[: self.batch] + tuple(int(i) for i in indices[at])]
-        return {"OutputTensor": output.reshape(self.output_tensor.sizes)}
+        natural = {"InputTensor": sizes, "IndicesTensor": lookup}
+        return self._program(natural, batch_dims=self.batch, clamp=clamp)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices = inputs
+        for at in np.ndindex(indices.shape[:-1]):
+            coordinates = tuple(int(i) for i in indices[at])
+            outputs[0][at] = data[at[: given["batch_dims"]] + coordinates]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -20,14 +20,15 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     count_of,
-    empty,
     input_list,
     output_field,
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -62,6 +63,7 @@ class Join(Descriptor):
     axis: int = uint()
 
     NAME = "JOIN"
+    KERNEL = "join"
     SUPPORT = tuple(
         support(level, InputTensors=(ranks, data), OutputTensor=(ranks, data))
         for level, ranks, data in (
@@ -72,16 +74,34 @@ class Join(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        axis, first = given["axis"], inputs[0]
+        broken = []
+        for i, part in enumerate(inputs):
+            others = [size for n, size in enumerate(part.shape) if n != axis]
+            wanted = [size for n, size in enumerate(first.shape) if n != axis]
+            if len(part.shape) != len(first.shape) or others != wanted:
+                rule = f"the shape of arrays[0], {first.shape}, but for axis {axis}"
+                broken.append(Violation(f"arrays[{i}]", rule, part.shape))
+        if broken:
+            return Inferred((), tuple(broken))
+        total = sum(part.shape[axis] for part in inputs)
+        shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+        return Inferred((ArraySpec(shape, first.dtype),))
+
     def check(self) -> Iterator[Violation]:
         whole = ("OutputTensor", self.output_tensor)
         parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output = empty(self.output_tensor)
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(axis=self.axis)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         start = 0
-        for part in arrays["InputTensors"]:
-            stop = start + part.shape[self.axis]
-            output[(slice(None),) * self.axis + (slice(start, stop),)] = part
+        for part in inputs:
+            stop = start + part.shape[given["axis"]]
+            outputs[0][(slice(None),) * given["axis"] + (slice(start, stop),)] = part
             start = stop
-        return {"OutputTensor": output}

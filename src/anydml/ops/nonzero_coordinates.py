@@ -16,8 +16,9 @@ rank 0; the smallest N is 1 then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -25,13 +26,14 @@ from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     input_field,
     output_field,
     span,
     support,
 )
+from anydml.program import ArraySpec, Dynamic, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -65,6 +67,7 @@ class NonzeroCoordinates(Descriptor):
     output_coordinates_tensor: TensorDesc = output_field()
 
     NAME = "NONZERO_COORDINATES"
+    KERNEL = "nonzero_coordinates"
     SUPPORT = (
         support(
             "3_0",
@@ -86,6 +89,12 @@ class NonzeroCoordinates(Descriptor):
         sizes = self.input_tensor.sizes
         return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data = inputs[0]
+        rows = (Dynamic(prod(data.shape)), given["columns"])
+        return Inferred((ArraySpec((), None), ArraySpec(rows, None)))
+
     def check(self) -> Iterator[Violation]:
         for i, size in enumerate(self.output_count_tensor.sizes):
             if size != 1:
@@ -105,14 +114,15 @@ class NonzeroCoordinates(Descriptor):
             rule = f"{span(low, high)} (effective rank to DimensionCount of InputTensor)"
             yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, sizes[-1])
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        count, coordinates = empty(self.output_count_tensor), empty(self.output_coordinates_tensor)
-        columns = coordinates.shape[-1]
-        rows = coordinates.reshape(-1, columns)
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(columns=self.output_coordinates_tensor.sizes[-1])
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        count, coordinates = outputs
         found = 0
-        for at in np.ndindex(arrays["InputTensor"].shape):
-            if arrays["InputTensor"][at] != 0:
-                rows[found] = at[-columns:]
+        for at in np.ndindex(inputs[0].shape):
+            if inputs[0][at] != 0:
+                coordinates[found] = at[-coordinates.shape[1] :]
                 found += 1
         count[...] = found
-        return {"OutputCountTensor": count, "OutputCoordinatesTensor": coordinates}

@@ -20,7 +20,7 @@ Page: ``DML_SCATTER_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +30,14 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -77,6 +79,8 @@ class Scatter(Descriptor):
     axis: int = uint()
 
     NAME = "SCATTER"
+    KERNEL = "scatter_elements"
+    IN_PLACE = True
     SUPPORT = tuple(
         support(
             level,
@@ -93,6 +97,15 @@ class Scatter(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices, updates = inputs
+        broken = [*_rules.indices_along(given["axis"], data, indices)]
+        if updates.shape != indices.shape:
+            rule = f"shape {indices.shape} (the shape of indices)"
+            broken.append(Violation("updates", rule, updates.shape))
+        return Inferred((data,), tuple(broken), (given["axis"],))
+
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
         indices = ("IndicesTensor", self.indices_tensor)
@@ -105,14 +118,17 @@ class Scatter(Descriptor):
         yield from _rules.same_sizes(data, output)
         yield from _rules.axis_in_range(self.axis, output)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        output = arrays["InputTensor"].copy()
-        indices, updates = arrays["IndicesTensor"], arrays["UpdatesTensor"]
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(axis=self.axis)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices, updates = inputs
+        outputs[0][...] = data
         for at in np.ndindex(indices.shape):
             target = list(at)
-            target[self.axis] = int(indices[at])
-            output[tuple(target)] = updates[at]
-        return {"OutputTensor": output}
+            target[given["axis"]] = int(indices[at])
+            outputs[0][tuple(target)] = updates[at]
 
 
 ScatterElements = Scatter

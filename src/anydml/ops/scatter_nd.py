@@ -22,7 +22,7 @@ Its half-open ranges for the two counts exclude values that its example uses: th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,12 +32,14 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     input_field,
     output_field,
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -78,6 +80,8 @@ class ScatterND(Descriptor):
     indices_dimension_count: int = uint()
 
     NAME = "SCATTER_ND"
+    KERNEL = "scatter_nd"
+    IN_PLACE = True
     SUPPORT = tuple(
         support(
             level,
@@ -92,6 +96,19 @@ class ScatterND(Descriptor):
             ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
         )
     )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices, updates = inputs
+        broken = [*_rules.tuples(data, indices)]
+        if broken:
+            return Inferred((), tuple(broken))
+        length = indices.shape[-1]
+        shape = indices.shape[:-1] + data.shape[length:]
+        if updates.shape != shape:
+            rule = f"shape {shape} (indices.shape[:-1] + x.shape[{length}:])"
+            broken.append(Violation("updates", rule, updates.shape))
+        return Inferred((data,), tuple(broken), tuple(range(length)))
 
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
@@ -121,12 +138,18 @@ class ScatterND(Descriptor):
             _rules.trailing(self.indices_tensor, self.indices_dimension_count),
         )
 
-    def reference(self, arrays: Arrays) -> Arrays:
+    def lower(self, *, clamp: bool = False) -> Program:
         sizes, lookup = self.meaningful_sizes()
-        output = arrays["InputTensor"].copy()
-        view = output.reshape(sizes)
-        indices = arrays["IndicesTensor"].reshape(lookup)
-        updates = arrays["UpdatesTensor"].reshape(lookup[:-1] + sizes[lookup[-1] :])
-        for at in np.ndindex(lookup[:-1]):
-            view[tuple(int(i) for i in indices[at])] = updates[at]
-        return {"OutputTensor": output}
+        natural = {
+            "InputTensor": sizes,
+            "IndicesTensor": lookup,
+            "UpdatesTensor": lookup[:-1] + sizes[lookup[-1] :],
+        }
+        return self._program(natural)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, indices, updates = inputs
+        outputs[0][...] = data
+        for at in np.ndindex(indices.shape[:-1]):
+            outputs[0][tuple(int(i) for i in indices[at])] = updates[at]

@@ -20,6 +20,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
     count_of,
     input_field,
@@ -27,6 +28,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -61,6 +63,7 @@ class Split(Descriptor):
     axis: int = uint()
 
     NAME = "SPLIT"
+    KERNEL = "split"
     SUPPORT = tuple(
         support(level, InputTensor=(ranks, data), OutputTensors=(ranks, data))
         for level, ranks, data in (
@@ -71,16 +74,30 @@ class Split(Descriptor):
         )
     )
 
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, axis, sizes = inputs[0], given["axis"], given["sizes"]
+        broken = []
+        if sum(sizes) != data.shape[axis]:
+            rule = f"a sum of {data.shape[axis]} (the size of axis {axis} of x)"
+            broken.append(Violation("sections_or_sizes", rule, sum(sizes)))
+        before, behind = data.shape[:axis], data.shape[axis + 1 :]
+        parts = (ArraySpec((*before, size, *behind), data.dtype) for size in sizes)
+        return Inferred(tuple(parts), tuple(broken))
+
     def check(self) -> Iterator[Violation]:
         whole = ("InputTensor", self.input_tensor)
         parts = [(f"OutputTensors[{i}]", part) for i, part in enumerate(self.output_tensors)]
         yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        parts = []
+    def lower(self, *, clamp: bool = False) -> Program:
+        sizes = tuple(tensor.sizes[self.axis] for tensor in self.output_tensors)
+        return self._program(axis=self.axis, sizes=sizes)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         start = 0
-        for tensor in self.output_tensors:
-            stop = start + tensor.sizes[self.axis]
-            parts.append(arrays["InputTensor"].take(range(start, stop), axis=self.axis))
+        for part in outputs:
+            stop = start + part.shape[given["axis"]]
+            part[...] = inputs[0].take(range(start, stop), axis=given["axis"])
             start = stop
-        return {"OutputTensors": parts}

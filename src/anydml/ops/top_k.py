@@ -17,7 +17,7 @@ the size of the axis; K equal to it is accepted here, as real implementations do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,8 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import (
     Arrays,
+    Attributes,
     Descriptor,
-    empty,
     enumeration,
     input_field,
     output_field,
@@ -37,6 +37,7 @@ from anydml.ops._descriptor import (
     support,
     uint,
 )
+from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
 
@@ -97,6 +98,7 @@ class TopK(Descriptor):
     k: int = uint()
 
     NAME = "TOP_K"
+    KERNEL = "top_k"
     SUPPORT = tuple(
         support(
             level,
@@ -114,6 +116,16 @@ class TopK(Descriptor):
     def direction(self) -> AxisDirection:
         """Largest first."""
         return AxisDirection.DECREASING
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, axis, k = inputs[0], given["axis"], given["k"]
+        size = data.shape[axis]
+        broken = []
+        if not 0 <= k <= size:
+            broken.append(Violation("k", f"0..{size} (the size of axis {axis} of x)", k))
+        shape = (*data.shape[:axis], k, *data.shape[axis + 1 :])
+        return Inferred((ArraySpec(shape, data.dtype), ArraySpec(shape, None)), tuple(broken))
 
     def check(self) -> Iterator[Violation]:
         data = ("InputTensor", self.input_tensor)
@@ -133,14 +145,15 @@ class TopK(Descriptor):
             size = self.input_tensor.sizes[self.axis]
             yield Violation("K", f"{span(1, size)} (InputTensor.Sizes[{self.axis}])", self.k)
 
-    def reference(self, arrays: Arrays) -> Arrays:
-        values, indices = empty(self.output_value_tensor), empty(self.output_index_tensor)
-        sequences = np.moveaxis(arrays["InputTensor"], self.axis, -1)
-        value_rows, index_rows = (
-            np.moveaxis(values, self.axis, -1),
-            np.moveaxis(indices, self.axis, -1),
-        )
+    def lower(self, *, clamp: bool = False) -> Program:
         largest = self.direction is AxisDirection.DECREASING
+        return self._program(axis=self.axis, k=self.k, largest=largest)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        values, indices = (np.moveaxis(output, given["axis"], -1) for output in outputs)
+        sequences = np.moveaxis(inputs[0], given["axis"], -1)
+        largest = given["largest"]
         for at in np.ndindex(sequences.shape[:-1]):
             sequence = sequences[at]
             elements = sequence.tolist()  # Python numbers: exact and comparable at any size
@@ -148,10 +161,9 @@ class TopK(Descriptor):
             keys = [(1, 0) if x != x else (0, -x if largest else x) for x in elements]
             if largest:
                 keys = [(-above, x) for above, x in keys]
-            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: self.k]
-            value_rows[at] = sequence[chosen]
-            index_rows[at] = chosen
-        return {"OutputValueTensor": values, "OutputIndexTensor": indices}
+            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: given["k"]]
+            values[at] = sequence[chosen]
+            indices[at] = chosen
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

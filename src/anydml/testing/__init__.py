@@ -4,12 +4,14 @@
 `bits`        arrays compared as what they are in memory
 `contents`    arrays full of ties, NaNs, zeros of both signs, denormals and extreme integers
 `references`  the operators on arrays as plain loops, independent of every kernel
+`rooms`       a descriptor's outputs by its room's reference implementation
 `strategies`  hypothesis strategies for all of these and for descriptors (needs hypothesis)
 """
 
 from anydml.testing.bits import assert_same_bits, bits
 from anydml.testing.contents import Flavour, contents, indices
 from anydml.testing.poison import Layout, Poisoned
+from anydml.testing.rooms import by_reference
 
 __all__ = [
     "Flavour",
@@ -17,6 +19,7 @@ __all__ = [
     "Poisoned",
     "assert_same_bits",
     "bits",
+    "by_reference",
     "contents",
     "indices",
 ]

@@ -78,15 +78,20 @@ def wrapped(index: int, size: int) -> int:
     return index + size if index < 0 else index
 
 
+def canonical_nan(kind: Any) -> Any:
+    """The NaN of sums and products: positive and quiet, without a payload."""
+    bits = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}[np.dtype(kind).itemsize]
+    return np.array([bits], f"u{np.dtype(kind).itemsize}").view(kind)[0]
+
+
 def combine(element: Any, update: Any, reduction: str | None) -> Any:
     """One contribution to one element, in the element's own type."""
     if reduction in (None, "none"):
         return update
-    with np.errstate(all="ignore"):
-        if reduction == "add":
-            return element + update
-        if reduction == "mul":
-            return element * update
+    if reduction in ("add", "mul"):
+        with np.errstate(all="ignore"):
+            result = element + update if reduction == "add" else element * update
+        return result if result == result else canonical_nan(result.dtype)
     if element != element:
         return element
     if update != update:

@@ -1,0 +1,77 @@
+#include "control_groups.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace anydml {
+namespace {
+
+// The path of this process's group in the hierarchy of a controller; "" is that of version 2.
+// Lines are number:controllers:path, with commas between controllers.
+std::string group_of(const char* membership, const std::string& controller) {
+  std::string group;
+  std::FILE* const file = std::fopen(membership, "r");
+  if (file == nullptr) return group;
+  std::string wanted(1, ',');
+  wanted.append(controller).push_back(',');
+  char line[4096];
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    const char* const names = std::strchr(line, ':');
+    const char* const path = names != nullptr ? std::strchr(names + 1, ':') : nullptr;
+    if (path == nullptr) continue;
+    std::string listed(1, ',');
+    listed.append(names + 1, path).push_back(',');
+    if (listed.find(wanted) != std::string::npos)
+      group.assign(path + 1, std::strcspn(path + 1, "\n"));
+  }
+  std::fclose(file);
+  return group;
+}
+
+// Calls read(file) with the key's file of the group and of all above it, up to the root: in a
+// container the path may be the host's, of which only the root can be seen.
+template <class Read>
+void each_group(const std::string& root, std::string group, const char* key, Read&& read) {
+  for (;;) {
+    while (!group.empty() && group.back() == '/') group.pop_back();
+    if (std::FILE* const file = std::fopen((root + group + key).c_str(), "r")) {
+      read(file);
+      std::fclose(file);
+    }
+    const std::size_t parent = group.rfind('/');
+    if (parent == std::string::npos) return;
+    group.resize(parent);
+  }
+}
+
+}  // namespace
+
+int processor_limit(const ControlGroups& groups) {
+  int least = INT_MAX;
+  each_group(groups.root, group_of(groups.membership, ""), "/cpu.max", [&](std::FILE* file) {
+    long long most = 0, period = 0;
+    if (std::fscanf(file, "%lld %lld", &most, &period) == 2 && most > 0 && period > 0)
+      least = static_cast<int>(
+          std::min<long long>(least, most / period + (most % period != 0 ? 1 : 0)));
+  });
+  return least;
+}
+
+std::size_t memory_limit(const ControlGroups& groups) {
+  std::size_t least = SIZE_MAX;
+  const auto lower = [&](std::FILE* file) {
+    unsigned long long bytes = 0;  // "max" is no number
+    if (std::fscanf(file, "%llu", &bytes) == 1) least = std::min<std::size_t>(least, bytes);
+  };
+  const std::string root = groups.root;
+  each_group(root, group_of(groups.membership, ""), "/memory.max", lower);
+  each_group(root + "/memory", group_of(groups.membership, "memory"), "/memory.limit_in_bytes",
+             lower);
+  return least;
+}
+
+}  // namespace anydml

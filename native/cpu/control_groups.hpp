@@ -1,0 +1,21 @@
+// What a container allows its processes: the limits of Linux's control groups.
+#pragma once
+
+#include <cstddef>
+
+namespace anydml {
+
+// Where the system tells them; a test has folders of its own.
+struct ControlGroups {
+  const char* root = "/sys/fs/cgroup";
+  const char* membership = "/proc/self/cgroup";
+};
+
+// The least limit of the group that this process is in and of all groups above it.
+
+// Processors, rounded up (version 2); INT_MAX without a limit.
+int processor_limit(const ControlGroups& groups = {});
+// Bytes of memory (versions 2 and 1); SIZE_MAX without a limit.
+std::size_t memory_limit(const ControlGroups& groups = {});
+
+}  // namespace anydml

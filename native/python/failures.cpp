@@ -1,0 +1,50 @@
+#include "failures.hpp"
+
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+nb::object error_class(const char* name) {
+  return nb::module_::import_("anydml.errors").attr(name);
+}
+
+[[noreturn]] void raise(const nb::object& kind, const nb::object& error) {
+  PyErr_SetObject(kind.ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+}  // namespace
+
+void raise_allocation(const char* call, unsigned long long bytes, const char* purpose) {
+  const nb::object kind = error_class("AllocationError");
+  const nb::object amount = bytes == kUncounted ? nb::none() : nb::object(nb::int_(bytes));
+  raise(kind, kind(call, amount, purpose));
+}
+
+void raise_allocation(const char* call, const nb::tuple& shape, const PyArray_Descr* descr,
+                      const char* purpose) {
+  nb::object bytes = nb::int_(static_cast<Int>(PyDataType_ELSIZE(descr)));
+  for (nb::handle size : shape) bytes = bytes * size;
+  if (PyObject_IsTrue(bytes.ptr()) == 0)
+    // Memory is not what is missing: NumPy multiplies the other sizes as well.
+    raise_argument(std::string(call) + ": expected sizes that a NumPy array can have for " +
+                   purpose + ", got " + nb::cast<std::string>(nb::str(shape)));
+  const nb::object kind = error_class("AllocationError");
+  raise(kind, kind(call, bytes, purpose));
+}
+
+void raise_set(const char* call, unsigned long long bytes, const char* purpose) {
+  if (PyErr_ExceptionMatches(PyExc_MemoryError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  raise_allocation(call, bytes, purpose);
+}
+
+void raise_argument(const std::string& message) {
+  const nb::object kind = error_class("ArgumentError");
+  raise(kind, kind(nb::str(message.c_str())));
+}
+
+}  // namespace anydml::python

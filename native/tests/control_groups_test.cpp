@@ -1,0 +1,122 @@
+// The limits of containers, read from folders that are laid out as Linux does it.
+#include "../cpu/control_groups.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdint>
+#include <string>
+
+#include "../cpu/memory.hpp"
+#include "harness.hpp"
+
+namespace anydml::test {
+namespace {
+
+Int passed = 0;
+
+// A folder that is gone at the end.
+class Folder {
+ public:
+  Folder() {
+    const char* const where = std::getenv("TMPDIR");
+    path_ = std::string(where != nullptr ? where : "/tmp") + "/anydml-XXXXXX";
+    EXPECT(mkdtemp(path_.data()) != nullptr, "%s", path_.c_str());
+  }
+  ~Folder() {
+    for (; !made_.empty(); made_.pop_back()) std::remove(made_.back().c_str());
+    rmdir(path_.c_str());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void write(const std::string& name, const char* text) {
+    for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+      if (mkdir(path(name.substr(0, at)).c_str(), 0700) == 0)
+        made_.push_back(path(name.substr(0, at)));
+    std::FILE* const file = std::fopen(path(name).c_str(), "w");
+    EXPECT(file != nullptr, "%s", path(name).c_str());
+    std::fputs(text, file);
+    std::fclose(file);
+    made_.push_back(path(name));
+  }
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+  std::vector<std::string> made_;
+};
+
+struct Files {
+  const char* membership;
+  std::vector<std::pair<const char*, const char*>> written;  // below the root
+};
+
+void expect(const Files& files, int processors, std::size_t memory) {
+  Folder folder;
+  if (files.membership != nullptr) folder.write("membership", files.membership);
+  for (const auto& [name, text] : files.written) folder.write(name, text);
+  const std::string root = folder.path("root"), membership = folder.path("membership");
+  const ControlGroups groups{root.c_str(), membership.c_str()};
+  EXPECT(processor_limit(groups) == processors, "%d, not %d", processor_limit(groups), processors);
+  EXPECT(memory_limit(groups) == memory, "%zu, not %zu", memory_limit(groups), memory);
+  ++passed;
+}
+
+void limits() {
+  expect({nullptr, {}}, INT_MAX, SIZE_MAX);
+  expect({"0::/\n", {}}, INT_MAX, SIZE_MAX);
+  expect({"0::/a\n", {{"root/a/cpu.max", "max 100000\n"}, {"root/a/memory.max", "max\n"}}}, INT_MAX,
+         SIZE_MAX);
+  expect({"0::/a\n", {{"root/a/cpu.max", "150000 100000\n"}, {"root/a/memory.max", "12345\n"}}}, 2,
+         12345);
+  expect({"0::/a\n", {{"root/a/cpu.max", "200000 100000\n"}, {"root/a/memory.max", "0\n"}}}, 2, 0);
+  expect({"0::/a\n", {{"root/a/cpu.max", "nonsense\n"}, {"root/a/memory.max", ""}}}, INT_MAX,
+         SIZE_MAX);
+  // The least of the group and all above it, whichever that is.
+  expect({"0::/a/b\n",
+          {{"root/a/b/memory.max", "500\n"},
+           {"root/a/memory.max", "300\n"},
+           {"root/memory.max", "max\n"},
+           {"root/a/b/cpu.max", "100000 100000\n"},
+           {"root/a/cpu.max", "300000 100000\n"}}},
+         1, 300);
+  expect({"0::/a/b\n", {{"root/a/b/memory.max", "200\n"}, {"root/a/memory.max", "300\n"}}}, INT_MAX,
+         200);
+  // A neighbour's limit is not ours.
+  expect({"0::/a\n", {{"root/b/memory.max", "1\n"}, {"root/a/c/memory.max", "2\n"}}}, INT_MAX,
+         SIZE_MAX);
+  // Version 1, alone and beside version 2; in a container the group's path may be the host's.
+  expect({"5:cpuset,memory:/a\n0::/\n", {{"root/memory/a/memory.limit_in_bytes", "700\n"}}},
+         INT_MAX, 700);
+  expect({"4:memory:/host/path\n", {{"root/memory/memory.limit_in_bytes", "800\n"}}}, INT_MAX, 800);
+  expect({"4:memory:/a\n0::/a\n",
+          {{"root/memory/a/memory.limit_in_bytes", "700\n"}, {"root/a/memory.max", "600\n"}}},
+         INT_MAX, 600);
+  expect({"4:nomemory:/a\n", {{"root/memory/a/memory.limit_in_bytes", "700\n"}}}, INT_MAX,
+         SIZE_MAX);
+}
+
+void pool_limits() {
+  constexpr std::size_t giga = std::size_t{1} << 30;
+  EXPECT(pool_limit_for(SIZE_MAX) == giga, "%zu", pool_limit_for(SIZE_MAX));
+  EXPECT(pool_limit_for(64 * giga) == giga, "%zu", pool_limit_for(64 * giga));
+  EXPECT(pool_limit_for(8 * giga) == giga, "%zu", pool_limit_for(8 * giga));
+  EXPECT(pool_limit_for(2 * giga) == giga / 4, "%zu", pool_limit_for(2 * giga));
+  EXPECT(pool_limit_for(0) == 0, "%zu", pool_limit_for(0));
+  const std::size_t own = pool_state().limit;
+  EXPECT(own > 0 && own <= pool_limit_for(memory_limit()), "%zu", own);
+  ++passed;
+}
+
+}  // namespace
+}  // namespace anydml::test
+
+int main() {
+  using namespace anydml::test;
+  limits();
+  pool_limits();
+  std::printf("%lld passed, 0 failed\n", passed);
+  return 0;
+}

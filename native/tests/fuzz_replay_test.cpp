@@ -1,0 +1,34 @@
+// The inputs that the fuzzer of the kernels has kept, at this build's level and with its
+// sanitizers.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "../../fuzz/native/case.cpp"
+#include "../../fuzz/native/gathers.cpp"
+#include "../../fuzz/native/native.cpp"
+#include "../../fuzz/native/scatters.cpp"
+#include "../../fuzz/native/selections.cpp"
+#include "../../fuzz/native/slabs.cpp"
+
+int main() {
+  namespace fs = std::filesystem;
+  const fs::path corpus =
+      fs::path(__FILE__).parent_path() / ".." / ".." / "fuzz" / "corpus" / "native";
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(corpus))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  EXPECT(files.size() > 100, "%zu inputs in %s", files.size(), corpus.c_str());
+  for (const fs::path& file : files) {
+    std::ifstream stream(file, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+    // Which input is at fault shows in the last line.
+    std::fprintf(stderr, "\r%s", file.filename().c_str());
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  std::printf("\n%zu passed, 0 failed\n", files.size());
+  return 0;
+}

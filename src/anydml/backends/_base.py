@@ -1,0 +1,67 @@
+"""What a backend is to those who use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from anydml.errors import AllocationError
+from anydml.program import Program, Slot
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Executable(Protocol):
+    """A compiled program; may run on several threads at once."""
+
+    def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
+        """Run on plain bindings of the declared sizes, by the page's names.
+
+        None when a binding is anything unusual, and nothing has been done; else the first bad
+        index, or -1. Outputs are the caller's: nothing is written when an index is bad.
+        """
+
+    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
+        """Run on checked arrays of the declared sizes, by slot; the first bad index, or -1.
+
+        `private`: nobody sees the outputs when an index is bad, so they may be written before all
+        indices have been checked.
+        """
+
+
+class Backend(Protocol):
+    """Allocates arrays and compiles programs."""
+
+    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+        """A new array of a slot's declared sizes: of undefined contents, or of zeros.
+
+        Raises
+        ------
+        AllocationError
+            There is no memory for it; the message begins with `call`.
+        """
+
+    def compile(self, program: Program) -> Executable:
+        """Make a checked program ready to run."""
+
+    def describe(self) -> tuple[str, str]:
+        """What it computes with (an instruction set, say), and on how many threads, for people."""
+
+
+def zeros(slot: Slot, call: str) -> Array:
+    """A new array of zeros, of a slot's declared sizes."""
+    try:
+        return np.zeros(slot.declared, slot.spec.dtype)
+    except MemoryError:
+        size = prod(slot.declared) * np.dtype(slot.spec.dtype).itemsize
+        raise AllocationError(call, size, slot.name) from None
+
+
+def natural(slot: Slot, array: Array) -> Array:
+    """An array of the declared sizes as the kernel sees it, without the padding."""
+    at: Any = (0,) * slot.padding
+    view: Array = array[(*at, ...)]
+    return view

@@ -1,0 +1,75 @@
+"""What runs every array function: outputs by the room's `infer`, the work by a backend's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml._json import shown
+from anydml.arrays import Array
+from anydml.backends.cpu import execute, index_error
+from anydml.errors import ArgumentError
+from anydml.ops._descriptor import Descriptor
+from anydml.program import ArraySpec, IndexUse, Inferred
+from anydml.threads import get_num_threads
+
+Room = type[Descriptor]
+
+
+def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
+    """What the operator makes of these operands; axes count from the start.
+
+    Raises
+    ------
+    ArgumentError
+        A rule that the operands or attributes break.
+    """
+    inferred = room.infer([ArraySpec(array.shape, array.dtype) for array in operands], given)
+    for violation in inferred.violations[:1]:
+        got = violation.got if isinstance(violation.got, str) else shown(violation.got)
+        raise ArgumentError(f"{violation.path}: expected {violation.rule}, got {got}")
+    return inferred
+
+
+def run(
+    room: Room,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    given: Mapping[str, Any],
+    inferred: Inferred,
+    private: bool,
+) -> None:
+    """Run the operator's kernel.
+
+    Parameters
+    ----------
+    room : descriptor class
+        Of the operator.
+    inputs, outputs : sequence of arrays
+        In the page's order, in natural form.
+    given : mapping
+        The kernel's attributes.
+    inferred : Inferred
+        What `infer` made of the inputs.
+    private : bool
+        Whether nobody sees the outputs when an index is bad.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        An index points outside its axis; outputs that are not private are as they were.
+    """
+    bad = execute(room.KERNEL, inputs, outputs, given, private, get_num_threads())
+    if bad >= 0:
+        sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
+        use = IndexUse("indices", inferred.coordinates, sizes)
+        axis, size = use.axis_and_size(bad)
+        raise index_error(f"{room.KERNEL}: indices", inputs[1], bad, axis, size)
+
+
+def dtype_of(spec: ArraySpec) -> np.dtype[Any]:
+    """The element type of an output whose type the operator decides."""
+    assert spec.dtype is not None
+    return spec.dtype

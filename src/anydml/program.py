@@ -1,0 +1,179 @@
+"""What is to be computed, as data: kernel calls over named slots.
+
+A room lowers a descriptor to a `Program`; a backend compiles and runs it. Nothing here knows a
+descriptor, a kernel or an array: everything is frozen, hashable, picklable and printable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml.errors import Violation
+
+Value = bool | int | float | str | tuple[int, ...]
+"""An attribute's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """A size that the data decide.
+
+    Attributes
+    ----------
+    most : int
+        The largest that it can be.
+    """
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """Shape and type of an array in natural form: any rank from 0 up, no padding.
+
+    Attributes
+    ----------
+    shape : tuple of int or Dynamic
+        The sizes. Whatever compares and adds like an integer is one.
+    dtype : numpy.dtype or None
+        The element type; None for an output of indices, whose type the caller chooses.
+    """
+
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any] | None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A named place of a program that an array is bound to.
+
+    Attributes
+    ----------
+    name : str
+        The page's name of the tensor; ``OutputTensors[1]`` for a member of a tensor list.
+    spec : ArraySpec
+        What the kernel sees.
+    declared : tuple of int
+        The sizes that the caller binds: those of `spec` behind the leading sizes of 1 with which
+        descriptors pad all tensors to one DimensionCount.
+    """
+
+    name: str
+    spec: ArraySpec
+    declared: tuple[int, ...]
+
+    @property
+    def padding(self) -> int:
+        """Leading dimensions that the kernel does not see."""
+        return len(self.declared) - len(self.spec.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUse:
+    """Where the values of an index operand point.
+
+    Attributes
+    ----------
+    slot : str
+        The operand that holds the indices.
+    axes : tuple of int
+        The axis, in the declared sizes of what is indexed, of each coordinate of a tuple; one axis
+        where an index stands alone.
+    sizes : tuple of int
+        The sizes of these axes.
+    """
+
+    slot: str
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def axis_and_size(self, flat: int) -> tuple[int, int]:
+        """The axis, and its size, that the value at a flat position of the operand points into."""
+        coordinate = flat % len(self.axes)
+        return self.axes[coordinate], self.sizes[coordinate]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What a room infers from its inputs.
+
+    Attributes
+    ----------
+    outputs : tuple of ArraySpec
+        In the page's order; without meaning when there are violations.
+    violations : tuple of Violation
+        Every rule that the inputs and attributes break, by the array functions' argument names.
+    coordinates : tuple of int
+        Axes of the first input that the coordinates of an index tuple point into, where the second
+        input holds indices; one axis where an index stands alone.
+    """
+
+    outputs: tuple[ArraySpec, ...]
+    violations: tuple[Violation, ...] = ()
+    coordinates: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One call of a kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name, the same on every backend.
+    inputs, outputs : tuple of str
+        Names of slots, in the kernel's order.
+    attributes : tuple of (str, value) pairs
+        What the kernel takes besides.
+    in_place : tuple of (str, str) pairs
+        Output slots, each with the input slot whose memory it may be.
+    indices : IndexUse or None
+        The operand whose values are checked while the kernel runs.
+    leaves_undefined : tuple of str
+        Output slots of which the kernel does not write every element: memory that is allocated for
+        them is cleared first.
+    """
+
+    kernel: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[tuple[str, Value], ...] = ()
+    in_place: tuple[tuple[str, str], ...] = ()
+    indices: IndexUse | None = None
+    leaves_undefined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Kernel calls in order, and the slots that they read and write.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it: the operator's name.
+    inputs, outputs : tuple of Slot
+        What a caller binds.
+    calls : tuple of KernelCall
+        In the order of execution.
+    """
+
+    name: str
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    calls: tuple[KernelCall, ...]
+
+    def __str__(self) -> str:
+        shown = {slot.name: f"{slot.name}: {slot.spec}" for slot in (*self.inputs, *self.outputs)}
+        lines = []
+        for call in self.calls:
+            given = [shown[name] for name in call.inputs]
+            given += [f"{name}={value!r}" for name, value in call.attributes]
+            written = ", ".join(shown[name] for name in call.outputs)
+            lines.append(f"{written} = {call.kernel}({', '.join(given)})")
+        return "\n".join(lines)

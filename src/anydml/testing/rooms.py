@@ -1,0 +1,44 @@
+"""A descriptor's outputs by its room's reference implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anydml.backends import BACKENDS
+from anydml.ops._descriptor import Descriptor, Role
+
+
+def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a descriptor, which has been checked, on arrays of its sizes.
+
+    Parameters
+    ----------
+    desc : Descriptor
+        Any operator's.
+    arrays : mapping of str to array
+        The inputs by the page's names; a tensor list is a sequence of arrays. Indices are in range.
+
+    Returns
+    -------
+    dict
+        The outputs by the page's names, a tensor list as a list. What the page leaves undefined is
+        zero.
+    """
+    slots: dict[str, Any] = {}
+    for info in desc.tensor_fields(Role.INPUT):
+        given = arrays[info.name]
+        members = enumerate(given) if info.many else ()
+        slots |= {f"{info.name}[{i}]": array for i, array in members} or {info.name: given}
+    outputs: dict[str, Any] = {}
+    for path, tensor, info in desc.tensors(Role.OUTPUT):
+        slots[path] = np.zeros(tensor.sizes, tensor.data_type.numpy)
+        if info.many:
+            outputs.setdefault(info.name, []).append(slots[path])
+        else:
+            outputs[info.name] = slots[path]
+    bad = BACKENDS["reference"].compile(desc.lower()).run(slots, private=True, threads=1)
+    assert bad < 0, f"index {bad} is out of range"
+    return outputs

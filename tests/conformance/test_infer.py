@@ -1,0 +1,116 @@
+"""The rooms' shape inference: the authority on outputs, for numbers and for symbolic sizes."""
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.program import ArraySpec, Dynamic
+
+F4, I8 = np.dtype("f4"), np.dtype("i8")
+
+
+class Symbol:
+    """A size as tracers have them: compares and adds like its number, and nothing else."""
+
+    __hash__ = None
+
+    def __init__(self, value):
+        self.value = value
+
+    def _of(self, other):
+        return other.value if isinstance(other, Symbol) else other
+
+    def __add__(self, other):
+        return Symbol(self.value + self._of(other))
+
+    def __mul__(self, other):
+        return Symbol(self.value * self._of(other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __eq__(self, other):
+        return self.value == self._of(other)
+
+    def __lt__(self, other):
+        return self.value < self._of(other)
+
+    def __le__(self, other):
+        return self.value <= self._of(other)
+
+    def __gt__(self, other):
+        return self.value > self._of(other)
+
+    def __ge__(self, other):
+        return self.value >= self._of(other)
+
+    def __repr__(self):
+        return f"s{self.value}"
+
+
+def spec(*shape, dtype=F4):
+    return ArraySpec(shape, dtype)
+
+
+# Room, inputs, attributes, outputs: shape and type (None: the caller's choice).
+GOOD = [
+    (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": 3}, [((2, 3), F4), ((2, 3), None)]),
+    (dml.TopK, [spec(5)], {"axis": 0, "k": 0}, [((0,), F4), ((0,), None)]),
+    (dml.Gather, [spec(2, 5, 3), spec(4, 6, dtype=I8)], {"axis": 1, "clamp": False},
+     [((2, 4, 6, 3), F4)]),
+    (dml.GatherElements, [spec(2, 5), spec(1, 9, dtype=I8)], {"axis": 1, "clamp": True},
+     [((1, 9), F4)]),
+    (dml.GatherND, [spec(2, 5, 3), spec(2, 4, 1, dtype=I8)], {"batch_dims": 1, "clamp": False},
+     [((2, 4, 3), F4)]),
+    (dml.Scatter, [spec(4, 5), spec(2, 5, dtype=I8), spec(2, 5)], {"axis": 0}, [((4, 5), F4)]),
+    (dml.ScatterND, [spec(4, 5), spec(7, 1, dtype=I8), spec(7, 5)], {}, [((4, 5), F4)]),
+    (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),
+    (dml.Join, [spec(1, 2), spec(5, 2)], {"axis": 0}, [((6, 2), F4)]),
+]  # fmt: skip
+NAMES = [room.__name__ for room, *_ in GOOD]
+
+
+def symbolic(given):
+    # The last axis of an index operand is a number: it says how many coordinates a tuple has.
+    return ArraySpec(
+        tuple(map(Symbol, given.shape)) if given.dtype == F4 or len(given.shape) < 2
+        else (*map(Symbol, given.shape[:-1]), given.shape[-1]),
+        given.dtype,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("room", "inputs", "given", "outputs"), GOOD, ids=NAMES)
+def test_outputs(room, inputs, given, outputs):
+    for operands in (inputs, [symbolic(one) for one in inputs]):
+        inferred = room.infer(operands, given)
+        assert inferred.violations == ()
+        assert [(out.shape, out.dtype) for out in inferred.outputs] == outputs
+
+
+BAD = [
+    (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": 6}, "k: expected 0..5"),
+    (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": -1}, "k: expected 0..5"),
+    (dml.GatherElements, [spec(2, 5), spec(3, 1)], {"axis": 1, "clamp": False},
+     "indices: expected at most 2 (x's size) on axis 0"),
+    (dml.GatherElements, [spec(2, 5), spec(3)], {"axis": 1, "clamp": False},
+     "indices: expected rank 2"),
+    (dml.Gather, [spec(0), spec(3)], {"axis": 0, "clamp": True}, "axis 0 has no elements"),
+    (dml.GatherND, [spec(2), spec()], {"batch_dims": 0, "clamp": False}, "tuples on the last"),
+    (dml.GatherND, [spec(2), spec(3, 1)], {"batch_dims": 2, "clamp": False}, "batch_dims"),
+    (dml.GatherND, [spec(2, 2), spec(3, 1)], {"batch_dims": 1, "clamp": False}, "leading sizes"),
+    (dml.ScatterND, [spec(2), spec(3, 2), spec(3)], {}, "at most 1 (the rank of x)"),
+    (dml.ScatterND, [spec(2), spec(3, 1), spec(4)], {}, "updates: expected shape (3,)"),
+    (dml.Scatter, [spec(2), spec(3), spec(4)], {"axis": 0}, "updates: expected shape (3,)"),
+    (dml.Split, [spec(6)], {"axis": 0, "sizes": (1, 4)}, "a sum of 6"),
+    (dml.Join, [spec(6, 1), spec(6, 2)], {"axis": 0}, "arrays[1]: expected the shape of arrays[0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("room", "inputs", "given", "message"), BAD)
+def test_every_broken_rule_is_returned(room, inputs, given, message):
+    inferred = room.infer(inputs, given)
+    assert any(message in str(violation) for violation in inferred.violations)
+
+
+def test_a_size_that_the_data_decide():
+    inferred = dml.NonzeroCoordinates.infer([spec(2, 3)], {"columns": 2})
+    assert [out.shape for out in inferred.outputs] == [(), (Dynamic(6), 2)]

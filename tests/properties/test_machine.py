@@ -1,0 +1,316 @@
+"""Devices, operators, bindings and threads in any order: each result is the reference's."""
+
+import copy
+import dataclasses
+import gc
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import anydml as dml
+from anydml.ops._descriptor import Role
+from anydml.testing import by_reference, strategies
+
+SCRIPTS = str(Path(__file__).parents[2] / "scripts")
+sys.path.insert(0, SCRIPTS)
+import dispatch_cases  # noqa: E402
+import dispatches  # noqa: E402
+
+sys.path.remove(SCRIPTS)
+
+KINDS = [
+    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Split, dml.Join,
+    dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
+]  # fmt: skip
+SEEDS = st.integers(0, 2**32 - 1)
+INDICES = "IndicesTensor"
+
+
+class Made:
+    """A compiled operator and what must come out of it."""
+
+    def __init__(self, desc, expected=None):
+        self.desc = desc
+        self.operator = dml.Device("cpu").create_operator(desc)
+        self.compiled = self.operator.compile()
+        self.expected = expected or (lambda arrays: by_reference(desc, arrays))
+        use = self.compiled.program.calls[0].indices
+        self.limits = use.sizes if use else None
+        self.owned = {}  # name -> values
+
+
+class Binding:
+    """Operands of a dispatch, with the values that are expected in its outputs."""
+
+    def __init__(self, made, seed):
+        self.made = made
+        chance, noise = Random(seed), np.random.default_rng(seed)
+        self.inputs = {}
+        for name, tensors, _ in dispatches.fields(made.desc, Role.INPUT.value):
+            if name not in made.owned:
+                self.inputs[name] = [dispatches.Operand(chance, tensor) for tensor in tensors]
+        self.outputs = {
+            name: [dispatches.Operand(chance, tensor) for tensor in tensors]
+            for name, tensors, _ in dispatches.fields(made.desc, Role.OUTPUT.value)
+        }
+        self.many = {info.name: info.many for info in made.desc.tensor_fields()}
+        self.fill(chance, noise)
+
+    def fill(self, chance, noise):
+        for name, tensors, _ in dispatches.fields(self.made.desc, Role.INPUT.value):
+            for tensor, operand in zip(tensors, self.inputs.get(name, ()), strict=False):
+                operand.put(values_of(self.made, chance, noise, name, tensor))
+
+    def bound(self, operands):
+        return {
+            name: [one.bound for one in many] if self.many[name] else many[0].bound
+            for name, many in operands.items()
+        }
+
+    def arrays(self):
+        given = {name: [one.view for one in many] for name, many in self.inputs.items()}
+        given |= {name: list(many) for name, many in self.made.owned.items()}
+        return {name: list(v) if self.many[name] else v[0] for name, v in given.items()}
+
+    def dispatch(self):
+        self.made.compiled.dispatch(**self.bound(self.inputs), **self.bound(self.outputs))
+
+    def untouched(self):
+        return all(one.untouched() for many in self.outputs.values() for one in many)
+
+    def bad(self):
+        limits = self.made.limits
+        return None if limits is None else dispatches.first_bad(self.arrays()[INDICES], limits)
+
+    def check(self):
+        """Dispatch; an error where an index is bad, else the reference's results."""
+        bad = self.bad()
+        if bad is not None:
+            with pytest.raises(dml.IndexOutOfRangeError) as caught:
+                self.dispatch()
+            assert caught.value.position == bad
+            assert self.untouched()
+            return
+        self.dispatch()
+        self.results_are_right()
+
+    def results_are_right(self):
+        expected = self.made.expected(self.arrays())
+        for name, many in self.outputs.items():
+            wanted = expected[name] if isinstance(expected[name], list) else [expected[name]]
+            for one, reference in zip(many, wanted, strict=True):
+                same(name, one.view, reference, expected)
+                assert one.gaps_intact()
+        assert all(one.untouched() for many in self.inputs.values() for one in many)
+
+
+def same(name, got, reference, expected):
+    got, reference = dispatch_cases.bits(got), dispatch_cases.bits(np.asarray(reference))
+    if name == "OutputCoordinatesTensor":  # rows beyond the count are not defined
+        count = np.asarray(expected["OutputCountTensor"]).flat[0]
+        columns = got.shape[-1]
+        got, reference = got.reshape(-1, columns)[:count], reference.reshape(-1, columns)[:count]
+    assert np.array_equal(got, reference), name
+
+
+def values_of(made, chance, noise, name, tensor):
+    kind = tensor.data_type.numpy
+    if name == INDICES:
+        return dispatches.lookups(chance, noise, tensor.sizes, kind, made.limits)
+    return dispatches.contents(chance, noise, tensor.element_count, kind)
+
+
+class Machine(RuleBasedStateMachine):
+    """Whatever was done before, a dispatch gives what the reference gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.made = []
+        self.bindings = []
+        self.kept = []  # results of calls, with copies: memory that is handed out stays as it is
+        self.usual = dml.get_num_threads(), dml.memory_pool().limit
+        self.pool = ThreadPoolExecutor(4)
+
+    def teardown(self):
+        self.pool.shutdown()
+        self.results_stay()
+        dml.set_num_threads(self.usual[0])
+        dml.set_memory_pool_limit(self.usual[1])
+
+    def results_stay(self):
+        for result, before in self.kept:
+            assert np.array_equal(dispatch_cases.bits(result), before)
+
+    def choose(self, data, items):
+        return items[data.draw(st.integers(0, len(items) - 1))]
+
+    # ---- operators ------------------------------------------------------------------------------
+
+    @initialize(seed=SEEDS)
+    def first(self, seed):
+        self.create_any_size(seed)
+
+    @rule(data=st.data(), kind=st.sampled_from(KINDS), own=st.booleans())
+    def create(self, data, kind, own):
+        desc = data.draw(strategies.descriptors(kind))
+        if own:
+            for info in kind.tensor_fields(Role.INPUT):
+                if not info.many and data.draw(st.integers(0, 2)) > 0:
+                    owned = dataclasses.replace(getattr(desc, info.attribute), flags="OWNED_BY_DML")
+                    desc = dataclasses.replace(desc, **{info.attribute: owned})
+        seed = data.draw(SEEDS)
+        self.made.append(self.initialised(Made(desc), seed))
+        Binding(self.made[-1], seed).check()
+
+    @rule(seed=SEEDS)
+    def create_any_size(self, seed):
+        case = Random(seed).choice(dispatch_cases.MAKERS)(Random(seed))
+        self.made.append(Made(case.desc, case.expected))
+
+    def initialised(self, made, seed):
+        chance, noise = Random(seed), np.random.default_rng(seed)
+        given, values = {}, {}
+        for info in made.desc.tensor_fields(Role.INPUT):
+            tensor = getattr(made.desc, info.attribute)
+            if info.many or tensor.flags is not dml.TensorFlags.OWNED_BY_DML:
+                continue
+            given[info.name] = dispatches.Operand(chance, tensor)
+            given[info.name].put(values_of(made, chance, noise, info.name, tensor))
+            values[info.name] = [given[info.name].view.copy()]
+        if given:
+            with pytest.raises(dml.BindingError):
+                made.compiled.dispatch()
+            bound = {name: one.bound for name, one in given.items()}
+            made.compiled = made.compiled.initialize(**bound)
+            for one in given.values():
+                one.memory[...] = 0x5A  # what it owns is a copy
+            made.owned = values
+        return made
+
+    @rule(data=st.data())
+    def copy_operator(self, data):
+        """A descriptor that went through pickle, JSON or copy makes the same operator."""
+        made = self.choose(data, self.made)
+        if made.owned:
+            return
+        ways = [
+            lambda desc: pickle.loads(pickle.dumps(desc)),
+            copy.deepcopy,
+            lambda desc: dml.from_json(desc.to_json()),
+        ]
+        desc = self.choose(data, ways)(made.desc)
+        assert desc == made.desc
+        self.made.append(Made(desc, made.expected))
+
+    @precondition(lambda self: len(self.made) > 1)
+    @rule(data=st.data())
+    def forget_operator(self, data):
+        gone = self.choose(data, self.made)
+        self.made.remove(gone)
+        self.bindings = [binding for binding in self.bindings if binding.made is not gone]
+        del gone
+        gc.collect()
+
+    # ---- dispatches -----------------------------------------------------------------------------
+
+    @rule(data=st.data(), seed=SEEDS)
+    def bind(self, data, seed):
+        binding = Binding(self.choose(data, self.made), seed)
+        binding.check()
+        self.bindings = [*self.bindings[-5:], binding]
+
+    @precondition(lambda self: self.bindings)
+    @rule(data=st.data(), seed=SEEDS)
+    def dispatch_other_values(self, data, seed):
+        binding = self.choose(data, self.bindings)
+        binding.fill(Random(seed), np.random.default_rng(seed))
+        binding.check()
+
+    @rule(data=st.data(), seed=SEEDS)
+    def call(self, data, seed):
+        binding = Binding(self.choose(data, self.made), seed)
+        if binding.bad() is not None:
+            with pytest.raises(dml.IndexOutOfRangeError):
+                binding.made.compiled(**binding.bound(binding.inputs))
+            return
+        results = binding.made.compiled(**binding.bound(binding.inputs))
+        expected = binding.made.expected(binding.arrays())
+        results = results if len(expected) > 1 else [results]
+        for (name, wanted), result in zip(expected.items(), results, strict=True):
+            several = zip(wanted, result, strict=True) if binding.many[name] else [(wanted, result)]
+            for reference, got in several:
+                same(name, got, reference, expected)
+                self.kept.append((got, dispatch_cases.bits(got).copy()))
+        self.kept = self.kept[-20:]
+        self.results_stay()
+
+    @rule(data=st.data(), seed=SEEDS, shared=st.booleans(), drop=st.booleans())
+    def dispatch_at_once(self, data, seed, shared, drop):
+        """From several threads: one operator or several, while operands are collected."""
+        first = self.choose(data, self.made)
+        several = [first if shared else self.choose(data, self.made) for _ in range(4)]
+        bindings = [Binding(made, seed + i) for i, made in enumerate(several)]
+        start = threading.Barrier(len(bindings) + 1)
+
+        def work(binding, count):
+            start.wait(60)
+            with dml.num_threads(count):
+                binding.check()
+
+        running = [self.pool.submit(work, binding, 1 + i % 3) for i, binding in enumerate(bindings)]
+        start.wait(60)
+        if drop:
+            del bindings
+            gc.collect()
+            dml.set_num_threads(1 + seed % 4)
+        for done in running:
+            done.result(120)
+
+    # ---- what goes wrong ------------------------------------------------------------------------
+
+    @rule(data=st.data(), seed=SEEDS)
+    def bad_binding(self, data, seed):
+        binding = Binding(self.choose(data, self.made), seed)
+        if binding.bad() is not None:
+            return
+        given = binding.bound(binding.inputs) | binding.bound(binding.outputs)
+        name = self.choose(data, list(given))
+        way = data.draw(st.integers(0, 4))
+        if way == 0:
+            del given[name]
+        elif way == 1:
+            given["Other"] = given[name]
+        else:
+            given[name] = [None, np.zeros((3, 0, 3), "f4"), object()][way - 2]
+        with pytest.raises(dml.BindingError):
+            binding.made.compiled.dispatch(**given)
+        assert binding.untouched()
+        binding.check()
+
+    # ---- settings -------------------------------------------------------------------------------
+
+    @rule(count=st.integers(1, 6))
+    def set_threads(self, count):
+        dml.set_num_threads(count)
+
+    @rule(limit=st.sampled_from([0, 1 << 20, 1 << 28]))
+    def set_pool(self, limit):
+        dml.set_memory_pool_limit(limit)
+
+
+class TestMachine(Machine.TestCase):
+    settings = settings(max_examples=12, stateful_step_count=20)
+
+
+@pytest.mark.heavy
+class TestMachineForLong(Machine.TestCase):
+    settings = settings(max_examples=1500, stateful_step_count=50, derandomize=False)
