@@ -53,6 +53,10 @@ def test_an_exception_of_another_kind_is_a_finding(target, broken, monkeypatch):
         raise KeyError("broken")
 
     monkeypatch.setattr(broken, fail)
-    with pytest.raises(KeyError):
-        for path in inputs:
+    found = 0
+    for path in inputs:
+        try:
             target.run(path.read_bytes())
+        except KeyError:
+            found += 1
+    assert found > 5
