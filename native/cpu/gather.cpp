@@ -41,10 +41,7 @@ struct Gather {
   }
 
   Int offsets(Int at, Int length, Int* result) const {
-    alignas(64) char buffer[kIndexChunk * 8];
-    const Int bad = to_offsets(plan.indices.type, reader.read(at, length, buffer), length, axes,
-                               plan.mode, result);
-    return bad < 0 ? bad : at + bad;
+    return read_offsets(reader, at, length, axes, plan.mode, result);
   }
 
   // Items [begin, end) of outers * count; `kept`: all offsets, or null.
@@ -116,8 +113,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
   if (nothing && mode == OutOfRange::clamp) return Status{};
   if (nothing || gather.axes.sizes[0] == 0 || (!fresh && !keep && mode == OutOfRange::raise)) {
-    const Int bad =
-        first_bad_index(gather.reader, indices.type, gather.count, gather.axes, mode, threads);
+    const Int bad = first_bad_index(gather.reader, gather.count, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
   Layout* outer[1] = {&gather.outer};

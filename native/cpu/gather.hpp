@@ -51,12 +51,17 @@ inline Status status_of(const std::atomic<Int>& first_bad) {
 class IndexReader {
  public:
   IndexReader(const Tensor& tensor, const void* data)
-      : layout_(tensor.layout), data_(static_cast<const char*>(data)), size_(tensor.element_size) {
+      : layout_(tensor.layout),
+        type_(tensor.type),
+        data_(static_cast<const char*>(data)),
+        size_(tensor.element_size) {
     Layout* one[1] = {&layout_};
     if (layout_.count() == 0) return;
     collapse(one);
     packed_ = layout_.rank == 0 || (layout_.rank == 1 && layout_.strides[0] == size_);
   }
+
+  DataType type() const { return type_; }
 
   // Values [flat, flat + count) in place, or null where they do not lie next to each other. To be
   // read once: see read_once.hpp.
@@ -65,16 +70,19 @@ class IndexReader {
   // Values [flat, flat + count), copied to `buffer`: what is checked there is what is used.
   const char* read(Int flat, Int count, char* buffer) const;
 
-  // Asks for the values from `flat` on, where all lie at one short step.
-  void announce(Int flat, Int count) const {
+  // Asks for the values from `flat` on, where all lie at one short step. Inlined, or GCC takes
+  // calls of what does nothing but prefetch for calls without effect and drops them.
+  [[gnu::always_inline]] void announce(Int flat, Int count) const {
     const Int step = layout_.rank == 0 ? 0 : layout_.strides[0];
     if (layout_.rank > 1 || step <= 0 || step > 64) return;
     const char* const begin = data_ + flat * step;
     for (Int at = 0; at < count * step; at += 64) __builtin_prefetch(begin + at, 0, 3);
+    __builtin_prefetch(begin + count * step - 1, 0, 3);  // values seldom begin with a line
   }
 
  private:
   Layout layout_;
+  DataType type_;
   const char* data_;
   int size_;
   bool packed_ = true;
@@ -88,59 +96,15 @@ struct Axes {
   Int strides[kMaxRank];  // in bytes
 };
 
-// Offsets of single indices. `narrow`: size and stride fit 32 bits, so one short multiplication
-// does.
-template <class Index, bool Narrow>
-inline bool wrapped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
-  const unsigned long long limit = static_cast<unsigned long long>(size);
-  unsigned long long bad = 0;
-  for (Int i = 0; i < count; ++i) {
-    const unsigned long long position =
-        wrap_index(load<Index>(values + i * Int{sizeof(Index)}), limit);
-    const unsigned long long good = position < limit ? ~0ull : 0ull;
-    bad |= ~good;
-    if constexpr (Narrow)
-      offsets[i] =
-          static_cast<Int>(static_cast<unsigned long long>(static_cast<uint32_t>(position & good)) *
-                           static_cast<uint32_t>(stride));
-    else
-      offsets[i] = static_cast<Int>(position & good) * stride;
-  }
-  return bad != 0;
-}
-
-template <class Index>
-inline void clamped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
-  for (Int i = 0; i < count; ++i)
-    offsets[i] = static_cast<Int>(clamp_index(load<Index>(values + i * Int{sizeof(Index)}),
-                                              static_cast<unsigned long long>(size))) *
-                 stride;
-}
-
-// True when a value is out of range; offsets are in range in any case. The size is not zero, or no
-// value is in range.
-template <class Index>
-inline bool single_offsets(const char* values, Int count, Int size, Int stride, OutOfRange mode,
-                           Int* offsets) {
-  constexpr Int narrow = Int{1} << 32;
-  if (mode == OutOfRange::clamp && size > 0) {
-    clamped_offsets<Index>(values, count, size, stride, offsets);
-    return false;
-  }
-  if (size <= narrow && stride >= 0 && stride < narrow)
-    return wrapped_offsets<Index, true>(values, count, size, stride, offsets);
-  return wrapped_offsets<Index, false>(values, count, size, stride, offsets);
-}
-
-// Byte offsets of `count` tuples that lie next to each other, at most kIndexChunk. Returns the
-// position of the first value (not tuple) that is out of range, or -1; offsets are in range in any
-// case. In clamp mode nothing is out of range, unless an axis is empty.
-Int to_offsets(DataType type, const char* values, Int count, const Axes& axes, OutOfRange mode,
-               Int* offsets);
+// Byte offsets of the tuples [first, first + count) of an index tensor, at most kIndexChunk values,
+// each read once. Returns the position of the first value (not tuple) that is out of range, or -1;
+// offsets are in range in any case. In clamp mode nothing is out of range, unless an axis is empty.
+Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
+                 Int* offsets);
 
 // The first value out of range of `tuples` tuples, or -1.
-Int first_bad_index(const IndexReader& reader, DataType type, Int tuples, const Axes& axes,
-                    OutOfRange mode, int threads);
+Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,
+                    int threads);
 
 // How far ahead reads of elements are announced.
 constexpr Int kAheadElements = 128;
@@ -152,7 +116,9 @@ constexpr Int kAheadIndices = 4 * kAheadElements;
 // lines of the output do.
 constexpr Int kStreamBlock = 64;
 
-inline void prefetch(const char* address) { __builtin_prefetch(address, 0, 3); }
+[[gnu::always_inline]] inline void prefetch(const char* address) {
+  __builtin_prefetch(address, 0, 3);
+}
 
 // Elements [begin, end) of a source that is in no near cache, to places `step` bytes apart.
 // make(first, count, offsets) makes their offsets, always one piece before they are read, so that

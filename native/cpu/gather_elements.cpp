@@ -107,11 +107,9 @@ void run_far(Gather& gather, Int begin, Int end) {
   walker.start(begin / length);
   Int column = begin % length;
   const auto make = [&](Int at, Int count, Int* offsets) {
-    alignas(64) char indices[kAheadElements * 8];
     gather.reader.announce(at + kAheadIndices, count);
-    const Int bad = to_offsets(gather.plan.indices.type, gather.reader.read(at, count, indices),
-                               count, gather.axes, gather.plan.mode, offsets);
-    if (bad >= 0) lower(gather.first_bad, at + bad);
+    lower(gather.first_bad,
+          read_offsets(gather.reader, at, count, gather.axes, gather.plan.mode, offsets));
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - column, count - done);
       const Int from = walker.offset[0] + column * from_step;
@@ -162,16 +160,14 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
-    const char* const place = gather.reader.place(begin);
-    const char* const values =
-        at_once && place != nullptr ? place : gather.reader.read(begin, count, indices);
+    const char* values = gather.reader.place(begin);
     // Indices that lie apart are twice as many lines: those of the next chunk are asked for now.
-    if (place == nullptr && begin + count < end) gather.reader.announce(begin + count, count);
-    if (!at_once) {
-      const Int bad = to_offsets(gather.plan.indices.type, values, count, gather.axes,
-                                 gather.plan.mode, offsets);
-      if (bad >= 0) lower(gather.first_bad, begin + bad);
-    }
+    if (values == nullptr && begin + count < end) gather.reader.announce(begin + count, count);
+    if (!at_once)
+      lower(gather.first_bad,
+            read_offsets(gather.reader, begin, count, gather.axes, gather.plan.mode, offsets));
+    else if (values == nullptr)
+      values = gather.reader.read(begin, count, indices);
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
@@ -289,16 +285,13 @@ void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, 
   }
 
   alignas(64) Int offsets[kStripLines * 64];
-  alignas(64) char values[kStripLines * 64 * 8];
   alignas(64) char line[kStripLines * 64];
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
   for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
     const Int flat = (outer * strips.rows + row) * strips.columns + first;
-    const char* const read = gather.reader.read(flat, columns, values);
     if (row + 8 < strips.rows) gather.reader.announce(flat + 8 * strips.columns, columns);
-    const Int bad = to_offsets(gather.plan.indices.type, read, columns, strips.packed,
-                               gather.plan.mode, offsets);
-    if (bad >= 0) lower(gather.first_bad, flat + bad);
+    lower(gather.first_bad,
+          read_offsets(gather.reader, flat, columns, strips.packed, gather.plan.mode, offsets));
     char* const out = stream ? line : target;
     for (Int i = 0; i < columns; ++i)
       store(out + i * size, load<T>(scratch + offsets[i] + i * size));
@@ -350,8 +343,8 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
     strips.count = 0;  // the input is near, mostly unread, or too narrow for scratch
   }
   if (gather.axes.sizes[0] == 0 || (!fresh && plan.mode == OutOfRange::raise)) {
-    status.bad_index = first_bad_index(gather.reader, plan.indices.type, gather.total, gather.axes,
-                                       plan.mode, threads);
+    status.bad_index =
+        first_bad_index(gather.reader, gather.total, gather.axes, plan.mode, threads);
     if (!status.ok()) return true;
   }
   if (strips.count > 0)

@@ -46,11 +46,7 @@ struct GatherNd {
   }
 
   Int offsets(Int tuple, Int length, Int* result) const {
-    alignas(64) char buffer[kIndexChunk * 8];
-    const Int bad =
-        to_offsets(plan.indices.type, reader.read(tuple * width, length * width, buffer), length,
-                   axes, plan.mode, result);
-    return bad < 0 ? bad : tuple * width + bad;
+    return read_offsets(reader, tuple, length, axes, plan.mode, result);
   }
 
   void run(Int begin, Int end, bool far, bool stream, std::atomic<Int>& first_bad) const {
@@ -111,7 +107,7 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   }
   if (nothing && mode == OutOfRange::clamp) return Status{};
   if (nothing || empty || (!fresh && mode == OutOfRange::raise)) {
-    const Int bad = first_bad_index(gather.reader, indices.type, total, gather.axes, mode, threads);
+    const Int bad = first_bad_index(gather.reader, total, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
   Layout* batches[1] = {&gather.batches};

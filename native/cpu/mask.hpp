@@ -2,8 +2,8 @@
 //
 // GCC 12 turns a comparison and the widening of its mask of 8, 16 or 32 bits into one instruction
 // that writes the low part of a wide register, as a mask register is cleared above its mask. Where
-// that register is spilled, only the mask's own bytes are stored, and all bytes of the wide type are
-// read back. So the compiler never widens a mask: it is moved to a general register by an
+// that register is spilled, only the mask's own bytes are stored, and all bytes of the wide type
+// are read back. So the compiler never widens a mask: it is moved to a general register by an
 // instruction that clears the rest of it, which no optimization takes apart.
 // scripts/check_mask_spills.py finds the fault in what was compiled.
 #pragma once

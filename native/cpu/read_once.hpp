@@ -43,13 +43,12 @@ inline void copy_once(char* copy, const char* source, Int step, Int count, int s
   } else if (bytes < 64) {
     copy_short(copy, source, bytes);
   } else {
-    // Line by line: a call of memcpy and its choices cost as much as what is mostly copied here.
-    typedef char Half __attribute__((vector_size(32), aligned(1), may_alias));
+    // Line by line: a call of memcpy and its choices cost as much as what is mostly copied here. In
+    // the widest registers, as the loops behind load them: a load that needs two stores has to wait
+    // for both.
+    typedef char Line __attribute__((vector_size(64), aligned(1), may_alias));
     const auto move = [&](Int at) {
-      const Half* const from = reinterpret_cast<const Half*>(source + at);
-      Half* const to = reinterpret_cast<Half*>(copy + at);
-      to[0] = from[0];
-      to[1] = from[1];
+      *reinterpret_cast<Line*>(copy + at) = *reinterpret_cast<const Line*>(source + at);
     };
     for (Int at = 0; at < bytes - 64; at += 64) move(at);
     move(bytes - 64);
@@ -57,17 +56,38 @@ inline void copy_once(char* copy, const char* source, Int step, Int count, int s
   end_copy(source, step, count, size, copy);
 }
 
-#if defined(__AVX512F__)
-// The values in 64 bytes at an address.
-template <class T>
-inline __m512i read_once_512(const char* address) {
-  __m512i values = _mm512_loadu_si512(address);
+#if defined(__AVX2__)
+// The values in so many bits at an address.
+template <class T, class Register>
+inline Register values_read_once(const char* address, Register values) {
+#if defined(__AVX512VL__)
   asm volatile("" : "+v"(values));
+#else
+  asm volatile("" : "+x"(values));
+#endif
 #if defined(ANYDML_TEST_READS)
-  char* const copy = reinterpret_cast<char*>(&values);
-  for (Int at = 0; at < 64; at += Int{sizeof(T)}) on_read(address + at, copy + at, Int{sizeof(T)});
+  constexpr Int size = sizeof(T);
+  for (Int at = 0; at < Int{sizeof(values)}; at += size)
+    on_read(address + at, reinterpret_cast<char*>(&values) + at, size);
+#else
+  (void)address;
 #endif
   return values;
+}
+template <class T>
+inline __m128i read_once_128(const char* address) {
+  return values_read_once<T>(address, _mm_loadu_si128(reinterpret_cast<const __m128i*>(address)));
+}
+template <class T>
+inline __m256i read_once_256(const char* address) {
+  return values_read_once<T>(address,
+                             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(address)));
+}
+#endif
+#if defined(__AVX512VL__)
+template <class T>
+inline __m512i read_once_512(const char* address) {
+  return values_read_once<T>(address, _mm512_loadu_si512(address));
 }
 #endif
 

@@ -22,9 +22,10 @@
 // what is written, and the work for an element is bounded whatever the order of the input. Results
 // do not depend on threads. Many rows are shared among threads; few and long ones are split.
 //
-// Another thread may change the input meanwhile. Then the results are those of no moment, but memory
-// stays safe, k results are written and every position lies on the axis: what is counted or compared
-// twice is a copy in scratch, or is bounded by what was counted, and what is missing is filled.
+// Another thread may change the input meanwhile. Then the results are those of no moment, but
+// memory stays safe, k results are written and every position lies on the axis: what is counted or
+// compared twice is a copy in scratch, or is bounded by what was counted, and what is missing is
+// filled.
 //
 // Speed does not depend on the order or the ties of the input by more than a factor of three, but
 // for inputs that are far faster than others because their greatest key is soon found k times.

@@ -55,7 +55,7 @@ class BucketSort {
   using Key = typename Order::Key;
   using Unsigned = typename Order::Unsigned;
   static constexpr Key most = std::numeric_limits<Key>::max();
-  static constexpr Int kBlock = 512;
+  static constexpr Int kBlock = kBucketBlock;
   static constexpr bool kWhole = W <= 4;  // a rank holds all of the key
 
  public:
@@ -187,14 +187,12 @@ class BucketSort {
       read(part, begin, size, block);
       const auto move = [&](Int i) {
         const uint64_t position = static_cast<uint64_t>(position_of_(part, begin + i));
-        const uint8_t bucket = map_[block.digit[i]];
-        const uint32_t at = place[bucket];
-        if (at == ends[bucket]) return;  // the row changed since it was counted
-        place[bucket] = at + 1;
-        work_.items[at] = static_cast<uint64_t>(block.rank[i]) << 32 | position;
+        work_.items[place[map_[block.digit[i]]]++] =
+            static_cast<uint64_t>(block.rank[i]) << 32 | position;
       };
       if (all) {
         for (Int i = 0; i < size; ++i) move(i);
+        if (overrun(part)) break;
         continue;
       }
       for (Int i = size; i % kUnit != 0; ++i) block.digit[i] = digits;
@@ -209,16 +207,27 @@ class BucketSort {
         count += expand_bits(mask, static_cast<uint32_t>(i), kept + count);
       }
       for (Int j = 0; j < count; ++j) move(kept[j]);
+      if (overrun(part)) break;
     }
     for (Int b = 0; b < buckets_; ++b) {
-      assert(place[b] <= ends[b]);
+      assert(place[b] <= ends[b] + kBlock);
       // As many as were counted, whatever the row changed to.
       for (uint32_t at = place[b]; at < ends[b]; ++at) {
         const Int position = position_of_(part, at % total);
-        work_.items[at] = static_cast<uint64_t>(rank_of(row_.key(position))) << 32 |
-                          static_cast<uint64_t>(position);
+        const uint64_t rank = rank_of(row_.key(position));
+        work_.items[at] = rank << 32 | static_cast<uint64_t>(position);
       }
     }
+  }
+
+  // Whether a place is beyond its end: the row changed since it was counted. No more than a block
+  // went into the places behind, where elements of the row belong too, or into the slack.
+  bool overrun(Int part) const {
+    const uint32_t* const place = each_[part].places;
+    const uint32_t* const ends = each_[part].ends;
+    uint32_t beyond = 0;
+    for (Int b = 0; b < buckets_; ++b) beyond |= place[b] > ends[b];
+    return beyond != 0;
   }
 
   void sort_buckets() {

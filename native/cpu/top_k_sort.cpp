@@ -200,7 +200,7 @@ Int sort_scratch_bytes(Int count, int parts) {
 }
 
 Int sort_slack(Int count, int parts) {
-  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets : 0;
+  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets + kBucketBlock : 0;
 }
 
 uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low, int bits,

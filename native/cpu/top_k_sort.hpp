@@ -21,6 +21,8 @@ constexpr Int kBucketSort = Int{1} << 17;
 constexpr int kMostFineBits = 12;
 constexpr int kMostBuckets = 256;
 
+constexpr Int kBucketBlock = 512;  // items put into buckets between two looks at their ends
+
 constexpr Int kLineItems = 8;
 
 // Scratch of one thread, aligned to 64 bytes.

@@ -28,10 +28,10 @@ struct Type {
 };
 
 constexpr Type kTypes[] = {
-    {DataType::float16, 2, true},  {DataType::float32, 4, true}, {DataType::float64, 8, true},
-    {DataType::int8, 1, false},    {DataType::int16, 2, false},  {DataType::int32, 4, false},
-    {DataType::int64, 8, false},   {DataType::uint8, 1, false},  {DataType::uint16, 2, false},
-    {DataType::uint32, 4, false},  {DataType::uint64, 8, false},
+    {DataType::float16, 2, true}, {DataType::float32, 4, true}, {DataType::float64, 8, true},
+    {DataType::int8, 1, false},   {DataType::int16, 2, false},  {DataType::int32, 4, false},
+    {DataType::int64, 8, false},  {DataType::uint8, 1, false},  {DataType::uint16, 2, false},
+    {DataType::uint32, 4, false}, {DataType::uint64, 8, false},
 };
 constexpr int kTypeCount = 11;
 
@@ -72,7 +72,7 @@ struct Changing {
   Type type;
   Fill before, after;
   uint64_t seed;
-  Int from;  // the reading from which on there is something else
+  Int from;    // the reading from which on there is something else
   bool again;  // and something else again at each later one
   Int elements;
   std::vector<char> memory;
@@ -83,8 +83,7 @@ struct Changing {
     return filled(after, type, ~seed, element, again ? reading : from);
   }
   void set(Int element, uint64_t value) {
-    std::memcpy(memory.data() + element * type.width, &value,
-                static_cast<std::size_t>(type.width));
+    std::memcpy(memory.data() + element * type.width, &value, static_cast<std::size_t>(type.width));
   }
   void start() {
     memory.resize(static_cast<std::size_t>(elements * type.width));
@@ -204,10 +203,10 @@ constexpr int kThreads = 3;
 
 // Each algorithm with each type, both directions, in each arrangement of rows.
 void small_cases(Random& random, int rounds) {
-  const TopKAlgorithm algorithms[] = {
-      TopKAlgorithm::rank, TopKAlgorithm::maxima,   TopKAlgorithm::threshold, TopKAlgorithm::sample,
-      TopKAlgorithm::sort, TopKAlgorithm::vertical, TopKAlgorithm::wide,
-      TopKAlgorithm::automatic};
+  const TopKAlgorithm algorithms[] = {TopKAlgorithm::rank,      TopKAlgorithm::maxima,
+                                      TopKAlgorithm::threshold, TopKAlgorithm::sample,
+                                      TopKAlgorithm::sort,      TopKAlgorithm::vertical,
+                                      TopKAlgorithm::wide,      TopKAlgorithm::automatic};
   for (int turn = 0; turn < rounds * 8 * kTypeCount * 2 * 4; ++turn) {
     const Type& type = kTypes[turn / 8 % kTypeCount];
     Case c;

@@ -433,8 +433,8 @@ void runs_at_the_end(Random& random) {
         const int threads = n == 40000 ? 3 : 1;
         top_k::run(plan, input.data(), values.data(), indices.data(), threads, TopKAlgorithm::sort);
         for (Int j = 0; j < k; ++j)
-          EXPECT(indices.get<Int>(j) == n - 1 - j, "a run at the end: n %lld k %lld rank %lld", n, k,
-                 j);
+          EXPECT(indices.get<Int>(j) == n - 1 - j, "a run at the end: n %lld k %lld rank %lld", n,
+                 k, j);
         ++passed;
       }
     }

@@ -20,6 +20,7 @@ from anydml.errors import (
     ArgumentTypeError,
     BindingError,
     InvalidDescriptorError,
+    Violation,
 )
 from anydml.levels import FeatureLevel
 from anydml.ops._descriptor import Descriptor, FieldInfo, Role
@@ -108,7 +109,11 @@ class CompiledOperator:
             raise ArgumentTypeError(f"operator: expected an Operator, got {shown(operator)}")
         self.operator = operator
         self.desc = operator.desc
-        self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
+        try:
+            self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
+        except (LookupError, TypeError, ValueError) as error:  # changed since the check
+            rule = "fields that fit together"
+            raise InvalidDescriptorError([Violation(self.desc.NAME, rule, error)]) from error
         (self._call,) = self.program.calls
         self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import prod
 from typing import Any
@@ -21,8 +21,9 @@ MAX_ELEMENTS = 2**32 - 1
 # Of a descriptor that is wrong anyway: a product of thousands of sizes would take hours.
 _MOST_SIZES = 64
 
-# Of the search for two elements in one place; real layouts need a handful.
-_MOST_STEPS = 200_000
+# Of the search for two elements in one place; real layouts need a handful, and a model can have
+# thousands of tensors that need them all.
+_MOST_STEPS = 1_000
 
 
 class TensorFlags(NamedEnum):
@@ -302,13 +303,14 @@ def overlapping(sizes: Iterable[int], strides: Iterable[int]) -> bool:
         span += (size - 1) * stride
     if nested:
         return False
-    return prod(size for _, size in dims) > span + 1 or _two_meet(dims)
+    return prod(size for _, size in dims) > span + 1 or _two_meet(tuple(dims))
 
 
-def _two_meet(dims: list[tuple[int, int]]) -> bool:
+@lru_cache(4096)  # every feature level asks again
+def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
     # Two coordinates meet where Σ dᵢ·strideᵢ = 0 for differences |dᵢ| < sizeᵢ, not all zero.
     # Largest stride first: what is left must be within the span of the smaller ones, which prunes.
-    dims = sorted(dims, reverse=True)
+    dims = tuple(sorted(dims, reverse=True))
     spans = [0] * (len(dims) + 1)
     for i in range(len(dims) - 1, -1, -1):
         spans[i] = spans[i + 1] + (dims[i][1] - 1) * dims[i][0]

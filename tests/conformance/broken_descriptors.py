@@ -326,6 +326,14 @@ def _nonzero():
         "3 (the elements of InputTensor)",
         2,
     )
+    yield Broken(
+        op,
+        "too many rows",
+        {rows: T(U, (1, 1, 4, 1))},
+        f"{rows}.Sizes[-2]",
+        "3 (the elements of InputTensor)",
+        4,
+    )
     yield Broken(op, "leading sizes", {rows: T(U, (1, 5, 3, 1))}, f"{rows}.Sizes[1]", "1", 5)
     yield Broken(
         op,

@@ -114,6 +114,7 @@ def test_node(name, cases):
     case = cases[name]
     (node,) = case.model.graph.node
     attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
+    assert case.data_sets
     for given, expected in case.data_sets:
         inputs = [np.asarray(array) for array in given]
         results = ADAPTERS[node.op_type](inputs, attributes, len(node.output))

@@ -361,3 +361,23 @@ def test_builtin_names_are_what_they_derive_from():
         assert issubclass(kind, dml.AnyDMLError)
         assert issubclass(kind, builtin)
         assert kind.__doc__
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"])
+def test_lists_fit_up_to_the_limits_of_the_type(kind):
+    limits = np.iinfo(kind)
+    x = np.zeros(2, kind)
+    for good in (limits.min, limits.max):
+        assert dml.scatter_elements(x, [1], [good]).tolist() == [0, good]
+        assert dml.join([x, [good]]).tolist() == [0, 0, good]
+    for bad in (limits.min - 1, limits.max + 1):
+        with pytest.raises(TYPE, match="updates: expected"):
+            dml.scatter_elements(x, [1], [bad])
+
+
+def test_float_lists_fit_where_they_stay_finite():
+    x = np.zeros(2, "f2")
+    assert dml.scatter_elements(x, [1], [65504.0]).tolist() == [0, 65504]
+    assert np.isinf(dml.scatter_elements(x, [1], [np.inf])[1])
+    with pytest.raises(TYPE, match="values that do not fit"):
+        dml.scatter_elements(x, [1], [65536.0])

@@ -169,6 +169,21 @@ def test_in_place_is_exactly_the_input():
     assert np.frombuffer(raw, "f4").reshape(3, 4)[1].tolist() == [0, 0, 1, 1]
 
 
+def test_a_strided_input_over_the_output_is_not_in_place():
+    """It begins at the output's address and has its sizes; only the strides differ."""
+    memory = np.zeros(64, "f4")
+    output = memory[:12].reshape(3, 4)
+    for source in (
+        np.lib.stride_tricks.as_strided(memory, (3, 4), (32, 4)),  # gaps between rows
+        np.lib.stride_tricks.as_strided(memory, (3, 4), (4, 12)),  # transposed
+        np.lib.stride_tricks.as_strided(memory, (3, 4), (0, 4)),  # one row three times
+    ):
+        refused(scatter(), operands() | {"InputTensor": source, "OutputTensor": output},
+                "OutputTensor: expected memory of its own (only exactly the memory of InputTensor",
+                "overlap with InputTensor")  # fmt: skip
+    assert not memory.any()
+
+
 def test_interleaved_but_disjoint_arrays_are_good():
     memory = np.zeros((3, 8), "f4")
     memory[:, ::2] = operands()["InputTensor"]

@@ -83,3 +83,12 @@ def first_values(folder, resource, dtype):
         buffers["r"][: buffers["r"].size // np.dtype(dtype).itemsize * np.dtype(dtype).itemsize],
         dtype,
     )
+
+
+def target_model(target, resource=None, **fields):
+    command = {"type": "writeFile", "resource": "r", "targetPath": str(target)}
+    return only({"r": resource or listed([1, 2, 3], "UINT8")}, [command | fields])
+
+
+def write_target(folders, target, resource=None, limits=None, **fields):
+    return run(folders / "model", target_model(target, resource, **fields), limits or Limits())

@@ -208,6 +208,18 @@ class TestOwned:
             run(tmp_path, model, Limits(tmp_path, memory_limit=2**20))
 
 
+def test_copies_of_several_dispatchables_count_together(tmp_path):
+    model = TestOwned().model()
+    first = model["dispatchables"]["op"]
+    first["desc"]["InputTensor"] |= {"Sizes": [100], "Strides": [0]}
+    for name in ("second", "third"):
+        model["dispatchables"][name] = copy.deepcopy(first)
+    needed = 16 + 8 + 8 + 3 * 400
+    run(tmp_path, model, Limits(tmp_path, memory_limit=needed))
+    with pytest.raises(ModelError, match=rf"^Dispatchable 'third': .* got {needed}\."):
+        run(tmp_path, model, Limits(tmp_path, memory_limit=needed - 1))
+
+
 def test_repeated_elements_count_for_the_memory_limit(tmp_path):
     model = split_model()
     desc = model["dispatchables"]["split"]["desc"]

@@ -60,7 +60,7 @@ def run_problems(
     """Everything that would stop a run of what has been read and is not refused."""
     wrong = [*bound_wrongly(model, refused)]
     yield from wrong
-    yield from _memory_problems(model, limits)
+    yield from _memory_problems(model, limits, refused)
     if not wrong and sum(item.size for item in model.resources.values()) <= limits.memory_limit:
         yield from _overlaps(model, refused)
     yield from _target_problems(model, limits)
@@ -111,11 +111,13 @@ def _dispatches(
                 yield index, command, dispatchable
 
 
-def _memory_problems(model: Model, limits: Limits) -> Iterator[str]:
+def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> Iterator[str]:
     # Strides can make much of a small resource: an operator keeps a copy of an owned input, with
     # all elements that its strides repeat, and may need one of another input while it runs.
     kept = sum(resource.size for resource in model.resources.values())
     for name, dispatchable in model.dispatchables.items():
+        if name in refused:
+            continue
         desc, passing = dispatchable.desc, 0
         for _, tensor, info in desc.tensors(Role.INPUT):
             packed = tensor.element_count * tensor.data_type.element_size

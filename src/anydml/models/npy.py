@@ -82,12 +82,13 @@ def _text(file: BinaryIO) -> str:
         raise ModelError(
             f"Expected an .npy file of version 1.0, 2.0 or 3.0, got {version[0]}.{version[1]}."
         )
-    length = int.from_bytes(file.read(_LENGTH_BYTES[version]), "little")
+    octets = file.read(_LENGTH_BYTES[version])
+    length = int.from_bytes(octets, "little")
     if length > _LONGEST_HEADER:
         raise ModelError(f"Expected a header of at most {_LONGEST_HEADER} bytes, got {length}.")
     header = file.read(length)
-    if len(header) < length:
-        raise ModelError(f"Expected a header of {length} bytes, got {len(header)}.")
+    if len(octets) < _LENGTH_BYTES[version] or len(header) < length:
+        raise ModelError("Expected an .npy file, got one that ends within its header.")
     try:
         return header.decode("latin1" if version < (3, 0) else "utf-8")
     except UnicodeDecodeError as error:

@@ -1,0 +1,218 @@
+// Index values to byte offsets: see gather.hpp.
+//
+// Every value is read once, in place where a register takes it (gather_lanes.hpp), else by way of a
+// copy. Checks are free of branches, a chunk at a time; the first bad value is looked for only in a
+// chunk that has one, in the copy. O(1) scratch.
+#include "gather.hpp"
+#include "gather_lanes.hpp"
+
+namespace anydml::gather {
+namespace {
+
+// Offsets of single indices. `narrow`: size and stride fit 32 bits, so one short multiplication
+// does.
+template <class Index, bool Narrow>
+inline bool wrapped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
+  const unsigned long long limit = static_cast<unsigned long long>(size);
+  unsigned long long bad = 0;
+  for (Int i = 0; i < count; ++i) {
+    const unsigned long long position =
+        wrap_index(load<Index>(values + i * Int{sizeof(Index)}), limit);
+    const unsigned long long good = position < limit ? ~0ull : 0ull;
+    bad |= ~good;
+    if constexpr (Narrow)
+      offsets[i] =
+          static_cast<Int>(static_cast<unsigned long long>(static_cast<uint32_t>(position & good)) *
+                           static_cast<uint32_t>(stride));
+    else
+      offsets[i] = static_cast<Int>(position & good) * stride;
+  }
+  return bad != 0;
+}
+
+template <class Index>
+inline void clamped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
+  for (Int i = 0; i < count; ++i)
+    offsets[i] = static_cast<Int>(clamp_index(load<Index>(values + i * Int{sizeof(Index)}),
+                                              static_cast<unsigned long long>(size))) *
+                 stride;
+}
+
+// True when a value is out of range; offsets are in range in any case. The size is not zero, or no
+// value is in range.
+template <class Index>
+inline bool single_offsets(const char* values, Int count, Int size, Int stride, OutOfRange mode,
+                           Int* offsets) {
+  constexpr Int narrow = Int{1} << 32;
+  if (mode == OutOfRange::clamp && size > 0) {
+    clamped_offsets<Index>(values, count, size, stride, offsets);
+    return false;
+  }
+  if (size <= narrow && stride >= 0 && stride < narrow)
+    return wrapped_offsets<Index, true>(values, count, size, stride, offsets);
+  return wrapped_offsets<Index, false>(values, count, size, stride, offsets);
+}
+
+// Offsets of tuples of Width, or of axes.count where Width is 0.
+template <class Index, int Width>
+bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange mode,
+                    Int* offsets) {
+  constexpr int most = Width == 0 ? kMaxRank : Width;
+  const int width = Width == 0 ? axes.count : Width;
+  unsigned long long sizes[most];
+  Int strides[most];
+  for (int k = 0; k < width; ++k) {
+    sizes[k] = static_cast<unsigned long long>(axes.sizes[k]);
+    strides[k] = axes.strides[k];
+  }
+  unsigned long long bad = 0;
+  const auto each = [&]<bool clamp>(std::bool_constant<clamp>) {
+    for (Int i = 0; i < count; ++i) {
+      Int offset = 0;
+      for (int k = 0; k < width; ++k) {
+        const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
+        const unsigned long long position =
+            clamp ? clamp_index(value, sizes[k]) : wrap_index(value, sizes[k]);
+        const unsigned long long good = position < sizes[k] ? ~0ull : 0ull;
+        bad |= ~good;
+        offset += static_cast<Int>(position & good) * strides[k];
+      }
+      offsets[i] = offset;
+    }
+  };
+  if (mode == OutOfRange::clamp)
+    each(std::true_type{});
+  else
+    each(std::false_type{});
+  return bad != 0;
+}
+
+// The first value out of range, or -1.
+template <class Index>
+Int find_bad(const char* values, Int tuples, const Axes& axes) {
+  for (Int i = 0; i < tuples; ++i)
+    for (int k = 0; k < axes.count; ++k) {
+      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+      const Int at = i * axes.count + k;
+      if (wrap_index(load<Index>(values + at * Int{sizeof(Index)}), limit) >= limit) return at;
+    }
+  return -1;
+}
+
+template <class Index>
+Int convert_chunk(const char* values, Int count, const Axes& axes, OutOfRange mode, Int* offsets) {
+  bool bad;
+  if (axes.count == 1) {
+    bad = single_offsets<Index>(values, count, axes.sizes[0], axes.strides[0], mode, offsets);
+  } else if (axes.count == 2) {
+    bad = convert_tuples<Index, 2>(values, count, axes, mode, offsets);
+  } else if (axes.count == 3) {
+    bad = convert_tuples<Index, 3>(values, count, axes, mode, offsets);
+  } else {
+    bad = convert_tuples<Index, 0>(values, count, axes, mode, offsets);
+  }
+  return bad ? find_bad<Index>(values, count, axes) : -1;
+}
+
+// True when a value of the chunk is out of range. Values of one axis: one addition and comparison.
+template <class Index>
+bool any_bad(const char* values, Int tuples, const Axes& axes) {
+  constexpr bool is_signed = static_cast<Index>(-1) < static_cast<Index>(0);
+  unsigned long long bad = 0;
+  if (axes.count == 1) {
+    const unsigned long long size = static_cast<unsigned long long>(axes.sizes[0]);
+    const unsigned long long shift = is_signed ? size : 0, limit = size + shift;
+    for (Int i = 0; i < tuples; ++i) {
+      const Index value = load<Index>(values + i * Int{sizeof(Index)});
+      const unsigned long long wide = static_cast<unsigned long long>(
+          static_cast<std::conditional_t<is_signed, long long, unsigned long long>>(value));
+      bad |= wide + shift >= limit ? 1ull : 0ull;
+    }
+  } else {
+    for (Int i = 0; i < tuples; ++i)
+      for (int k = 0; k < axes.count; ++k) {
+        const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+        const Index value = load<Index>(values + (i * axes.count + k) * Int{sizeof(Index)});
+        bad |= wrap_index(value, limit) >= limit ? 1ull : 0ull;
+      }
+  }
+  return bad != 0;
+}
+
+}  // namespace
+
+const char* IndexReader::read(Int flat, Int count, char* buffer) const {
+  if (packed_) {
+    copy_once(buffer, data_ + flat * size_, size_, count, size_);
+    return buffer;
+  }
+  const Layout* const layouts[1] = {&layout_};
+  const int inner = layout_.rank - 1;
+  const Int length = layout_.sizes[inner], stride = layout_.strides[inner];
+  Walker<1> walker(layouts, inner);
+  walker.start(flat / length);
+  Int at = flat % length;
+  for (Int done = 0; done < count;) {
+    const Int run = std::min(length - at, count - done);
+    const char* const source = data_ + walker.offset[0] + at * stride;
+    copy_once(buffer + done * size_, source, stride, run, size_);
+    done += run;
+    at = 0;
+    walker.next();
+  }
+  return buffer;
+}
+
+Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
+                 Int* offsets) {
+  alignas(64) char buffer[kIndexChunk * 8];
+  const Int width = axes.count;
+  Int bad = -1;
+  with_index(reader.type(), [&](auto index) {
+    using Index = decltype(index);
+#if defined(ANYDML_LANES)
+    if (mode == OutOfRange::raise && lanes_apply(axes)) {
+      const char* const place = reader.place(first * width);
+      const char* const values =
+          place != nullptr ? place : reader.read(first * width, count * width, buffer);
+      bad = width == 1 ? lane_offsets<Index, 1>(values, count, axes, offsets)
+                       : lane_offsets<Index, 2>(values, count, axes, offsets);
+      return;
+    }
+#endif
+    bad = convert_chunk<Index>(reader.read(first * width, count * width, buffer), count, axes, mode,
+                               offsets);
+  });
+  return bad < 0 ? -1 : first * width + bad;
+}
+
+Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,
+                    int threads) {
+  if (tuples == 0 || axes.count == 0) return -1;
+  if (mode == OutOfRange::clamp) {
+    for (int k = 0; k < axes.count; ++k)
+      if (axes.sizes[k] == 0) return k;
+    return -1;
+  }
+  std::atomic<Int> first{kNoIndex};
+  const Int width = axes.count;
+  const Int step = std::max<Int>(1, kNearChunk / width);  // tuples at a time
+  with_index(reader.type(), [&](auto index) {
+    using Index = decltype(index);
+    parallel_ranges(
+        tuples, std::max<Int>(1, 2 * kIndexGrain / width), threads, [&](Int begin, Int end) {
+          alignas(64) char buffer[std::max<Int>(kNearChunk, kMaxRank) * Int{sizeof(Index)}];
+          for (Int i = begin; i < end; i += step) {
+            if (i * width >= first.load(std::memory_order_relaxed)) return;
+            const Int count = std::min(step, end - i);
+            const char* const values = reader.read(i * width, count * width, buffer);
+            if (!any_bad<Index>(values, count, axes)) continue;
+            lower(first, i * width + find_bad<Index>(values, count, axes));
+            return;
+          }
+        });
+  });
+  return status_of(first).bad_index;
+}
+
+}  // namespace anydml::gather

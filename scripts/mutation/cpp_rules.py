@@ -1,0 +1,123 @@
+"""Mutants of C++, found in code as clang-format lays it out.
+
+A binary operator stands between spaces, which tells `a < b` from `vector<int>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mutation.edit import Edit
+
+_SKIPPED = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'"
+    r"|^[ ]*\#(?:[^\n]*\\\n)*[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+# Judged by the compiler, or of no effect at run time.
+_COMPILE_TIME = re.compile(
+    r"^[^\n]*\b(?:(?:static_assert|requires|alignas|using|concept|template)\b"
+    r"|constexpr \w+ k[A-Z])[^\n]*",
+    re.MULTILINE,
+)
+_OPERATORS = {
+    "comparison": {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="},
+    "logic": {"&&": "||", "||": "&&"},
+    "arithmetic": {"+": "-", "-": "+", "+=": "-=", "-=": "+="},
+}
+_OPERATOR = re.compile(r"(?<=[\w)\]}] )(<=|>=|==|!=|<|>|&&|\|\||\+=|-=|\+|-)(?= |\n)")
+# Bounds and neighbours: what is compared, added, subtracted, returned, an index, a loop's start.
+_NUMBER = re.compile(
+    r"(?:(?:[<>=!]=|(?<![<>])[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])"
+)
+_MIN_MAX = re.compile(r"\bstd::(min|max)\b")
+_DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
+_ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
+_COMMUTATIVE = {"min", "max", "swap", "if", "for", "while", "move"}
+_GUARD = re.compile(r"\bif \(")
+_LEAVES = re.compile(r"\s*\{?\s*(?:return|throw|break|continue|PyErr_|raise)\b")
+
+
+def blanked(text: str) -> str:
+    """The text with comments, strings and preprocessor lines as spaces, at the same places."""
+
+    def spaces(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0])
+
+    return _COMPILE_TIME.sub(spaces, _SKIPPED.sub(spaces, text))
+
+
+def edits(text: str) -> Iterator[Edit]:
+    """All changes that the rules make."""
+    code = blanked(text)
+    for match in _OPERATOR.finditer(code):
+        for rule, table in _OPERATORS.items():
+            if match[1] in table:
+                yield Edit(match.start(1), match.end(1), table[match[1]], rule)
+    for match in _NUMBER.finditer(code):
+        number = int(match[1])
+        for other in (number + 1, number - 1):
+            if other >= 0:
+                yield Edit(match.start(1), match.end(1), str(other), "off by one")
+    for match in _MIN_MAX.finditer(code):
+        other_name = "max" if match[1] == "min" else "min"
+        yield Edit(match.start(1), match.end(1), other_name, "min and max")
+    for match in _DIFFERENCE.finditer(code):
+        if match[1] != match[2]:
+            swapped = f"{match[2]} - {match[1]}"
+            yield Edit(match.start(1), match.end(2), swapped, "swapped operands")
+    for match in _ARGUMENTS.finditer(code):
+        if match[1] not in _COMMUTATIVE and match[3] != match[4]:
+            swapped = f"{match[4]}, {match[3]}"
+            yield Edit(match.start(3), match.end(4), swapped, "swapped operands")
+    for match in _GUARD.finditer(code):
+        yield from _guard(text, code, match.end() - 1)
+
+
+def _guard(text: str, code: str, opening: int) -> Iterator[Edit]:
+    """The check as a whole, and each part of its condition, dropped."""
+    closing = _closing(code, opening)
+    inner = opening + 1, closing
+    if _LEAVES.match(code, closing + 1):
+        yield Edit(*inner, "false", "dropped check")
+    for operator in ("&&", "||"):
+        parts = _parts(code, *inner, operator)
+        if len(parts) < 2 or ";" in code[slice(*inner)]:
+            continue
+        for dropped in range(len(parts)):
+            rest = [text[slice(*part)] for n, part in enumerate(parts) if n != dropped]
+            yield Edit(*inner, f" {operator} ".join(rest), "dropped condition")
+        return
+
+
+def _closing(code: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[at], 0)
+        if depth == 0:
+            return at
+    return len(code)
+
+
+def _parts(code: str, begin: int, end: int, operator: str) -> list[tuple[int, int]]:
+    """The operands of `operator` in a condition that has no other logical operator outside."""
+    parts, depth, start = [], 0, begin
+    for at in range(begin, end):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[at], 0)
+        pair = code[at : at + 2]
+        if depth == 0 and pair in ("&&", "||"):
+            if pair != operator:
+                return []
+            parts.append((start, at))
+            start = at + 2
+    parts.append((start, end))
+
+    def trimmed(part: tuple[int, int]) -> tuple[int, int]:
+        piece = code[slice(*part)]
+        return (
+            part[0] + len(piece) - len(piece.lstrip()),
+            part[1] - len(piece) + len(piece.rstrip()),
+        )
+
+    return [trimmed(part) for part in parts]

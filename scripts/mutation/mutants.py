@@ -1,0 +1,163 @@
+"""What a mutant is, which files are mutated, and which places are left out and why."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import random
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutation import cpp_rules, python_rules
+from mutation.edit import Edit
+
+HERE = Path(__file__).parent
+SOURCES = (
+    "native/common/*.hpp",
+    "native/cpu/*.[ch]pp",
+    "native/python/*.[ch]pp",
+    "native/python/*.c",
+    "src/anydml/ops/*.py",
+    "src/anydml/functions/*.py",
+    "src/anydml/backends/*.py",
+    "src/anydml/models/*.py",
+    "src/anydml/arrays.py",
+    "src/anydml/binding.py",
+    "src/anydml/lifecycle.py",
+    "src/anydml/program.py",
+    "src/anydml/tensor.py",
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    key: str  # the same as long as the line, its rule and its place among equal lines are
+    file: str
+    line: int
+    edit: Edit
+    source_hash: str
+
+    def applied(self, text: str) -> str:
+        """The file's text with the change."""
+        return text[: self.edit.start] + self.edit.new + text[self.edit.end :]
+
+    def diff(self, text: str) -> str:
+        """The change as a unified diff without context."""
+        lines = difflib.unified_diff(
+            text.splitlines(),
+            self.applied(text).splitlines(),
+            self.file,
+            self.file,
+            lineterm="",
+            n=0,
+        )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Code in which a change alters no result, no memory access and no error."""
+
+    file: str
+    reason: str
+    line: re.Pattern[str] | None  # lines that match
+    block: re.Pattern[str] | None  # from a line that matches to the end of its block
+    rule: str | None
+
+    def spans(self, text: str, blank: str) -> Iterator[tuple[int, int]]:
+        """Where it holds in a file; `blank` is the text without comments and strings."""
+        if self.line is None and self.block is None:
+            yield 0, len(text)
+        for pattern in (self.line, self.block):
+            for match in pattern.finditer(text) if pattern else ():
+                begin = text.rfind("\n", 0, match.start()) + 1
+                end = text.find("\n", match.end())
+                if pattern is self.block:
+                    end = _block_end(text, blank, begin, match.end())
+                yield begin, len(text) if end < 0 else end
+
+
+def _block_end(text: str, blank: str, begin: int, after: int) -> int:
+    """The end of the block that is opened behind `after`: by braces, or by indentation."""
+    brace = blank.find("{", after - 1)
+    if brace < 0:  # Python
+        indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]
+        for match in re.finditer(r"^( *)\S", text[text.find("\n", after) + 1 :], re.MULTILINE):
+            if len(match[1]) <= indent and text[begin:].strip():
+                return text.find("\n", after) + match.start()
+        return len(text)
+    depth = 0
+    for at in range(brace, len(blank)):
+        depth += {"{": 1, "}": -1}.get(blank[at], 0)
+        if depth == 0:
+            return at + 1
+    return len(text)
+
+
+def exclusions(path: Path = HERE / "equivalent.toml") -> list[Exclusion]:
+    """What the data file says."""
+    found = []
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exclude", []):
+        unknown = set(entry) - {"file", "reason", "line", "block", "rule"}
+        if unknown or not entry["reason"].strip():
+            raise ValueError(f"{path}: {entry}: a reason, and no {sorted(unknown)}")
+        line, block = (
+            re.compile(entry[name], re.MULTILINE) if name in entry else None
+            for name in ("line", "block")
+        )
+        found.append(Exclusion(entry["file"], entry["reason"], line, block, entry.get("rule")))
+    return found
+
+
+def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list[Mutant]:
+    """All mutants of a file, in order."""
+    rules = python_rules if name.endswith(".py") else cpp_rules
+    blank = text if name.endswith(".py") else cpp_rules.blanked(text)
+    left_out = [
+        (entry.rule, span)
+        for entry in excluded
+        if entry.file == name
+        for span in entry.spans(text, blank)
+    ]
+    source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
+    found, seen = [], dict[str, int]()
+    for edit in sorted(set(rules.edits(text)), key=lambda edit: (edit.start, edit.end, edit.new)):
+        if any(
+            begin <= edit.start < end and rule in (None, edit.rule)
+            for rule, (begin, end) in left_out
+        ):
+            continue
+        begin = text.rfind("\n", 0, edit.start) + 1
+        end = text.find("\n", edit.start)
+        label = f"{name}|{edit.rule}|{text[begin:end].strip()}|{edit.start - begin}|{edit.new}"
+        seen[label] = seen.get(label, 0) + 1
+        key = hashlib.sha256(f"{label}|{seen[label]}".encode()).hexdigest()[:12]
+        found.append(Mutant(key, name, text.count("\n", 0, edit.start) + 1, edit, source_hash))
+    return found
+
+
+def all_mutants(root: Path) -> list[Mutant]:
+    """The mutants of every file, those left out not among them."""
+    excluded = exclusions()
+    files = sorted({path for pattern in SOURCES for path in root.glob(pattern)})
+    names = [path.relative_to(root).as_posix() for path in files]
+    unknown = {entry.file for entry in excluded} - set(names)
+    if unknown:
+        raise ValueError(f"equivalent.toml names files that are not there: {sorted(unknown)}")
+    return [
+        mutant
+        for path, name in zip(files, names, strict=True)
+        for mutant in mutants_of(name, path.read_text(encoding="utf-8"), excluded)
+    ]
+
+
+def in_random_order(mutants: list[Mutant], seed: int) -> list[Mutant]:
+    """The order in which a run takes them: each file's share by its number of mutants."""
+    order = sorted(mutants, key=lambda mutant: mutant.key)
+    random.Random(seed).shuffle(order)
+    return order

@@ -1,0 +1,233 @@
+"""A descriptor is checked however its operator comes to be, and a kernel's operands in any case."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml._native import native
+
+T = dml.TensorDesc
+DEVICE = dml.Device("cpu")
+FLOATS, INDICES = T("FLOAT32", (4,)), T("UINT32", (4,))
+GOOD = dml.Split(input_tensor=FLOATS, output_tensors=[FLOATS], axis=0)
+BAD = dml.Split(input_tensor=T("FLOAT32", (1000,)), output_tensors=[FLOATS], axis=0)
+X = np.arange(4, dtype="f4")
+
+
+def test_the_constructor_checks():
+    with pytest.raises(dml.InvalidDescriptorError, match=r"SPLIT\.OutputTensors.*a sum of 1000"):
+        dml.Operator(BAD, DEVICE)
+    with pytest.raises(dml.InvalidDescriptorError):
+        dml.Operator(BAD, device=DEVICE, out_of_range="raise")
+    tensor = T("FLOAT64", (4,))
+    late = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+    with pytest.raises(dml.InvalidDescriptorError, match="at feature level"):
+        dml.Operator(late, dml.Device("cpu", feature_level="3_0"))
+    assert dml.Operator(GOOD, DEVICE).compile()(X)[0].tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("desc", [None, 3, "SPLIT", object(), {"type": "SPLIT"}, FLOATS, dml.Split])
+def test_what_is_no_descriptor(desc):
+    with pytest.raises(dml.ArgumentTypeError, match="desc: expected an operator descriptor"):
+        dml.Operator(desc, DEVICE)
+
+
+@pytest.mark.parametrize("device", [None, "cpu", object()])
+def test_what_is_no_device(device):
+    with pytest.raises(dml.ArgumentTypeError, match="device: expected a Device"):
+        dml.Operator(GOOD, device)
+
+
+@pytest.mark.parametrize("operator", [None, GOOD, object()])
+def test_what_is_no_operator(operator):
+    with pytest.raises(dml.ArgumentTypeError, match="operator: expected an Operator"):
+        dml.CompiledOperator(operator)
+
+
+def test_what_has_been_checked_cannot_be_exchanged():
+    operator = dml.Operator(GOOD, DEVICE)
+    for name in ("desc", "device", "out_of_range"):
+        with pytest.raises(AttributeError):
+            setattr(operator, name, BAD)
+
+
+def test_copies_and_pickles_are_checked():
+    operator = DEVICE.create_operator(GOOD)
+    for again in (copy.copy(operator), copy.deepcopy(operator),
+                  pickle.loads(pickle.dumps(operator))):  # fmt: skip
+        assert again.desc == GOOD
+        assert again.compile()(X)[0].tolist() == X.tolist()
+    compiled = pickle.loads(pickle.dumps(operator.compile()))
+    assert compiled(X)[0].tolist() == X.tolist()
+    function, arguments = operator.__reduce__()
+    with pytest.raises(dml.InvalidDescriptorError):
+        function(BAD, *arguments[1:])
+    owned = T("FLOAT32", (4,), flags="OWNED_BY_DML")
+    ready = DEVICE.create_operator(
+        dml.Split(input_tensor=owned, output_tensors=[FLOATS], axis=0)
+    ).compile().initialize(InputTensor=X)  # fmt: skip
+    assert copy.deepcopy(ready)()[0].tolist() == X.tolist()
+
+
+def test_a_subclass_is_checked():
+    class Mine(dml.Operator):
+        pass
+
+    with pytest.raises(dml.InvalidDescriptorError):
+        Mine(BAD, DEVICE)
+    assert Mine(GOOD, DEVICE).compile()(X)[0].tolist() == X.tolist()
+
+
+# Descriptors that say of themselves that they are good: the kernels' own check is left.
+
+
+def lenient(kind):
+    return type(kind.__name__, (kind,), {"violations": lambda self, level: []})
+
+
+W = 100_000
+
+
+def F(*sizes):  # noqa: N802
+    return T("FLOAT32", sizes)
+
+
+def I(*sizes):  # noqa: E743, N802
+    return T("UINT32", sizes)
+
+
+LIES = [
+    (dml.Split, {"input_tensor": F(4), "output_tensors": [F(W)], "axis": 0}),
+    (dml.Split, {"input_tensor": F(W), "output_tensors": [F(4)], "axis": 0}),
+    (dml.Split, {"input_tensor": F(4, 2), "output_tensors": [F(4, W)], "axis": 0}),
+    (dml.Split, {"input_tensor": F(4), "output_tensors": [F(4)], "axis": 7}),
+    (dml.Split, {"input_tensor": F(4), "output_tensors": [T("FLOAT64", (4,))], "axis": 0}),
+    (dml.Split, {"input_tensor": F(4), "output_tensors": [], "axis": 0}),
+    (dml.Split, {"input_tensor": F(20), "output_tensors": [F(4)] * 20, "axis": 0}),
+    (dml.Join, {"input_tensors": [F(4), F(W)], "output_tensor": F(8), "axis": 0}),
+    (dml.Join, {"input_tensors": [F(4)] * 20, "output_tensor": F(8), "axis": 0}),
+    (dml.TopK, {"input_tensor": F(4), "output_value_tensor": F(4), "output_index_tensor": I(4),
+                "axis": 0, "k": W}),
+    (dml.TopK, {"input_tensor": F(W), "output_value_tensor": F(4), "output_index_tensor": I(4),
+                "axis": 0, "k": W}),
+    (dml.TopK, {"input_tensor": F(W), "output_value_tensor": F(4), "output_index_tensor": I(4),
+                "axis": 0, "k": 2**63}),
+    (dml.TopK, {"input_tensor": F(4), "output_value_tensor": F(4), "output_index_tensor": I(4),
+                "axis": 2**32 - 1, "k": 4}),
+    (dml.TopK, {"input_tensor": F(4), "output_value_tensor": F(4), "output_index_tensor": I(2),
+                "axis": 0, "k": 4}),
+    (dml.NonzeroCoordinates, {"input_tensor": F(W), "output_count_tensor": I(1),
+                              "output_coordinates_tensor": I(4, 1)}),
+    (dml.NonzeroCoordinates, {"input_tensor": F(4), "output_count_tensor": I(1),
+                              "output_coordinates_tensor": I(4, 9)}),
+    (dml.Scatter, {"input_tensor": F(W), "indices_tensor": I(4), "updates_tensor": F(4),
+                   "output_tensor": F(4), "axis": 0}),
+    (dml.Scatter, {"input_tensor": F(4), "indices_tensor": I(W), "updates_tensor": F(4),
+                   "output_tensor": F(4), "axis": 0}),
+    (dml.Scatter, {"input_tensor": F(4, 1), "indices_tensor": I(4, W), "updates_tensor": F(4, W),
+                   "output_tensor": F(4, 1), "axis": 0}),
+    (dml.Scatter, {"input_tensor": F(4), "indices_tensor": F(4), "updates_tensor": F(4),
+                   "output_tensor": F(4), "axis": 0}),
+    (dml.ScatterND, {"input_tensor": F(4), "input_dimension_count": 1,
+                     "indices_tensor": I(W, 1), "indices_dimension_count": 2,
+                     "updates_tensor": F(1, 4), "output_tensor": F(4)}),
+    (dml.ScatterND, {"input_tensor": F(4, 4), "input_dimension_count": 2,
+                     "indices_tensor": I(4, 9), "indices_dimension_count": 2,
+                     "updates_tensor": F(1, 4), "output_tensor": F(4, 4)}),
+    (dml.Gather, {"input_tensor": F(4), "indices_tensor": I(W), "index_dimensions": 1,
+                  "output_tensor": F(4), "axis": 0}),
+    (dml.Gather, {"input_tensor": F(4), "indices_tensor": I(4), "index_dimensions": 1,
+                  "output_tensor": F(W), "axis": 0}),
+    (dml.GatherElements, {"input_tensor": F(4), "indices_tensor": I(4), "output_tensor": F(W),
+                          "axis": 0}),
+    (dml.GatherElements, {"input_tensor": F(4, 1), "indices_tensor": I(4, W),
+                          "output_tensor": F(4, W), "axis": 0}),
+    (dml.GatherND, {"input_tensor": F(4, 4), "input_dimension_count": 2,
+                    "indices_tensor": I(W, 2), "indices_dimension_count": 2,
+                    "output_tensor": F(1, 4)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "fields"), LIES, ids=lambda value: getattr(value, "NAME", ""))
+def test_a_descriptor_that_lies(kind, fields):
+    desc = lenient(kind)(**fields)
+    assert DEVICE.check(desc) == []
+    with pytest.raises(dml.AnyDMLError):
+        dispatch(desc)
+
+
+def dispatch(desc):
+    compiled = dml.Operator(desc, DEVICE).compile()
+    arrays = {}
+    for info in desc.tensor_fields():
+        value = getattr(desc, info.attribute)
+        made = [np.zeros(t.sizes, t.data_type.numpy) for t in (value if info.many else [value])]
+        arrays[info.name] = made if info.many else made[0]
+    compiled.dispatch(**arrays)
+
+
+def test_a_tensor_that_was_changed_after_it_was_made():
+    tensor = T("FLOAT32", (4,))
+    operator = dml.Operator(dml.Split(input_tensor=tensor, output_tensors=[FLOATS], axis=0), DEVICE)
+    for sizes, total in (((W,), 16), ((W,), 4 * W), ((4,), 4)):
+        object.__setattr__(tensor, "sizes", sizes)
+        object.__setattr__(tensor, "total_tensor_size_in_bytes", total)
+        for source in (bytes(16), X, bytes(4 * W), np.zeros(W, "f4")):
+            try:
+                operator.compile().dispatch(InputTensor=source, OutputTensors=[X.copy()])
+            except dml.AnyDMLError:
+                continue
+            assert sizes == (4,)
+
+
+# ---- the kernels' own check, with operands of every wrong shape
+
+CALLS = {
+    "top_k": lambda a, b, c: native.top_k(a, b, c, 0, 2, True, 1),
+    "scatter": lambda a, b, c: native.scatter(a, b, c, a.copy(), 0, 0, False, 1),
+    "scatter_nd": lambda a, b, c: native.scatter_nd(a, b, c, a.copy(), 0, False, 1),
+    "gather": lambda a, b, c: native.gather(a, b, c, 0, False, False, 1),
+    "gather_elements": lambda a, b, c: native.gather_elements(a, b, c, 0, True, False, 1),
+    "gather_nd": lambda a, b, c: native.gather_nd(a, b, c, 0, True, False, 1),
+    "split": lambda a, b, c: native.split(a, [b, c], 0, 1),
+    "join": lambda a, b, c: native.join([b, c], a, 0, 1),
+    "copy": lambda a, b, c: native.copy(a, b, 1),
+    "nonzero_write": lambda a, b, c: native.nonzero_write(native.nonzero_scan(a, a.ndim, 1), b, 1),
+}
+SHAPES = [(), (0,), (2,), (3,), (5,), (2, 1), (2, 2), (3, 2), (5, 2), (0, 2), (2, 0), (2, 3, 2)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_operands_of_every_shape(name):
+    """No call reads or writes outside: under a sanitizer this is the whole test."""
+    ran = refused = 0
+    for first in SHAPES:
+        for second in SHAPES:
+            for third in SHAPES:
+                for kinds in (("f4", "i8", "f4"), ("f4", "f4", "u4"), ("f4", "f4", "f4"),
+                              ("f4", "u4", "f8")):  # fmt: skip
+                    a, b, c = map(np.ones, (first, second, third), kinds)
+                    try:
+                        CALLS[name](a, b, c)
+                        ran += 1
+                    except dml.ArgumentError:
+                        refused += 1
+    assert ran > 0
+    assert refused > ran
+
+
+def test_native_outputs_are_writable():
+    out = np.zeros(4, "f4")
+    out.flags.writeable = False
+    for call in (
+        lambda: native.copy(out, X, 1),
+        lambda: native.join([X], out, 0, 1),
+        lambda: native.split(X, [out], 0, 1),
+        lambda: native.gather(X, np.arange(4), out, 0, False, False, 1),
+    ):
+        with pytest.raises(dml.ArgumentError, match="expected a writable array"):
+            call()
+    assert not out.any()

@@ -1,0 +1,174 @@
+"""The rules of the mutation tool on small pieces of code, and its data files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = str(ROOT / "scripts")
+sys.path.insert(0, SCRIPTS)
+try:
+    from mutation import cpp_rules, mutants, python_rules
+    from mutation.edit import Edit
+    from mutation.runner import concerns
+finally:
+    sys.path.remove(SCRIPTS)
+
+
+def results(rules, text, rule):
+    return {
+        text[: edit.start] + edit.new + text[edit.end :]
+        for edit in rules.edits(text)
+        if edit.rule == rule
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "wanted"),
+    [
+        ("comparison", "x = a < b;", {"x = a <= b;"}),
+        ("comparison", "x = f(a) != b;", {"x = f(a) == b;"}),
+        ("comparison", "std::vector<int> a; // a < b", set()),
+        ("comparison", 'f("a < b");', set()),
+        ("comparison", "template <class T> void f();", set()),
+        ("comparison", "static_assert(a < b);", set()),
+        ("logic", "x = a && !b;", {"x = a || !b;"}),
+        ("arithmetic", "x = a + b;", {"x = a - b;"}),
+        ("arithmetic", "x = -b;", set()),
+        ("off by one", "x = a + 1;", {"x = a + 2;", "x = a + 0;"}),
+        ("off by one", "for (int i = 0; i < n; ++i) {", {"for (int i = 1; i < n; ++i) {"}),
+        ("off by one", "constexpr Int kGrain = 1 + 7;", set()),
+        ("off by one", "x = 1 << 3;", set()),
+        ("min and max", "x = std::min(a, b);", {"x = std::max(a, b);"}),
+        ("swapped operands", "x = end - begin;", {"x = begin - end;"}),
+        ("swapped operands", "f(from, to);", {"f(to, from);"}),
+        ("swapped operands", "std::min(a, b);", set()),
+        ("dropped check", "if (f(a) < 0) return 1;", {"if (false) return 1;"}),
+        ("dropped check", "if (a) {\n  throw b;\n}", {"if (false) {\n  throw b;\n}"}),
+        ("dropped check", "if (a) b();", set()),
+        ("dropped condition", "if (a && f(b)) c();", {"if (f(b)) c();", "if (a) c();"}),
+        ("dropped condition", "if (a || b) return;", {"if (b) return;", "if (a) return;"}),
+        ("dropped condition", "if (a && b || c) d();", set()),
+    ],
+)
+def test_rules_for_cpp(rule, text, wanted):
+    assert results(cpp_rules, text, rule) == wanted
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "wanted"),
+    [
+        ("comparison", "x = a < b", {"x = (a <= b)"}),
+        ("comparison", "x = 0 <= a < b", {"x = (0 < a < b)", "x = (0 <= a <= b)"}),
+        ("comparison", "x = a in b", {"x = (a not in b)"}),
+        ("logic", "x = a and b", {"x = (a or b)"}),
+        ("dropped condition", "x = a or b", {"x = a", "x = b"}),
+        ("arithmetic", "x += 'é' + a", {"x -= 'é' + a", "x = 'é' + a", "x += ('é' - a)"}),
+        ("swapped operands", "x = a - b", {"x = (b - a)"}),
+        ("swapped operands", "f(a, b, 1)", {"f(b, a, 1)"}),
+        ("off by one", "x = y[2]", {"x = y[3]", "x = y[1]"}),
+        ("off by one", "x: Literal[2] = y", set()),
+        ("off by one", "x = f'{y[2]}'", set()),
+        ("min and max", "x = min(a, b)", {"x = max(a, b)"}),
+        ("dropped check", "if a:\n    raise b", {"if False:\n    raise b"}),
+        ("dropped check", "if a:\n    yield b", {"if False:\n    yield b"}),
+        ("dropped check", "if a:\n    b()", set()),
+        ("dropped check", "x = a if b else c", {"x = a if True else c", "x = a if False else c"}),
+    ],
+)
+def test_rules_for_python(rule, text, wanted):
+    assert results(python_rules, text, rule) == wanted
+
+
+def test_every_mutant_has_a_key_of_its_own_and_changes_something():
+    found = mutants.all_mutants(ROOT)
+    assert len(found) >= 2000
+    assert len({mutant.key for mutant in found}) == len(found)
+    texts = {mutant.file: (ROOT / mutant.file).read_text(encoding="utf-8") for mutant in found}
+    assert all(mutant.applied(texts[mutant.file]) != texts[mutant.file] for mutant in found[::50])
+    for part in ("native/cpu/", "native/python/", "src/anydml/ops/", "src/anydml/models/"):
+        assert any(name.startswith(part) for name in texts)
+
+
+def test_a_key_outlives_changes_elsewhere():
+    text = "a = b < c\n"
+    (before,) = mutants.mutants_of("x.py", text)
+    (after,) = mutants.mutants_of("x.py", "import d\n\n" + text)
+    assert before.key == after.key
+    assert (before.line, after.line) == (1, 3)
+    assert before.source_hash != after.source_hash
+
+
+def test_order_is_of_the_seed():
+    found = mutants.all_mutants(ROOT)
+    first = mutants.in_random_order(found, 1)
+    assert first == mutants.in_random_order(found[::-1], 1)
+    assert first != mutants.in_random_order(found, 2)
+    assert sorted(first, key=lambda mutant: mutant.key) == sorted(found, key=lambda m: m.key)
+
+
+CODE = """void f() {
+  if (a < b) {
+    c = d < e;
+  }
+  g = h < i;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "left"),
+    [
+        ("line = '''c = d'''", ["  if (a < b) {", "  g = h < i;"]),
+        ("block = '''if \\(a'''", ["  g = h < i;"]),
+        ("block = '''void f'''", []),
+        ("rule = '''logic'''", ["  if (a < b) {", "    c = d < e;", "  g = h < i;"]),
+        ("", []),
+    ],
+)
+def test_exclusions(tmp_path, entry, left):
+    data = tmp_path / "equivalent.toml"
+    data.write_text(f"[[exclude]]\nfile = 'f.cpp'\nreason = 'none'\n{entry}\n")
+    excluded = mutants.exclusions(data)
+    found = mutants.mutants_of("f.cpp", CODE, excluded)
+    lines = CODE.splitlines()
+    assert [lines[mutant.line - 1] for mutant in found] == left
+
+
+def test_an_exclusion_needs_a_reason(tmp_path):
+    data = tmp_path / "equivalent.toml"
+    data.write_text("[[exclude]]\nfile = 'f.cpp'\nreason = ' '\n")
+    with pytest.raises(ValueError, match="reason"):
+        mutants.exclusions(data)
+
+
+def test_exclusions_match_what_they_name():
+    for entry in mutants.exclusions():
+        text = (ROOT / entry.file).read_text(encoding="utf-8")
+        blank = text if entry.file.endswith(".py") else cpp_rules.blanked(text)
+        assert list(entry.spans(text, blank)), f"{entry.file}: {entry.line} {entry.block}"
+
+
+def test_every_file_has_tests_that_are_there():
+    found = concerns()
+    for name in {mutant.file for mutant in mutants.all_mutants(ROOT)}:
+        concern = next(entry for entry in found if entry.files.fullmatch(name))
+        assert concern.python
+        for folder in concern.python:
+            assert list((ROOT / folder).glob("test_*.py")), folder
+        for test in concern.native:
+            assert (ROOT / "native" / "tests" / f"{test}.cpp").exists(), test
+
+
+def test_list():
+    command = [sys.executable, str(ROOT / "scripts" / "mutate.py"), "--list", "--files", "top_k"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "native/cpu/top_k_row.hpp" in done.stdout
+    assert "slabs" not in done.stdout
+
+
+def test_an_edit_is_a_range_and_a_text():
+    (edit,) = (edit for edit in cpp_rules.edits("x = a < b;"))
+    assert edit == Edit(6, 7, "<=", "comparison")
