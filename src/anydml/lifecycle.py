@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -260,10 +259,14 @@ class CompiledOperator:
             return bind(info.name, tensors, value, output)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
             raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
-        if len(value) != len(tensors):
-            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(value)}")
-        # A list of its own: a member's methods may change the caller's, and lengths may lie.
-        members = list(islice(iter(value), len(tensors) + 1))
+        try:
+            count = len(value)
+            # A list of its own: a member's methods may change the caller's, and lengths may lie.
+            members = [item for _, item in zip(range(len(tensors) + 1), value, strict=False)]
+        except (TypeError, ValueError) as error:
+            raise BindingError(f"{info.name}: {error}") from error
+        if count != len(tensors):
+            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {count}")
         if len(members) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [

@@ -6,14 +6,19 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from itertools import islice
 from math import prod
 from typing import Any
 
 from anydml import _json
 from anydml._named import NamedEnum
 from anydml.dtypes import DataType
-from anydml.errors import ArgumentError, InvalidDescriptorError, ModelError, Violation
+from anydml.errors import (
+    AllocationError,
+    ArgumentError,
+    InvalidDescriptorError,
+    ModelError,
+    Violation,
+)
 
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**32 - 1
@@ -132,6 +137,8 @@ class TensorDesc:
             view = np.asarray(array)
         except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
             raise ArgumentError(f"array: {error}") from error
+        except MemoryError:
+            raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
         data_type = DataType.from_numpy(view.dtype)
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
@@ -344,9 +351,10 @@ def parse_flags(value: Any) -> TensorFlags:
         raise ArgumentError(
             f"TensorFlags: expected a name or a list of names, got {_json.shown(value)}"
         )
-    names = tuple(islice(value, _MOST_SIZES + 1))
-    if len(names) > _MOST_SIZES:
-        raise ArgumentError("TensorFlags: expected a name or a list of names, got too many")
+    try:
+        names = _few(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"TensorFlags: {error}") from error
     return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
 
 
@@ -362,9 +370,15 @@ def _integer(value: Any) -> int:
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    found = tuple(map(_integer, islice(values, _MOST_SIZES + 1)))
-    if len(found) > _MOST_SIZES:
-        raise ValueError("their product would take hours")
+    return tuple(map(_integer, _few(values)))
+
+
+def _few(values: Iterable[Any]) -> list[Any]:
+    found = []
+    for value in values:  # which may have no end
+        if len(found) == _MOST_SIZES:
+            raise ValueError("too many: their product would take hours")
+        found.append(value)
     return found
 
 

@@ -48,7 +48,7 @@ def size_is(tensor: Named, axis: int, rank: int, expected: int, why: str) -> Ite
     Says nothing where the DimensionCount is not `rank` or has no such axis: other rules do.
     """
     path, desc = tensor
-    if axis < desc.dimension_count == rank and desc.sizes[axis] != expected:
+    if 0 <= axis < desc.dimension_count == rank and desc.sizes[axis] != expected:
         yield Violation(f"{path}.Sizes[{axis}]", f"{expected} ({why})", desc.sizes[axis])
 
 
