@@ -18,6 +18,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.errors import AllocationError, ArgumentTypeError
+from anydml.tensor import frozen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Wrap = Callable[[Array], Any]
@@ -198,7 +199,7 @@ def _from_dlpack_of(library: str) -> Wrap:
 
 def _from_list(value: Any, name: str) -> Array:
     try:
-        return np.asarray(value)
+        return np.asarray(frozen(value))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     except MemoryError:

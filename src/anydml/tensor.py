@@ -134,7 +134,7 @@ class TensorDesc:
         import numpy as np
 
         try:
-            view = np.asarray(array)
+            view = np.asarray(frozen(array))
         except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
             raise ArgumentError(f"array: {error}") from error
         except MemoryError:
@@ -341,6 +341,27 @@ def _two_meet(dims: list[tuple[int, int]]) -> bool:
         return False
 
     return search(0, 0, False)
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def frozen(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Nested lists as tuples: what an item does while it is converted cannot change them.
+
+    NumPy holds no reference to the items of a list that it converts, and crashes when they go.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        return seen[id(value)][1]
+    seen[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
+    items = tuple(value)
+    if not _NUMBERS.issuperset(map(type, items)):  # numbers run no code
+        items = tuple([frozen(item, seen) for item in items])
+    seen[id(value)] = value, items
+    return items
 
 
 def parse_flags(value: Any) -> TensorFlags:

@@ -599,6 +599,7 @@ def test_finalizers_that_empty_the_list():
     assert json.loads(ran.stdout) > 100
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_many_threads_with_hostile_arguments():
     errors = []
 
