@@ -395,7 +395,7 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 
 def _few(values: Iterable[Any]) -> list[Any]:
-    found = []
+    found: list[Any] = []
     for value in values:  # which may have no end
         if len(found) == _MOST_SIZES:
             raise ValueError("too many: their product would take hours")
