@@ -111,11 +111,11 @@ class CompiledOperator:
         self.desc = operator.desc
         try:
             self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
-        except (LookupError, TypeError, ValueError) as error:  # changed since the check
+            (self._call,) = self.program.calls
+            self._executable = operator.device.backend.compile(self.program)
+        except (LookupError, TypeError, ValueError) as error:  # changed since the check, or lies
             rule = "fields that fit together"
             raise InvalidDescriptorError([Violation(self.desc.NAME, rule, error)]) from error
-        (self._call,) = self.program.calls
-        self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
