@@ -18,6 +18,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.errors import AllocationError, ArgumentTypeError
+from anydml.tensor import frozen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Wrap = Callable[[Array], Any]
@@ -64,7 +65,7 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
     """A copy of an operand as another type."""
     try:
         return array.astype(dtype)
-    except MemoryError:
+    except (MemoryError, ValueError):  # "array is too big"
         size = array.size * np.dtype(dtype).itemsize
         raise AllocationError(name, size, f"a copy as {np.dtype(dtype)}") from None
 
@@ -173,13 +174,13 @@ def _from_jax(value: Any, name: str) -> Array:
 
 def _host_only(value: Any, name: str) -> None:
     try:
-        kind, number = value.__dlpack_device__()
+        kind, number = map(int, value.__dlpack_device__())
     except Exception as error:
         raise ArgumentTypeError(f"{name}: its memory cannot be read: {error}") from error
-    if int(kind) not in _DLPACK_CPU:
+    if kind not in _DLPACK_CPU:
         raise ArgumentTypeError(
             f"{name}: expected an array in memory that the CPU reads, got one on DLPack device "
-            f"{int(kind)}:{number}"
+            f"{kind}:{number}"
         )
 
 
@@ -198,7 +199,7 @@ def _from_dlpack_of(library: str) -> Wrap:
 
 def _from_list(value: Any, name: str) -> Array:
     try:
-        array = np.asarray(value)
+        array = np.asarray(frozen(value))
         _inside_its_buffer(array, name)
         return array
     except ArgumentTypeError:

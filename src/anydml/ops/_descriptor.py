@@ -89,7 +89,7 @@ class Descriptor:
                 continue
             try:
                 object.__setattr__(self, info.attribute, info.kind.take(value))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, MemoryError):
                 path, rule = f"{self.NAME}.{info.name}", info.kind.accepted
                 problems.append(Violation(path, rule, _json.shown(value)))
         if problems:

@@ -108,10 +108,12 @@ class IntegersKind(Kind):
     def take(self, value: Any) -> Any:
         if isinstance(value, str | bytes | dict):
             raise TypeError("no sequence of integers")
-        taken = tuple(map(_integer, value))
-        if len(taken) > MAX_DIMENSIONS:
-            raise ValueError("more than any tensor has dimensions")
-        return taken
+        taken = []
+        for number in value:  # which may have no end
+            if len(taken) == MAX_DIMENSIONS:
+                raise ValueError("more than any tensor has dimensions")
+            taken.append(_integer(number))
+        return tuple(taken)
 
     def outside(self, value: Any) -> Iterator[tuple[str, str, Any]]:
         low, high, text = (
@@ -209,7 +211,10 @@ class FieldInfo:
 def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError("a bool is no number")
-    return operator.index(value)
+    number = operator.index(value)
+    if abs(number) > _json.UINT64_MAX:
+        raise ValueError("larger than any field of the header")
+    return number
 
 
 def _each(value: Any, read: Callable[[Any], Any]) -> Iterator[Any]:
