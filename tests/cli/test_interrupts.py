@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+# Where the tests run in the background, SIGINT is ignored, and children inherit that.
+HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 INTERRUPTED = "\nError: interrupted\n"
 SPLIT = {
     "type": "SPLIT",
@@ -35,15 +37,13 @@ def start(tmp_path):
 
     def run(*arguments, code="from anydml_command import main; sys.exit(main())"):
         process = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; {code}", *arguments],
+            [sys.executable, "-c", f"{HEED}; import sys; {code}", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
             encoding="utf-8",
-            # Where the tests run in the background, SIGINT is ignored, and children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         started.append(process)
         return process

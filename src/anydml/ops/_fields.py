@@ -108,7 +108,7 @@ class IntegersKind(Kind):
     def take(self, value: Any) -> Any:
         if isinstance(value, str | bytes | dict):
             raise TypeError("no sequence of integers")
-        taken = []
+        taken: list[int] = []
         for number in value:  # which may have no end
             if len(taken) == MAX_DIMENSIONS:
                 raise ValueError("more than any tensor has dimensions")
