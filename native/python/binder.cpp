@@ -26,8 +26,8 @@ enum class Kernel {
 
 Kernel kernel_of(const std::string& name) {
   static const char* const names[] = {
-      "top_k", "nonzero_coordinates", "scatter_elements", "scatter_nd", "split",
-      "join",  "gather",              "gather_elements",  "gather_nd"};
+      "top_k",  "nonzero_coordinates", "scatter_elements", "scatter_nd", "split", "join",
+      "gather", "gather_elements",     "gather_nd"};
   for (int i = 0; i < 9; ++i)
     if (name == names[i]) return static_cast<Kernel>(i);
   throw nb::value_error("unknown kernel");
