@@ -35,7 +35,7 @@ class Kind:
 
     text: ClassVar[str] = "UINT"
     """As the operators' pages and the command line show it."""
-    accepted: ClassVar[str] = "an integer"
+    accepted: ClassVar[str] = "an integer of at most 64 bits"
     """What a value of another kind is told."""
 
     def take(self, value: Any) -> Any:
