@@ -268,9 +268,9 @@ def listing(file: Path) -> list[str]:
 
 def modules() -> list[Path]:
     """The extension modules of the package that is installed."""
-    import anydml
+    from anydml._native import native
 
-    return sorted(Path(anydml.__file__).parent.glob("_native_*.so"))
+    return sorted(Path(native.__file__).parent.glob("_native_*.so"))
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -160,7 +161,7 @@ def _minimise(given: argparse.Namespace, folder: Path) -> int:
             ],
             folder / "log.txt",
         )
-        if done.returncode:
+        if done.returncode or not any(Path(kept).iterdir()):
             print(done.stdout[-4000:])
             return 1
         for old in committed.iterdir():
@@ -187,7 +188,9 @@ def _child(target: str, options: list[str]) -> None:
             return bytes(module.mutated(data, most, seed, atheris.Mutate))
 
         mutators["custom_mutator"] = mutator
-    atheris.Setup([sys.argv[0], *options], module.run, **mutators)
+    # libFuzzer starts itself again to merge, by a shell.
+    own = shlex.join([sys.executable, str(Path(__file__).resolve()), "--child", target])
+    atheris.Setup([own, *options], module.run, **mutators)
     atheris.Fuzz()
 
 

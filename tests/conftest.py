@@ -13,6 +13,7 @@ _COMMON = {
     "report_multiple_bugs": False,
 }
 settings.register_profile("default", max_examples=60, derandomize=True, database=None, **_COMMON)
+settings.register_profile("brief", max_examples=8, derandomize=True, database=None, **_COMMON)
 settings.register_profile("explore", max_examples=300, **_COMMON)
 settings.register_profile("heavy", max_examples=3000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -4,13 +4,13 @@
 // the element size, and a kernel that takes bytes takes them all.
 //
 // Why no arithmetic on sizes overflows inside: a layout comes in through Layout::settle, which
-// refuses one of more than 2^48 elements or whose elements lie more than 2^57 bytes apart. Elements times
-// bytes of an element (at most 16) times threads (at most 256) is then at most 2^60, and so is a
-// stride times its size, but for a factor of 2. A tensor without elements may have larger sizes:
-// products of the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides
-// are 0, and a kernel has left before it multiplies those of several tensors. Scratch checks the
-// bytes that it asks for (memory.hpp), and sizes of results are multiplied with
-// __builtin_*_overflow where they are allocated (native/python/numpy.cpp).
+// refuses one of more than 2^48 elements, or whose elements lie more than 2^57 bytes apart. So
+// elements times the bytes of one (at most 16) times threads (at most 256) is at most 2^60, and a
+// stride times its size at most 2^58. A tensor without elements may have larger sizes: products of
+// the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides are 0, and a
+// kernel has left before it multiplies the sizes of several. Scratch checks the bytes that it asks
+// for (memory.hpp), and the sizes of results are multiplied with a check where they are allocated
+// (native/python/numpy.cpp).
 #pragma once
 
 #include "order.hpp"

@@ -139,6 +139,19 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
   return bad != 0;
 }
 
+// By way of a copy. Not inlined: its buffer would lie in the way of short calls.
+[[gnu::noinline]] Int copied_offsets(const IndexReader& reader, Int first, Int count,
+                                     const Axes& axes, OutOfRange mode, Int* offsets) {
+  alignas(64) char buffer[kIndexChunk * 8];
+  const Int width = axes.count;
+  const char* const values = reader.read(first * width, count * width, buffer);
+  Int bad = -1;
+  with_index(reader.type(), [&](auto index) {
+    bad = convert_chunk<decltype(index)>(values, count, axes, mode, offsets);
+  });
+  return bad < 0 ? -1 : first * width + bad;
+}
+
 }  // namespace
 
 const char* IndexReader::read(Int flat, Int count, char* buffer) const {
@@ -165,25 +178,20 @@ const char* IndexReader::read(Int flat, Int count, char* buffer) const {
 
 Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
                  Int* offsets) {
-  alignas(64) char buffer[kIndexChunk * 8];
-  const Int width = axes.count;
-  Int bad = -1;
-  with_index(reader.type(), [&](auto index) {
-    using Index = decltype(index);
 #if defined(ANYDML_LANES)
-    if (mode == OutOfRange::raise && lanes_apply(axes)) {
-      const char* const place = reader.place(first * width);
-      const char* const values =
-          place != nullptr ? place : reader.read(first * width, count * width, buffer);
-      bad = width == 1 ? lane_offsets<Index, 1>(values, count, axes, offsets)
-                       : lane_offsets<Index, 2>(values, count, axes, offsets);
-      return;
-    }
+  const Int width = axes.count;
+  const char* const place = reader.place(first * width);
+  if (place != nullptr && mode == OutOfRange::raise && lanes_apply(axes)) {
+    Int bad = -1;
+    with_index(reader.type(), [&](auto index) {
+      using Index = decltype(index);
+      bad = width == 1 ? lane_offsets<Index, 1>(place, count, axes, offsets)
+                       : lane_offsets<Index, 2>(place, count, axes, offsets);
+    });
+    return bad < 0 ? -1 : first * width + bad;
+  }
 #endif
-    bad = convert_chunk<Index>(reader.read(first * width, count * width, buffer), count, axes, mode,
-                               offsets);
-  });
-  return bad < 0 ? -1 : first * width + bad;
+  return copied_offsets(reader, first, count, axes, mode, offsets);
 }
 
 Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,

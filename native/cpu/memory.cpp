@@ -22,7 +22,7 @@ constexpr std::size_t kHuge = std::size_t{2} << 20;
 // Blocks below this are the allocator's business: it reuses them well.
 constexpr std::size_t kSmallest = std::size_t{64} << 10;
 
-// Above this, rounding a size up could overflow, and nobody has the memory.
+// Above this, rounding a size up could overflow; no machine has the memory.
 constexpr std::size_t kLargest = ~std::size_t{0} / 4;
 
 // What is kept at first: so much, but no more than this share of the memory that there is.
@@ -51,7 +51,7 @@ void* with_header(void* raw, std::size_t capacity, bool pooled) {
   return block;
 }
 
-// malloc has blocks of a few hundred bytes at hand, several times as fast as posix_memalign.
+// For blocks of a few hundred bytes malloc is several times as fast as posix_memalign.
 void* small_acquire(std::size_t bytes) {
   const std::size_t capacity = rounded(std::max<std::size_t>(bytes, 1), kAlignment);
   void* const raw = std::malloc(capacity + sizeof(Header) + kAlignment - 1);
@@ -189,8 +189,8 @@ Blocks& blocks() {
   return *instance;
 }
 
-// A forked child gets the pool as it is, with nobody in the middle of a change. Made here, when the
-// module is loaded, so that no fork comes while the first call makes it.
+// A forked child gets the pool as it is, with no thread in the middle of a change. Made here, when
+// the module is loaded, so that no fork comes while the first call makes it.
 const bool fork_safe = [] {
   blocks();
   return pthread_atfork([] { blocks().mutex.lock(); }, [] { blocks().mutex.unlock(); },
@@ -213,6 +213,15 @@ void pool_release(void* block) {
     blocks().release(block);
   else
     system_release(block);
+}
+
+void* scratch_acquire(Int count, std::size_t element_size) {
+  std::size_t bytes;
+  if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), element_size, &bytes))
+    bytes = ~std::size_t{0};
+  void* const block = pool_acquire(bytes);
+  if (block == nullptr) throw AllocationFailed(bytes, "scratch");
+  return block;
 }
 
 PoolState pool_state() {

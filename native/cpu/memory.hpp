@@ -46,8 +46,12 @@ class AllocationFailed : public std::bad_alloc {
   const char* purpose_;
 };
 
+// A block for `count` elements, or AllocationFailed: the one place where a size of scratch becomes
+// bytes, and checked.
+void* scratch_acquire(Int count, std::size_t element_size);
+
 // Scratch for the length of a kernel. Throws AllocationFailed, so take it before threads start and
-// before anything is written. The one place where a size of scratch becomes bytes, and checked.
+// before anything is written.
 template <class T>
 class Scratch {
  public:
@@ -63,11 +67,7 @@ class Scratch {
   void reset(Int count) {
     pool_release(data_);
     data_ = nullptr;
-    std::size_t bytes = ~std::size_t{0};
-    if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), sizeof(T), &bytes))
-      bytes = ~std::size_t{0};
-    data_ = static_cast<T*>(pool_acquire(bytes));
-    if (data_ == nullptr) throw AllocationFailed(bytes, "scratch");
+    data_ = static_cast<T*>(scratch_acquire(count, sizeof(T)));
   }
   T* get() const { return data_; }
   T& operator[](Int i) const { return data_[i]; }

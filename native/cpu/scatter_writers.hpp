@@ -21,10 +21,10 @@ constexpr bool is_watched(Reduction reduction) {
   return is_lane_sum<T>(reduction);
 }
 
-// Writes updates one after the other, even where the compiler could batch them: later ones may meet
-// earlier ones. An element that takes several in a row stays in a register, and so do two whose
-// conversions take long and that take turns: the way through memory takes two to three times as
-// long. Where the order is another that costs wrong guesses instead.
+// Writes updates one after the other, even where the compiler could batch them: a later one may go
+// to the same element as an earlier one. An element that takes several in a row stays in a
+// register, and so do two whose conversions take long and that take turns: the way through memory
+// takes two to three times as long. Where the order is another that costs wrong guesses instead.
 template <Reduction kReduction, class T, Order kOrder>
 class Element {
  public:
@@ -163,7 +163,7 @@ inline bool take_all(Int count, Take&& take) {
   return false;
 }
 
-// Elements that have taken updates among which a NaN came out. Not in the way of the loops.
+// Makes NaNs canonical among elements that have taken updates. Rare, so out of line.
 template <class T, class Place>
 [[gnu::noinline, gnu::cold]] void settle_nans(char* target, const Place* places, Int count,
                                               Int scale) {

@@ -58,16 +58,16 @@ bool spin(std::chrono::microseconds most, Ready ready) {
   return ready();
 }
 
-// Where a thread sleeps is where it wakes, on a virtual machine even when its caller is running
-// there and another processor is idle (Linux takes an idle virtual processor for one that its host
-// has put aside). The worker would then wait until the job is over, time and again. So a worker
-// that sleeps on its caller's processor is woken with that one ruled out, and lifts this when it
-// runs.
+// Linux wakes a thread on the processor where it went to sleep; on a virtual machine even when its
+// caller is running there and another processor is idle (it takes an idle virtual processor for one
+// that its host has preempted). The worker would then wait until the job is over, time and again.
+// So a worker that sleeps on its caller's processor is woken with that one taken out of its
+// affinity mask, which the worker restores when it runs.
 #if defined(__linux__)
 int current_cpu() { return sched_getcpu(); }
 pid_t current_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-class Detour {
+class WakeElsewhere {
  public:
   void begin(pid_t thread, int cpu) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) return;
@@ -86,13 +86,13 @@ class Detour {
   bool active_ = false;
 };
 
-// A worker that the system puts aside for another process in the middle of a chunk comes back after
-// some milliseconds, for which its caller waits. The caller has a processor to give: it moves the
-// worker there and sleeps.
-class Summons {
+// A worker that the system preempts for another process in the middle of a chunk runs again after
+// some milliseconds, for which its caller waits. The caller gives it its own processor, by the
+// affinity mask, and sleeps.
+class Donation {
  public:
   // To be called twice, some time apart: whether the thread did not run in between.
-  bool stands_still(pthread_t thread) {
+  bool is_preempted(pthread_t thread) {
     clockid_t clock;
     timespec now;
     if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &now) != 0) return false;
@@ -123,12 +123,12 @@ class Summons {
 int current_cpu() { return -1; }
 int current_thread() { return 0; }
 
-struct Detour {
+struct WakeElsewhere {
   void begin(int, int) {}
   void end() {}
 };
-struct Summons {
-  bool stands_still(pthread_t) { return false; }
+struct Donation {
+  bool is_preempted(pthread_t) { return false; }
   void begin(int) {}
   bool active() const { return false; }
   void end(int) {}
@@ -145,11 +145,11 @@ struct Worker {
   bool asleep = false;
   int cpu = -1;  // where it sleeps
   decltype(current_thread()) id = 0;
-  Detour detour;
+  WakeElsewhere elsewhere;
   // The caller's, while the worker is in its job.
   pthread_t thread;
   std::atomic<bool> inside{false};
-  Summons summons;
+  Donation donation;
 };
 
 class Pool {
@@ -195,10 +195,10 @@ class Pool {
   void wait_for_workers() {
     const auto done = [&] { return (state_.load(std::memory_order_acquire) & kEntered) == 0; };
     if (spin(kDoneSpin, done)) return;
-    each_inside([](Worker& worker) { worker.summons.stands_still(worker.thread); });
+    each_inside([](Worker& worker) { worker.donation.is_preempted(worker.thread); });
     if (spin(kDoneSpin, done)) return;
     each_inside([](Worker& worker) {
-      if (worker.summons.stands_still(worker.thread)) worker.summons.begin(worker.id);
+      if (worker.donation.is_preempted(worker.thread)) worker.donation.begin(worker.id);
     });
     {
       std::unique_lock<std::mutex> lock(done_mutex_);
@@ -207,7 +207,7 @@ class Pool {
       state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
     }
     for (int i = 0; i < std::min(wanted_, workers_); ++i)
-      if (all_[i]->summons.active()) all_[i]->summons.end(all_[i]->id);
+      if (all_[i]->donation.active()) all_[i]->donation.end(all_[i]->id);
   }
 
   template <class Body>
@@ -248,7 +248,7 @@ class Pool {
       std::lock_guard<std::mutex> lock(worker.mutex);
       if (!worker.asleep) return;
       worker.asleep = false;
-      if (worker.cpu == cpu) worker.detour.begin(worker.id, cpu);
+      if (worker.cpu == cpu) worker.elsewhere.begin(worker.id, cpu);
     }
     worker.wake.notify_one();
   }
@@ -260,7 +260,7 @@ class Pool {
     worker.asleep = true;
     worker.cpu = current_cpu();
     worker.wake.wait(lock, [&] { return !worker.asleep; });
-    worker.detour.end();
+    worker.elsewhere.end();
   }
 
   [[noreturn]] void loop(Worker& worker) {

@@ -1,5 +1,7 @@
 #include "numpy.hpp"
 
+#include <bit>
+
 namespace anydml::python {
 namespace {
 
@@ -54,9 +56,21 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   const npy_intp* const dims = PyArray_DIMS(array);
   const npy_intp* const strides = PyArray_STRIDES(array);
   operand.tensor.layout.rank = 0;
-  for (int i = skip; i < rank; ++i) operand.tensor.layout.push(dims[i], strides[i]);
   operand.data = PyArray_DATA(array);
   operand.array = array;
+  unsigned long long sizes = 0, far = 0;  // the bits that are set in any
+  bool empty = false;
+  for (int i = skip; i < rank; ++i) {
+    const Int size = dims[i], stride = strides[i];
+    operand.tensor.layout.push(size, stride);
+    sizes |= static_cast<unsigned long long>(size);
+    far |= static_cast<unsigned long long>(stride ^ (stride >> 63));
+    empty |= size == 0;
+  }
+  // Nearly always: so small that no product can be out of bounds.
+  const int bits = 64 - std::countl_zero(sizes), reach = bits + 64 - std::countl_zero(far);
+  static_assert((Int{1} << 48) <= kMostElements && (Int{kMaxRank} << 51) <= kMostReach);
+  if (!empty && bits * rank <= 48 && reach <= 51) return true;
   return operand.tensor.layout.settle(operand.tensor.element_size);
 }
 

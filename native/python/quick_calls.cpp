@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "calls.hpp"
 
 namespace nb = nanobind;
@@ -27,6 +29,8 @@ bool same_element(const Operand& a, const Operand& b) {
   return PyArray_DESCR(a.array) == PyArray_DESCR(b.array) ||
          PyArray_EquivTypes(PyArray_DESCR(a.array), PyArray_DESCR(b.array)) != 0;
 }
+
+constexpr Int kLongest = std::numeric_limits<Int>::max();  // of an axis
 
 // New output with the operand's type on the given sizes.
 struct Output {
@@ -188,18 +192,46 @@ nb::object split(nb::handle x, nb::handle sections_given, nb::handle axis_given,
   return parts;
 }
 
+// The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
+// take arrays out of the list.
+class Held {
+ public:
+  explicit Held(PyObject* list) : count_(PySequence_Fast_GET_SIZE(list)) {
+    if (count_ <= kFew) {
+      PyObject** const items = PySequence_Fast_ITEMS(list);
+      for (Py_ssize_t i = 0; i < count_; ++i) few_[i] = Py_NewRef(items[i]);
+      return;
+    }
+    many_ = nb::steal(PySequence_Tuple(list));
+    if (!many_.is_valid()) raise_set("join", kUncounted, "the list of arrays");
+    count_ = PyTuple_GET_SIZE(many_.ptr());
+  }
+  ~Held() {
+    if (!many_.is_valid())
+      for (Py_ssize_t i = 0; i < count_; ++i) Py_DECREF(few_[i]);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  Py_ssize_t count() const { return count_; }
+  PyObject* operator[](Py_ssize_t i) const {
+    return many_.is_valid() ? PyTuple_GET_ITEM(many_.ptr(), i) : few_[i];
+  }
+
+ private:
+  static constexpr Py_ssize_t kFew = 16;
+  Py_ssize_t count_;
+  PyObject* few_[kFew];
+  nb::object many_;
+};
+
 nb::object join(nb::handle list, nb::handle axis_given, int threads) {
   if (!PyList_CheckExact(list.ptr()) && !PyTuple_CheckExact(list.ptr())) return nb::none();
-  // A tuple of its own: another thread, or a finalizer that runs in between, may take arrays out of
-  // the list.
-  const nb::object held = nb::steal(PySequence_Tuple(list.ptr()));
-  if (!held.is_valid()) raise_set("join", kUncounted, "the list of arrays");
-  const Py_ssize_t count = PyTuple_GET_SIZE(held.ptr());
+  const Held held(list.ptr());
+  const Py_ssize_t count = held.count();
   if (count == 0) return nb::none();
   Operand first;
   int axis = 0;
-  if (!operand_of(PyTuple_GET_ITEM(held.ptr(), 0), first) ||
-      !axis_of(axis_given, first.tensor.layout.rank, axis))
+  if (!operand_of(held[0], first) || !axis_of(axis_given, first.tensor.layout.rank, axis))
     return nb::none();
   SlabsPlan plan(first.tensor, axis);
   const int rank = first.tensor.layout.rank;
@@ -211,11 +243,14 @@ nb::object join(nb::handle list, nb::handle axis_given, int threads) {
   Int elements = 0;
   for (Py_ssize_t n = 0; n < count; ++n) {
     Operand part;
-    if (!operand_of(PyTuple_GET_ITEM(held.ptr(), n), part) || !same_element(first, part) ||
-        misfit(plan, part.tensor) != nullptr)
+    if (!operand_of(held[n], part) || !same_element(first, part) || part.tensor.layout.rank != rank)
       return nb::none();
+    for (int i = 0; i < rank; ++i)
+      if (i != axis && part.tensor.layout.sizes[i] != dims[i]) return nb::none();
     elements += part.tensor.layout.count();
-    if (elements > kMostElements) return nb::none();
+    // Of 2^48 each, with an axis of up to 2^62 where they are empty.
+    if (elements > kMostElements || part.tensor.layout.sizes[axis] > kLongest - plan.total())
+      return nb::none();
     plan.add(part.tensor.layout);
     data.push_back(part.data);
   }

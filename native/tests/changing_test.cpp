@@ -264,14 +264,14 @@ void slab_cases(Random& random) {
       for (const bool split : {true, false}) {
         const Strides strides = random.chance(0.7) ? Strides::packed : Strides::any;
         Buffer whole(random, {200, 66}, size, strides, Role::output);
-        SlabsPlan plan{whole.tensor, {}, 1};
+        SlabsPlan plan(whole.tensor, 1);
         std::vector<Buffer> parts;
         for (int p = 0; p < 66; ++p)
           parts.emplace_back(random, std::vector<Int>{200, 1}, size, strides, Role::output);
         std::vector<void*> data;
         std::vector<Changer::Changed> changed;
         for (Buffer& part : parts) {
-          plan.parts.push_back(part.tensor);
+          plan.add(part.tensor.layout);
           data.push_back(part.data());
           if (split)
             poison(part);

@@ -31,6 +31,8 @@ _OPERATOR = re.compile(r"(?<=[\w)\]}] )(<=|>=|==|!=|<|>|&&|\|\||\+=|-=|\+|-)(?= 
 _NUMBER = re.compile(
     r"(?:(?:[<>=!]=|(?<![<>])[<>+\-]|\breturn) |\[|\bfor \([^;]*?= )(\d+)(?=[ ;,)\]}:])"
 )
+# A buffer may be larger than it needs to be, so only smaller ones are mutants.
+_BUFFER = re.compile(r"^ *(?:alignas\(\d+\) )?[\w:<>]+ \w+\[[^\]\n]*\](?: = \{\})?;", re.MULTILINE)
 _MIN_MAX = re.compile(r"\bstd::(min|max)\b")
 _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
@@ -55,9 +57,11 @@ def edits(text: str) -> Iterator[Edit]:
         for rule, table in _OPERATORS.items():
             if match[1] in table:
                 yield Edit(match.start(1), match.end(1), table[match[1]], rule)
+    buffers = [match.span() for match in _BUFFER.finditer(code)]
     for match in _NUMBER.finditer(code):
         number = int(match[1])
-        for other in (number + 1, number - 1):
+        size = any(begin <= match.start(1) < end for begin, end in buffers)
+        for other in (number - 1,) if size else (number + 1, number - 1):
             if other >= 0:
                 yield Edit(match.start(1), match.end(1), str(other), "off by one")
     for match in _MIN_MAX.finditer(code):

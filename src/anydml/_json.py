@@ -126,6 +126,6 @@ def shown(value: Any, limit: int = 60) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:
         text = _SHORT.repr(value)
-    except ValueError:  # an integer too long to print, somewhere inside
+    except (ValueError, RecursionError):  # an integer too long to print, somewhere inside
         text = f"a {type(value).__name__} with integers of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"

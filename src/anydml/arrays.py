@@ -18,6 +18,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.errors import AllocationError, ArgumentTypeError
+from anydml.tensor import frozen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Wrap = Callable[[Array], Any]
@@ -64,7 +65,7 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
     """A copy of an operand as another type."""
     try:
         return array.astype(dtype)
-    except MemoryError:
+    except (MemoryError, ValueError):  # "array is too big"
         size = array.size * np.dtype(dtype).itemsize
         raise AllocationError(name, size, f"a copy as {np.dtype(dtype)}") from None
 
@@ -173,13 +174,13 @@ def _from_jax(value: Any, name: str) -> Array:
 
 def _host_only(value: Any, name: str) -> None:
     try:
-        kind, number = value.__dlpack_device__()
+        kind, number = map(int, value.__dlpack_device__())
     except Exception as error:
         raise ArgumentTypeError(f"{name}: its memory cannot be read: {error}") from error
-    if int(kind) not in _DLPACK_CPU:
+    if kind not in _DLPACK_CPU:
         raise ArgumentTypeError(
             f"{name}: expected an array in memory that the CPU reads, got one on DLPack device "
-            f"{int(kind)}:{number}"
+            f"{kind}:{number}"
         )
 
 
@@ -198,11 +199,40 @@ def _from_dlpack_of(library: str) -> Wrap:
 
 def _from_list(value: Any, name: str) -> Array:
     try:
-        return np.asarray(value)
+        array = np.asarray(frozen(value))
+        _inside_its_buffer(array, name)
+        return array
+    except ArgumentTypeError:
+        raise
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     except MemoryError:
         raise AllocationError(name, None, f"an array of {shown(value)}") from None
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    """The lowest address of an array's elements, and the one behind the highest."""
+    first = array.__array_interface__["data"][0]
+    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    below = sum(span for span in spans if span < 0)
+    above = sum(span for span in spans if span > 0)
+    return first + below, first + above + array.itemsize
+
+
+def _inside_its_buffer(array: Array, name: str) -> None:
+    # NumPy takes the offset and strides of an `__array_interface__` over a buffer as they are.
+    if array.base is None or isinstance(array.base, np.ndarray) or not array.size:
+        return
+    try:
+        whole = np.frombuffer(array.base, np.uint8)
+    except (TypeError, ValueError, BufferError):
+        return  # a pointer, which only its owner can vouch for
+    begin, (low, high) = whole.__array_interface__["data"][0], _extent(array)
+    if low < begin or high > begin + whole.nbytes:
+        raise ArgumentTypeError(
+            f"{name}: expected an array inside its buffer of {whole.nbytes} bytes, "
+            f"got one from {low - begin} to {high - begin}"
+        )
 
 
 def _numbers(array: Array, name: str) -> Array:

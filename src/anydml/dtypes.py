@@ -48,7 +48,7 @@ class DataType(NamedEnum):
         accepted = ", ".join(_FROM_NUMPY)
         try:
             kind = np.dtype(dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ArgumentTypeError(
                 f"dtype: expected one of {accepted}, got {shown(dtype)}"
             ) from error

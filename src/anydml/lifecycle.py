@@ -111,11 +111,11 @@ class CompiledOperator:
         self.desc = operator.desc
         try:
             self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
-        except (LookupError, TypeError, ValueError) as error:  # changed since the check
+            (self._call,) = self.program.calls
+            self._executable = operator.device.backend.compile(self.program)
+        except (LookupError, TypeError, ValueError) as error:  # changed since the check, or lies
             rule = "fields that fit together"
             raise InvalidDescriptorError([Violation(self.desc.NAME, rule, error)]) from error
-        (self._call,) = self.program.calls
-        self._executable = operator.device.backend.compile(self.program)
         self._owned: dict[str, Any] = dict(owned or {})
         self._owned_names = {
             info.name
@@ -255,10 +255,14 @@ class CompiledOperator:
             return bind(info.name, tensors, value, output)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
             raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
-        if len(value) != len(tensors):
-            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(value)}")
-        # A list of its own: a member's methods may change the caller's, and lengths may lie.
-        members = list(islice(iter(value), len(tensors) + 1))
+        try:
+            count = len(value)
+            # A list of its own: a member's methods may change the caller's, and lengths may lie.
+            members = [item for _, item in zip(range(len(tensors) + 1), value, strict=False)]
+        except (TypeError, ValueError) as error:
+            raise BindingError(f"{info.name}: {error}") from error
+        if count != len(tensors):
+            raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {count}")
         if len(members) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [

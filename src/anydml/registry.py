@@ -82,7 +82,7 @@ def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...
     kind = operator if isinstance(operator, type) else type(operator)
     if not issubclass(kind, Descriptor) or kind is Descriptor:
         raise ArgumentTypeError(
-            f"operator: expected a descriptor class or a name, got {operator!r}"
+            f"operator: expected a descriptor class or a name, got {_json.shown(operator)}"
         )
     return kind.SUPPORT
 

@@ -6,14 +6,19 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from math import prod
 from typing import Any
 
 from anydml import _json
 from anydml._named import NamedEnum
 from anydml.dtypes import DataType
-from anydml.errors import ArgumentError, InvalidDescriptorError, ModelError, Violation
+from anydml.errors import (
+    AllocationError,
+    ArgumentError,
+    InvalidDescriptorError,
+    ModelError,
+    Violation,
+)
 
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**32 - 1
@@ -130,9 +135,11 @@ class TensorDesc:
         import numpy as np
 
         try:
-            view = np.asarray(array)
+            view = np.asarray(frozen(array))
         except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
             raise ArgumentError(f"array: {error}") from error
+        except MemoryError:
+            raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
         data_type = DataType.from_numpy(view.dtype)
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
@@ -339,6 +346,27 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
     return search(0, 0, False)
 
 
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def frozen(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Nested lists as tuples: what an item does while it is converted cannot change them.
+
+    NumPy holds no reference to the items of a list that it converts, and crashes when they go.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        return seen[id(value)][1]
+    seen[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
+    items = tuple(value)
+    if not _NUMBERS.issuperset(map(type, items)):  # numbers run no code
+        items = tuple([frozen(item, seen) for item in items])
+    seen[id(value)] = value, items
+    return items
+
+
 def parse_flags(value: Any) -> TensorFlags:
     """A flag, its name, or a list of names (an empty one is NONE)."""
     if isinstance(value, TensorFlags | str):
@@ -347,9 +375,10 @@ def parse_flags(value: Any) -> TensorFlags:
         raise ArgumentError(
             f"TensorFlags: expected a name or a list of names, got {_json.shown(value)}"
         )
-    names = tuple(islice(value, _MOST_SIZES + 1))
-    if len(names) > _MOST_SIZES:
-        raise ArgumentError("TensorFlags: expected a name or a list of names, got too many")
+    try:
+        names = _few(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"TensorFlags: {error}") from error
     return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
 
 
@@ -365,9 +394,15 @@ def _integer(value: Any) -> int:
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    found = tuple(map(_integer, islice(values, _MOST_SIZES + 1)))
-    if len(found) > _MOST_SIZES:
-        raise ValueError("their product would take hours")
+    return tuple(map(_integer, _few(values)))
+
+
+def _few(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:  # which may have no end
+        if len(found) == _MOST_SIZES:
+            raise ValueError("too many: their product would take hours")
+        found.append(value)
     return found
 
 

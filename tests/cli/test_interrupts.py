@@ -42,6 +42,8 @@ def start(tmp_path):
             cwd=tmp_path,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
             encoding="utf-8",
+            # Where the tests run in the background, SIGINT is ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         started.append(process)
         return process

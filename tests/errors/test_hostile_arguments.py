@@ -1,7 +1,7 @@
 """Every argument of everything public, hostile in every way that could be thought of.
 
-The outcome is a result, an exception of this package, or what the operand's own method raised; never
-another exception, and never the end of the process.
+The outcome is a result, an exception of this package, or what the operand's own method raised;
+never another exception, and never the end of the process.
 """
 
 import gc
@@ -142,8 +142,11 @@ class Lying:
 
 
 class Interface:
+    """Says what is not so; but an address or offset that lies, NumPy believes: no part of this."""
+
     def __init__(self, **changes):
-        self.__array_interface__ = {**np.zeros((3, 4), "f4").__array_interface__, **changes}
+        self.memory = np.zeros((3, 4), "f4")
+        self.__array_interface__ = {**self.memory.__array_interface__, **changes}
 
 
 class Index:
@@ -174,6 +177,12 @@ def read_only():
     made = np.zeros((3, 4), "f4")
     made.flags.writeable = False
     return made
+
+
+def released():
+    view = memoryview(bytearray(48))
+    view.release()
+    return view
 
 
 def nested(depth):
@@ -218,7 +227,7 @@ HOSTILE = {
     "bytes": lambda: b"abc",
     "bytearray": lambda: bytearray(48),
     "memoryview": lambda: memoryview(bytes(48)),
-    "released": lambda: (lambda m: (m.release(), m)[1])(memoryview(bytearray(48))),
+    "released": released,
     "strided memoryview": lambda: memoryview(bytearray(96))[::2],
     "empty list": list,
     "empty tuple": tuple,
@@ -270,7 +279,6 @@ HOSTILE = {
     "vast": lambda: np.broadcast_to(np.float32(1), (2**60,)),
     "vast indices": lambda: np.broadcast_to(np.int64(0), (2**59,)),
     "vast bytes": lambda: np.broadcast_to(np.int8(0), (2**50, 2**10)),
-    "far stride": lambda: np.lib.stride_tricks.as_strided(X, (3, 4), (2**61, 4)),
     "read-only": read_only,
     "broadcast": lambda: np.broadcast_to(np.float32(1), (3, 4)),
     "overlapping": lambda: np.lib.stride_tricks.as_strided(np.zeros(20, "f4"), (3, 4), (4, 4)),
@@ -281,7 +289,6 @@ HOSTILE = {
     "interface of negative shape": lambda: Interface(shape=(-3, 4)),
     "interface of text": lambda: Interface(data="abc"),
     "interface of short data": lambda: Interface(data=bytes(3)),
-    "interface of far offset": lambda: Interface(data=bytes(48), offset=2**62),
     "interface of bad strides": lambda: Interface(strides=(1,)),
     "interface of wild strides": lambda: Interface(data=bytes(48), strides=(2**60, 4)),
     "interface version": lambda: Interface(version="x"),
@@ -298,14 +305,14 @@ HOSTILE = {
         "__index__", "__len__", "__iter__", "__getitem__", "__array__", "__dlpack__",
         "__dlpack_device__", "__eq__", "__hash__", "__bool__", "__int__", "__float__", "__str__",
         "__buffer__", "__getattr__")},
-    "half a producer": lambda: type("P", (), {
-        "__dlpack__": lambda self, **k: object(), "__dlpack_device__": lambda self: (1, 0)})(),
-    "odd device": lambda: type("P", (), {
-        "__dlpack__": lambda self, **k: None, "__dlpack_device__": lambda self: "ab"})(),
-    "device of no number": lambda: type("P", (), {
-        "__dlpack__": lambda self, **k: None, "__dlpack_device__": lambda self: None})(),
-    "array of the wrong kind": lambda: type("P", (), {
-        "__array__": lambda self, dtype=None, copy=None: "no array"})(),
+    "half a producer": type("P", (), {
+        "__dlpack__": lambda self, **k: object(), "__dlpack_device__": lambda self: (1, 0)}),
+    "odd device": type("P", (), {
+        "__dlpack__": lambda self, **k: None, "__dlpack_device__": lambda self: "ab"}),
+    "device of no number": type("P", (), {
+        "__dlpack__": lambda self, **k: None, "__dlpack_device__": lambda self: None}),
+    "array of the wrong kind": type("P", (), {
+        "__array__": lambda self, dtype=None, copy=None: "no array"}),
     "descriptor": lambda: dml.Split(**SPLIT),
     "descriptor class": lambda: dml.Split,
     "tensor": lambda: TENSOR,
@@ -415,7 +422,7 @@ def test_an_index_that_changes_an_array(change):
 
     for which in (0, 1):
 
-        def changing(value, arrays):
+        def changing(value, arrays, which=which):
             return Changing(value, CHANGES[change](arrays[which]))
 
         for call in (
@@ -592,6 +599,7 @@ def test_finalizers_that_empty_the_list():
     assert json.loads(ran.stdout) > 100
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_many_threads_with_hostile_arguments():
     errors = []
 

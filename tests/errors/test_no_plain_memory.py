@@ -224,3 +224,19 @@ def test_jax_tracers_and_deleted_arrays():
         dml.top_k(gone, 1)
     with pytest.raises(dml.BindingError, match="InputTensor: its memory cannot be read"):
         COPY.compile()(gone)
+
+
+class Interface:
+    """An array interface over a buffer, whose offset and strides NumPy takes as they are."""
+
+    def __init__(self, **changes):
+        given = np.zeros((3, 4), np.float32).__array_interface__
+        self.__array_interface__ = {**given, "data": bytes(48), **changes}
+
+
+@pytest.mark.parametrize("changes", [{"offset": 4}, {"offset": 2**62}, {"strides": (32, 4)},
+                                     {"strides": (-16, 4)}, {"shape": (4, 4)}])  # fmt: skip
+def test_an_interface_that_leaves_its_buffer(changes):
+    assert dml.split(Interface(), 3)[0].tolist() == [[0.0] * 4]
+    with pytest.raises(dml.ArgumentTypeError, match="inside its buffer of 48"):
+        dml.split(Interface(**changes), 1)

@@ -140,6 +140,16 @@ class TestFiles:
         if "L" not in header:  # what Python 2 wrote needs pickles' permission or a warning
             assert np.load(io.BytesIO(content)).ravel().tolist() == [7, 8]
 
+    @pytest.mark.parametrize("length", [10_000, 10_001])
+    def test_the_longest_header(self, tmp_path, length):
+        header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }".ljust(length - 1)
+        (tmp_path / "a.npy").write_bytes(npy_file(header, 1))
+        if length == 10_000:
+            assert load(tmp_path, self.source("a.npy"))[1]["r"].size == 8
+        else:
+            with pytest.raises(ModelError, match="header of at most 10000 bytes, got 10001"):
+                load(tmp_path, self.source("a.npy"))
+
     @pytest.mark.parametrize("missing", [1, 2, 3, 4, 7, 8, 9, 16])
     def test_npy_with_too_little_data(self, tmp_path, missing):
         np.save(tmp_path / "a.npy", np.arange(4))

@@ -41,6 +41,8 @@ def results(rules, text, rule):
         ("off by one", "for (int i = 0; i < n; ++i) {", {"for (int i = 1; i < n; ++i) {"}),
         ("off by one", "constexpr Int kGrain = 1 + 7;", set()),
         ("off by one", "x = 1 << 3;", set()),
+        ("off by one", "x = y[1];", {"x = y[2];", "x = y[0];"}),
+        ("off by one", "  char y[7];", {"  char y[6];"}),
         ("min and max", "x = std::min(a, b);", {"x = std::max(a, b);"}),
         ("swapped operands", "x = end - begin;", {"x = begin - end;"}),
         ("swapped operands", "f(from, to);", {"f(to, from);"}),

@@ -13,7 +13,7 @@ from anydml._native import native
 from anydml.arrays import Array, as_numpy, as_type
 from anydml.backends.cpu import REDUCTIONS
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 
 INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
 
@@ -179,6 +179,16 @@ def apart(results: Sequence[Array], name: str) -> None:
         raise ArgumentError(
             f"{name}[{pair[0]}]: expected memory of its own, got an overlap with {name}[{pair[1]}]"
         )
+
+
+def members(value: Any, name: str) -> list[Any]:
+    """What a sequence holds now, as a list of its own."""
+    try:
+        return list(value)
+    except MemoryError:
+        raise AllocationError(name, None, "a list of so many") from None
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name}: {error}") from error
 
 
 def several(out: Any, count: int, names: str) -> Sequence[Any]:

@@ -71,7 +71,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
     if out is None:
         try:
             result = _quick_gather(x, indices, axis, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError):  # the general path says which argument is wrong
+        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
             result = None
         if result is not None:
             return result
@@ -138,7 +138,7 @@ def gather_elements(
     if out is None:
         try:
             result = _quick_elements(x, indices, axis, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError):  # the general path says which argument is wrong
+        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
             result = None
         if result is not None:
             return result
@@ -200,7 +200,7 @@ def gather_nd(
     if out is None:
         try:
             result = _quick_nd(x, indices, batch_dims, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError):  # the general path says which argument is wrong
+        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
             result = None
         if result is not None:
             return result

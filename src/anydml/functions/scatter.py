@@ -84,7 +84,7 @@ def scatter_elements(
             result = _quick_elements(
                 x, indices, updates, axis, REDUCTIONS[reduction], get_num_threads()
             )
-        except (TypeError, KeyError):  # the general path says which argument is wrong
+        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
             result = None
         if result is not None:
             return result
@@ -154,7 +154,7 @@ def scatter_nd(
     if out is None:
         try:
             result = _quick_nd(x, indices, updates, REDUCTIONS[reduction], get_num_threads())
-        except (TypeError, KeyError):  # the general path says which argument is wrong
+        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
             result = None
         if result is not None:
             return result

@@ -134,8 +134,8 @@ def _index_kind(index_dtype: Any, size: int) -> Any:
         return np.uint32 if size < 2**32 else np.uint64
     try:
         name = np.dtype(index_dtype).name
-    except (TypeError, ValueError):
-        name = str(index_dtype).removeprefix("torch.")
+    except (TypeError, ValueError, RecursionError):
+        name = shown(index_dtype).removeprefix("torch.")
     kind = _INDEX_DTYPES.get(name)
     if kind is None:
         accepted = ", ".join(_INDEX_DTYPES)

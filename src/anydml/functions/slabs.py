@@ -89,7 +89,7 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
     name = "sections_or_sizes"
     given: Any = sections_or_sizes
     if isinstance(given, np.ndarray):
-        given = list(given) if given.ndim else given[()]
+        given = _arguments.members(given, name) if given.ndim else given[()]
     if isinstance(given, list | tuple):
         # A copy: an item's own __index__ may change the list.
         sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(tuple(given))]
@@ -159,7 +159,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
         raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
-    given = list(arrays)
+    given = _arguments.members(arrays, "arrays")
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
     first, wrap = adopt(given[0], "arrays[0]")

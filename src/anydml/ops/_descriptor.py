@@ -161,7 +161,7 @@ class Descriptor:
                 continue
             try:
                 object.__setattr__(self, info.attribute, _taken(info, value))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, MemoryError):
                 kind = "an integer"
                 if info.role is not Role.ATTRIBUTE:
                     kind = "a sequence of TensorDesc" if info.many else "a TensorDesc"
@@ -388,7 +388,10 @@ def _taken(info: FieldInfo, value: Any) -> Any:
             return info.enum.parse(value)
         if isinstance(value, bool):
             raise TypeError("a bool is no count")
-        return operator.index(value)
+        number = operator.index(value)
+        if abs(number) > _json.UINT64_MAX:
+            raise ValueError("larger than any field of the header")
+        return number
     tensors = tuple(value) if info.many else (value,)
     if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
         raise TypeError("expected TensorDesc")

@@ -1,0 +1,196 @@
+// Sizes that nothing may overflow: what layouts settle for, what scratch refuses, exceptions of a
+// worker, and kernels on empty tensors of large sizes (under the undefined sanitizer, which sees a
+// product that overflows).
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "harness.hpp"
+
+using namespace anydml;
+using namespace anydml::test;
+
+namespace {
+
+Int passed = 0;
+constexpr Int kMost = std::numeric_limits<Int>::max(), kLeast = std::numeric_limits<Int>::min();
+
+Layout layout_of(std::initializer_list<std::pair<Int, Int>> dims) {
+  Layout layout;
+  for (const auto& [size, stride] : dims) layout.push(size, stride);
+  return layout;
+}
+
+bool settles(std::initializer_list<std::pair<Int, Int>> dims, int element_size = 8) {
+  Layout layout = layout_of(dims);
+  ++passed;
+  return layout.settle(element_size);
+}
+
+void test_layouts() {
+  EXPECT(settles({}), "a scalar");
+  EXPECT(settles({{3, 8}, {4, -24}}), "an ordinary one");
+  EXPECT(settles({{kMostElements, 0}}), "as many as there may be");
+  EXPECT(!settles({{kMostElements + 1, 0}}), "one more");
+  EXPECT(!settles({{Int{1} << 32, 0}, {Int{1} << 32, 0}}), "a product that wraps to 0");
+  EXPECT(!settles({{kMost, 0}, {kMost, 0}, {kMost, 0}}), "a product that wraps");
+  EXPECT(!settles({{-1, 8}}), "a negative size");
+  EXPECT(!settles({{kLeast, 8}}), "the least size");
+  EXPECT(settles({{2, kMostReach}}), "as far as memory reaches");
+  EXPECT(settles({{2, -kMostReach}}), "backwards");
+  EXPECT(!settles({{2, kMostReach + 1}}), "further");
+  EXPECT(!settles({{2, kMostReach}, {2, 1}}), "further with a second dimension");
+  EXPECT(!settles({{2, kMostReach}, {2, -1}}), "and backwards");
+  for (const Int stride : {kMost, kLeast, kLeast + 1, Int{1} << 62}) {
+    EXPECT(!settles({{2, stride}}), "stride %lld", stride);
+    EXPECT(!settles({{3, stride}}), "stride %lld", stride);
+    Layout layout = layout_of({{1, stride}, {2, 8}});
+    EXPECT(layout.settle(8) && layout.strides[0] == 0 && layout.strides[1] == 8,
+           "a stride that no element needs, %lld", stride);
+    layout = layout_of({{5, stride}, {0, stride}, {3, 8}});
+    EXPECT(layout.settle(8), "empty with stride %lld", stride);
+    for (int i = 0; i < 3; ++i) EXPECT(layout.strides[i] == 0, "empty");
+    passed += 2;
+  }
+  EXPECT(settles({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 4), "empty");
+  EXPECT(!settles({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 8), "empty, no NumPy array");
+  EXPECT(!settles({{0, 0}, {kMost, 0}, {kMost, 0}}, 1), "empty, no NumPy array");
+  Layout many;
+  for (int i = 0; i < kMaxRank; ++i) many.push(2, kMostReach);
+  EXPECT(!many.settle(1), "64 strides");
+}
+
+template <class T>
+void refuses(Int count, bool counted) {
+  try {
+    Scratch<T> scratch(count);
+    EXPECT(false, "scratch of %lld", count);
+  } catch (const std::bad_alloc& error) {
+    const auto* const failed = dynamic_cast<const AllocationFailed*>(&error);
+    EXPECT(failed != nullptr, "what is thrown");
+    EXPECT(failed->purpose() == std::string("scratch"), "%s", failed->purpose());
+    const unsigned long long bytes = static_cast<unsigned long long>(count) * sizeof(T);
+    EXPECT(failed->bytes() == (counted ? bytes : ~0ull), "%llu bytes", failed->bytes());
+  }
+  ++passed;
+}
+
+void test_scratch() {
+  refuses<char>(-1, false);
+  refuses<char>(kLeast, false);
+  refuses<char>(Int{1} << 62, true);
+  refuses<Int>(Int{1} << 61, false);  // 2^64 bytes: a product that wraps to 0
+  refuses<Int>((Int{1} << 61) + 1, false);
+  refuses<Int>(kMost, false);
+  refuses<Int>(Int{1} << 59, true);
+  Scratch<Int> good(3);
+  good[2] = 7;
+  try {
+    good.reset(Int{1} << 60);
+  } catch (const AllocationFailed&) {
+    EXPECT(good.get() == nullptr, "what it had is given back");
+  }
+}
+
+// Whatever thread a body throws on: the caller gets it, once, after all have left.
+void test_exceptions() {
+  for (int threads = 1; threads <= 4; ++threads) {
+    for (Int bad = 0; bad < 40; bad += 13) {
+      std::atomic<Int> inside{0}, ran{0};
+      bool caught = false;
+      try {
+        parallel_chunks(40, threads, [&](Int chunk) {
+          inside.fetch_add(1);
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+          inside.fetch_sub(1);
+          ran.fetch_add(1);
+          if (chunk >= bad) throw AllocationFailed(static_cast<unsigned long long>(chunk), "test");
+        });
+      } catch (const AllocationFailed& failed) {
+        caught = true;
+        EXPECT(failed.bytes() >= static_cast<unsigned long long>(bad), "which");
+      }
+      EXPECT(caught, "%d threads", threads);
+      EXPECT(inside.load() == 0, "all have left");
+      EXPECT(ran.load() <= bad + 2 * threads, "the others are left out: %lld ran", ran.load());
+      ++passed;
+    }
+    bool caught = false;
+    try {
+      parallel_ranges(1000, 1, threads, [](Int, Int) { throw std::runtime_error("of any kind"); });
+    } catch (const std::runtime_error&) {
+      caught = true;
+    }
+    EXPECT(caught, "a range");
+    std::atomic<Int> sum{0};  // the pool is as it was
+    parallel_chunks(100, threads, [&](Int chunk) { sum.fetch_add(chunk); });
+    EXPECT(sum.load() == 4950, "afterwards");
+    ++passed;
+  }
+}
+
+Tensor tensor_of(std::initializer_list<Int> sizes, DataType type, int element_size) {
+  Tensor tensor;
+  tensor.type = type;
+  tensor.element_size = element_size;
+  for (const Int size : sizes) tensor.layout.push(size, 0);
+  EXPECT(tensor.layout.settle(element_size), "sizes of an array");
+  return tensor;
+}
+Tensor floats(std::initializer_list<Int> sizes) { return tensor_of(sizes, DataType::float32, 4); }
+Tensor numbers(std::initializer_list<Int> sizes) { return tensor_of(sizes, DataType::int64, 8); }
+
+void test_empty() {
+  constexpr Int a = Int{1} << 40, b = Int{1} << 19;
+  const Tensor none = floats({a, b, 0});
+  char memory[64] = {};
+  const long long two[2] = {5, 1};
+  for (int threads = 1; threads <= 2; ++threads) {
+    TopKPlan{none, none, tensor_of({a, b, 0}, DataType::uint32, 4), 1, b, true}.run(
+        memory, memory, memory, threads);
+    const NonzeroPlan nonzero{none, 3};
+    EXPECT(nonzero.scan(memory, threads).count == 0, "nonzero");
+    const ScatterPlan scatter{none, numbers({2, 3, 0}), floats({2, 3, 0}), none, 0};
+    const ScatterNdPlan nd{none, numbers({1, 2}), floats({1, 0}), none};
+    const ScatterNdPlan untold{floats({3, 0}), numbers({a, 0}), floats({a, 3, 0}), floats({3, 0})};
+    const GatherPlan gather{none, numbers({2}), floats({2, b, 0}), 0};
+    const GatherPlan wide{floats({0, 3}), numbers({a, 0}), floats({a, 0, 3}), 0};
+    const GatherElementsPlan elements{none, numbers({2, 3, 0}), floats({2, 3, 0}), 0};
+    const GatherNdPlan gather_nd{none, numbers({1, 2}), floats({1, 0}), 0};
+    for (const bool fresh : {false, true}) {
+      EXPECT(scatter.run(memory, two, memory, memory + 32, fresh, threads).ok(), "scatter");
+      EXPECT(nd.run(memory, two, memory, memory + 32, fresh, threads).ok(), "scatter_nd");
+      EXPECT(untold.run(memory, two, memory, memory + 32, fresh, threads).ok(), "no coordinates");
+      EXPECT(gather.run(memory, two, memory + 32, fresh, threads).ok(), "gather");
+      EXPECT(wide.run(memory, two, memory + 32, fresh, threads).ok(), "gather, no indices");
+      EXPECT(elements.run(memory, two, memory + 32, fresh, threads).ok(), "gather_elements");
+      EXPECT(gather_nd.run(memory, two, memory + 32, fresh, threads).ok(), "gather_nd");
+      passed += 7;
+    }
+    SlabsPlan slabs(none, 1);
+    slabs.add(floats({a, 1, 0}).layout);
+    slabs.add(floats({a, b - 1, 0}).layout);
+    void* parts[2] = {memory, memory + 32};
+    slabs.split(memory, parts, threads);
+    slabs.join(parts, memory, threads);
+    copy_elements(none.layout, memory, none.layout, memory + 32, 4, threads);
+    ++passed;
+  }
+  for (const char byte : memory) EXPECT(byte == 0, "nothing is written");
+}
+
+}  // namespace
+
+int main() {
+  test_layouts();
+  test_scratch();
+  test_exceptions();
+  test_empty();
+  std::printf("%lld passed, 0 failed\n", passed);
+  return 0;
+}
