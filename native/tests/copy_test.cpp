@@ -22,9 +22,9 @@ Int passed = 0;
 constexpr Int kMost = Int{64} << 10;
 
 // Memory between two pages that end the program when they are touched, where the system has such.
-class Guarded {
+class Fenced {
  public:
-  Guarded() {
+  Fenced() {
 #if ANYDML_GUARDS
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     void* const all =
@@ -49,7 +49,7 @@ class Guarded {
 
 Int span(Int step, Int count, Int size) { return std::abs(step) * (count - 1) + size; }
 
-void check(Random& random, const Guarded& from, const Guarded& to, int size, Int to_step,
+void check(Random& random, const Fenced& from, const Fenced& to, int size, Int to_step,
            Int from_step, Int count) {
   const Int from_span = span(from_step, count, size), to_span = span(to_step, count, size);
   for (const bool end : {false, true}) {
@@ -76,7 +76,7 @@ void check(Random& random, const Guarded& from, const Guarded& to, int size, Int
 
 int main() {
   Random random(7);
-  const Guarded from, to;
+  const Fenced from, to;
   for (const int size : {1, 2, 4, 8, 16})
     for (Int count = 1; count < 300; count += count < 140 ? 1 : 37)
       for (const Int step : {0, 1, 2, 3, 7, -1, -2, -3}) {
