@@ -127,5 +127,7 @@ def shown(value: Any, limit: int = 60) -> str:
     try:
         text = _SHORT.repr(value)
     except (ValueError, RecursionError):  # an integer too long to print, somewhere inside
-        text = f"a {type(value).__name__} with integers of thousands of digits"
+        kind = type(value).__name__
+        digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
+        text = f"{digits} of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -92,6 +92,8 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
         _plain_torch(torch, value, name)
         array: Array = value.numpy()  # shares memory, stays writable
         storage = value.untyped_storage().nbytes()
+    except ArgumentTypeError:
+        raise
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     if storage < array.nbytes and array.size and storage < _reach(value):

@@ -226,6 +226,11 @@ def test_jax_tracers_and_deleted_arrays():
         COPY.compile()(gone)
 
 
+def test_the_argument_is_named_once():
+    with pytest.raises(dml.ArgumentTypeError, match="^x: expected a tensor on the CPU, got"):
+        dml.split(torch.zeros(3, device="meta"), 1)
+
+
 class Interface:
     """An array interface over a buffer, whose offset and strides NumPy takes as they are."""
 
