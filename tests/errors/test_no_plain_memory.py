@@ -227,7 +227,7 @@ def test_jax_tracers_and_deleted_arrays():
 
 
 def test_the_argument_is_named_once():
-    with pytest.raises(dml.ArgumentTypeError, match="^x: expected a tensor on the CPU, got"):
+    with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected a tensor on the CPU, got"):
         dml.split(torch.zeros(3, device="meta"), 1)
 
 
