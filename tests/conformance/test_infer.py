@@ -92,6 +92,10 @@ def test_outputs(room, inputs, given, outputs):
 
 
 BAD = [
+    *((room, [spec(2, 5)] * count, {"axis": 2, "k": 1, "sizes": (2,), "clamp": False},
+       "axis: expected an axis of")
+      for room, count in ((dml.TopK1, 1), (dml.Split, 1), (dml.Join, 2), (dml.Gather, 2),
+                          (dml.GatherElements, 2), (dml.Scatter, 3))),
     (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": 6}, "k: expected 0..5"),
     (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": -1}, "k: expected 0..5"),
     (dml.GatherElements, [spec(2, 5), spec(3, 1)], {"axis": 1, "clamp": False},

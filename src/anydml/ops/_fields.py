@@ -38,6 +38,11 @@ class Kind:
     accepted: ClassVar[str] = "an integer of at most 64 bits"
     """What a value of another kind is told."""
 
+    @property
+    def choices(self) -> str:
+        """What a reader without the enumeration's page is shown."""
+        return self.text
+
     def take(self, value: Any) -> Any:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
         return _integer(value)
@@ -75,6 +80,10 @@ class EnumerationKind(Kind):
     def accepted(self) -> str:  # type: ignore[override]
         """The members."""
         return "one of " + ", ".join(map(str, self.members))
+
+    @property
+    def choices(self) -> str:
+        return self.accepted
 
     def take(self, value: Any) -> Any:
         return self.members.parse(value)

@@ -124,6 +124,13 @@ def slabs(
 # ---- natural shapes, for `infer` -----------------------------------------------------------------
 
 
+def natural_axis(axis: int, of: ArraySpec, name: str = "x") -> Iterator[Violation]:
+    """The axis, counted from the start, is one of the array's."""
+    rank = len(of.shape)
+    if not 0 <= axis < rank:
+        yield Violation("axis", f"an axis of {name}, which has rank {rank}", axis)
+
+
 def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Violation]:
     """Indices along an axis have the rank of the data and, off the axis, at most their sizes."""
     if len(indices.shape) != len(data.shape):

@@ -92,6 +92,8 @@ class Gather(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+            return Inferred((), outside)
         data, indices = inputs
         axis = given["axis"]
         shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]

@@ -82,6 +82,8 @@ class GatherElements(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+            return Inferred((), outside)
         data, indices = inputs
         broken = (
             *_rules.indices_along(given["axis"], data, indices),

@@ -68,6 +68,8 @@ class Join(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0], "arrays[0]"),):
+            return Inferred((), outside)
         axis, first = given["axis"], inputs[0]
         broken = []
         for i, part in enumerate(inputs):

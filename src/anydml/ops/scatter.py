@@ -92,6 +92,8 @@ class Scatter(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+            return Inferred((), outside)
         data, indices, updates = inputs
         broken = [*_rules.indices_along(given["axis"], data, indices)]
         if updates.shape != indices.shape:

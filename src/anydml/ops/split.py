@@ -68,6 +68,8 @@ class Split(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+            return Inferred((), outside)
         data, axis, sizes = inputs[0], given["axis"], given["sizes"]
         broken = []
         if sum(sizes) != data.shape[axis]:

@@ -110,6 +110,8 @@ class TopK(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+            return Inferred((), outside)
         data, axis, k = inputs[0], given["axis"], given["k"]
         size = data.shape[axis]
         broken = []
