@@ -250,7 +250,7 @@ def _operators() -> Table:
 def _fields(operator: type[Descriptor]) -> Table:
     table = _table("Fields", "name", "kind")
     for info in operator.fields():
-        table.add_row(info.name, info.kind.choices if info.role is Role.ATTRIBUTE else info.text)
+        table.add_row(info.name, info.choices)
     return table
 
 

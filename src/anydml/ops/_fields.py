@@ -208,6 +208,11 @@ class FieldInfo:
             return self.kind.text
         return f"{self.role.value}s" if self.many else self.role.value
 
+    @property
+    def choices(self) -> str:
+        """What it is, with the members of an enumeration."""
+        return self.kind.choices if self.role is Role.ATTRIBUTE else self.text
+
     def paths(self, value: Any) -> Iterator[tuple[str, TensorDesc]]:
         """Path and descriptor of each tensor in a tensor field's value."""
         if not self.many:
