@@ -61,7 +61,8 @@ class Tree:
         self.log = folder / "log"
         self.concerns = concerns()
         self.built = False  # the extension is that of the unchanged sources
-        self.sound = set[str]()  # tests that were seen to pass on the unchanged code
+        # Tests that were seen to pass on the unchanged code, and in how many seconds.
+        self.sound = dict[str, float]()
 
     def copy(self) -> None:
         """Make the copy equal to the working tree; what is equal keeps its time stamp."""
@@ -128,21 +129,25 @@ class Tree:
         """A test that also fails without the mutant would kill everything."""
         if test in self.sound:
             return
+        begin = time.monotonic()
         if test.startswith("tests/"):
             good = self._build_extension() and self._pytest([test]) == 0
         else:
             self._must(["cmake", "--build", self.native, "--target", test])
+            begin = time.monotonic()
             good = self._run([self.native / test], self.timeout, _NATIVE) == 0
         if not good:
             raise SystemExit(f"{test} fails on the unchanged code:\n{self._logged()}")
-        self.sound.add(test)
+        self.sound[test] = time.monotonic() - begin
 
     def _judge(self, file: str, concern: Concern) -> tuple[str, str]:
         if file.startswith("native/"):
             for name in concern.native:
                 if self._run(["cmake", "--build", self.native, "--target", name], 1800) != 0:
                     return "not viable", "the compiler"
-                if self._run([self.native / name], self.timeout, _NATIVE) != 0:
+                # A loop without end is found soon.
+                most = min(self.timeout, 30 + 8 * self.sound[name])
+                if self._run([self.native / name], most, _NATIVE) != 0:
                     return "killed", name
             if not self._build_extension(must=False):
                 return "not viable", "the compiler"
