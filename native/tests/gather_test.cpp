@@ -281,7 +281,7 @@ Sizes any_sizes(Random& random, int rank, Int largest) {
 
 void test_small() {
   Random random(3);
-  for (int n = 0; n < (short_run ? 300 : 3000); ++n) {
+  for (int n = 0; n < cases(3000, 300); ++n) {
     const int rank = static_cast<int>(random.between(1, 6));
     const Sizes in = any_sizes(random, rank, 700);
     const int axis = static_cast<int>(random.between(0, rank - 1));
@@ -290,7 +290,7 @@ void test_small() {
     check_gather(random, in, at, axis, any_options(random));
   }
   Int strips = 0;
-  for (int n = 0; n < (short_run ? 300 : 3000); ++n) {
+  for (int n = 0; n < cases(3000, 300); ++n) {
     const int rank = static_cast<int>(random.between(1, 6));
     const Sizes in = any_sizes(random, rank, 700);
     const int axis = static_cast<int>(random.between(0, rank - 1));
@@ -305,7 +305,7 @@ void test_small() {
         random, in, at, axis, any_options(random),
         random.chance(0.5) ? GatherElementsMethod::choose : GatherElementsMethod::direct);
   }
-  for (int n = 0; n < (short_run ? 50 : 1000); ++n) {
+  for (int n = 0; n < cases(1000, 50); ++n) {
     Options options = any_options(random);
     if (random.chance(0.8)) options.input = options.output = Strides::packed;
     const Int columns = random.between(1, 400), depth = random.between(1, 40),
@@ -314,8 +314,8 @@ void test_small() {
     const Sizes at = {random.between(1, outer), random.between(1, 50), random.between(1, columns)};
     strips += check_elements(random, in, at, 1, options, GatherElementsMethod::strips);
   }
-  EXPECT(strips > (short_run ? 5 : 200), "strips ran %lld times", strips);
-  for (int n = 0; n < (short_run ? 300 : 3000); ++n) {
+  EXPECT(strips > cases(200, 5) - 1, "strips ran %lld times", strips);
+  for (int n = 0; n < cases(3000, 300); ++n) {
     const int rank = static_cast<int>(random.between(1, 6));
     const Sizes in = any_sizes(random, rank, 40);
     const int batch = static_cast<int>(random.between(0, random.chance(0.5) ? 0 : rank));
@@ -333,7 +333,7 @@ void test_small() {
 // index size, the last element of a row among those read, lengths off the vector's width.
 void test_rows() {
   Random random(5);
-  for (int n = 0; n < (short_run ? 60 : 240); ++n) {
+  for (int n = 0; n < cases(240, 60); ++n) {
     Options options = any_options(random);
     options.input = options.output = Strides::packed;
     if (n % 2 == 0) options.mode = OutOfRange::raise;
@@ -350,7 +350,7 @@ void test_rows() {
 // than what is packed at a time, near and far, and a strip's columns.
 void test_steps() {
   Random random(6);
-  for (int n = 0; n < (short_run ? 60 : 600); ++n) {
+  for (int n = 0; n < cases(600, 60); ++n) {
     Options options = any_options(random);
     options.element_size = 1 << n % 5;
     options.input = Strides::stepped;

@@ -1,6 +1,7 @@
 // What the native tests share: random layouts over poisoned memory whose gaps are checked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,18 @@
 #include "../cpu/threads.hpp"
 
 namespace anydml::test {
+
+// ANYDML_TEST_SHORT asks for fewer cases; a number above 1 divides these once more, for a sanitizer
+// under which each takes long. 0 without it.
+inline int shortening() {
+  const char* const text = std::getenv("ANYDML_TEST_SHORT");
+  return text == nullptr ? 0 : std::max(1, std::atoi(text));
+}
+// So many cases, or so few in a short run.
+inline int cases(int all, int few) {
+  const int by = shortening();
+  return by == 0 ? all : (few + by - 1) / by;
+}
 
 #define EXPECT(condition, ...)                                    \
   do {                                                            \

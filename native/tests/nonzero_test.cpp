@@ -351,11 +351,11 @@ int main() {
   const bool brief = std::getenv("ANYDML_TEST_SHORT") != nullptr;
   Random random(20240607);
   example();
-  small_cases(random, brief ? 600 : 12000);
-  chunk_cases(random, brief ? 40 : 700);
-  transposed_cases(random, brief ? 60 : 1500);
+  small_cases(random, cases(12000, 600));
+  chunk_cases(random, cases(700, 40));
+  transposed_cases(random, cases(1500, 60));
   row_ends(random);
-  deep_cases(random, brief ? 40 : 600);
+  deep_cases(random, cases(600, 40));
   large_cases(random, brief);
   std::printf("%ld passed, 0 failed\n", passed);
   return 0;

@@ -175,7 +175,7 @@ void random_case(Random& random, Int most) {
 // Rows whose elements lie at a step in any of the tensors, for every type and size of element, and
 // rows longer than what is packed, gathered or shared out at a time.
 void stepped_rows(Random& random) {
-  for (int n = 0; n < (short_run() ? 150 : 1500); ++n) {
+  for (int n = 0; n < cases(1500, 150); ++n) {
     Case c;
     random_type(random, c);
     if (n % 3 == 0) c.type = {DataType::unknown, 1 << n / 3 % 5}, c.reduction = Reduction::none;
@@ -260,7 +260,7 @@ void spoilt_meanwhile(Random& random) {
 // Another thread makes indices bad between the check and the use: nothing outside may change.
 void changed_meanwhile(Random& random) {
 #if !defined(__SANITIZE_THREAD__)
-  for (int round = 0; round < (short_run() ? 8 : 60); ++round) {
+  for (int round = 0; round < cases(60, 8); ++round) {
     const bool rows = random.chance(0.5);
     const std::vector<Int> sizes = rows ? std::vector<Int>{1000, 20} : std::vector<Int>{20000};
     Buffer input(random, sizes, 4, Strides::packed, Role::input);
@@ -302,9 +302,9 @@ void changed_meanwhile(Random& random) {
 int main() {
   using namespace anydml::test;
   Random random(20240612);
-  const int cases = short_run() ? 1500 : 7000;
-  for (int i = 0; i < cases; ++i) random_case(random, 600);
-  for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
+  const int rounds = cases(7000, 1500);
+  for (int i = 0; i < rounds; ++i) random_case(random, 600);
+  for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
   stepped_rows(random);
   spoilt_meanwhile(random);
   changed_meanwhile(random);

@@ -356,7 +356,7 @@ void edges(Random& random) {
 // Another thread makes indices bad between the check and the use: nothing outside may change.
 void changed_meanwhile(Random& random) {
 #if !defined(__SANITIZE_THREAD__)
-  for (int round = 0; round < (short_run() ? 8 : 60); ++round) {
+  for (int round = 0; round < cases(60, 8); ++round) {
     const bool columns = random.chance(0.5);
     const std::vector<Int> sizes = columns ? std::vector<Int>{500, 40} : std::vector<Int>{20000};
     Buffer input(random, sizes, 4, Strides::packed, Role::input);
@@ -399,10 +399,10 @@ int main() {
   using namespace anydml::test;
   Random random(20240611);
   edges(random);
-  const int cases = short_run() ? 1500 : 10000;
-  for (int i = 0; i < cases; ++i) random_case(random, 600);
-  for (int i = 0; i < cases / 10; ++i) random_case(random, 20000);
-  shared_cases(random, cases / 10);
+  const int rounds = cases(10000, 1500);
+  for (int i = 0; i < rounds; ++i) random_case(random, 600);
+  for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
+  shared_cases(random, rounds / 10);
   rounded_line(random);
   bad_in_a_later_round(random);
   repaired_meanwhile(random);

@@ -73,7 +73,7 @@ void check_permuted(Random& random, const std::vector<Int>& sizes, const std::ve
 void test_copies() {
   Random random(1);
   const int element_sizes[] = {1, 2, 4, 8, 16, 3, 12, 24, 32};
-  for (int n = 0; n < (short_run ? 300 : 5000); ++n) {
+  for (int n = 0; n < cases(5000, 300); ++n) {
     const int rank = static_cast<int>(random.between(0, 6));
     std::vector<Int> sizes;
     Int most = random.chance(0.3) ? 20000 : 500;
@@ -187,7 +187,7 @@ void test_slabs() {
   Random random(2);
   const int element_sizes[] = {1, 2, 4, 8, 16, 3};
   Int applied[5] = {};
-  for (int n = 0; n < (short_run ? 200 : 2000); ++n) {
+  for (int n = 0; n < cases(2000, 200); ++n) {
     const int rank = static_cast<int>(random.between(1, 6));
     const int axis = static_cast<int>(random.between(0, rank - 1));
     std::vector<Int> before, behind, lengths;
@@ -221,8 +221,7 @@ void test_slabs() {
     }
   }
   for (int method = 0; method < 5; ++method)
-    EXPECT(applied[method] > (short_run ? 3 : 50), "method %d ran %lld times", method,
-           applied[method]);
+    EXPECT(applied[method] > cases(50, 3) - 1, "method %d ran %lld times", method, applied[method]);
   // Past the cache, and with threads.
   for (int threads = 1; threads <= 4; threads += 3) {
     const Int k = short_run ? 1 : 4;
