@@ -22,7 +22,7 @@ int main() {
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   EXPECT(files.size() > 100, "%zu inputs in %s", files.size(), corpus.c_str());
-  const std::size_t step = static_cast<std::size_t>(std::max(1, shortening()));
+  const std::size_t step = static_cast<std::size_t>(std::max(1, anydml::test::shortening()));
   for (std::size_t at = 0; at < files.size(); at += step) {
     const fs::path& file = files[at];
     std::ifstream stream(file, std::ios::binary);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, Protocol
 
@@ -17,11 +17,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Executable(Protocol):
     """A compiled program; may run on several threads at once."""
 
-    def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
-        """Run on plain bindings of the declared sizes, by the page's names.
+    @property
+    def dispatch(self) -> Callable[[dict[str, Any], int], int | None]:
+        """Runs on plain bindings of the declared sizes, by the page's names, and some threads.
 
-        None when a binding is anything unusual, and nothing has been done; else the first bad
-        index, or -1. Outputs are the caller's: nothing is written when an index is bad.
+        It gives None when a binding is anything unusual, and nothing has been done; else the first
+        bad index, or -1. Outputs are the caller's: nothing is written when an index is bad. Not a
+        method, so that a native one can stand here: a call between costs as much as a small kernel.
         """
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
@@ -49,6 +51,11 @@ class Backend(Protocol):
 
     def describe(self) -> tuple[str, str]:
         """What it computes with (an instruction set, say), and on how many threads, for people."""
+
+
+def decline(bindings: dict[str, Any], threads: int) -> int | None:
+    """The dispatch of a program that has no quick way."""
+    return None
 
 
 def zeros(slot: Slot, call: str) -> Array:

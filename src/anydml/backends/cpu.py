@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, natural, zeros
+from anydml.backends._base import Array, decline, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
 from anydml.ops.slice1 import first_places
@@ -55,17 +55,10 @@ class CpuExecutable:
         self._outputs = program.outputs
         self._kernel = call.kernel
         self._attributes = dict(call.attributes)
-        self._binder = _binder(program, call)
-
-    def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
-        """Run on plain NumPy arrays of the declared sizes; None when a binding is anything else.
-
-        Outputs belong to the caller: nothing is written when an index is bad.
-        """
-        if self._binder is None:
-            return None
-        found: int | None = self._binder.dispatch(bindings, threads)
-        return found
+        binder = _binder(program, call)
+        self.dispatch: Callable[[dict[str, Any], int], int | None] = (
+            decline if binder is None else binder.dispatch
+        )
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
         """Run on arrays of the declared sizes by slot; the first bad index, or -1.

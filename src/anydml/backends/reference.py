@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.backends._base import Array, natural, zeros
+from anydml.backends._base import Array, decline, natural, zeros
 from anydml.program import IndexUse, Program, Slot
 from anydml.registry import evaluation
 
@@ -37,11 +37,8 @@ class ReferenceExecutable:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self.dispatch = decline  # every dispatch is bound and checked in Python
         self._evaluations = [evaluation(call.kernel) for call in program.calls]
-
-    def dispatch(self, bindings: dict[str, Any], threads: int) -> int | None:
-        """There is no quick way: every dispatch is bound and checked in Python."""
-        return None
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
         """Run on arrays of the declared sizes, by slot; the first bad index, or -1."""
