@@ -11,7 +11,7 @@ import enum
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from anydml import _json
 from anydml._named import NamedEnum
@@ -33,10 +33,15 @@ class Role(enum.Enum):
 class Kind:
     """What values a field has; this one is a UINT."""
 
-    text: ClassVar[str] = "UINT"
-    """As the operators' pages and the command line show it."""
-    accepted: ClassVar[str] = "an integer of at most 64 bits"
-    """What a value of another kind is told."""
+    @property
+    def text(self) -> str:
+        """As the operators' pages show it."""
+        return "UINT"
+
+    @property
+    def accepted(self) -> str:
+        """What a value of another kind is told."""
+        return "an integer of at most 64 bits"
 
     @property
     def choices(self) -> str:
@@ -72,12 +77,12 @@ class EnumerationKind(Kind):
     members: type[NamedEnum]
 
     @property
-    def text(self) -> str:  # type: ignore[override]  # each enumeration has its own
+    def text(self) -> str:
         """The enumeration's name."""
         return self.members.__name__
 
     @property
-    def accepted(self) -> str:  # type: ignore[override]
+    def accepted(self) -> str:
         """The members."""
         return "one of " + ", ".join(map(str, self.members))
 
@@ -107,12 +112,15 @@ class IntegersKind(Kind):
 
     signed: bool = False
 
-    accepted: ClassVar[str] = f"a sequence of at most {MAX_DIMENSIONS} integers"
-
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """The type of an element, and that there are several."""
         return "INT array" if self.signed else "UINT array"
+
+    @property
+    def accepted(self) -> str:
+        """As many as a tensor may have dimensions."""
+        return f"a sequence of at most {MAX_DIMENSIONS} integers"
 
     def take(self, value: Any) -> Any:
         if isinstance(value, str | bytes | dict):
@@ -149,12 +157,12 @@ class TensorKind(Kind):
     many: bool = False
 
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """One or several."""
         return "tensors" if self.many else "tensor"
 
     @property
-    def accepted(self) -> str:  # type: ignore[override]
+    def accepted(self) -> str:
         """One or several descriptors."""
         return "a sequence of TensorDesc" if self.many else "a TensorDesc"
 
