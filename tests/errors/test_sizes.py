@@ -11,6 +11,8 @@ import pytest
 
 import anydml as dml
 
+NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+
 T = dml.TensorDesc
 VAST = np.broadcast_to(np.uint8(1), (2**62,))
 LARGE = np.broadcast_to(np.uint8(1), (2**45,))
@@ -199,12 +201,14 @@ def test_results_of_sizes_that_numpy_does_not_have():
 
 
 def test_ranks_above_64():
-    x, i = np.zeros((1,) * 40), np.zeros((1,) * 40, int)
-    with pytest.raises(dml.ArgumentError, match="gather: expected at most 64 axes of the result"):
+    most = 64 if NUMPY_2 else 32
+    rank = most // 2 + 8
+    x, i = np.zeros((1,) * rank), np.zeros((1,) * rank, int)
+    with pytest.raises(dml.ArgumentError, match=f"gather: expected at most {most} axes of the res"):
         dml.gather(x, i)
-    with pytest.raises(dml.ArgumentError, match="gather_nd: expected at most 64 axes"):
-        dml.gather_nd(x, np.zeros((*(1,) * 39, 1), int))
-    assert dml.gather(x, np.zeros((1,) * 25, int)).ndim == 64
+    with pytest.raises(dml.ArgumentError, match=f"gather_nd: expected at most {most} axes"):
+        dml.gather_nd(x, np.zeros((*(1,) * (rank - 1), 1), int))
+    assert dml.gather(x, np.zeros((1,) * (most + 1 - rank), int)).ndim == most
     deep = [1]
     for _ in range(70):
         deep = [deep]

@@ -20,6 +20,9 @@ INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
 # As native/common/layout.hpp has it.
 MOST_ELEMENTS = 2**48
 
+# NumPy's limit.
+MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+
 
 def integer(value: Any, name: str) -> int:
     """An integer argument; bools and floats are none."""
@@ -143,6 +146,10 @@ def output(
     `what` are for the message when there is no memory.
     """
     wanted = np.dtype(dtype)
+    if len(shape) > MOST_AXES:
+        raise ArgumentError(
+            f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
+        )
     if out is None:
         fresh: Array = native.empty(shape, wanted, call, what)
         countable(operands)

@@ -114,8 +114,9 @@ class NonzeroCoordinates(Descriptor):
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         count, coordinates = outputs
         found = 0
-        for at in np.ndindex(inputs[0].shape):
-            if inputs[0][at] != 0:
-                coordinates[found] = at[-coordinates.shape[1] :]
-                found += 1
+        with np.errstate(invalid="ignore"):  # NumPy 1 minds signalling NaNs
+            for at in np.ndindex(inputs[0].shape):
+                if inputs[0][at] != 0:
+                    coordinates[found] = at[-coordinates.shape[1] :]
+                    found += 1
         count[...] = found
