@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -121,7 +122,9 @@ def at(level, threads):
 
 def test_the_same_bits_at_every_level_and_number_of_threads():
     first = None
-    for level in processor_levels():
+    built = [level for level in processor_levels() if find_spec(f"anydml._native_{level}")]
+    assert built
+    for level in built:
         for threads in (1, 3):
             found = at(level, threads)
             several = [name for name, bits in found.items() if len(bits) != 1]
