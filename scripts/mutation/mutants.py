@@ -86,7 +86,7 @@ def _block_end(text: str, blank: str, begin: int, after: int) -> int:
     """The end of the block that is opened behind `after`: by braces, or by indentation."""
     brace = blank.find("{", after - 1)
     if brace < 0:  # Python
-        indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]
+        indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]  # always matches
         for match in re.finditer(r"^( *)\S", text[text.find("\n", after) + 1 :], re.MULTILINE):
             if len(match[1]) <= indent and text[begin:].strip():
                 return text.find("\n", after) + match.start()

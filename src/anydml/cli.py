@@ -278,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the command
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open to the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
             stream.reconfigure(errors="backslashreplace")

@@ -8,7 +8,7 @@ from anydml.ops._fields import EnumerationKind
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-I = np.array([[0, 1], [1, 0], [2, -1]])  # noqa: E741
+I = np.array([[0, 1], [1, 0], [2, -1]])  # noqa: E741  # beside X and U
 U = np.zeros((3, 2), np.float32)
 TUPLES = np.array([[0, 1], [2, 3]])
 TENSOR, INDEX = dml.TensorDesc("FLOAT32", (3, 4)), dml.TensorDesc("UINT32", (3, 4))

@@ -109,7 +109,7 @@ KINDS = {
 }
 
 X = np.array([1.0, 2.0, 3.0], "f4")
-I = np.array([0, 1, 2])  # noqa: E741
+I = np.array([0, 1, 2])  # noqa: E741  # indices
 
 OPERANDS = {
     "top_k": lambda t: dml.top_k(t, 1),

@@ -91,11 +91,11 @@ def lenient(kind):
 W = 100_000
 
 
-def F(*sizes):  # noqa: N802
+def F(*sizes):  # noqa: N802  # a type, as in a table
     return T("FLOAT32", sizes)
 
 
-def I(*sizes):  # noqa: E743, N802
+def I(*sizes):  # noqa: E743, N802  # the same
     return T("UINT32", sizes)
 
 

@@ -22,7 +22,7 @@ from anydml.testing import by_reference, strategies
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 sys.path.insert(0, SCRIPTS)
-import dispatch_cases  # noqa: E402
+import dispatch_cases  # noqa: E402  # found on the path set above
 import dispatches  # noqa: E402
 
 sys.path.remove(SCRIPTS)
