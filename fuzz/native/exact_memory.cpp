@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../../native/cpu/memory.hpp"
+#include "../../native/cpu/runtime/memory.hpp"
 
 namespace anydml {
 

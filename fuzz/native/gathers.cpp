@@ -1,7 +1,7 @@
 // GATHER, GATHER_ELEMENTS and GATHER_ND against every element's place, computed on its own.
 #include <cstring>
 
-#include "../../native/cpu/gather_elements.hpp"
+#include "../../native/cpu/gather/gather_elements.hpp"
 #include "case.hpp"
 
 namespace anydml::fuzz {

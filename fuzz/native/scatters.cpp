@@ -1,8 +1,8 @@
 // SCATTER and SCATTER_ND against one loop over the updates, by every algorithm.
 #include <cstring>
 
-#include "../../native/cpu/scatter.hpp"
-#include "../../native/cpu/scatter_nd.hpp"
+#include "../../native/cpu/scatter/scatter.hpp"
+#include "../../native/cpu/scatter/scatter_nd.hpp"
 #include "case.hpp"
 
 namespace anydml::fuzz {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "../../native/cpu/nonzero.hpp"
-#include "../../native/cpu/top_k.hpp"
+#include "../../native/cpu/nonzero/nonzero.hpp"
+#include "../../native/cpu/top_k/top_k.hpp"
 #include "case.hpp"
 
 namespace anydml::fuzz {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../common/layout.hpp"
-#include "memory.hpp"
+#include "runtime/memory.hpp"
 
 namespace anydml {
 

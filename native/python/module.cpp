@@ -7,7 +7,7 @@
 
 #include <nanobind/stl/string.h>
 
-#include "../cpu/threads.hpp"
+#include "../cpu/runtime/threads.hpp"
 
 namespace nb = nanobind;
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <thread>
 
-#include "../cpu/nonzero.hpp"
-#include "../cpu/scatter.hpp"
-#include "../cpu/scatter_nd.hpp"
-#include "../cpu/slabs.hpp"
+#include "../cpu/nonzero/nonzero.hpp"
+#include "../cpu/scatter/scatter.hpp"
+#include "../cpu/scatter/scatter_nd.hpp"
+#include "../cpu/slabs/slabs.hpp"
 #include "harness.hpp"
 
 namespace anydml::test {

@@ -1,5 +1,5 @@
 // The limits of containers, read from folders that are laid out as Linux does it.
-#include "../cpu/control_groups.hpp"
+#include "../cpu/runtime/control_groups.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "../cpu/memory.hpp"
+#include "../cpu/runtime/memory.hpp"
 #include "harness.hpp"
 
 namespace anydml::test {

@@ -1,5 +1,5 @@
 // Elements at one step to elements at another, between pages that may not be touched.
-#include "../cpu/copy.hpp"
+#include "../cpu/runtime/copy.hpp"
 
 #include <algorithm>
 

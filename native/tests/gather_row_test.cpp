@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../cpu/gather_elements.hpp"
+#include "../cpu/gather/gather_elements.hpp"
 #include "harness.hpp"
 
 namespace {

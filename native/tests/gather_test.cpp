@@ -4,7 +4,7 @@
 #include <string>
 
 #include "../common/indexing.hpp"
-#include "../cpu/gather_elements.hpp"
+#include "../cpu/gather/gather_elements.hpp"
 #include "harness.hpp"
 
 using namespace anydml;

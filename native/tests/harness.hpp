@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../cpu/plans.hpp"
-#include "../cpu/threads.hpp"
+#include "../cpu/runtime/threads.hpp"
 
 namespace anydml::test {
 

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "../cpu/gather_elements.hpp"
-#include "../cpu/read_once.hpp"
-#include "../cpu/scatter.hpp"
-#include "../cpu/scatter_nd.hpp"
+#include "../cpu/gather/gather_elements.hpp"
+#include "../cpu/runtime/read_once.hpp"
+#include "../cpu/scatter/scatter.hpp"
+#include "../cpu/scatter/scatter_nd.hpp"
 #include "harness.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "../cpu/memory.hpp"
+#include "../cpu/runtime/memory.hpp"
 #include "harness.hpp"
 
 // Some cases ask for more memory than there is.

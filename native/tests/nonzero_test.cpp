@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "../cpu/nonzero.hpp"
+#include "../cpu/nonzero/nonzero.hpp"
 #include "harness.hpp"
 
 namespace anydml::test {

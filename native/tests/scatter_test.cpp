@@ -1,6 +1,6 @@
 // SCATTER against one loop over the indices, with every algorithm forced.
 
-#include "../cpu/scatter.hpp"
+#include "../cpu/scatter/scatter.hpp"
 
 #include <thread>
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "../cpu/memory.hpp"
-#include "../cpu/threads.hpp"
+#include "../cpu/runtime/memory.hpp"
+#include "../cpu/runtime/threads.hpp"
 #include "harness.hpp"
 
 // Forks with threads running.

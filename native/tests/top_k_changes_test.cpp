@@ -5,10 +5,10 @@
 // It counts how often each element is read and changes it from the n-th reading on, which is what a
 // thread could do at the worst moment.
 #define ANYDML_TEST_READS
-#include "../cpu/top_k.cpp"
-#include "../cpu/top_k_float.cpp"
-#include "../cpu/top_k_integer.cpp"
-#include "../cpu/top_k_sort.cpp"
+#include "../cpu/top_k/top_k.cpp"
+#include "../cpu/top_k/top_k_float.cpp"
+#include "../cpu/top_k/top_k_integer.cpp"
+#include "../cpu/top_k/top_k_sort.cpp"
 
 #include <atomic>
 #include <memory>

@@ -1,5 +1,5 @@
 // TOP_K against a stable sort by an order that is written down a second time here.
-#include "../cpu/top_k.hpp"
+#include "../cpu/top_k/top_k.hpp"
 
 #include <algorithm>
 #include <cmath>

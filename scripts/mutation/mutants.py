@@ -17,7 +17,7 @@ from mutation.edit import Edit
 HERE = Path(__file__).parent
 SOURCES = (
     "native/common/*.hpp",
-    "native/cpu/*.[ch]pp",
+    "native/cpu/**/*.[ch]pp",
     "native/python/*.[ch]pp",
     "native/python/*.c",
     "src/anydml/ops/*.py",

@@ -167,7 +167,7 @@ def test_every_file_has_tests_that_are_there():
 def test_list():
     command = [sys.executable, str(ROOT / "scripts" / "mutate.py"), "--list", "--files", "top_k"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert "native/cpu/top_k_row.hpp" in done.stdout
+    assert "native/cpu/top_k/top_k_row.hpp" in done.stdout
     assert "slabs" not in done.stdout
 
 

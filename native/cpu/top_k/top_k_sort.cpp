@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "threads.hpp"
+#include "../runtime/threads.hpp"
 
 namespace anydml::top_k {
 namespace {

@@ -1,7 +1,7 @@
 // How slabs are moved; one file knows when (slabs.cpp), the tests force each.
 #pragma once
 
-#include "plans.hpp"
+#include "../plans.hpp"
 
 namespace anydml {
 

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "plans.hpp"
+#include "../plans.hpp"
 
 #if defined(__SSE2__)
 #define ANYDML_SSE2 1

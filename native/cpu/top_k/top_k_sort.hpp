@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "../common/layout.hpp"
+#include "../../common/layout.hpp"
 
 namespace anydml::top_k {
 

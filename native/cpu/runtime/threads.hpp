@@ -10,7 +10,7 @@
 #include <exception>
 #include <type_traits>
 
-#include "../common/layout.hpp"
+#include "../../common/layout.hpp"
 
 namespace anydml {
 

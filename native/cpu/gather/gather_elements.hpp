@@ -1,7 +1,7 @@
 // How GATHER_ELEMENTS runs; gather_elements.cpp knows when, the tests force each.
 #pragma once
 
-#include "plans.hpp"
+#include "../plans.hpp"
 
 namespace anydml {
 

@@ -1,7 +1,7 @@
 // Writing the results of a row, and what its algorithms work in.
 #pragma once
 
-#include "threads.hpp"
+#include "../runtime/threads.hpp"
 #include "top_k_select.hpp"
 #include "top_k_sort.hpp"
 

@@ -4,11 +4,11 @@
 
 #include <atomic>
 
-#include "../common/indexing.hpp"
-#include "copy.hpp"
-#include "plans.hpp"
-#include "read_once.hpp"
-#include "threads.hpp"
+#include "../../common/indexing.hpp"
+#include "../plans.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/read_once.hpp"
+#include "../runtime/threads.hpp"
 
 namespace anydml::gather {
 

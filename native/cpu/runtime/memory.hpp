@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "../common/layout.hpp"
+#include "../../common/layout.hpp"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>

@@ -1,7 +1,7 @@
 // TOP_K inside: its algorithms by name, and how to force one. The public face is TopKPlan.
 #pragma once
 
-#include "plans.hpp"
+#include "../plans.hpp"
 
 namespace anydml {
 

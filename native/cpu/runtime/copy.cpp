@@ -12,7 +12,7 @@
 // One read and one write an element, no scratch.
 #include "copy.hpp"
 
-#include "plans.hpp"
+#include "../plans.hpp"
 #include "threads.hpp"
 #include "transpose.hpp"
 

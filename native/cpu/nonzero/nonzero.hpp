@@ -1,7 +1,7 @@
 // The parts of NONZERO_COORDINATES that its files share and its test forces; not for other code.
 #pragma once
 
-#include "plans.hpp"
+#include "../plans.hpp"
 
 namespace anydml::nonzero {
 

@@ -10,9 +10,9 @@
 // One read and one write an element; scratch is 32 bytes a part.
 #include "slabs.hpp"
 
-#include "copy.hpp"
-#include "threads.hpp"
-#include "transpose.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/threads.hpp"
+#include "../runtime/transpose.hpp"
 
 namespace anydml {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <bit>
 
+#include "../runtime/mask.hpp"
 #include "gather.hpp"
-#include "mask.hpp"
 
 namespace anydml::gather {
 

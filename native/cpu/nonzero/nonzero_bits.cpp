@@ -7,7 +7,7 @@
 // O(elements); no heap.
 #include <algorithm>
 
-#include "mask.hpp"
+#include "../runtime/mask.hpp"
 #include "nonzero.hpp"
 
 namespace anydml::nonzero {

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "threads.hpp"
+#include "../runtime/threads.hpp"
 
 namespace anydml::nonzero {
 namespace {

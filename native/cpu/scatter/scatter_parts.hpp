@@ -8,10 +8,10 @@
 // indices cannot make them wrong.
 #pragma once
 
-#include "../common/indexing.hpp"
-#include "copy.hpp"
-#include "plans.hpp"
-#include "threads.hpp"
+#include "../../common/indexing.hpp"
+#include "../plans.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/threads.hpp"
 
 namespace anydml::scatter {
 

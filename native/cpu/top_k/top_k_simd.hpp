@@ -11,9 +11,9 @@
 #include <limits>
 #include <utility>
 
-#include "../common/order.hpp"
-#include "mask.hpp"
-#include "memory.hpp"
+#include "../../common/order.hpp"
+#include "../runtime/mask.hpp"
+#include "../runtime/memory.hpp"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define ANYDML_TOP_K_AVX512 1

@@ -4,7 +4,7 @@
 // over the buffer have no branches, so that they vectorise; one out-of-range value makes a whole
 // run fail, and is then looked for one by one.
 
-#include "read_once.hpp"
+#include "../runtime/read_once.hpp"
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
