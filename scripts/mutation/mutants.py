@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 SOURCES = (
     "native/common/*.hpp",
     "native/cpu/**/*.[ch]pp",
-    "native/python/*.[ch]pp",
+    "native/python/**/*.[ch]pp",
     "native/python/*.c",
     "src/anydml/ops/*.py",
     "src/anydml/functions/*.py",
