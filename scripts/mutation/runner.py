@@ -246,11 +246,13 @@ class Tree:
             "ANYDML_MUTATION_SECONDS": str(_TEST_SECONDS),
         }
         status = self._run(command, 4 * self.timeout, extra)
-        if status in (0, _NO_TESTS):
-            for name, seconds in self._watched()[1].items():
+        good = status in (0, _NO_TESTS)
+        last, taken = self._watched()
+        for name, seconds in taken.items():
+            if good or name != last.partition("::")[0]:
                 self.sound[name] = self.sound.get(name, ("", 0.0))[0], seconds
-            return 0
-        return status
+        self.sound_path.write_text(json.dumps(self.sound, indent=1))
+        return 0 if good else status
 
     def _watched(self) -> tuple[str, dict[str, float]]:
         """The test that ran last, and the seconds of each file; see `watch.py`."""

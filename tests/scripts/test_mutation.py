@@ -131,6 +131,8 @@ CODE = """void f() {
         ("block = '''if \\(a'''", ["  g = h < i;"]),
         ("block = '''void f'''", []),
         ("rule = '''logic'''", ["  if (a < b) {", "    c = d < e;", "  g = h < i;"]),
+        ("block = '''void f'''\nmutant = '''<='''", []),
+        ("line = '''[<]'''\nmutant = '''a <= b'''", ["    c = d < e;", "  g = h < i;"]),
         ("", []),
     ],
 )
