@@ -24,6 +24,7 @@ from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
 from anydml.ops._descriptor import Descriptor, Support, TensorSupport
+from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -64,9 +65,11 @@ __all__ = [
     "ModelError",
     "NonzeroCoordinates",
     "Operator",
+    "ScaleBias",
     "Scatter",
     "ScatterElements",
     "ScatterND",
+    "Size2D",
     "Slice1",
     "Split",
     "Support",

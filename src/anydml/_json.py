@@ -18,6 +18,8 @@ T = TypeVar("T")
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
 
+_WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxlevel = 3
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -112,6 +114,21 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
         return value
 
     return read
+
+
+def json_float(value: Any) -> float:
+    """A number, or one of the words for what JSON has no number for, in any case."""
+    if isinstance(value, str) and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {shown(value)}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number in (float("inf"), float("-inf")):
+        raise ModelError("Expected a number that FLOAT64 holds, got a larger one.")
+    return number
 
 
 json_uint32 = json_integer(0, UINT32_MAX)

@@ -148,7 +148,7 @@ class CompiledOperator:
             if name not in self._owned_names:
                 raise BindingError(f"{name}: not flagged OWNED_BY_DML, bind it at dispatch")
         owned = {}
-        for info in self.desc.tensor_fields(Role.INPUT):
+        for info in self.desc.bind_points(Role.INPUT):
             if info.name in self._owned_names:
                 if info.name not in bindings:
                     raise BindingError(f"{info.name}: flagged OWNED_BY_DML, bind it to initialize")
@@ -206,7 +206,7 @@ class CompiledOperator:
         """
         names = [
             info.name
-            for info in self.desc.tensor_fields(Role.INPUT)
+            for info in self.desc.bind_points(Role.INPUT)
             if info.name not in self._owned_names
         ]
         if len(inputs) > len(names):
@@ -219,7 +219,7 @@ class CompiledOperator:
             bindings[name] = value
         outputs: dict[str, Any] = {}
         slots = iter(self.program.outputs)
-        for info in self.desc.tensor_fields(Role.OUTPUT):
+        for info in self.desc.bind_points(Role.OUTPUT):
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
             count = len(getattr(self.desc, info.attribute)) if info.many else 1
@@ -235,7 +235,7 @@ class CompiledOperator:
 
     @cached_property
     def _result_type(self) -> Any:
-        fields = [info.attribute for info in self.desc.tensor_fields(Role.OUTPUT)]
+        fields = [info.attribute for info in self.desc.bind_points(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
     def _allocate(self, slot: Slot) -> Array:
@@ -273,9 +273,11 @@ class CompiledOperator:
 
     def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
         """Arrays of the declared sizes by slot."""
-        fields = {info.name: info for info in self.desc.tensor_fields()}
+        fields = {info.name: info for info in self.desc.bind_points()}
         for name in bindings:
             if name not in fields:
+                if any(name == info.name for info in self.desc.tensor_fields()):
+                    raise BindingError(f"{name}: expected nothing (the descriptor leaves it out)")
                 known = ", ".join(fields)
                 raise BindingError(f"{name}: expected one of {known}, got an unknown binding")
             if name in self._owned_names:

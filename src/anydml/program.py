@@ -13,7 +13,7 @@ import numpy as np
 
 from anydml.errors import Violation
 
-Value = bool | int | float | str | tuple[int, ...]
+Value = bool | int | float | str | tuple[int | float, ...]
 """An attribute's value."""
 
 
@@ -127,8 +127,8 @@ class KernelCall:
     ----------
     kernel : str
         Its name, the same on every backend.
-    inputs, outputs : tuple of str
-        Names of slots, in the kernel's order.
+    inputs, outputs : tuple of str or None
+        Names of slots, in the kernel's order; None for an optional tensor that is left out.
     attributes : tuple of (str, value) pairs
         What the kernel takes besides.
     in_place : tuple of (str, str) pairs
@@ -141,8 +141,8 @@ class KernelCall:
     """
 
     kernel: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str | None, ...]
     attributes: tuple[tuple[str, Value], ...] = ()
     in_place: tuple[tuple[str, str], ...] = ()
     indices: IndexUse | None = None
@@ -169,7 +169,8 @@ class Program:
     calls: tuple[KernelCall, ...]
 
     def __str__(self) -> str:
-        shown = {slot.name: f"{slot.name}: {slot.spec}" for slot in (*self.inputs, *self.outputs)}
+        shown: dict[str | None, str] = {None: "nothing"}
+        shown |= {slot.name: f"{slot.name}: {slot.spec}" for slot in (*self.inputs, *self.outputs)}
         lines = []
         for call in self.calls:
             given = [shown[name] for name in call.inputs]

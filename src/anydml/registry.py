@@ -8,6 +8,7 @@ from typing import Any, Final
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, Support
+from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -35,7 +36,8 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
     "TOP_K1": TopK1,
 }
 
-PREFIX: Final = "DML_OPERATOR_"
+
+PREFIX: Final = OPERATOR_PREFIX
 
 
 def operator_named(name: str) -> type[Descriptor]:
@@ -113,7 +115,4 @@ def from_json(value: Any) -> Descriptor:
     """
     given = _json.json_object(value)
     operator = operator_named(_json.field(given, "type", _json.json_string))
-    for nested in ("desc", "Desc"):
-        if nested in given:
-            return _json.field(given, nested, operator.read_json)
-    return operator.read_json(given)
+    return operator.read_described(given)

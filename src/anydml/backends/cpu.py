@@ -44,8 +44,9 @@ class CpuExecutable:
 
     def __init__(self, program: Program) -> None:
         (call,) = program.calls
-        self._inputs = program.inputs
-        self._outputs = program.outputs
+        slots: dict[str, Any] = {slot.name: slot for slot in (*program.inputs, *program.outputs)}
+        self._inputs = [name and slots[name] for name in call.inputs]
+        self._outputs = [name and slots[name] for name in call.outputs]
         self._kernel = call.kernel
         self._attributes = dict(call.attributes)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = _binder(program, call)
@@ -56,8 +57,8 @@ class CpuExecutable:
         `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
         """
-        inputs = [natural(slot, arrays[slot.name]) for slot in self._inputs]
-        outputs = [natural(slot, arrays[slot.name]) for slot in self._outputs]
+        inputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._inputs]
+        outputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._outputs]
         return execute(self._kernel, inputs, outputs, self._attributes, private, threads)
 
 

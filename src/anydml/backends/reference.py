@@ -43,7 +43,8 @@ class ReferenceExecutable:
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
         """Run on arrays of the declared sizes, by slot; the first bad index, or -1."""
         slots = (*self._program.inputs, *self._program.outputs)
-        seen = {slot.name: natural(slot, arrays[slot.name]) for slot in slots}
+        seen: dict[str | None, Any] = {None: None}  # a tensor that is left out
+        seen |= {slot.name: natural(slot, arrays[slot.name]) for slot in slots}
         for call, evaluate in zip(self._program.calls, self._evaluations, strict=True):
             given = dict(call.attributes)
             operands = [seen[name] for name in call.inputs]

@@ -148,7 +148,7 @@ def _refuse_overlap(
     desc = dispatchable.desc
     bound = [
         (path, tensor, source, info.role)
-        for info in desc.tensor_fields()
+        for info in desc.bind_points()
         if not owned(desc, info)
         for (path, tensor), source in zip(
             info.paths(getattr(desc, info.attribute)), bindings[info.name], strict=True

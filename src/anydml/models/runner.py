@@ -117,7 +117,7 @@ def _bound(
 ) -> dict[str, Any]:
     desc = dispatchable.desc
     bound: dict[str, Any] = {}
-    for info in desc.tensor_fields():
+    for info in desc.bind_points():
         if owned(desc, info) is initial:
             views = [
                 buffers[source.name][source.start(resources[source.name]) :]

@@ -16,8 +16,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # NumPy copies what it accumulates in place: a part at a time.
 _CHUNK: Final = 2**16
 
-_WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-
 
 def known_type(value: Any) -> DataType | None:
     """A data type, None for UNKNOWN; only those that NumPy has can fill a buffer."""
@@ -120,21 +118,7 @@ def _floats(values: list[Any]) -> Array:
         else:
             if np.isfinite(numbers).all():
                 return numbers
-    return np.array(_each(_float, values), np.float64)
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, str) and value.lower() in _WORDS:
-        return _WORDS[value.lower()]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {_json.shown(value)}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = float("inf")
-    if number in (float("inf"), float("-inf")):
-        raise ModelError("Expected a number that FLOAT64 holds, got a larger one.")
-    return number
+    return np.array(_each(_json.json_float, values), np.float64)
 
 
 def _each(read: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from anydml import _json
 from anydml.dtypes import DataType
 from anydml.errors import InvalidDescriptorError, Violation
 from anydml.levels import FeatureLevel
-from anydml.ops._fields import FieldInfo, Role
+from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
@@ -80,12 +80,14 @@ class Descriptor:
     """Whether the operator can read the nearest element for an index out of range."""
     IN_PLACE: ClassVar[bool] = False
     """Whether the output may be the first input's own memory."""
+    FUSED: ClassVar[bool] = False
+    """Whether it can be nested in another operator; it has no tensors there."""
 
     def __post_init__(self) -> None:
         problems: list[Violation] = []
         for info in self.fields():
             value = getattr(self, info.attribute)
-            if value is None and info.counts is not None:
+            if value is None and (info.optional or info.counts is not None):
                 continue
             try:
                 object.__setattr__(self, info.attribute, info.kind.take(value))
@@ -95,19 +97,32 @@ class Descriptor:
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
-            if info.counts is not None and getattr(self, info.attribute) is None:
-                object.__setattr__(self, info.attribute, len(getattr(self, info.counts)))
+            value = getattr(self, info.attribute)
+            if info.counts is not None and value is None:
+                object.__setattr__(self, info.attribute, self._length(info.counts))
+            elif value is not None:
+                settled = info.kind.settle(value, vars(self))
+                object.__setattr__(self, info.attribute, settled)
 
     @classmethod
     def fields(cls) -> tuple[FieldInfo, ...]:
         """The fields, in the page's order."""
         return _fields_of(cls)  # type: ignore[arg-type]  # typeshed on __hash__ of types
 
+    def _length(self, attribute: str) -> int:
+        value = getattr(self, attribute)
+        return 0 if value is None else len(value)
+
     @classmethod
     def tensor_fields(cls, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """The fields that hold tensors: all, or those of one role."""
         roles = (Role.INPUT, Role.OUTPUT) if role is None else (role,)
         return tuple(info for info in cls.fields() if info.role in roles)
+
+    def bind_points(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
+        """The tensor fields without those that this descriptor leaves out."""
+        fields = self.tensor_fields(role)
+        return tuple(info for info in fields if getattr(self, info.attribute) is not None)
 
     def tensors(self, role: Role | None = None) -> Iterator[tuple[str, TensorDesc, FieldInfo]]:
         """Path, descriptor and field of every tensor."""
@@ -133,7 +148,8 @@ class Descriptor:
         """The outputs that inputs and attributes make, in natural form.
 
         Wider than the page where the array functions are. Raises nothing, and treats sizes as
-        anything that compares and adds like an integer. Axes count from the start.
+        anything that compares and adds like an integer. Axes count from the start. An optional
+        input that is left out is None.
         """
         raise NotImplementedError
 
@@ -154,58 +170,96 @@ class Descriptor:
 
         `natural` has the sizes of inputs without their padding, where they have any.
         """
-        inputs = tuple(
-            Slot(
+        inputs = self._slots(Role.INPUT)
+        slots = {
+            path: Slot(
                 path,
                 ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type.numpy),
                 tensor.sizes,
             )
             for path, tensor, _ in self.tensors(Role.INPUT)
-        )
-        inferred = self.infer([slot.spec for slot in inputs], attributes)
-        declared = [(path, tensor) for path, tensor, _ in self.tensors(Role.OUTPUT)]
-        outputs = tuple(
-            Slot(path, ArraySpec(fixed(spec.shape), tensor.data_type.numpy), tensor.sizes)
-            for (path, tensor), spec in zip(declared, inferred.outputs, strict=True)
+        }
+        specs: list[Any] = [None if path is None else slots[path].spec for path in inputs]
+        inferred = self.infer(specs, attributes)
+        declared = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
+        outputs = self._slots(Role.OUTPUT)
+        written = tuple(
+            (
+                Slot(
+                    path,
+                    ArraySpec(fixed(spec.shape), declared[path].data_type.numpy),
+                    declared[path].sizes,
+                ),
+                fixed(spec.shape) != spec.shape,
+            )
+            for path, spec in zip(outputs, inferred.outputs, strict=True)
+            if path is not None
         )
         indices = None
         if inferred.coordinates:
-            sizes = tuple(inputs[0].spec.shape[axis] for axis in inferred.coordinates)
-            axes = tuple(inputs[0].padding + axis for axis in inferred.coordinates)
-            indices = IndexUse(inputs[1].name, axes, sizes)
+            indexed, lookup = list(slots.values())[:2]
+            sizes = tuple(indexed.spec.shape[axis] for axis in inferred.coordinates)
+            axes = tuple(indexed.padding + axis for axis in inferred.coordinates)
+            indices = IndexUse(lookup.name, axes, sizes)
         call = KernelCall(
             self.KERNEL,
-            tuple(slot.name for slot in inputs),
-            tuple(slot.name for slot in outputs),
+            inputs,
+            outputs,
             tuple(attributes.items()),
-            ((outputs[0].name, inputs[0].name),) if self.IN_PLACE else (),
+            ((written[0][0].name, next(iter(slots))),) if self.IN_PLACE else (),
             indices,
-            tuple(
-                slot.name
-                for slot, spec in zip(outputs, inferred.outputs, strict=True)
-                if fixed(spec.shape) != spec.shape
-            ),
+            tuple(slot.name for slot, undefined in written if undefined),
         )
-        return Program(self.NAME, inputs, outputs, (call,))
+        return Program(
+            self.NAME, tuple(slots.values()), tuple(slot for slot, _ in written), (call,)
+        )
+
+    def _slots(self, role: Role) -> tuple[str | None, ...]:
+        # The names of the slots in the page's order; None for a tensor that is left out.
+        names: list[str | None] = []
+        for info in self.tensor_fields(role):
+            value = getattr(self, info.attribute)
+            names += [None] if value is None else [path for path, _ in info.paths(value)]
+        return tuple(names)
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks at a feature level."""
-        found = [*self._support_violations(level)]
+        found = [*self._fused_violations()] or [*self._own_violations(level)]
+        return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
+
+    def _fused_violations(self) -> Iterator[Violation]:
+        for info in self.tensor_fields() if self.FUSED else ():
+            if getattr(self, info.attribute) is None:
+                rule = f"{info.kind.accepted} (only an operator inside another one has none)"
+                yield Violation(info.name, rule, None)
+
+    def _own_violations(self, level: FeatureLevel) -> Iterator[Violation]:
+        yield from self._support_violations(level)
         for path, tensor, info in self.tensors():
             output = info.role is Role.OUTPUT
-            found.extend(_below(path, violation) for violation in tensor.check(output))
+            yield from (_below(path, violation) for violation in tensor.check(output))
+        yield from self._attribute_violations(level)
+        yield from self.check()
+
+    def _attribute_violations(self, level: FeatureLevel) -> Iterator[Violation]:
         for info in self.fields():
             value = getattr(self, info.attribute)
-            found.extend(
-                Violation(f"{info.name}{below}", rule, got)
-                for below, rule, got in info.kind.outside(value)
-            )
-            if info.counts is not None and value != len(getattr(self, info.counts)):
-                length = len(getattr(self, info.counts))
+            if value is None:
+                continue
+            for below, rule, got in info.kind.outside(value, vars(self), level):
+                yield Violation(f"{info.name}{below}", rule, got)
+            if info.counts is not None and value != (length := self._length(info.counts)):
                 rule = f"{length} (the length of {page_name(info.counts)})"
-                found.append(Violation(info.name, rule, value))
-        found.extend(self.check())
-        return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
+                yield Violation(info.name, rule, value)
+
+    def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
+        """Every rule that it breaks inside another operator, with paths relative to itself."""
+        if level < self.SUPPORT[0].level:
+            rule = f"{self.SUPPORT[0].level} or above ({self.NAME} came with it)"
+            yield Violation("FeatureLevel", rule, level)
+        for info in self.bind_points():
+            yield Violation(info.name, "no tensor (it is the operator's around it)", "one")
+        yield from self._attribute_violations(level)
 
     def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
         first = self.SUPPORT[0].level
@@ -239,9 +293,11 @@ class Descriptor:
         >>> dml.from_json(desc.to_json()) == desc
         True
         """
-        out: dict[str, Any] = {"type": f"DML_OPERATOR_{self.NAME}"}
+        out: dict[str, Any] = {"type": f"{PREFIX}{self.NAME}"}
         for info in self.fields():
-            out[info.name] = info.kind.write(getattr(self, info.attribute))
+            value = getattr(self, info.attribute)
+            if value is not None:
+                out[info.name] = info.kind.write(value)
         return out
 
     @classmethod
@@ -254,19 +310,36 @@ class Descriptor:
             A field is missing, of the wrong kind or out of its range.
         """
         given = _json.json_object(value)
-        read = {
-            info.attribute: _json.field(given, info.name, info.kind.read) for info in cls.fields()
-        }
+        read: dict[str, Any] = {}
+        for info in cls.fields():
+            read[info.attribute] = _read_field(given, info, read)
         return cls(**read)
+
+    @classmethod
+    def read_described(cls, given: Mapping[str, Any]) -> Self:
+        """The same where the fields stand beside ``type``, or under ``desc`` or ``Desc``."""
+        for below in ("desc", "Desc"):
+            if below in given:
+                return _json.field(given, below, cls.read_json)
+        return cls.read_json(given)
 
     def __repr__(self) -> str:
         parts = []
         for info in self.fields():
             value = getattr(self, info.attribute)
-            if info.counts is not None and value == len(getattr(self, info.counts)):
+            if value is None or (info.counts and value == self._length(info.counts)):
                 continue
             parts.append(f"{info.attribute}={info.kind.shown(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _read_field(given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any]) -> Any:
+    def value_of(value: Any) -> Any:
+        return None if value is None and info.optional else info.kind.read(value, read)
+
+    if info.optional:
+        return _json.field(given, info.name, value_of, None)
+    return _json.field(given, info.name, value_of)
 
 
 @cache

@@ -29,7 +29,7 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
         zero.
     """
     slots: dict[str, Any] = {}
-    for info in desc.tensor_fields(Role.INPUT):
+    for info in desc.bind_points(Role.INPUT):
         given = arrays[info.name]
         members = enumerate(given) if info.many else ()
         slots |= {f"{info.name}[{i}]": array for i, array in members} or {info.name: given}

@@ -1,0 +1,106 @@
+"""Arrays of numbers, one for each dimension: UINT, INT and FLOAT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from anydml import _json
+from anydml.levels import FeatureLevel
+from anydml.ops._fields.base import (
+    INT32_MAX,
+    INT32_MIN,
+    INT_TEXT,
+    UINT_TEXT,
+    Beside,
+    Kind,
+    Outside,
+    each,
+    integer_of,
+    json_int,
+)
+from anydml.ops._fields.real import FloatKind
+from anydml.tensor import MAX_DIMENSIONS
+
+_FLOAT = FloatKind()
+
+
+@dataclass(frozen=True)
+class IntegersKind(Kind):
+    """An array of UINT or INT.
+
+    Attributes
+    ----------
+    signed : bool
+        Whether they are INT.
+    """
+
+    signed: bool = False
+
+    @property
+    def text(self) -> str:
+        return "INT array" if self.signed else "UINT array"
+
+    @property
+    def accepted(self) -> str:
+        return f"a sequence of at most {MAX_DIMENSIONS} integers"
+
+    def take(self, value: Any) -> Any:
+        return tuple(map(integer_of, members_of(value)))
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        low, high, text = (
+            (INT32_MIN, INT32_MAX, INT_TEXT) if self.signed else (0, _json.UINT32_MAX, UINT_TEXT)
+        )
+        for i, number in enumerate(value):
+            if not low <= number <= high:
+                yield f"[{i}]", text, number
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return tuple(each(value, json_int if self.signed else _json.json_uint32))
+
+    def write(self, value: Any) -> Any:
+        return list(value)
+
+
+@dataclass(frozen=True)
+class FloatsKind(Kind):
+    """An array of FLOAT."""
+
+    @property
+    def text(self) -> str:
+        return "FLOAT array"
+
+    @property
+    def accepted(self) -> str:
+        return f"a sequence of at most {MAX_DIMENSIONS} numbers"
+
+    def take(self, value: Any) -> Any:
+        return tuple(map(_FLOAT.take, members_of(value)))
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        for i, number in enumerate(value):
+            for _, rule, got in _FLOAT.outside(number, beside, level):
+                yield f"[{i}]", rule, got
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return tuple(each(value, _json.json_float))
+
+    def write(self, value: Any) -> Any:
+        return [*map(_FLOAT.write, value)]
+
+    def shown(self, value: Any) -> str:
+        return f"({''.join(f'{_FLOAT.shown(number)}, ' for number in value)})"
+
+
+def members_of(value: Any) -> list[Any]:
+    """The members of a sequence, which may have no end."""
+    if isinstance(value, str | bytes | dict):
+        raise TypeError("no sequence of numbers")
+    taken: list[Any] = []
+    for member in value:
+        if len(taken) == MAX_DIMENSIONS:
+            raise ValueError("more than any tensor has dimensions")
+        taken.append(member)
+    return taken

@@ -1,0 +1,177 @@
+"""`Kind`, and the kinds of one number without a fraction: UINT, INT, BOOL, an enumeration."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from anydml import _json
+from anydml._named import NamedEnum
+from anydml.errors import ModelError
+from anydml.levels import FeatureLevel
+
+INT32_MIN: Final = -(2**31)
+INT32_MAX: Final = 2**31 - 1
+INT_TEXT: Final = "-2^31..2^31 - 1 (INT)"
+UINT_TEXT: Final = "0..2^32 - 1 (UINT)"
+
+Outside = tuple[str, str, Any]
+"""A path below the field, what would be accepted there, and what stands there."""
+
+Beside = Mapping[str, Any]
+"""The values of a descriptor's fields, or of those before this one, by attribute."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values a field has; this one is a UINT.
+
+    A value goes through `take` when a descriptor is made, which keeps it whatever its range, and
+    through `settle` when all fields have been taken; `outside` is a rule like any other.
+    """
+
+    @property
+    def text(self) -> str:
+        """As the operators' pages show it."""
+        return "UINT"
+
+    @property
+    def accepted(self) -> str:
+        """What a value of another kind is told."""
+        return "an integer of at most 64 bits"
+
+    @property
+    def choices(self) -> str:
+        """What a reader without the enumeration's page is shown."""
+        return self.text
+
+    def take(self, value: Any) -> Any:
+        """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
+        return integer_of(value)
+
+    def settle(self, value: Any, beside: Beside) -> Any:
+        """The taken value in the light of the descriptor's other fields."""
+        return value
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        """Where a value leaves what the field accepts."""
+        if not 0 <= value <= _json.UINT32_MAX:
+            yield "", UINT_TEXT, value
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        """The value from its JSON form."""
+        return _json.json_uint32(value)
+
+    def write(self, value: Any) -> Any:
+        """The JSON form."""
+        return value
+
+    def shown(self, value: Any) -> str:
+        """As the descriptor's `repr` shows it: an expression that gives the value back."""
+        return repr(value)
+
+
+@dataclass(frozen=True)
+class IntKind(Kind):
+    """An INT."""
+
+    @property
+    def text(self) -> str:
+        return "INT"
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        if not INT32_MIN <= value <= INT32_MAX:
+            yield "", INT_TEXT, value
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return json_int(value)
+
+
+@dataclass(frozen=True)
+class BoolKind(Kind):
+    """A BOOL."""
+
+    @property
+    def text(self) -> str:
+        return "BOOL"
+
+    @property
+    def accepted(self) -> str:
+        return "True or False"
+
+    def take(self, value: Any) -> Any:
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError("no bool")
+        return bool(value)
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        yield from ()
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return _json.json_bool(value)
+
+
+@dataclass(frozen=True)
+class EnumerationKind(Kind):
+    """A member of an enumeration.
+
+    Attributes
+    ----------
+    members : type
+        The enumeration.
+    """
+
+    members: type[NamedEnum]
+
+    @property
+    def text(self) -> str:
+        return self.members.__name__
+
+    @property
+    def accepted(self) -> str:
+        return "one of " + ", ".join(map(str, self.members))
+
+    @property
+    def choices(self) -> str:
+        return self.accepted
+
+    def take(self, value: Any) -> Any:
+        return self.members.parse(value)
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        yield from ()
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return self.members.parse(value)
+
+    def write(self, value: Any) -> Any:
+        return value.suffix
+
+    def shown(self, value: Any) -> str:
+        return repr(value.suffix)
+
+
+json_int = _json.json_integer(INT32_MIN, INT32_MAX)
+
+
+def integer_of(value: Any) -> int:
+    """An integer of at most 64 bits; bools are none."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError("a bool is no number")
+    number = operator.index(value)
+    if abs(number) > _json.UINT64_MAX:
+        raise ValueError("larger than any field of the header")
+    return number
+
+
+def each(value: Any, read: Callable[[Any], Any]) -> Iterator[Any]:
+    """The members of a JSON array; a message says which one is wrong."""
+    for i, item in enumerate(_json.json_array(value)):
+        try:
+            yield read(item)
+        except ModelError as error:
+            raise ModelError(f"[{i}]: {error}") from error

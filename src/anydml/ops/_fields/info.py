@@ -1,0 +1,77 @@
+"""`FieldInfo`: what a field is, in the descriptor and on the page."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.ops._fields.base import Kind
+from anydml.ops._fields.tensors import TensorKind
+from anydml.tensor import TensorDesc
+
+
+class Role(enum.Enum):
+    """What a descriptor's field is."""
+
+    INPUT = "input tensor"
+    OUTPUT = "output tensor"
+    ATTRIBUTE = "attribute"
+
+
+@dataclass(frozen=True)
+class FieldInfo:
+    """A descriptor's field as its page has it.
+
+    Attributes
+    ----------
+    attribute, name : str
+        Its name in Python and on the page.
+    role : Role
+        Input tensor, output tensor or attribute.
+    kind : Kind
+        What values it has.
+    counts : str or None
+        The attribute whose length it is.
+    optional : bool
+        Whether it may be left out: None in Python.
+    """
+
+    attribute: str
+    name: str
+    role: Role
+    kind: Kind
+    counts: str | None
+    optional: bool
+
+    @property
+    def many(self) -> bool:
+        """Whether it is a list of tensors."""
+        return isinstance(self.kind, TensorKind) and self.kind.many
+
+    @property
+    def text(self) -> str:
+        """What it is, as people are shown it."""
+        return self._worded(self.kind.text)
+
+    @property
+    def choices(self) -> str:
+        """What it is, with the members of an enumeration."""
+        return self._worded(self.kind.choices)
+
+    def _worded(self, attribute: str) -> str:
+        text = self.role.value + "s" * self.many
+        if self.role is Role.ATTRIBUTE:
+            text = attribute
+        return f"{text}, optional" if self.optional else text
+
+    def paths(self, value: Any) -> Iterator[tuple[str, TensorDesc]]:
+        """Path and descriptor of each tensor in a tensor field's value."""
+        if value is None:
+            return
+        if not self.many:
+            yield self.name, value
+            return
+        for i, tensor in enumerate(value):
+            yield f"{self.name}[{i}]", tensor

@@ -1,0 +1,113 @@
+"""What a room writes to say what its fields are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from anydml._named import NamedEnum
+from anydml.ops._fields.arrays import FloatsKind, IntegersKind
+from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
+from anydml.ops._fields.info import Role
+from anydml.ops._fields.operators import NestedKind
+from anydml.ops._fields.real import FloatKind
+from anydml.ops._fields.scalars import ScalarKind
+from anydml.ops._fields.structures import ScaleBiasKind, Size2DKind
+from anydml.ops._fields.tensors import TensorKind
+
+
+def _field(role: Role, kind: Kind, counts: str | None = None, optional: bool = False) -> Any:
+    left_out = optional or counts is not None
+    default: Any = None if left_out else dataclasses.MISSING
+    metadata = {"role": role, "kind": kind, "counts": counts, "optional": optional}
+    return dataclasses.field(metadata=metadata, default=default)
+
+
+def input_field(*, optional: bool = False) -> Any:
+    """A field for one input tensor."""
+    return _field(Role.INPUT, TensorKind(), optional=optional)
+
+
+def input_list() -> Any:
+    """A field for a list of input tensors."""
+    return _field(Role.INPUT, TensorKind(many=True))
+
+
+def output_field(*, optional: bool = False) -> Any:
+    """A field for one output tensor."""
+    return _field(Role.OUTPUT, TensorKind(), optional=optional)
+
+
+def output_list() -> Any:
+    """A field for a list of output tensors."""
+    return _field(Role.OUTPUT, TensorKind(many=True))
+
+
+def uint() -> Any:
+    """A field for a UINT attribute."""
+    return _field(Role.ATTRIBUTE, Kind())
+
+
+def integer() -> Any:
+    """A field for an INT attribute."""
+    return _field(Role.ATTRIBUTE, IntKind())
+
+
+def boolean() -> Any:
+    """A field for a BOOL attribute."""
+    return _field(Role.ATTRIBUTE, BoolKind())
+
+
+def floating() -> Any:
+    """A field for a FLOAT attribute."""
+    return _field(Role.ATTRIBUTE, FloatKind())
+
+
+def count_of(attribute: str) -> Any:
+    """A UINT field that counts a tensor list or an array; left out, it is the length of that."""
+    return _field(Role.ATTRIBUTE, Kind(), counts=attribute)
+
+
+def enumeration(members: type[NamedEnum]) -> Any:
+    """A field for an enumeration."""
+    return _field(Role.ATTRIBUTE, EnumerationKind(members))
+
+
+def uints(*, optional: bool = False) -> Any:
+    """A field for an array of UINT, one for each dimension."""
+    return _field(Role.ATTRIBUTE, IntegersKind(), optional=optional)
+
+
+def ints(*, optional: bool = False) -> Any:
+    """A field for an array of INT, one for each dimension."""
+    return _field(Role.ATTRIBUTE, IntegersKind(signed=True), optional=optional)
+
+
+def floats(*, optional: bool = False) -> Any:
+    """A field for an array of FLOAT, one for each dimension."""
+    return _field(Role.ATTRIBUTE, FloatsKind(), optional=optional)
+
+
+def scalar(typed_by: str, *, wraps: bool = False) -> Any:
+    """A field for a scalar union of the type that an earlier attribute names."""
+    return _field(Role.ATTRIBUTE, ScalarKind(typed_by, wraps))
+
+
+def scale_bias() -> Any:
+    """An optional field for a scale and a bias."""
+    return _field(Role.ATTRIBUTE, ScaleBiasKind(), optional=True)
+
+
+def size_2d() -> Any:
+    """A field for a width and a height."""
+    return _field(Role.ATTRIBUTE, Size2DKind())
+
+
+def nested(*rooms: Any) -> Any:
+    """An optional field for a nested operator of one of these rooms, without its tensors."""
+    return _field(Role.ATTRIBUTE, NestedKind(rooms), optional=True)
+
+
+def nested_list(*rooms: Any) -> Any:
+    """A field for a list of nested operators of these rooms, without their tensors."""
+    return _field(Role.ATTRIBUTE, NestedKind(rooms, many=True))

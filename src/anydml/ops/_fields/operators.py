@@ -1,0 +1,71 @@
+"""Nested operators: an operator without tensors inside another one, as a fused activation is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from anydml import _json
+from anydml.errors import ModelError
+from anydml.levels import FeatureLevel
+from anydml.ops._fields.arrays import members_of
+from anydml.ops._fields.base import Beside, Kind, Outside, each
+
+PREFIX = "DML_OPERATOR_"
+
+
+@dataclass(frozen=True)
+class NestedKind(Kind):
+    """An operator of one of several kinds, or a list of them.
+
+    Attributes
+    ----------
+    rooms : tuple of descriptor classes
+        Which operators may stand here; each can be `FUSED`.
+    many : bool
+        Whether it is a list.
+    """
+
+    rooms: tuple[Any, ...]
+    many: bool = False
+
+    @property
+    def text(self) -> str:
+        return "operators" if self.many else "operator"
+
+    @property
+    def accepted(self) -> str:
+        one = "one of " + ", ".join(room.__name__ for room in self.rooms)
+        return f"a sequence of operators, each {one}" if self.many else one
+
+    @property
+    def choices(self) -> str:
+        return self.accepted
+
+    def take(self, value: Any) -> Any:
+        operators = tuple(members_of(value)) if self.many else (value,)
+        if not all(type(operator) in self.rooms for operator in operators):
+            raise TypeError("no such operator")
+        return operators if self.many else value
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        for i, operator in enumerate(value if self.many else (value,)):
+            below = f"[{i}]" if self.many else ""
+            for violation in operator.violations_nested(level):
+                yield f"{below}.{violation.path}", violation.rule, violation.got
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return tuple(each(value, self._one)) if self.many else self._one(value)
+
+    def _one(self, value: Any) -> Any:
+        given = _json.json_object(value)
+        name = _json.field(given, "type", _json.json_string)
+        for room in self.rooms:
+            if name.removeprefix(PREFIX) == room.NAME:
+                return room.read_described(given)
+        known = ", ".join(room.NAME for room in self.rooms)
+        raise ModelError(f"Expected an operator ({known}), got {_json.shown(name)}.")
+
+    def write(self, value: Any) -> Any:
+        return [operator.to_json() for operator in value] if self.many else value.to_json()

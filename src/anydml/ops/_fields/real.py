@@ -1,0 +1,113 @@
+"""FLOAT: numbers that a descriptor keeps, compares and writes by their bits."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml import _json
+from anydml.levels import FeatureLevel
+from anydml.ops._fields.base import Beside, Kind, Outside
+
+
+class Real(float):
+    """A float that equals another one of the same bits: NaN equals NaN, -0.0 is not 0.0.
+
+    Descriptors compare, hash and come back from JSON and pickles by it. There is one NaN.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        if math.isnan(self) or (isinstance(other, float) and math.isnan(other)):
+            return math.isnan(self) and isinstance(other, float) and math.isnan(other)
+        return float.__eq__(self, other) and math.copysign(1, self) == math.copysign(1, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # the base class has one of its own
+
+    def __hash__(self) -> int:
+        return hash("nan") if math.isnan(self) else float.__hash__(self)
+
+    def __repr__(self) -> str:
+        text = float.__repr__(self)
+        return text if math.isfinite(self) else f"float({text!r})"
+
+
+def real_of(value: Any) -> Real:
+    """A number as a Real; bools, strings and arrays are none."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError("no number")
+    try:
+        return Real(value)
+    except OverflowError as error:  # an integer of thousands of digits, say
+        raise ValueError("larger than any float") from error
+
+
+def rounded(value: Real, dtype: np.dtype[Any]) -> Real:
+    """The nearest value of a type, and the value itself where the type has nothing that large."""
+    with np.errstate(over="ignore", under="ignore"):
+        near = Real(dtype.type(value))
+    return value if math.isinf(near) else near
+
+
+def fits(value: Real, dtype: np.dtype[Any]) -> bool:
+    """Whether a type has the rounded value."""
+    return math.isnan(value) or math.isinf(value) or abs(value) <= float(np.finfo(dtype).max)
+
+
+def range_text(dtype: np.dtype[Any]) -> str:
+    """The range of a type, for people."""
+    most = float(np.finfo(dtype).max)
+    return f"a number of at most {most} in magnitude, or an infinity or NaN"
+
+
+def written(value: float) -> Any:
+    """The JSON form: numbers, and words where JSON has no number."""
+    if math.isfinite(value):
+        return float(value)
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+_FLOAT = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class FloatKind(Kind):
+    """A FLOAT, kept as the nearest one."""
+
+    @property
+    def text(self) -> str:
+        return "FLOAT"
+
+    @property
+    def accepted(self) -> str:
+        return "a number"
+
+    def take(self, value: Any) -> Any:
+        return rounded(real_of(value), _FLOAT)
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        if not fits(value, _FLOAT):
+            yield "", f"{range_text(_FLOAT)} (FLOAT)", value
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return _json.json_float(value)
+
+    def write(self, value: Any) -> Any:
+        return written(_shortest(value))
+
+    def shown(self, value: Any) -> str:
+        return repr(_shortest(value))
+
+
+def _shortest(value: Real) -> Real:
+    """The number of the fewest digits that is rounded to this FLOAT."""
+    return Real(str(np.float32(value))) if fits(value, _FLOAT) else value

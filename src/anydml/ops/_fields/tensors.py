@@ -1,0 +1,47 @@
+"""Tensors and lists of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.levels import FeatureLevel
+from anydml.ops._fields.base import Beside, Kind, Outside, each
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True)
+class TensorKind(Kind):
+    """A tensor, or a list of tensors.
+
+    Attributes
+    ----------
+    many : bool
+        Whether it is a list.
+    """
+
+    many: bool = False
+
+    @property
+    def text(self) -> str:
+        return "tensors" if self.many else "tensor"
+
+    @property
+    def accepted(self) -> str:
+        return "a sequence of TensorDesc" if self.many else "a TensorDesc"
+
+    def take(self, value: Any) -> Any:
+        tensors = tuple(value) if self.many else (value,)
+        if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
+            raise TypeError("expected TensorDesc")
+        return tensors if self.many else value
+
+    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        yield from ()  # a tensor has rules of its own
+
+    def read(self, value: Any, beside: Beside) -> Any:
+        return [*each(value, TensorDesc.from_json)] if self.many else TensorDesc.from_json(value)
+
+    def write(self, value: Any) -> Any:
+        return [tensor.to_json() for tensor in value] if self.many else value.to_json()

@@ -1,0 +1,108 @@
+"""Rooms of no page, with fields of every kind, to show what the kinds do in a descriptor."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import anydml as dml
+from anydml.dtypes import UP_TO_32_BITS
+from anydml.ops import _fields as fields
+from anydml.ops._descriptor import Descriptor, support
+from anydml.program import ArraySpec, Inferred
+
+ANY = (range(1, 9), UP_TO_32_BITS)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Curve(Descriptor):
+    """An activation: it has tensors where it stands alone, and none inside another operator."""
+
+    input_tensor: dml.TensorDesc | None = fields.input_field(optional=True)
+    output_tensor: dml.TensorDesc | None = fields.output_field(optional=True)
+    alpha: float = fields.floating()
+
+    NAME = "ACTIVATION_CURVE"
+    KERNEL = "curve"
+    FUSED = True
+    SUPPORT = (support("3_0", InputTensor=ANY, OutputTensor=ANY),)
+
+    def check(self):
+        if self.input_tensor.sizes != self.output_tensor.sizes:
+            yield dml.Violation("OutputTensor.Sizes", "those of the input", "others")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Other(Descriptor):
+    """An operator that nothing takes inside."""
+
+    input_tensor: dml.TensorDesc = fields.input_field()
+
+    NAME = "OTHER"
+    SUPPORT = (support("1_0", InputTensor=ANY),)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Everything(Descriptor):
+    """A weighted sum, with an attribute of each kind."""
+
+    input_tensor: dml.TensorDesc = fields.input_field()
+    bias_tensor: dml.TensorDesc | None = fields.input_field(optional=True)
+    output_tensor: dml.TensorDesc = fields.output_field()
+    count_tensor: dml.TensorDesc | None = fields.output_field(optional=True)
+    step: int = fields.integer()
+    keep: bool = fields.boolean()
+    epsilon: float = fields.floating()
+    dimension_count: int = fields.count_of("scales")
+    scales: tuple = fields.floats(optional=True)
+    pads: tuple = fields.uints(optional=True)
+    shifts: tuple = fields.ints(optional=True)
+    value_data_type: dml.DataType = fields.enumeration(dml.DataType)
+    value: float = fields.scalar("value_data_type")
+    delta: float = fields.scalar("value_data_type", wraps=True)
+    scale_bias: dml.ScaleBias | None = fields.scale_bias()
+    window: dml.Size2D = fields.size_2d()
+    fused_activation: Curve | None = fields.nested(Curve)
+    activations: tuple = fields.nested_list(Curve)
+
+    NAME = "EVERYTHING"
+    KERNEL = "everything"
+    SUPPORT = (support("1_0", InputTensor=ANY, BiasTensor=ANY, OutputTensor=ANY, CountTensor=ANY),)
+
+    @staticmethod
+    def infer(inputs, given):
+        data, _ = inputs  # the second is None where it is left out
+        return Inferred((ArraySpec(data.shape, data.dtype), ArraySpec((1,), np.dtype("u4"))))
+
+    def check(self):
+        yield from ()
+
+    def lower(self, *, clamp=False):
+        return self._program(epsilon=self.epsilon, step=self.step)
+
+    @staticmethod
+    def evaluate(inputs, outputs, given):
+        data, bias = inputs
+        result, count = outputs
+        result[...] = data * given["step"] + (0 if bias is None else bias)
+        if count is not None:
+            count[...] = data.size
+
+
+F = dml.TensorDesc("FLOAT32", (2, 3))
+GIVEN = {
+    "input_tensor": F,
+    "output_tensor": F,
+    "step": -3,
+    "keep": True,
+    "epsilon": 0.1,
+    "value_data_type": "FLOAT16",
+    "value": 1.5,
+    "delta": -2,
+    "window": (4, 2),
+    "activations": [],
+}
+
+
+def everything(**fields_given):
+    """A good descriptor, some fields replaced."""
+    return Everything(**GIVEN | fields_given)

@@ -1,0 +1,313 @@
+"""Kinds of fields: what they take, where their ranges end, JSON both ways, `repr`."""
+
+import copy
+import itertools
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import odd_rooms
+import pytest
+from odd_rooms import Curve, Everything, F, Other, everything
+
+import anydml as dml
+from anydml import registry
+from anydml.ops._fields import Real
+
+DEVICE = dml.Device("cpu")
+NAMES = {**vars(dml), "Curve": Curve, "Everything": Everything}
+INF, NAN = float("inf"), float("nan")
+HUGE = 10**400
+
+
+def paths(desc, level="6_4"):
+    return {
+        v.path.removeprefix("EVERYTHING."): v
+        for v in desc.violations(dml.FeatureLevel.parse(level))
+    }
+
+
+def same(desc):
+    """JSON text, `repr`, pickle and copy give an equal descriptor of the same hash."""
+    text = json.dumps(desc.to_json(), allow_nan=False)
+    for other in (
+        Everything.read_described(json.loads(text)),
+        eval(repr(desc), dict(NAMES)),
+        pickle.loads(pickle.dumps(desc)),
+        copy.deepcopy(desc),
+    ):
+        assert other == desc, repr(other)
+        assert hash(other) == hash(desc)
+        assert repr(other) == repr(desc)
+    return True
+
+
+GOOD = [
+    ("step", -(2**31), -(2**31)), ("step", 2**31 - 1, 2**31 - 1), ("step", np.int8(-3), -3),
+    ("keep", False, False), ("keep", np.bool_(True), True),
+    ("epsilon", 0.1, float(np.float32(0.1))), ("epsilon", 3, 3.0), ("epsilon", np.float16(2), 2.0),
+    ("epsilon", NAN, NAN), ("epsilon", -INF, -INF), ("epsilon", -0.0, -0.0),
+    ("epsilon", Fraction(1, 4), 0.25), ("epsilon", 1e-50, 0.0),
+    ("epsilon", 3.4028234e38, float(np.finfo("f4").max)),
+    ("scales", [1, 0.1, NAN], (1.0, float(np.float32(0.1)), NAN)), ("scales", (), ()),
+    ("scales", None, None), ("pads", None, None), ("pads", [0, 2**32 - 1], (0, 2**32 - 1)),
+    ("shifts", range(-2, 2), (-2, -1, 0, 1)),
+    ("value", 0.1, float(np.float16(0.1))), ("value", NAN, NAN), ("value", -INF, -INF),
+    ("value", 65504, 65504.0), ("value", -0.0, -0.0),
+    ("scale_bias", None, None), ("scale_bias", (2, 0.1), (2.0, float(np.float32(0.1)))),
+    ("scale_bias", dml.ScaleBias(scale=-INF, bias=NAN), (-INF, NAN)),
+    ("window", [3, 2**32 - 1], (3, 2**32 - 1)), ("window", dml.Size2D(width=1, height=2), (1, 2)),
+    ("fused_activation", None, None), ("fused_activation", Curve(alpha=0.5), Curve(alpha=0.5)),
+    ("activations", [Curve(alpha=1), Curve(alpha=NAN)], (Curve(alpha=1), Curve(alpha=NAN))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "kept"), GOOD, ids=str)
+def test_taken_and_kept(name, given, kept):
+    desc = everything(**{name: given})
+    value = getattr(desc, name)
+    assert paths(desc) == {}
+    assert same_bits(value, kept)
+    assert same(desc)
+
+
+def same_bits(a, b):
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_bits, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or (
+            a == b and math.copysign(1, a) == math.copysign(1, b)
+        )
+    return type(a) is type(b) and a == b
+
+
+class Rising:
+    def __index__(self):
+        raise ValueError("not now")
+
+
+WRONG = {
+    "step": [True, 1.0, "1", None, [1], NAN, 2**64, HUGE, Rising(), F],
+    "keep": [0, 1, "true", None, 1.0, np.array(True)],
+    "epsilon": [True, np.bool_(0), "1", None, [1.0], 1j, HUGE, np.array(1.0), b"1", F],
+    "scales": [1.0, "12", b"12", {1.0: 2}, [True], ["1"], itertools.repeat(1.0), [1.0] * 9, [[1]]],
+    "pads": [1, "12", [1.0], [True], itertools.count(), [0] * 9],
+    "shifts": [1, [None], itertools.cycle([1])],
+    "value": [True, None, "1", [1], HUGE, 1j],
+    "delta": ["-2", False],
+    "scale_bias": [1, (1,), (1, 2, 3), "12", {"Scale": 1, "Bias": 2}, ("1", 2), (True, 1)],
+    "window": [None, 3, (1,), (1.0, 2), ("1", "2"), itertools.repeat(1)],
+    "fused_activation": [3, "RELU", Curve, F, [], Other(input_tensor=F)],
+    "activations": [None, 3, Curve(alpha=1), [Curve(alpha=1)] * 9, [None], [Other(input_tensor=F)],
+                    itertools.repeat(Curve(alpha=1))],
+    "input_tensor": [None], "bias_tensor": [3, [F]], "output_tensor": [None],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in WRONG.items() for value in values],
+    ids=repr,
+)
+def test_values_of_another_kind(name, value):
+    with pytest.raises(dml.InvalidDescriptorError) as error:
+        everything(**{name: value})
+    (violation,) = error.value.violations
+    info = next(info for info in Everything.fields() if info.attribute == name)
+    assert violation.path == f"EVERYTHING.{info.name}"
+    assert violation.rule == info.kind.accepted
+    assert len(str(violation)) < 400
+
+
+OUTSIDE = [
+    ({"step": 2**31}, "Step", r"-2^31..2^31 - 1 (INT)"),
+    ({"step": -(2**31) - 1}, "Step", "(INT)"),
+    ({"epsilon": 3.5e38}, "Epsilon", "at most 3.4028234663852886e+38 in magnitude"),
+    ({"epsilon": -1e300}, "Epsilon", "(FLOAT)"),
+    ({"scales": [1, 1e39]}, "Scales[1]", "(FLOAT)"),
+    ({"pads": [-1]}, "Pads[0]", "0..2^32 - 1 (UINT)"),
+    ({"shifts": [0, 2**31]}, "Shifts[1]", "(INT)"),
+    ({"value": 65520}, "Value", "at most 65504.0 in magnitude, or an infinity or NaN (FLOAT16)"),
+    ({"value_data_type": "INT8", "value": 128}, "Value", "an integer in -128..127 (INT8)"),
+    ({"value_data_type": "INT8", "value": 1.0}, "Value", "an integer in -128..127 (INT8)"),
+    ({"value_data_type": "UINT64", "value": -1}, "Value", "an integer in 0..18446744073709551615"),
+    ({"value_data_type": "UINT8", "value": 0, "delta": -129}, "Delta", "an integer in -128..255"),
+    ({"value_data_type": "UINT8", "value": 0, "delta": 256}, "Delta", "an integer in -128..255"),
+    ({"value_data_type": "UINT4", "value": 16}, "Value", "an integer in 0..15 (UINT4)"),
+    ({"scale_bias": (1, 1e39)}, "ScaleBias.Bias", "(FLOAT)"),
+    ({"window": (-1, 2)}, "Window.Width", "(UINT)"),
+    ({"window": (1, 2**32)}, "Window.Height", "(UINT)"),
+    ({"dimension_count": 3}, "DimensionCount", "0 (the length of Scales)"),
+    ({"fused_activation": Curve(alpha=1e39)}, "FusedActivation.Alpha", "(FLOAT)"),
+    ({"fused_activation": Curve(alpha=1, input_tensor=F)}, "FusedActivation.InputTensor",
+     "no tensor"),
+    ({"activations": [Curve(alpha=1), Curve(alpha=-1e39)]}, "Activations[1].Alpha", "(FLOAT)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "path", "rule"), OUTSIDE, ids=str)
+def test_ranges(given, path, rule):
+    found = paths(everything(**given))
+    assert path in found
+    assert rule in found[path].rule
+    assert "EVERYTHING" in str(found[path])
+
+
+def test_a_step_back_of_an_unsigned_type_is_kept_by_its_bits():
+    desc = everything(value_data_type="UINT8", value=10, delta=-2)
+    assert desc.delta == 254
+    assert desc == everything(value_data_type="UINT8", value=10, delta=254)
+    assert paths(desc) == {}
+    assert same(desc)
+    assert everything(value_data_type="INT8", value=1, delta=-2).delta == -2
+
+
+def test_values_that_differ_in_bits_differ():
+    descs = [everything(epsilon=value) for value in (0.0, -0.0, NAN, INF, 1.0)]
+    assert len(set(descs)) == 5
+    assert everything(epsilon=NAN) == everything(epsilon=-NAN)
+    assert everything(epsilon=0.1) == everything(epsilon=np.float32(0.1))
+    for value in (0.0, -0.0, 1.5, INF, NAN):
+        assert Real(value) == value
+        assert (Real(value) != value) is False
+        assert hash(Real(value)) == hash(Real(value))
+    assert Real(-0.0) != 0.0
+    assert Real(0.0) == 0
+    assert Real(2.0) != "2"
+    assert Real(1.0) != HUGE
+
+
+def read(**changed):
+    given = everything().to_json() | changed
+    return Everything.read_json(given)
+
+
+def test_json_forms():
+    assert everything().to_json() == {
+        "type": "DML_OPERATOR_EVERYTHING",
+        "InputTensor": F.to_json(), "OutputTensor": F.to_json(),
+        "Step": -3, "Keep": True, "Epsilon": 0.1, "DimensionCount": 0, "ValueDataType": "FLOAT16",
+        "Value": 1.5, "Delta": -2.0, "Window": {"Width": 4, "Height": 2}, "Activations": [],
+    }  # fmt: skip
+    for name in ("BiasTensor", "CountTensor", "Scales", "ScaleBias", "FusedActivation"):
+        assert read(**{name: None}) == everything()
+    assert read(Value={"UInt16": 0x3C00}).value == 1.0
+    assert read(ValueDataType="FLOAT32", Value={"Float32": 7}).value == 7.0
+    assert read(ValueDataType="INT64", Value={"Int64": -(2**63)}, Delta=1).value == -(2**63)
+    assert read(ValueDataType="UINT8", Value=1, Delta=-2).delta == 254
+    assert read(Epsilon="-INF").epsilon == -INF
+    assert read(ScaleBias={"Scale": 2, "Bias": "nan"}) == everything(scale_bias=(2, NAN))
+    curve = {"type": "ACTIVATION_CURVE", "desc": {"Alpha": 0.5, "InputTensor": None}}
+    assert read(FusedActivation=curve) == everything(fused_activation=Curve(alpha=0.5))
+    curve = {"type": "DML_OPERATOR_ACTIVATION_CURVE", "Alpha": 0.5}
+    assert read(Activations=[curve]) == everything(activations=[Curve(alpha=0.5)])
+    everything_there = everything(
+        bias_tensor=F, count_tensor=dml.TensorDesc("UINT32", (1,)), scales=[1, 2],
+        scale_bias=(1, 2), fused_activation=Curve(alpha=1))  # fmt: skip
+    assert same(everything_there)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"Step": 1.0}, "'Step': Expected an integer in -2147483648..2147483647"),
+        ({"Step": True}, "'Step': Expected an integer"),
+        ({"Keep": 1}, "'Keep': Expected a bool"),
+        ({"Epsilon": "1"}, "'Epsilon': Expected a number, 'nan', 'inf' or '-inf'"),
+        ({"Epsilon": False}, "'Epsilon': Expected a number"),
+        ({"Epsilon": HUGE}, "Expected a number that FLOAT64 holds"),
+        ({"Scales": 3}, "'Scales': Expected an array"),
+        ({"Scales": [1, "x"]}, r"'Scales': \[1\]: Expected a number"),
+        ({"Shifts": [2**31]}, r"'Shifts': \[0\]: Expected an integer"),
+        ({"Value": None}, "'Value': Expected a number"),
+        ({"Value": {"Float16": 1}}, "a number or an object of one field 'UInt16' .FLOAT16."),
+        ({"Value": {"UInt16": 1, "UInt8": 2}}, "an object of one field 'UInt16'"),
+        ({"Value": {}}, "an object of one field"),
+        ({"Value": {"UInt16": 2**16}}, "Expected an integer in 0..65535"),
+        ({"ValueDataType": "INT8", "Value": 1.0}, "'Value': Expected an integer in -128..127"),
+        ({"ValueDataType": "UINT8", "Value": -1}, "'Value': Expected an integer in 0..255"),
+        ({"ValueDataType": "UINT4", "Value": {"UInt4": 1}}, "'Value': Expected a number .UINT4."),
+        ({"ScaleBias": [1, 2]}, "'ScaleBias': Expected an object"),
+        ({"ScaleBias": {"Scale": 1}}, "'ScaleBias': Field 'Bias' is required"),
+        ({"Window": {"Width": -1, "Height": 1}}, "'Width': Expected an integer in 0.."),
+        ({"FusedActivation": {"type": "RELU"}}, r"Expected an operator \(ACTIVATION_CURVE\)"),
+        ({"FusedActivation": {"Alpha": 1}}, "Field 'type' is required"),
+        ({"FusedActivation": {"type": "ACTIVATION_CURVE"}}, "Field 'Alpha' is required"),
+        ({"Activations": [3]}, r"'Activations': \[0\]: Expected an object"),
+        ({"Activations": None}, "'Activations': Expected an array"),
+        ({"InputTensor": None}, "'InputTensor': Expected an object"),
+    ],
+)
+def test_json_that_cannot_be_read(changed, message):
+    with pytest.raises(dml.ModelError, match=message):
+        read(**changed)
+
+
+def test_an_operator_alone_needs_the_tensors_that_it_has_not_inside_another():
+    found = Curve(alpha=1).violations(dml.FeatureLevel.parse("6_4"))
+    assert [violation.path for violation in found] == [
+        "ACTIVATION_CURVE.InputTensor", "ACTIVATION_CURVE.OutputTensor",
+    ]  # fmt: skip
+    assert (
+        Curve(alpha=1, input_tensor=F, output_tensor=F).violations(dml.FeatureLevel(0x6400)) == []
+    )
+    late = everything(fused_activation=Curve(alpha=1)).violations(dml.FeatureLevel.parse("2_1"))
+    (violation,) = late
+    assert violation.path == "EVERYTHING.FusedActivation.FeatureLevel"
+    assert "3_0 or above" in violation.rule
+
+
+@pytest.fixture
+def known(monkeypatch):
+    monkeypatch.setitem(registry.OPERATORS, "EVERYTHING", Everything)
+
+
+def test_tensors_that_are_left_out(known):
+    x, bias = np.arange(6, dtype="f4").reshape(2, 3), np.ones((2, 3), "f4")
+    device = dml.Device("reference")
+    plain = device.create_operator(everything()).compile()
+    assert plain.program.calls[0].inputs == ("InputTensor", None)
+    assert plain.program.calls[0].outputs == ("OutputTensor", None)
+    assert "nothing" in str(plain.program)
+    assert (plain(x) == x * -3).all()
+    for name in ("BiasTensor", "CountTensor"):
+        with pytest.raises(dml.BindingError, match=f"{name}: expected nothing"):
+            plain.dispatch(InputTensor=x, OutputTensor=x.copy(), **{name: x.copy()})
+    with pytest.raises(
+        dml.BindingError, match="Nonsense: expected one of InputTensor, OutputTensor"
+    ):
+        plain.dispatch(InputTensor=x, OutputTensor=x.copy(), Nonsense=x)
+    full = everything(bias_tensor=F, count_tensor=dml.TensorDesc("UINT32", (1,)))
+    result = device.create_operator(full).compile()(x, bias)
+    assert (result.output_tensor == x * -3 + 1).all()
+    assert result.count_tensor.tolist() == [6]
+    with pytest.raises(dml.BindingError, match="BiasTensor: expected a binding, got none"):
+        device.create_operator(full).compile()(x)
+
+
+def test_a_left_out_tensor_in_a_model(known, tmp_path):
+    from anydml.models.dispatchables import binding_problems, read_bindings
+
+    bindings = read_bindings({"InputTensor": "x", "OutputTensor": "y", "BiasTensor": "z"})
+    problems = [*binding_problems(everything(), bindings, {}, initial=False)]
+    assert len(problems) == 1
+    assert problems[0].startswith("Bind point 'BiasTensor' takes 0 resources, but 1 were bound")
+
+
+def test_what_people_are_shown():
+    shown = {info.name: info.choices for info in Everything.fields()}
+    assert shown["BiasTensor"] == "input tensor, optional"
+    assert shown["CountTensor"] == "output tensor, optional"
+    assert shown["Step"] == "INT"
+    assert shown["Keep"] == "BOOL"
+    assert shown["Epsilon"] == "FLOAT"
+    assert shown["Scales"] == "FLOAT array, optional"
+    assert shown["Value"] == "scalar"
+    assert shown["ScaleBias"] == "scale and bias, optional"
+    assert shown["Window"] == "width and height"
+    assert shown["FusedActivation"] == "one of Curve, optional"
+    assert {info.name: info.text for info in Everything.fields()}["Activations"] == "operators"
+    assert repr(everything(scale_bias=(2, 0.1), epsilon=INF)).count("bias=0.1") == 1
+    assert odd_rooms.GIVEN["activations"] == []
