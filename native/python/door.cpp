@@ -80,7 +80,9 @@ Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb
     Call call = operands.call(numbers, threads);
     call.fresh = fresh;
     fit(kernel, kernel.misfit(call));
-    return kernel.run(call);
+    const Int bad = kernel.run(call);
+    if (bad == kDeclined) refuse(kernel, "operands that were changed during the call");
+    return bad;
   });
 }
 
