@@ -24,7 +24,7 @@ SOURCES = (
     "src/anydml/functions/*.py",
     "src/anydml/backends/*.py",
     "src/anydml/models/*.py",
-    "src/anydml/arrays.py",
+    "src/anydml/arrays/*.py",
     "src/anydml/binding.py",
     "src/anydml/lifecycle.py",
     "src/anydml/program.py",

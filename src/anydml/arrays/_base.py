@@ -1,0 +1,49 @@
+"""What every library's module needs, and what it is to those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from anydml.errors import AllocationError, ArgumentTypeError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Wrap = Callable[[Array], Any]
+"""Makes a result of the kind that came in from a NumPy array."""
+
+
+class Library(Protocol):
+    """A module that knows one library's arrays."""
+
+    def owns(self, value: Any) -> bool:
+        """Whether the value is an array of this library; without importing it."""
+
+    def adopt(self, value: Any, name: str) -> tuple[Array, Wrap]:
+        """The array as a NumPy array of the same memory, and how to make a result of its kind.
+
+        Raises
+        ------
+        ArgumentTypeError
+            No plain memory that the CPU reads; the message begins with `name`.
+        """
+
+
+def unchanged(array: Array) -> Array:
+    """The result of an operation on NumPy arrays."""
+    return array
+
+
+def unreadable(name: str, error: Exception) -> ArgumentTypeError:
+    """What is raised where a library's own code fails to hand out memory."""
+    return ArgumentTypeError(f"{name}: its memory cannot be read: {error}")
+
+
+def as_type(array: Array, dtype: Any, name: str) -> Array:
+    """A copy of an operand as another type."""
+    try:
+        return array.astype(dtype)
+    except (MemoryError, ValueError):  # "array is too big"
+        size = array.size * np.dtype(dtype).itemsize
+        raise AllocationError(name, size, f"a copy as {np.dtype(dtype)}") from None

@@ -1,0 +1,63 @@
+"""NumPy arrays, their scalars, and what NumPy makes an array of: numbers, lists, buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anydml._json import shown
+from anydml.arrays._base import Array, Wrap, unchanged
+from anydml.errors import AllocationError, ArgumentTypeError
+from anydml.tensor import frozen
+
+
+def owns(value: Any) -> bool:
+    """Whether the value is an array, of any class, or a scalar."""
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+    """The array itself."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{name}: expected an array without a mask, got a MaskedArray")
+    return np.asarray(value), unchanged
+
+
+def from_values(value: Any, name: str) -> Array:
+    """A new array of numbers or lists of them, or one over a buffer."""
+    try:
+        array = np.asarray(frozen(value))
+        _inside_its_buffer(array, name)
+        return array
+    except ArgumentTypeError:
+        raise
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ArgumentTypeError(f"{name}: {error}") from error
+    except MemoryError:
+        raise AllocationError(name, None, f"an array of {shown(value)}") from None
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    """The lowest address of an array's elements, and the one behind the highest."""
+    first = array.__array_interface__["data"][0]
+    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    below = sum(span for span in spans if span < 0)
+    above = sum(span for span in spans if span > 0)
+    return first + below, first + above + array.itemsize
+
+
+def _inside_its_buffer(array: Array, name: str) -> None:
+    # NumPy takes the offset and strides of an `__array_interface__` over a buffer as they are.
+    if array.base is None or isinstance(array.base, np.ndarray) or not array.size:
+        return
+    try:
+        whole = np.frombuffer(array.base, np.uint8)
+    except (TypeError, ValueError, BufferError):
+        return  # a pointer, which only its owner can vouch for
+    begin, (low, high) = whole.__array_interface__["data"][0], _extent(array)
+    if low < begin or high > begin + whole.nbytes:
+        raise ArgumentTypeError(
+            f"{name}: expected an array inside its buffer of {whole.nbytes} bytes, "
+            f"got one from {low - begin} to {high - begin}"
+        )
