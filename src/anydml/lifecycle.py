@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import adopt
+from anydml.arrays import adopt, written
 from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
 from anydml.errors import (
@@ -184,6 +184,10 @@ class CompiledOperator:
                 return
         arrays = self._bind(bindings)
         self._run(arrays, private=False)
+        for info in self.desc.tensor_fields(Role.OUTPUT):
+            bound = bindings[info.name]
+            for value in bound if info.many else (bound,):
+                written(value)
 
     def __call__(self, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.
@@ -226,7 +230,7 @@ class CompiledOperator:
             arrays = [self._allocate(slot) for slot in islice(slots, count)]
             outputs[info.name] = arrays if info.many else arrays[0]
         self._run(self._bind(bindings | outputs), private=True)
-        wrap = _wrapper(bindings)
+        wrap = self._wrapper(bindings)
         results = [
             tuple(map(wrap, value)) if isinstance(value, list) else wrap(value)
             for value in outputs.values()
@@ -237,6 +241,17 @@ class CompiledOperator:
     def _result_type(self) -> Any:
         fields = [info.attribute for info in self.desc.bind_points(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
+
+    def _wrapper(self, bindings: Mapping[str, Any]) -> Any:
+        # Results are of the kind of the page's first input that is bound; bytes and other buffers
+        # give NumPy arrays.
+        names = (info.name for info in self.desc.tensor_fields(Role.INPUT))
+        first = next((bindings[name] for name in names if name in bindings), None)
+        if isinstance(first, list | tuple) and first:
+            first = first[0]
+        if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
+            return lambda array: array
+        return adopt(first, "InputTensor")[1]
 
     def _allocate(self, slot: Slot) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
@@ -326,13 +341,3 @@ def checked_kind(desc: Descriptor) -> Descriptor:
     if not isinstance(desc, Descriptor):
         raise ArgumentTypeError(f"desc: expected an operator descriptor, got {shown(desc)}")
     return desc
-
-
-def _wrapper(bindings: Mapping[str, Any]) -> Any:
-    # Results are of the kind of the first input; bytes and other buffers give NumPy arrays.
-    first = next(iter(bindings.values()), None)
-    if isinstance(first, list | tuple) and first:
-        first = first[0]
-    if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
-        return lambda array: array
-    return adopt(first, "InputTensor")[1]

@@ -343,8 +343,6 @@ def test_axis_of_a_scalar():
         dml.split(np.float32(1), 1)
     with pytest.raises(VALUE, match=r"axis: arrays\[0\] has no axes"):
         dml.join([np.float32(1)])
-    with pytest.raises(VALUE, match="axis: x has no axes"):
-        dml.gather(np.float32(1), [0])
 
 
 def test_builtin_names_are_what_they_derive_from():

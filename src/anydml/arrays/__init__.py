@@ -18,7 +18,7 @@ from anydml.errors import ArgumentTypeError
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
-__all__ = ["LIBRARIES", "Array", "Library", "Wrap", "adopt", "as_numpy", "as_type"]
+__all__ = ["LIBRARIES", "Array", "Library", "Wrap", "adopt", "as_numpy", "as_type", "written"]
 
 
 def as_numpy(value: Any, name: str) -> Array:
@@ -41,6 +41,16 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
             array, wrap = library.adopt(value, name)
             return _numbers(array, name), wrap
     return _numbers(_numpy.from_values(value, name), name), unchanged
+
+
+def written(value: Any) -> None:
+    """Tell an array's library that the array has been written."""
+    if type(value) is np.ndarray:
+        return
+    for library in LIBRARIES:
+        if library.owns(value):
+            library.written(value)
+            return
 
 
 def _numbers(array: Array, name: str) -> Array:

@@ -29,10 +29,17 @@ class Library(Protocol):
             No plain memory that the CPU reads; the message begins with `name`.
         """
 
+    def written(self, value: Any) -> None:
+        """Tell the library that an array of its own has been written."""
+
 
 def unchanged(array: Array) -> Array:
     """The result of an operation on NumPy arrays."""
     return array
+
+
+def unnoticed(value: Any) -> None:
+    """A library that does not count writes."""
 
 
 def unreadable(name: str, error: Exception) -> ArgumentTypeError:

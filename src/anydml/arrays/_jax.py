@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from anydml.arrays import _dlpack
-from anydml.arrays._base import Array, Wrap, unreadable
+from anydml.arrays._base import Array, Wrap, unnoticed, unreadable
 from anydml.errors import ArgumentTypeError
+
+written = unnoticed
 
 
 def owns(value: Any) -> bool:
@@ -31,7 +33,18 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         array = np.asarray(value)
     except Exception as error:  # deleted, donated, not addressable: whatever JAX raises
         raise unreadable(name, error) from error
-    return array, sys.modules["jax"].numpy.from_dlpack
+    return array, _wrap
+
+
+def _wrap(array: Array) -> Any:
+    jax: Any = sys.modules["jax"]
+    kept = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kept != array.dtype:  # which JAX would change without a word
+        raise ArgumentTypeError(
+            f"result: expected a type that JAX has, got {array.dtype}; "
+            f"64 bits need jax.config.update('jax_enable_x64', True)"
+        )
+    return jax.numpy.from_dlpack(array)
 
 
 def _is_tracer(value: Any) -> bool:

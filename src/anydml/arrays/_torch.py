@@ -25,6 +25,11 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     return _from_torch(torch, value, name), torch.from_dlpack
 
 
+def written(value: Any) -> None:
+    """Bump the version counter: a gradient that would need the old values is refused."""
+    sys.modules["torch"].autograd.graph.increment_version(value)
+
+
 # The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
 _NOT_PLAIN = (
     ("Functionalize", "a functional tensor (torch.func.functionalize); call outside of it"),

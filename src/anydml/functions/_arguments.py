@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, as_numpy, as_type
+from anydml.arrays import Array, Wrap, as_numpy, as_type, written
 from anydml.backends.cpu import allocate
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
@@ -155,6 +155,8 @@ def output(
         countable(operands)
         return fresh
     countable(operands)
+    if isinstance(out, np.generic):
+        raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
     array = np.asarray(out) if isinstance(out, np.ndarray) else as_numpy(out, name)
@@ -179,6 +181,14 @@ def output(
     return array
 
 
+def returned(result: Array, out: Any, wrap: Wrap) -> Any:
+    """What a function returns: a new array of the kind that came in, or the caller's."""
+    if out is None:
+        return wrap(result)
+    written(out)
+    return out
+
+
 def apart(results: Sequence[Array], name: str) -> None:
     """Several results, each given by the caller and not one over another."""
     pair = first_overlap(results, ())
@@ -199,7 +209,7 @@ def members(value: Any, name: str) -> list[Any]:
 
 
 def several(out: Any, count: int, names: str) -> Sequence[Any]:
-    """The members of an `out` for several results; None for each when there is no `out`."""
+    """The members of an `out` for several results; None for each that is to be allocated."""
     if out is None:
         return (None,) * count
     if not isinstance(out, list | tuple):

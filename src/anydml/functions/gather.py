@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from anydml._json import shown
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
@@ -29,7 +31,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
     Parameters
     ----------
     x : array_like
-        Any rank of at least 1; numbers of any type.
+        Any rank; numbers of any type. Rank 0 is one element on one axis.
     indices : array_like of int
         Any shape.
     axis : int, optional
@@ -73,9 +75,10 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
+    data = data if data.ndim else data.reshape(1)
     number = _arguments.axis_of(axis, data)
     result = _gathered(Gather, data, lookup, out, axis=number, clamp=_clamps(mode))
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
 def gather_elements(
@@ -89,9 +92,10 @@ def gather_elements(
     Parameters
     ----------
     x : array_like
-        Any rank of at least 1; numbers of any type.
+        Any rank; numbers of any type. Rank 0 is one element on one axis.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any.
+        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. For an `x` of
+        rank 0, any shape.
     axis : int, optional
         0 by default.
     mode : {"raise", "clamp"}, optional
@@ -137,9 +141,13 @@ def gather_elements(
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
-    number = _arguments.axis_of(axis, data)
-    result = _gathered(GatherElements, data, lookup, out, axis=number, clamp=_clamps(mode))
-    return wrap(result) if out is None else out
+    shape = lookup.shape
+    number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
+    if data.ndim == 0:  # one element on one axis, for indices of any shape
+        lookup = lookup if lookup.ndim else lookup.reshape(1)
+        data = np.broadcast_to(data, (1, *lookup.shape[1:]))
+    result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=_clamps(mode))
+    return _arguments.returned(result, out, wrap)
 
 
 def gather_nd(
@@ -198,16 +206,26 @@ def gather_nd(
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
     result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=_clamps(mode))
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
-def _gathered(room: _engine.Room, data: Array, lookup: Array, out: Any, **given: Any) -> Array:
+def _gathered(
+    room: _engine.Room,
+    data: Array,
+    lookup: Array,
+    out: Any,
+    shape: tuple[int, ...] | None = None,
+    **given: Any,
+) -> Array:
+    # `shape`: of the result, where an axis was added for the kernel.
     inferred = _engine.infer(room, (data, lookup), given)
     (spec,) = inferred.outputs
     operands = [("x", data), ("indices", lookup)]
     dtype = _engine.dtype_of(spec)
-    result = _arguments.output(room.KERNEL, out, "out", spec.shape, dtype, operands)
-    _engine.run(room, (data, lookup), (result,), given, inferred, private=out is None)
+    wanted = spec.shape if shape is None else shape
+    result = _arguments.output(room.KERNEL, out, "out", wanted, dtype, operands)
+    filled = result.reshape(spec.shape) if result.ndim == 0 else result
+    _engine.run(room, (data, lookup), (filled,), given, inferred, private=out is None)
     return result
 
 

@@ -75,7 +75,7 @@ def slice_window(
     result = _arguments.output("slice_window", out, "out", spec.shape, dtype, [("x", data)])
     given["counts"] = spec.shape
     _engine.run(Slice1, (data,), (result,), given, inferred, private=out is None)
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
 def _integers(values: Any, name: str) -> tuple[int, ...]:

@@ -91,7 +91,7 @@ def scatter_elements(
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     number = _arguments.axis_of(axis, data)
     result = _scattered(Scatter, (data, lookup, values), scalar, out, reduction, axis=number)
-    return (wrap(result.reshape(()) if scalar else result)) if out is None else out
+    return _arguments.returned(result.reshape(()) if scalar else result, out, wrap)
 
 
 def scatter_nd(
@@ -150,7 +150,7 @@ def scatter_nd(
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
     result = _scattered(ScatterND, (data, lookup, values), False, out, reduction)
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
 def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, Any]:

@@ -46,7 +46,8 @@ def top_k(
     Parameters
     ----------
     x : array_like, shape (..., n, ...)
-        Floats or integers of 8 to 64 bits. A rank of 0 counts as one element.
+        Floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results have
+        rank 0 too, but for k = 0.
     k : int
         0 to n.
     axis : int, optional
@@ -59,7 +60,8 @@ def top_k(
         Type of the indices: uint32 (default), uint64 or int64. An axis of 2^32 elements or more
         gives uint64 by default.
     out : tuple of two arrays, optional
-        Where to write values and indices, both of x's shape with k on the axis.
+        Where to write values and indices, both of x's shape with k on the axis; None for one that
+        is to be allocated.
 
     Returns
     -------
@@ -110,7 +112,7 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
         raise ArgumentTypeError(f"largest: expected a bool, got {shown(largest)}")
     given["largest"] = bool(largest)
     index_kind = _index_kind(index_dtype, size)
-    shape = inferred.outputs[0].shape
+    shape = () if scalar and count == 1 else inferred.outputs[0].shape
     outs = _arguments.several(out, 2, "values, indices")
     operands = [("x", array)]
     values = _arguments.output(
@@ -120,10 +122,13 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     indices = _arguments.output(
         "top_k", outs[1], "out[1]", shape, index_kind, operands, what="the indices"
     )
-    _engine.run(TopK1, (shaped,), (values, indices), given, inferred, private=out is None)
-    if out is not None:
-        return TopKResult(*outs)
-    return TopKResult(wrap(values), wrap(indices))
+    results = (values, indices)
+    pairs = zip(results, inferred.outputs, strict=True)
+    filled = [result.reshape(spec.shape) for result, spec in pairs]
+    private = all(target is None for target in outs)
+    _engine.run(TopK1, (shaped,), filled, given, inferred, private)
+    given_back = zip(results, outs, strict=True)
+    return TopKResult(*(_arguments.returned(r, target, wrap) for r, target in given_back))
 
 
 def _index_kind(index_dtype: Any, size: int) -> Any:
@@ -205,4 +210,4 @@ def _nonzero_coordinates(x: Any, out: Any) -> Any:
         )  # fmt: skip
 
     rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, array, rows_of)
-    return wrap(rows) if out is None else out
+    return _arguments.returned(rows, out, wrap)

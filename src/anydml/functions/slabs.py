@@ -33,7 +33,7 @@ def split(
     axis : int, optional
         0 by default.
     out : sequence of arrays, optional
-        Where to write, one array for each slab.
+        Where to write, one array for each slab; None for one that is to be allocated.
 
     Returns
     -------
@@ -77,18 +77,21 @@ def split(
         results.append(part)
     if out is not None:
         _arguments.apart(results, "out")
-    _engine.run(Split, (array,), results, given, inferred, private=out is None)
-    return tuple(map(wrap, results)) if out is None else tuple(outs)
+    private = all(target is None for target in outs)
+    _engine.run(Split, (array,), results, given, inferred, private)
+    pairs = zip(results, outs, strict=True)
+    return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
     name = "sections_or_sizes"
     given: Any = sections_or_sizes
-    if isinstance(given, np.ndarray):
-        given = _arguments.members(given, name) if given.ndim else given[()]
-    if isinstance(given, list | tuple):
-        # A copy: an item's own __index__ may change the list.
-        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(tuple(given))]
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given[()]
+    if _holds_several(given):
+        # A list of its own: an item's own __index__ may change the caller's.
+        members = _arguments.members(given, name)
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
         if not sizes:
             raise ArgumentError(f"{name}: expected at least one size, got none")
         for i, size in enumerate(sizes):
@@ -107,6 +110,15 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
         return [total // sections] * sections
     except MemoryError:
         raise AllocationError("split", None, f"the list of {sections} slabs") from None
+
+
+def _holds_several(value: Any) -> bool:
+    if isinstance(value, str | bytes | dict | set) or not hasattr(value, "__len__"):
+        return False
+    try:
+        return bool(getattr(value, "ndim", 1) > 0)
+    except (TypeError, ValueError):  # a memoryview that was released, say
+        return False
 
 
 def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
@@ -169,4 +181,4 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     shape = inferred.outputs[0].shape
     result = _arguments.output("join", out, "out", shape, first.dtype, operands)
     _engine.run(Join, parts, (result,), attributes, inferred, private=out is None)
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
