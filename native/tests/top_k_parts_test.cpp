@@ -240,9 +240,11 @@ struct Freed {
   void operator()(void* memory) const { std::free(memory); }
 };
 using Items = std::unique_ptr<uint64_t[], Freed>;
+// Lines of the cache, and not a byte more.
 Items items_of(Int count) {
-  const auto bytes = static_cast<std::size_t>((count * 8 + 63) / 64 * 64);
-  return Items(static_cast<uint64_t*>(std::aligned_alloc(64, std::max<std::size_t>(bytes, 64))));
+  void* memory = nullptr;
+  EXPECT(posix_memalign(&memory, 64, static_cast<std::size_t>(count * 8)) == 0, "memory");
+  return Items(static_cast<uint64_t*>(memory));
 }
 
 void sorts(Random& random, Int count, int bits, int parts, bool even) {
@@ -337,6 +339,8 @@ int main() {
     for (const int bits : {1, 7, 11, 12, 22, 23, 32})
       for (const int parts : {1, 2, 3})
         for (const bool even : {false, true}) sorts(random, size, bits, parts, even);
+  // Digits of 8 bits, four passes of them.
+  for (const int parts : {1, 3}) sorts(random, (Int{1} << 19) + 1, 32, parts, false);
   for (int i = 0; i < count; ++i)
     groups(random, static_cast<int>(random.between(1, 4)), random.between(1, 200000));
   std::printf("%lld passed, 0 failed\n", passed);

@@ -356,6 +356,21 @@ void large_cases(Random& random) {
       check(random, c);
     }
   }
+  // More threads than a row has parts, and neighbouring rows of more than are read at once.
+  for (const bool apart : {false, true}) {
+    Case c = random_case(random);
+    c.type = kTypes[apart ? 6 : 5];
+    c.fill = Fill::bits;
+    c.strides = Strides::packed;
+    c.threads = apart ? 1 : 100;
+    c.sizes = {apart ? 66000 : 140000};
+    if (apart) c.sizes.push_back(8);
+    c.axis = 0;
+    c.k = apart ? 3 : 36000;
+    c.algorithm = apart ? TopKAlgorithm::vertical : TopKAlgorithm::sample;
+    c.gaps = false;
+    check(random, c);
+  }
   // Many rows, a strided long row, a tall matrix along its first axis.
   const std::vector<Int> sizes[] = {{300, 2000}, {150000, 2}, {20000, 40}, {2, 400000}};
   for (const auto& each : sizes) {
