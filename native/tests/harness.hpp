@@ -103,6 +103,7 @@ class Buffer {
         std::swap(order[static_cast<std::size_t>(i)],
                   order[static_cast<std::size_t>(random.between(0, i))]);
     for (int i = 0; i < rank; ++i) tensor.layout.push(sizes[static_cast<std::size_t>(i)], 0);
+    count_ = tensor.layout.count();
     Int stride = element_size, low = 0, high = element_size;
     if (wild && random.chance(0.2)) stride += random.between(1, 3);  // unaligned elements
     const bool stepped = strides == Strides::stepped;
@@ -130,7 +131,7 @@ class Buffer {
 
   char* data() { return reinterpret_cast<char*>(bytes_.data()) + origin_; }
   const char* data() const { return reinterpret_cast<const char*>(bytes_.data()) + origin_; }
-  Int count() const { return tensor.layout.count(); }
+  Int count() const { return count_; }
   char* at(Int flat) { return data() + offset(flat); }
   const char* at(Int flat) const { return data() + offset(flat); }
   template <class T>
@@ -186,7 +187,7 @@ class Buffer {
 
   bool packed_;
   std::vector<unsigned char> bytes_, before_;
-  Int origin_ = 0;
+  Int origin_ = 0, count_ = 0;
 };
 
 }  // namespace anydml::test

@@ -101,7 +101,7 @@ void run(Random& random, const Case& c) {
            bad);
   } else {
     const std::vector<unsigned char> got = output.elements();
-    for (std::size_t i = 0; i < got.size(); i += bytes)
+    for (std::size_t i = got == expected ? got.size() : 0; i < got.size(); i += bytes)
       EXPECT(same_element(input.tensor, &got[i], &expected[i]),
              "element %lld of %lld; method %d, rank %d, length %d, tuples %lld, type %d, size %d, "
              "%s, threads %d, in place %d, strides %d %d %d",
