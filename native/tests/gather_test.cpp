@@ -124,8 +124,7 @@ void check(const Buffer& input, const Buffer& indices, Buffer& output, const Exp
   if (expected.first_bad < 0) {
     const std::size_t size = static_cast<std::size_t>(output.tensor.element_size);
     for (Int i = 0; i < output.count(); ++i)
-      EXPECT(std::memcmp(output.at(i), input.at(expected.source[static_cast<std::size_t>(i)]),
-                         size) == 0,
+      EXPECT(same_bytes(output.at(i), input.at(expected.source[static_cast<std::size_t>(i)]), size),
              "%s: element %lld", text.c_str(), i);
   } else if (!fresh) {
     EXPECT(output.unchanged(), "%s: written in spite of a bad index", text.c_str());
@@ -377,8 +376,9 @@ void test_large() {
   Random random(4);
   for (int n = 0; n < 6; ++n) {
     if (short_run && (n == 1 || n == 2)) continue;  // the clamped and the bad ones always
+    if (shortening() > 1 && n == 0) continue;
     Options options;
-    options.threads = 1 + n % 4;
+    options.threads = std::max(kFewestThreads, 1 + n % 4);
     options.type = kIndexTypes[n % 4];
     options.fresh = n % 2 == 0;
     options.bad = n == 4 || n == 5 ? 1 : 0;

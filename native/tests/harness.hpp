@@ -75,6 +75,25 @@ inline int any_threads(Random& random) {
   return static_cast<int>(random.between(kFewestThreads, 4));
 }
 
+// Whether two elements are the same. Sanitizers take long over a memcmp whose size is not known.
+inline bool same_bytes(const void* a, const void* b, std::size_t size) {
+  const auto same = [a, b]<class T>(T) {
+    return load<T>(static_cast<const char*>(a)) == load<T>(static_cast<const char*>(b));
+  };
+  switch (size) {
+    case 1:
+      return same(uint8_t{});
+    case 2:
+      return same(uint16_t{});
+    case 4:
+      return same(uint32_t{});
+    case 8:
+      return same(uint64_t{});
+    default:
+      return std::memcmp(a, b, size) == 0;
+  }
+}
+
 // any: gaps, permuted, negative; stepped: elements of the last dimension at one step, mostly every
 // other one, some backwards or unaligned, the other dimensions packed around it.
 enum class Strides { packed, any, stepped };
