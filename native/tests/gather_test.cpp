@@ -102,18 +102,10 @@ Int position(const Buffer& indices, Int flat, Int size, OutOfRange mode, Expecte
   return static_cast<Int>(at);
 }
 
-Sizes unravel(Int flat, const Sizes& sizes) {
-  Sizes at(sizes.size());
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    at[i] = flat % sizes[i];
-    flat /= sizes[i];
-  }
-  return at;
-}
-Int ravel(const Sizes& at, const Sizes& sizes) {
-  Int flat = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) flat = flat * sizes[i] + at[i];
-  return flat;
+// The next place in row-major order.
+void advance(Sizes& place, const Sizes& sizes) {
+  for (std::size_t i = sizes.size(); i-- > 0; place[i] = 0)
+    if (++place[i] < sizes[i]) return;
 }
 Int product(const Sizes& sizes) {
   Int total = 1;
@@ -132,8 +124,7 @@ void check(const Buffer& input, const Buffer& indices, Buffer& output, const Exp
   if (expected.first_bad < 0) {
     const std::size_t size = static_cast<std::size_t>(output.tensor.element_size);
     for (Int i = 0; i < output.count(); ++i)
-      EXPECT(std::memcmp(output.at(i), input.at(expected.source[static_cast<std::size_t>(i)]),
-                         size) == 0,
+      EXPECT(same_bytes(output.at(i), input.at(expected.source[static_cast<std::size_t>(i)]), size),
              "%s: element %lld", text.c_str(), i);
   } else if (!fresh) {
     EXPECT(output.unchanged(), "%s: written in spite of a bad index", text.c_str());
@@ -215,10 +206,14 @@ bool check_elements(Random& random, const Sizes& in, const Sizes& at, int axis,
   const Int size = in[static_cast<std::size_t>(axis)];
   fill(random, b.indices, {size}, options.pattern, options.bad);
   Expected expected;
-  for (Int i = 0; i < product(at); ++i) {
-    Sizes place = unravel(i, at);
-    place[static_cast<std::size_t>(axis)] = position(b.indices, i, size, options.mode, expected);
-    expected.source.push_back(ravel(place, in));
+  const Int count = product(at);
+  Sizes place(at.size());
+  for (Int i = 0; i < count; ++i, advance(place, at)) {
+    const Int found = position(b.indices, i, size, options.mode, expected);
+    Int flat = 0;
+    for (std::size_t d = 0; d < in.size(); ++d)
+      flat = flat * in[d] + (d == static_cast<std::size_t>(axis) ? found : place[d]);
+    expected.source.push_back(flat);
   }
   GatherElementsPlan plan{b.input.tensor, b.indices.tensor, b.output.tensor, axis, options.mode};
   Status status;
@@ -247,9 +242,9 @@ void check_nd(Random& random, const Sizes& in, const Sizes& at, int batch_dims,
   Int block = 1;
   for (std::size_t i = batch + width; i < in.size(); ++i) block *= in[i];
   const bool nothing = product(out) == 0;
+  Sizes place(tuples.size());
   if (!nothing || options.mode == OutOfRange::raise)
-    for (Int i = 0; i < product(tuples); ++i) {
-      const Sizes place = unravel(i, tuples);
+    for (Int i = 0, all = product(tuples); i < all; ++i, advance(place, tuples)) {
       Int flat = 0;
       for (std::size_t k = 0; k < batch; ++k) flat = flat * in[k] + place[k];
       for (std::size_t k = 0; k < width; ++k)
@@ -381,8 +376,9 @@ void test_large() {
   Random random(4);
   for (int n = 0; n < 6; ++n) {
     if (short_run && (n == 1 || n == 2)) continue;  // the clamped and the bad ones always
+    if (shortening() > 1 && n == 0) continue;
     Options options;
-    options.threads = 1 + n % 4;
+    options.threads = std::max(kFewestThreads, 1 + n % 4);
     options.type = kIndexTypes[n % 4];
     options.fresh = n % 2 == 0;
     options.bad = n == 4 || n == 5 ? 1 : 0;

@@ -75,6 +75,25 @@ inline int any_threads(Random& random) {
   return static_cast<int>(random.between(kFewestThreads, 4));
 }
 
+// Whether two elements are the same. Sanitizers take long over a memcmp whose size is not known.
+inline bool same_bytes(const void* a, const void* b, std::size_t size) {
+  const auto same = [a, b]<class T>(T) {
+    return load<T>(static_cast<const char*>(a)) == load<T>(static_cast<const char*>(b));
+  };
+  switch (size) {
+    case 1:
+      return same(uint8_t{});
+    case 2:
+      return same(uint16_t{});
+    case 4:
+      return same(uint32_t{});
+    case 8:
+      return same(uint64_t{});
+    default:
+      return std::memcmp(a, b, size) == 0;
+  }
+}
+
 // any: gaps, permuted, negative; stepped: elements of the last dimension at one step, mostly every
 // other one, some backwards or unaligned, the other dimensions packed around it.
 enum class Strides { packed, any, stepped };
@@ -103,6 +122,7 @@ class Buffer {
         std::swap(order[static_cast<std::size_t>(i)],
                   order[static_cast<std::size_t>(random.between(0, i))]);
     for (int i = 0; i < rank; ++i) tensor.layout.push(sizes[static_cast<std::size_t>(i)], 0);
+    count_ = tensor.layout.count();
     Int stride = element_size, low = 0, high = element_size;
     if (wild && random.chance(0.2)) stride += random.between(1, 3);  // unaligned elements
     const bool stepped = strides == Strides::stepped;
@@ -130,7 +150,7 @@ class Buffer {
 
   char* data() { return reinterpret_cast<char*>(bytes_.data()) + origin_; }
   const char* data() const { return reinterpret_cast<const char*>(bytes_.data()) + origin_; }
-  Int count() const { return tensor.layout.count(); }
+  Int count() const { return count_; }
   char* at(Int flat) { return data() + offset(flat); }
   const char* at(Int flat) const { return data() + offset(flat); }
   template <class T>
@@ -186,7 +206,7 @@ class Buffer {
 
   bool packed_;
   std::vector<unsigned char> bytes_, before_;
-  Int origin_ = 0;
+  Int origin_ = 0, count_ = 0;
 };
 
 }  // namespace anydml::test

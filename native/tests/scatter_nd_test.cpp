@@ -101,7 +101,7 @@ void run(Random& random, const Case& c) {
            bad);
   } else {
     const std::vector<unsigned char> got = output.elements();
-    for (std::size_t i = 0; i < got.size(); i += bytes)
+    for (std::size_t i = got == expected ? got.size() : 0; i < got.size(); i += bytes)
       EXPECT(same_element(input.tensor, &got[i], &expected[i]),
              "element %lld of %lld; method %d, rank %d, length %d, tuples %lld, type %d, size %d, "
              "%s, threads %d, in place %d, strides %d %d %d",
@@ -212,8 +212,11 @@ void large_cases(Random& random) {
       {{700000, 2}, 1, 500000},  {{3000000}, 1, 900000},           {{10, 300000}, 1, 7},
       {{3000000}, 0, 3},         {{100, 90, 300}, 2, 8000},        {{100, 90, 30, 9}, 3, 90000},
       {{9, 100000, 2}, 1, 20},   {{20, 30, 20, 20, 10}, 4, 300000}};
+  int turn = 0;
   for (const Shape& shape : shapes) {
+    ++turn;
     for (int variant = 0; variant < 3; ++variant) {
+      if (shortening() > 1 && variant != turn % 3) continue;  // one of the three in turns
       Case c;
       random_type(random, c);
       if (variant == 0) c.type = {DataType::float32, 4}, c.reduction = Reduction::none;

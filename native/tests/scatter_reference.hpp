@@ -131,7 +131,7 @@ inline void combine_reference(Reduction reduction, const Tensor& tensor, unsigne
 }
 
 inline bool same_element(const Tensor& tensor, const unsigned char* a, const unsigned char* b) {
-  return std::memcmp(a, b, static_cast<std::size_t>(tensor.element_size)) == 0;
+  return same_bytes(a, b, static_cast<std::size_t>(tensor.element_size));
 }
 
 // The upper 16 bits of a float: infinities and NaNs of both signs, quiet and signalling; the other

@@ -90,7 +90,7 @@ void run(Random& random, const Case& c) {
            bad);
   } else {
     const std::vector<unsigned char> got = output.elements();
-    for (std::size_t i = 0; i < got.size(); i += bytes)
+    for (std::size_t i = got == expected ? got.size() : 0; i < got.size(); i += bytes)
       EXPECT(same_element(input.tensor, &got[i], &expected[i]),
              "element %lld of %lld; method %d, rank %d, axis %d, type %d, size %d, %s, threads %d, "
              "in place %d, strides %d",
@@ -294,8 +294,11 @@ void large_cases(Random& random) {
       {{3, 300000}, 1, 300000}, {{100000, 7}, 0, 30000},  {{60000, 4}, 1, 4},
       {{50, 3, 4000}, 1, 3},    {{20, 9000, 3}, 1, 5000}, {{300, 300}, 0, 900},
       {{3000}, 0, 900000},      {{5000, 500}, 1, 500},    {{12000, 200}, 0, 12000}};
+  int turn = 0;
   for (const Shape& shape : shapes) {
+    ++turn;
     for (int variant = 0; variant < 3; ++variant) {
+      if (shortening() > 1 && variant != turn % 3) continue;  // one of the three in turns
       Case c;
       random_type(random, c);
       if (variant == 0) c.type = {DataType::float32, 4}, c.reduction = Reduction::none;

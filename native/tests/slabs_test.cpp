@@ -202,9 +202,8 @@ void test_slabs() {
       lengths.push_back(equal > 0 ? equal : random.between(0, random.chance(0.1) ? 50 : 6));
     const int element_size = element_sizes[random.between(0, 5)];
     const int method = static_cast<int>(random.between(0, 4));
-    applied[method] +=
-        check_slabs(random, before, lengths, behind, element_size, random_strides(random),
-                    kMethods[method], any_threads(random));
+    applied[method] += check_slabs(random, before, lengths, behind, element_size,
+                                   random_strides(random), kMethods[method], any_threads(random));
   }
   // Rows and parts around the sides of tiles, every size of piece.
   for (Int bytes = 1; bytes <= 70; ++bytes) {
