@@ -252,6 +252,30 @@ void bad_in_a_later_round(Random& random) {
       }
 }
 
+// The nearest bad index on either side, at every place of what a register holds and behind it.
+void bad_in_every_place(Random& random) {
+  for (const Int count : {1, 7, 8, 20})
+    for (Int bad = 0; bad < count; ++bad)
+      for (const Int value : {20, -21})
+        for (const bool fresh : {false, true}) {
+          Buffer input(random, {20}, 4, Strides::packed, Role::input);
+          Buffer indices(random, {count}, 8, Strides::packed, Role::input, DataType::int64);
+          Buffer updates(random, {count}, 4, Strides::packed, Role::input);
+          Buffer output(random, {20}, 4, Strides::packed, Role::output);
+          for (Int i = 0; i < count; ++i) indices.set<int64_t>(i, random.between(-20, 19));
+          indices.set<int64_t>(bad, value);
+          output.remember();
+          const ScatterPlan plan{input.tensor,   indices.tensor, updates.tensor, output.tensor, 0,
+                                 Reduction::none};
+          const Status status =
+              plan.run(input.data(), indices.data(), updates.data(), output.data(), fresh, 1);
+          EXPECT(status.bad_index == bad, "got %lld, not %lld of %lld: %lld", status.bad_index, bad,
+                 count, value);
+          EXPECT(fresh || output.unchanged(), "wrote although index %lld is bad", bad);
+          ++passed;
+        }
+}
+
 // An index that is bad when it is read and good when it is looked for, as another thread would make
 // it: the indices of the first line lie in the output's second line, which is written in between.
 void repaired_meanwhile(Random& random) {
@@ -408,6 +432,7 @@ int main() {
   shared_cases(random, rounds / 10);
   rounded_line(random);
   bad_in_a_later_round(random);
+  bad_in_every_place(random);
   repaired_meanwhile(random);
   changed_meanwhile(random);
   large_cases(random);

@@ -1,10 +1,10 @@
 // Index values to byte offsets: see gather.hpp.
 //
-// Every value is read once, in place where a register takes it (gather_lanes.hpp), else by way of a
+// Every value is read once, in place where a register takes it (index_lanes.hpp), else by way of a
 // copy. Checks are free of branches, a chunk at a time; the first bad value is looked for only in a
 // chunk that has one, in the copy. O(1) scratch.
+#include "../runtime/index_lanes.hpp"
 #include "gather.hpp"
-#include "gather_lanes.hpp"
 
 namespace anydml::gather {
 namespace {
@@ -181,12 +181,14 @@ Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& ax
 #if defined(ANYDML_LANES)
   const Int width = axes.count;
   const char* const place = reader.place(first * width);
-  if (place != nullptr && mode == OutOfRange::raise && lanes_apply(axes)) {
+  if (place != nullptr && mode == OutOfRange::raise &&
+      lanes_apply(axes.count, axes.sizes, axes.strides)) {
     Int bad = -1;
     with_index(reader.type(), [&](auto index) {
       using Index = decltype(index);
-      bad = width == 1 ? lane_offsets<Index, 1>(place, count, axes, offsets)
-                       : lane_offsets<Index, 2>(place, count, axes, offsets);
+      bad = width == 1
+                ? lane_offsets<Index, 1>(place, count, axes.sizes, axes.strides, 0, 0, offsets)
+                : lane_offsets<Index, 2>(place, count, axes.sizes, axes.strides, 0, 0, offsets);
     });
     return bad < 0 ? -1 : first * width + bad;
   }

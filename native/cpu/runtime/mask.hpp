@@ -19,16 +19,18 @@ namespace anydml {
 template <class Mask>
 inline uint64_t mask_bits(Mask mask) {
   static_assert(static_cast<Mask>(-1) > 0, "a mask, not the result of integer promotion");
-  uint64_t bits;
-  if constexpr (sizeof(Mask) == 1)
-    asm("kmovb {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
-  else if constexpr (sizeof(Mask) == 2)
-    asm("kmovw {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
-  else if constexpr (sizeof(Mask) == 4)
-    asm("kmovd {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
-  else
-    asm("kmovq {%1, %0|%0, %1}" : "=r"(bits) : "k"(mask));
-  return bits;
+  if constexpr (sizeof(Mask) == 8) {
+    return mask;  // as wide as it gets: the compiler may test it where it is
+  } else {
+    uint64_t bits;
+    if constexpr (sizeof(Mask) == 1)
+      asm("kmovb {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
+    else if constexpr (sizeof(Mask) == 2)
+      asm("kmovw {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
+    else
+      asm("kmovd {%1, %k0|%k0, %1}" : "=r"(bits) : "k"(mask));
+    return bits;
+  }
 }
 #endif
 

@@ -1,10 +1,11 @@
 // Index values to byte offsets, checked in the same read.
 //
-// Values are copied to a buffer first, kPiece at a time, and read once there (read_once.hpp). Loops
-// over the buffer have no branches, so that they vectorise; one out-of-range value makes a whole
-// run fail, and is then looked for one by one.
+// Every value is read once, in place where a register takes it (index_lanes.hpp). Else values are
+// copied to a buffer first, kPiece at a time (read_once.hpp): loops over the buffer have no
+// branches, so that they vectorise; one out-of-range value makes a whole run fail, and is then
+// looked for one by one.
 
-#include "../runtime/read_once.hpp"
+#include "../runtime/index_lanes.hpp"
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
@@ -55,9 +56,10 @@ bool convert_run(const Index* __restrict values, Int count, Int size, Int scale,
   return !any_beyond(gathered);
 }
 
+// By way of a copy. Not inlined: its buffer would lie in the way of short calls.
 template <class Index>
-bool convert(const char* source, Int stride, Int count, Int size, Int scale, Int base, Int step,
-             Int* offsets) {
+[[gnu::noinline]] bool copied(const char* source, Int stride, Int count, Int size, Int scale,
+                              Int base, Int step, Int* offsets) {
   Values<Index> values;
   values.read(source, stride, count);
   return narrow(size, scale)
@@ -66,7 +68,17 @@ bool convert(const char* source, Int stride, Int count, Int size, Int scale, Int
 }
 
 template <class Index>
-Int check(const char* source, Int stride, Int count, Int size) {
+bool convert(const char* source, Int stride, Int count, Int size, Int scale, Int base, Int step,
+             Int* offsets) {
+#if defined(ANYDML_LANES)
+  if (stride == Int{sizeof(Index)} && lanes_apply(1, &size, &scale))
+    return lane_offsets<Index, 1>(source, count, &size, &scale, base, step, offsets) < 0;
+#endif
+  return copied<Index>(source, stride, count, size, scale, base, step, offsets);
+}
+
+template <class Index>
+[[gnu::noinline]] Int copied_check(const char* source, Int stride, Int count, Int size) {
   const Unsigned limit = static_cast<Unsigned>(size);
   Values<Index> values;
   for (Int from = 0; from < count; from += kPiece) {
@@ -79,6 +91,14 @@ Int check(const char* source, Int stride, Int count, Int size) {
       if (wrap_index(values.at[i], limit) >= limit) return from + i;
   }
   return -1;
+}
+
+template <class Index>
+Int check(const char* source, Int stride, Int count, Int size) {
+#if defined(ANYDML_LANES)
+  if (stride == Int{sizeof(Index)}) return lane_check<Index>(source, count, size);
+#endif
+  return copied_check<Index>(source, stride, count, size);
 }
 
 // Tuples of a length known to the compiler.
@@ -144,8 +164,9 @@ bool quick_tuples(const Index* values, int length, Int count, const Int* sizes, 
 }
 
 template <class Index>
-Int tuples(const char* source, Int stride, Int coordinate_stride, int length, Int count,
-           const Int* sizes, const Int* scales, Int* offsets) {
+[[gnu::noinline]] Int copied_tuples(const char* source, Int stride, Int coordinate_stride,
+                                    int length, Int count, const Int* sizes, const Int* scales,
+                                    Int* offsets) {
   constexpr Int size = sizeof(Index);
   Values<Index> values;
   const Int most = kPiece / std::max(1, length);
@@ -164,6 +185,20 @@ Int tuples(const char* source, Int stride, Int coordinate_stride, int length, In
     if (bad >= 0) return from * length + bad;
   }
   return -1;
+}
+
+template <class Index>
+Int tuples(const char* source, Int stride, Int coordinate_stride, int length, Int count,
+           const Int* sizes, const Int* scales, Int* offsets) {
+#if defined(ANYDML_LANES)
+  constexpr Int size = sizeof(Index);
+  if (stride == length * size && (length == 1 || coordinate_stride == size) &&
+      lanes_apply(length, sizes, scales))
+    return length == 1 ? lane_offsets<Index, 1>(source, count, sizes, scales, 0, 0, offsets)
+                       : lane_offsets<Index, 2>(source, count, sizes, scales, 0, 0, offsets);
+#endif
+  return copied_tuples<Index>(source, stride, coordinate_stride, length, count, sizes, scales,
+                              offsets);
 }
 
 template <class Index>

@@ -1,15 +1,17 @@
 // Index values to byte offsets, some at a time, straight from where the values are: a register
 // holds what is checked, used, and named when it is bad (read_once.hpp). A copy of the values first
-// would cost a fifth of the time where reads of elements are short and far apart.
+// would cost a fifth of the time where reads of elements are short and far apart, and where updates
+// go to lines in a near cache.
 //
 // For sizes and strides of 32 bits, so that one short multiplication does.
 #pragma once
 
 #include <bit>
 
-#include "gather.hpp"
+#include "../../common/indexing.hpp"
+#include "read_once.hpp"
 
-namespace anydml::gather {
+namespace anydml {
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define ANYDML_LANES 8
@@ -44,6 +46,10 @@ struct Lanes {
     }
   }
   static Lanes all(Int value) { return {_mm512_set1_epi64(value)}; }
+  static Lanes counting(Int from, Int by) {
+    return {_mm512_setr_epi64(from, from + by, from + 2 * by, from + 3 * by, from + 4 * by,
+                              from + 5 * by, from + 6 * by, from + 7 * by)};
+  }
 
   void wrap(Lanes size) { of = _mm512_mask_add_epi64(of, _mm512_movepi64_mask(of), of, size.of); }
   // The product with what is in [0, size), else 0; `good`: the lanes that are.
@@ -83,6 +89,9 @@ struct Lanes {
     }
   }
   static Lanes all(Int value) { return {_mm256_set1_epi64x(value)}; }
+  static Lanes counting(Int from, Int by) {
+    return {_mm256_setr_epi64x(from, from + by, from + 2 * by, from + 3 * by)};
+  }
 
   void wrap(Lanes size) {
     const __m256i below = _mm256_cmpgt_epi64(_mm256_setzero_si256(), of);
@@ -107,26 +116,29 @@ struct Lanes {
 #endif
 
 #if defined(ANYDML_LANES)
-// Whether the loops below know tuples of these axes.
-inline bool lanes_apply(const Axes& axes) {
+// Whether the loops below know tuples of this width, of axes of these sizes and strides.
+inline bool lanes_apply(int width, const Int* sizes, const Int* strides) {
   constexpr Int narrow = Int{1} << 32;
-  bool small = axes.count == 1 || axes.count == 2;
-  for (int k = 0; small && k < axes.count; ++k)
-    small = axes.sizes[k] <= narrow && axes.strides[k] >= 0 && axes.strides[k] < narrow;
+  bool small = width == 1 || width == 2;
+  for (int k = 0; small && k < width; ++k)
+    small = sizes[k] <= narrow && strides[k] >= 0 && strides[k] < narrow;
   return small;
 }
 
-// Offsets of `count` tuples of kWidth, 0 for a value out of range. The position of the first value
-// that is, or -1.
+// Offsets of `count` tuples of kWidth, 0 for a value out of range; to the i-th is added base + i *
+// step. The position of the first value that is out of range, or -1.
 template <class Index, int kWidth>
-Int lane_offsets(const char* values, Int count, const Axes& axes, Int* offsets) {
+Int lane_offsets(const char* values, Int count, const Int* sizes, const Int* strides, Int base,
+                 Int step, Int* offsets) {
   constexpr Int bytes = kWidth * Int{sizeof(Index)};
   constexpr unsigned all = (1u << ANYDML_LANES) - 1;
-  Lanes sizes[kWidth], strides[kWidth];
+  Lanes limits[kWidth], factors[kWidth];
   for (int k = 0; k < kWidth; ++k) {
-    sizes[k] = Lanes::all(axes.sizes[k]);
-    strides[k] = Lanes::all(axes.strides[k]);
+    limits[k] = Lanes::all(sizes[k]);
+    factors[k] = Lanes::all(strides[k]);
   }
+  Lanes start = Lanes::counting(base, step);
+  const Lanes steps = Lanes::all(ANYDML_LANES * step);
   Int bad = -1, i = 0;
   for (; i + ANYDML_LANES <= count; i += ANYDML_LANES) {
     Lanes at[kWidth];
@@ -135,27 +147,28 @@ Int lane_offsets(const char* values, Int count, const Axes& axes, Int* offsets) 
     else
       Lanes::read<Index>(values + i * bytes, at[0], at[1]);
     unsigned good[kWidth], both = all;
-    Lanes sum = Lanes::all(0);
+    Lanes sum = start;
     for (int k = 0; k < kWidth; ++k) {
-      if constexpr (static_cast<Index>(-1) < static_cast<Index>(0)) at[k].wrap(sizes[k]);
-      sum = sum.plus(at[k].offset(sizes[k], strides[k], good[k]));
+      if constexpr (static_cast<Index>(-1) < static_cast<Index>(0)) at[k].wrap(limits[k]);
+      sum = sum.plus(at[k].offset(limits[k], factors[k], good[k]));
       both &= good[k];
     }
     sum.store(offsets + i);
+    start = start.plus(steps);
     if (both != all && bad < 0) [[unlikely]] {
       const int lane = std::countr_one(both);
       bad = (i + lane) * kWidth + (kWidth == 1 || (good[0] >> lane & 1) == 0 ? 0 : 1);
     }
   }
   for (; i < count; ++i) {
-    Int sum = 0;
+    Int sum = base + i * step;
     for (int k = 0; k < kWidth; ++k) {
-      const unsigned long long limit = static_cast<unsigned long long>(axes.sizes[k]);
+      const unsigned long long limit = static_cast<unsigned long long>(sizes[k]);
       const Int place = i * kWidth + k;
       const unsigned long long at =
           wrap_index(read_once<Index>(values + place * Int{sizeof(Index)}), limit);
       if (at < limit)
-        sum += static_cast<Int>(at) * axes.strides[k];
+        sum += static_cast<Int>(at) * strides[k];
       else if (bad < 0)
         bad = place;
     }
@@ -163,6 +176,26 @@ Int lane_offsets(const char* values, Int count, const Axes& axes, Int* offsets) 
   }
   return bad;
 }
+
+// The position of the first of `count` values that is out of range, or -1.
+template <class Index>
+Int lane_check(const char* values, Int count, Int size) {
+  constexpr Int bytes = sizeof(Index);
+  constexpr unsigned all = (1u << ANYDML_LANES) - 1;
+  const Lanes limit = Lanes::all(size);
+  Int i = 0;
+  for (; i + ANYDML_LANES <= count; i += ANYDML_LANES) {
+    Lanes at = Lanes::read<Index>(values + i * bytes);
+    if constexpr (static_cast<Index>(-1) < static_cast<Index>(0)) at.wrap(limit);
+    unsigned good;
+    at.offset(limit, limit, good);
+    if (good != all) return i + std::countr_one(good);
+  }
+  const unsigned long long most = static_cast<unsigned long long>(size);
+  for (; i < count; ++i)
+    if (wrap_index(read_once<Index>(values + i * bytes), most) >= most) return i;
+  return -1;
+}
 #endif
 
-}  // namespace anydml::gather
+}  // namespace anydml
