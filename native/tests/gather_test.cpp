@@ -324,7 +324,7 @@ void test_small() {
   }
 }
 
-// Rows long enough to be read at once, and short lists whose reads are announced: every element and
+// Rows long enough to be read at once, and short lists whose reads are prefetched: every element and
 // index size, the last element of a row among those read, lengths off the vector's width.
 void test_rows() {
   Random random(5);

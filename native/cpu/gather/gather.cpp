@@ -50,7 +50,7 @@ struct Gather {
     if (far && outers == 1 && block.is_element() && items.rank <= 1)
       return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
                             [&](Int at, Int length, Int* made) {
-                              reader.announce(at + kAheadIndices, length);
+                              reader.prefetch(at + kAheadIndices, length);
                               lower(first_bad, offsets(at, length, made));
                             });
     alignas(64) Int made[kIndexChunk];
@@ -62,10 +62,10 @@ struct Gather {
     target.start(begin);
     const Int chunk = far ? kIndexChunk : kNearChunk;
     // A short list reads a few lines here and there of every position before the axis: those of a
-    // position that comes soon are announced.
-    const bool announce = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
+    // position that comes soon are prefetched.
+    const bool ahead_of_use = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
     Walker<1> ahead(walked, outer.rank);
-    ahead.start(announce ? begin / count + kAheadElements / count + 1 : 0);
+    ahead.start(ahead_of_use ? begin / count + kAheadElements / count + 1 : 0);
     Int at = begin % count;
     while (begin < end) {
       const Int length = std::min({chunk, count - at, end - begin});
@@ -76,7 +76,7 @@ struct Gather {
         have_end = share ? count : at + length;
         lower(first_bad, offsets(have_begin, have_end - have_begin, made));
       }
-      if (announce)
+      if (ahead_of_use)
         for (Int i = 0; i < length; ++i)
           prefetch(input + ahead.offset[0] + made[at - have_begin + i]);
       target.copy(input + walker.offset[0], kept != nullptr ? kept + at : made + (at - have_begin),
@@ -86,7 +86,7 @@ struct Gather {
       if (at < count) continue;
       at = 0;
       walker.next();
-      if (announce) ahead.next();
+      if (ahead_of_use) ahead.next();
     }
   }
 

@@ -12,12 +12,12 @@
 
 namespace anydml::gather {
 
-// Indices that are turned into offsets at a time, on the stack. Where reads have to be announced a
+// Indices that are turned into offsets at a time, on the stack. Where reads have to be prefetched a
 // long chunk hides more of them; elsewhere offsets and elements should fit the first cache.
 constexpr Int kIndexChunk = 2048, kNearChunk = 512;
 // Index values that are worth a second thread.
 constexpr Int kIndexGrain = Int{1} << 16;
-// A source of more bytes than this is not in a near cache: reads are announced.
+// A source of more bytes than this is not in a near cache: reads are prefetched.
 constexpr Int kFarBytes = Int{512} << 10;
 
 template <class Body>
@@ -72,7 +72,7 @@ class IndexReader {
 
   // Asks for the values from `flat` on, where all lie at one short step. Inlined, or GCC takes
   // calls of what does nothing but prefetch for calls without effect and drops them.
-  [[gnu::always_inline]] void announce(Int flat, Int count) const {
+  [[gnu::always_inline]] void prefetch(Int flat, Int count) const {
     const Int step = layout_.rank == 0 ? 0 : layout_.strides[0];
     if (layout_.rank > 1 || step <= 0 || step > 64) return;
     const char* const begin = data_ + flat * step;
@@ -106,7 +106,7 @@ Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& ax
 Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads);
 
-// How far ahead reads of elements are announced.
+// How far ahead reads of elements are prefetched.
 constexpr Int kAheadElements = 128;
 // And reads of their indices, which no prefetcher keeps up with among so many others.
 constexpr Int kAheadIndices = 4 * kAheadElements;
@@ -122,7 +122,7 @@ constexpr Int kStreamBlock = 64;
 
 // Elements [begin, end) of a source that is in no near cache, to places `step` bytes apart.
 // make(first, count, offsets) makes their offsets, always one piece before they are read, so that
-// no read comes unannounced. Elements are put together before whole lines are written: single
+// no read comes unprefetched. Elements are put together before whole lines are written: single
 // stores to a line that is not there yet would fill the processor's queue.
 template <class T, class Make>
 inline void copy_far(char* target, Int step, const char* source, Int begin, Int end, Make&& make) {

@@ -4,7 +4,7 @@
 namespace anydml::gather {
 namespace {
 
-// Cache lines that are announced ahead, and the most of one row.
+// Cache lines that are prefetched ahead, and the most of one row.
 constexpr Int kAheadLines = 160, kRowLines = 16;
 
 // Rows that so many lines are.
@@ -47,7 +47,7 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
     if (writer != nullptr) writer->append(buffer, count * block);
     return;
   }
-  // Rows: the first lines of one that comes soon are announced, the prefetcher gets the others.
+  // Rows: the first lines of one that comes soon are prefetched, the prefetcher gets the others.
   const Int head = std::min<Int>(block, 512), ahead = far ? rows_ahead(head / 64 + 1) : count;
   for (Int i = 0; i < count; ++i) {
     if (i + ahead < count) {

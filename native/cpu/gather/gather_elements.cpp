@@ -27,7 +27,7 @@ constexpr Int kMostApart = 4;
 // Most bytes of a row that is packed before it is read.
 constexpr Int kPackedRow = Int{16} << 10;
 // Rows shorter than this are read whole before a prefetch could help.
-constexpr Int kLeastAnnounced = 1024;
+constexpr Int kLeastPrefetched = 1024;
 
 struct Gather {
   const GatherElementsPlan& plan;
@@ -107,7 +107,7 @@ void run_far(Gather& gather, Int begin, Int end) {
   walker.start(begin / length);
   Int column = begin % length;
   const auto make = [&](Int at, Int count, Int* offsets) {
-    gather.reader.announce(at + kAheadIndices, count);
+    gather.reader.prefetch(at + kAheadIndices, count);
     lower(gather.first_bad,
           read_offsets(gather.reader, at, count, gather.axes, gather.plan.mode, offsets));
     for (Int done = 0; done < count;) {
@@ -144,11 +144,11 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   walker.start(begin / length);
   Int at = begin % length;
   LineWriter writer(gather.output + begin * size);
-  // The reads of a row come in any order, which no prefetcher follows: the next row is announced
+  // The reads of a row come in any order, which no prefetcher follows: the next row is prefetched
   // line by line while this one is read.
   const Int row_bytes = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
-  const bool announce =
-      !far && inner > 0 && row_bytes >= kLeastAnnounced && length >= row_bytes / 64;
+  const bool ahead_of_use =
+      !far && inner > 0 && row_bytes >= kLeastPrefetched && length >= row_bytes / 64;
   // Rows whose elements lie apart are packed first, unless little is read from them.
   const bool apart = gather.axes.strides[0] != size;
   const bool packs =
@@ -157,12 +157,12 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
                        gather.plan.mode == OutOfRange::raise &&
                        row_applies(gather.axes.sizes[0], size);
   const char* packed_row = nullptr;  // what `row` holds
-  const Int next_row = announce ? gather.from.strides[inner - 1] : 0;
+  const Int next_row = ahead_of_use ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
     const char* values = gather.reader.place(begin);
     // Indices that lie apart are twice as many lines: those of the next chunk are asked for now.
-    if (values == nullptr && begin + count < end) gather.reader.announce(begin + count, count);
+    if (values == nullptr && begin + count < end) gather.reader.prefetch(begin + count, count);
     if (!at_once)
       lower(gather.first_bad,
             read_offsets(gather.reader, begin, count, gather.axes, gather.plan.mode, offsets));
@@ -171,7 +171,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
-      if (announce)
+      if (ahead_of_use)
         for (Int line = row_bytes * at / length; line < row_bytes * (at + run) / length; line += 64)
           prefetch(gather.input + walker.offset[1] + next_row + line);
       if (at_once) {
@@ -289,7 +289,7 @@ void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, 
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
   for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
     const Int flat = (outer * strips.rows + row) * strips.columns + first;
-    if (row + 8 < strips.rows) gather.reader.announce(flat + 8 * strips.columns, columns);
+    if (row + 8 < strips.rows) gather.reader.prefetch(flat + 8 * strips.columns, columns);
     lower(gather.first_bad,
           read_offsets(gather.reader, flat, columns, strips.packed, gather.plan.mode, offsets));
     char* const out = stream ? line : target;

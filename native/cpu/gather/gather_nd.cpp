@@ -54,7 +54,7 @@ struct GatherNd {
         width * kAheadElements <= kIndexChunk)
       return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
                             [&](Int at, Int length, Int* made) {
-                              reader.announce((at + kAheadIndices) * width, length * width);
+                              reader.prefetch((at + kAheadIndices) * width, length * width);
                               lower(first_bad, offsets(at, length, made));
                             });
     alignas(64) Int made[kIndexChunk];
