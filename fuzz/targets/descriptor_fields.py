@@ -150,6 +150,32 @@ def _slabs(decide: Decisions, kind: Any) -> Fields:
     return {"input_tensor": whole, "output_tensors": parts, "axis": axis}
 
 
+def _slice1(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES), _sizes(decide)
+    offsets = [decide.below(size) for size in sizes]
+    windows = [1 + decide.below(size - offset) for size, offset in zip(sizes, offsets, strict=True)]
+    strides = [decide.among((1, -1, 2, -2, 3, -7)) for _ in sizes]
+    counts = tuple(
+        1 + decide.below(1 + (window - 1) // abs(stride))
+        for window, stride in zip(windows, strides, strict=True)
+    )
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, counts, output=True),
+        "input_window_offsets": offsets,
+        "input_window_sizes": windows,
+        "input_window_strides": strides,
+    }
+
+
+def _cast(decide: Decisions, kind: Any) -> Fields:
+    sizes = _sizes(decide)
+    return {
+        "input_tensor": _tensor(decide, decide.among(ALL_TYPES), sizes),
+        "output_tensor": _tensor(decide, decide.among(ALL_TYPES), sizes, output=True),
+    }
+
+
 def _elements(decide: Decisions, kind: Any) -> Fields:
     data, index, sizes = decide.among(ALL_TYPES), decide.among(INDEX_TYPES), _sizes(decide)
     axis = decide.below(len(sizes))
@@ -219,6 +245,8 @@ _MAKERS = (
     (dml.ScatterND, _nd),
     (dml.GatherND, _nd),
     (dml.GatherND1, _nd),
+    (dml.Slice1, _slice1),
+    (dml.Cast, _cast),
 )
 
 

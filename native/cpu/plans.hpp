@@ -145,6 +145,16 @@ struct SlabsPlan {
   std::vector<Int> strides_;  // whole.layout.rank for each part
 };
 
+// ---- CAST ---------------------------------------------------------------------------------------
+// Sizes of both are equal, types are known. A float becomes an integer towards zero and within its
+// range, NaN becomes 0; an integer keeps its low bits; anything becomes the nearest float, ties to
+// even, NaN the canonical one. Of equal types it is a copy. Input and output do not overlap.
+struct CastPlan {
+  Tensor input, output;
+
+  void run(const void* input, void* output, int threads) const;
+};
+
 // ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------
 // GATHER: output sizes are input[:axis] + indices + input[axis + 1:].
 // `fresh` as above: without it, nothing is written when an index is bad.

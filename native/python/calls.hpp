@@ -16,6 +16,7 @@ namespace anydml::python {
 void bind_checked_calls(nanobind::module_& module);
 void bind_quick_calls(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
+void bind_movers(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that says how much for what.
 inline nanobind::object allocated(const char* call, const char* purpose, int rank,

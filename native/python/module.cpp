@@ -39,4 +39,5 @@ NB_MODULE(ANYDML_MODULE, module) {
   bind_checked_calls(module);
   bind_quick_calls(module);
   bind_binder(module);
+  bind_movers(module);
 }

@@ -16,7 +16,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.functions.gather import gather, gather_elements, gather_nd
-from anydml.functions.movers import slice_window
+from anydml.functions.movers import cast, slice_window
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
@@ -25,6 +25,7 @@ from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
 from anydml.ops._descriptor import Descriptor, Support, TensorSupport
 from anydml.ops._fields import ScaleBias, Size2D
+from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -48,6 +49,7 @@ __all__ = [
     "ArgumentTypeError",
     "AxisDirection",
     "BindingError",
+    "Cast",
     "CompiledOperator",
     "DataType",
     "Descriptor",
@@ -80,6 +82,7 @@ __all__ = [
     "TopK1",
     "TopKResult",
     "Violation",
+    "cast",
     "from_json",
     "gather",
     "gather_elements",

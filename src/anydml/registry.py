@@ -9,6 +9,7 @@ from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, Support
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
+from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -21,6 +22,7 @@ from anydml.ops.split import Split
 from anydml.ops.top_k import TopK, TopK1
 
 OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
+    "CAST": Cast,
     "GATHER": Gather,
     "GATHER_ELEMENTS": GatherElements,
     "GATHER_ND": GatherND,

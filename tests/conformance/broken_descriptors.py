@@ -385,9 +385,17 @@ def _slice1():
                  f"FLOAT32 ({data}.DataType)", "FLOAT16")  # fmt: skip
 
 
+def _cast():
+    op, output = "CAST", "OutputTensor"
+    yield Broken(op, "another size", {output: T("INT8", (1, 1, 2, 6))}, f"{output}.Sizes[3]",
+                 "5 (InputTensor.Sizes[3])", 6)  # fmt: skip
+    yield Broken(op, "another rank", {output: T("INT8", (1, 2, 5))}, f"{output}.DimensionCount",
+                 "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
+
+
 BROKEN = [
     *_top_k("TOP_K"), *_top_k("TOP_K1"), *_scatter(), *_nonzero(), *_gather(), *_gather_elements(),
-    *_slice1(),
+    *_slice1(), *_cast(),
     *_slabs("SPLIT", "InputTensor", "OutputTensors", "OutputCount"),
     *_slabs("JOIN", "OutputTensor", "InputTensors", "InputCount"),
 ]  # fmt: skip

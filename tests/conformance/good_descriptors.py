@@ -13,6 +13,7 @@ CLASSES = {
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
     "SLICE1": dml.Slice1,
+    "CAST": dml.Cast,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
     "GATHER": dml.Gather,
@@ -91,6 +92,9 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "InputWindowSizes": padded(rank, 2, 4),
             "InputWindowStrides": (1,) * (rank - 1) + (-2,),
         }
+    if operator == "CAST":
+        tensor = T(data, padded(rank, 2, 5))
+        return {"InputTensor": tensor, "OutputTensor": tensor}
     if operator == "SPLIT":
         return {
             "InputTensor": T(data, padded(rank, 2, 5)),

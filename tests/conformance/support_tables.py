@@ -101,6 +101,12 @@ TABLES = {
         "3_1": _top_k(ANY, LOW, U32),
         "5_0": _top_k(ANY, TOP, U64),
     },
+    "CAST": {
+        "1_0": _slice(FOUR, FLOATS | {"INT16", "INT8", "UINT16", "UINT8"}),
+        "3_0": _slice(FOUR, ALL - {"FLOAT64"}),
+        "3_1": _slice(ANY, ALL - {"FLOAT64"}),
+        "4_1": _slice(ANY, ALL),
+    },
     "SLICE1": {
         "2_1": _slice(FOUR_FIVE, LOW),
         "3_0": _slice(ANY, LOW),

@@ -66,6 +66,7 @@ GOOD = [
      [((2, 4, 3), F4)]),
     (dml.Scatter, [spec(4, 5), spec(2, 5, dtype=I8), spec(2, 5)], {"axis": 0}, [((4, 5), F4)]),
     (dml.ScatterND, [spec(4, 5), spec(7, 1, dtype=I8), spec(7, 5)], {}, [((4, 5), F4)]),
+    (dml.Cast, [spec(6, 0)], {"to": "uint8"}, [((6, 0), np.dtype("u1"))]),
     (dml.Slice1, [spec(6, 4)], {"starts": (1, 0), "sizes": (5, 0), "strides": (-2, 3)},
      [((3, 0), F4)]),
     (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),

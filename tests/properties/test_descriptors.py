@@ -18,8 +18,8 @@ from anydml.testing import (
 )
 
 KINDS = [
-    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Slice1, dml.Split,
-    dml.Join,    dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
+    dml.Cast, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
+    dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip
 INDICES = "IndicesTensor"
 

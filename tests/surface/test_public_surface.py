@@ -23,7 +23,7 @@ FIXED = [
     "top_k", "nonzero_coordinates", "scatter_elements", "scatter_nd", "split", "join", "gather",
     "gather_elements", "gather_nd", "TopKResult", "Device", "TensorDesc", "Scatter",
     "ScatterElements", "ScatterND", "NonzeroCoordinates", "TopK", "TopK1", "Slice1", "Split",
-    "Join", "slice_window",
+    "Join", "slice_window", "cast", "Cast",
     "Gather", "GatherElements", "GatherND", "GatherND1", "from_json", "support", "AnyDMLError",
     "InvalidDescriptorError", "BindingError", "IndexOutOfRangeError", "Violation",
 ]  # fmt: skip
@@ -112,8 +112,8 @@ def test_modules_are_short_and_say_what_they_are(name):
 
 @pytest.mark.parametrize(
     "kind",
-    [dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Slice1, dml.Split,
-    dml.Join,     dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
+    [dml.Cast, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
+    dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
     ids=lambda kind: kind.__name__,
 )  # fmt: skip
 def test_a_room_holds_its_whole_operator(kind):

@@ -117,6 +117,12 @@ def _slice_window(inputs: Sequence[Array], outputs: Sequence[Array], given: Attr
     return -1
 
 
+def _cast(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
+          threads: int) -> int:  # fmt: skip
+    native.cast(inputs[0], outputs[0], threads)
+    return -1
+
+
 def _indexed(kernel: Callable[..., int], number: str, option: str) -> Kernel:
     """A kernel that reads indices, with the names of its number (if any) and of its option."""
 
@@ -140,6 +146,7 @@ _KERNELS: Mapping[str, Kernel] = {
     "split": _split,
     "join": _join,
     "slice_window": _slice_window,
+    "cast": _cast,
     "scatter_elements": _indexed(native.scatter, "axis", "reduction"),
     "scatter_nd": _indexed(native.scatter_nd, "", "reduction"),
     "gather": _indexed(native.gather, "axis", "clamp"),
@@ -150,7 +157,7 @@ _KERNELS: Mapping[str, Kernel] = {
 
 # What the native dispatch takes: kernels that it knows, and tensors that it has room for on the
 # stack.
-_DISPATCHED = frozenset(_KERNELS) - {"slice_window"}
+_DISPATCHED = frozenset(_KERNELS) - {"slice_window", "cast"}
 _MOST_TENSORS = 8
 
 

@@ -1,15 +1,73 @@
-"""`slice_window` on arrays."""
+"""`slice_window` and `cast` on arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from anydml._json import shown
-from anydml.arrays import adopt
+from anydml.arrays import Array, adopt
+from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.ops.cast import Cast
 from anydml.ops.slice1 import Slice1
+
+
+def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
+    """`x` as another type, the same on every machine.
+
+    A float becomes an integer without its fraction, and the nearest end of the range where it lies
+    beyond; NaN becomes 0. An integer becomes a smaller one by its low bits. To a float everything
+    is rounded once, to the nearest, ties to even. A NaN has no sign and payload afterwards, but
+    between equal types bits are copied.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers or bools, no complex ones.
+    dtype : DataType, str or dtype
+        ``"float16"``, ``"FLOAT16"``, NumPy's or the array library's own type.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape of x
+        Of the kind that `x` is; `out` where it is given. It owns its memory.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Cast : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_CAST_OPERATOR_DESC``; any rank, empty arrays and bools are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
+    array([  1,   0, 255,   0], dtype=uint8)
+    """
+    data, wrap = adopt(x, "x")
+    data = _with_numbers(data)
+    given = {"to": _type_named(dtype).numpy.name}
+    inferred = _engine.infer(Cast, (data,), given)
+    (spec,) = inferred.outputs
+    result = _arguments.output(
+        "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
+    )
+    _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
+    return wrap(result) if out is None else out
 
 
 def slice_window(
@@ -81,4 +139,37 @@ def slice_window(
 def _integers(values: Any, name: str) -> tuple[int, ...]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ArgumentTypeError(f"{name}: expected a sequence of integers, got {shown(values)}")
-    return tuple(_arguments.integer(value, f"{name}[{i}]") for i, value in enumerate(values))
+    try:
+        found = list(islice(values, _arguments.MOST_AXES + 1))  # which may have no end
+    except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
+        raise ArgumentTypeError(f"{name}: {error}") from error
+    return tuple(_arguments.integer(value, f"{name}[{i}]") for i, value in enumerate(found))
+
+
+def _with_numbers(array: Array) -> Array:
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    if array.dtype.name not in _arguments.TYPED:
+        raise ArgumentTypeError(
+            f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {array.dtype}"
+        )
+    return array
+
+
+def _type_named(dtype: Any) -> DataType:
+    name = _name_of(dtype).removeprefix(DataType.prefix()).lower()
+    if name not in _arguments.TYPED:
+        accepted = ", ".join(_arguments.TYPED)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}")
+    return DataType[name.upper()]
+
+
+def _name_of(dtype: Any) -> str:
+    if isinstance(dtype, str | DataType):
+        return str(dtype)
+    if type(dtype).__module__.partition(".")[0] == "torch":
+        return str(dtype).removeprefix("torch.")
+    try:
+        return "" if dtype is None else np.dtype(dtype).name
+    except (TypeError, ValueError, RecursionError):
+        return ""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, DataType
 from anydml.ops._descriptor import Descriptor
+from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -218,6 +219,15 @@ def _slice1(draw: Draw) -> Descriptor:
     )
 
 
+def _cast(draw: Draw) -> Descriptor:
+    sizes = _sizes(draw)
+    source, target = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(ALL_TYPES))
+    return Cast(
+        input_tensor=_tensor(draw, source, sizes, output=False),
+        output_tensor=_tensor(draw, target, sizes, output=True),
+    )
+
+
 def _elements(draw: Draw, kind: type[Scatter] | type[GatherElements]) -> Descriptor:
     data, index = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(INDEX_TYPES))
     sizes = _sizes(draw)
@@ -291,6 +301,9 @@ def _nd(draw: Draw, kind: type[Descriptor]) -> Descriptor:
     return kind(**fields)
 
 
+_MOVERS: dict[type[Descriptor], Callable[[Draw], Descriptor]] = {Cast: _cast, Slice1: _slice1}
+
+
 def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
     """Good descriptors (at the latest feature level) of an operator, of any rank and strides.
 
@@ -306,8 +319,8 @@ def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
             return _top_k(draw, kind)
         if kind is NonzeroCoordinates:
             return _nonzero(draw)
-        if kind is Slice1:
-            return _slice1(draw)
+        if kind in _MOVERS:
+            return _MOVERS[kind](draw)
         if issubclass(kind, Split | Join):
             return _slabs(draw, kind)
         if issubclass(kind, Scatter | GatherElements):
