@@ -6,7 +6,8 @@
     python scripts/mutate.py --show KEY                one mutant; --key KEY runs it
 
 Works in a copy of the tree, in `build/mutation`. A mutant is killed by the first test that fails or
-takes too long; what does not compile is replaced by the next of the sample. Outcomes are kept in
+takes too long; what does not compile, or compiles to the same machine code, is replaced by the next
+of the sample. Outcomes are kept in
 `outcomes.jsonl` there, by mutant and contents of its file. Code in which a mutant can alter nothing
 is left out by `mutation/equivalent.toml`, with reasons.
 """
@@ -76,6 +77,9 @@ def run(mutants: list[Mutant], count: int, options: argparse.Namespace) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     outcomes = Outcomes(options.folder / "outcomes.jsonl")
     tree = Tree(ROOT, options.folder.resolve(), options.level, options.timeout)
+    for known in outcomes.known.values():
+        if known["result"] == "killed":
+            tree.learn(known["file"], known["by"])
     prepared, survivors, viable = False, list[Mutant](), 0
     for mutant in mutants:
         if viable == count:

@@ -26,6 +26,13 @@ constexpr Int kMostElements = Int{1} << 48;
 // Bytes between two elements of a tensor, at most: more than the address space.
 constexpr Int kMostReach = Int{1} << 57;
 
+// The dimension after this one. Loops over dimensions take a few steps: in vectors they would take
+// longer, and a small call makes tens of them.
+inline int after(int dimension) {
+  asm("" : "+r"(dimension));
+  return dimension + 1;
+}
+
 // Uninitialised on purpose above `rank`: a plan for a small call must not clear a kilobyte.
 struct Layout {
   int rank = 0;
@@ -36,7 +43,7 @@ struct Layout {
   Layout(const Layout& other) { *this = other; }
   Layout& operator=(const Layout& other) {
     rank = other.rank;
-    for (int i = 0; i < rank; ++i) {
+    for (int i = 0; i < rank; i = after(i)) {
       sizes[i] = other.sizes[i];
       strides[i] = other.strides[i];
     }
@@ -45,7 +52,7 @@ struct Layout {
 
   Int count() const {
     Int total = 1;
-    for (int i = 0; i < rank; ++i) total *= sizes[i];
+    for (int i = 0; i < rank; i = after(i)) total *= sizes[i];
     return total;
   }
 
@@ -54,7 +61,7 @@ struct Layout {
   bool settle(int element_size) {
     Int total = 1, reach = 0;
     bool empty = false, wild = false;
-    for (int i = 0; i < rank; ++i) {
+    for (int i = 0; i < rank; i = after(i)) {
       const Int size = sizes[i], stride = strides[i];
       if (size == 1) {
         if (stride > kMostReach || stride < -kMostReach) strides[i] = 0;
@@ -73,7 +80,7 @@ struct Layout {
       wild = wild || reach > kMostReach;
     }
     if (!empty) return total <= kMostElements && !wild;
-    for (int i = 0; i < rank; ++i) strides[i] = 0;
+    for (int i = 0; i < rank; i = after(i)) strides[i] = 0;
     return !__builtin_mul_overflow(total, Int{element_size}, &total);
   }
 
@@ -96,7 +103,7 @@ struct Layout {
   // Dimensions [begin, end) as a layout of their own.
   Layout slice(int begin, int end) const {
     Layout part;
-    for (int i = begin; i < end; ++i) part.push(sizes[i], strides[i]);
+    for (int i = begin; i < end; i = after(i)) part.push(sizes[i], strides[i]);
     return part;
   }
 };

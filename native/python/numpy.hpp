@@ -73,7 +73,7 @@ struct Extent {
   std::uintptr_t begin, end;
 };
 Extent extent_of(const Operand& operand);
-inline bool meet(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
+inline bool overlap(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
 
 // Takes the interpreter lock back. While the interpreter shuts down, CPython before 3.14 ends a
 // thread that asks for the lock by unwinding its stack, through C++ that takes the unwinding for an
@@ -94,7 +94,7 @@ inline void lock_again(PyThreadState* state) {
 // giving the lock up costs more than the kernel.
 constexpr Int kUnlockElements = 8192;
 template <class Body>
-void unlocked(Int elements, Body&& body) {
+void without_gil(Int elements, Body&& body) {
   if (elements < kUnlockElements) {
     body();
     return;

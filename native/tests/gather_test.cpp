@@ -166,7 +166,7 @@ Options any_options(Random& random) {
   options.pattern = static_cast<Pattern>(random.between(0, 3));
   options.bad = random.chance(0.3) ? static_cast<int>(random.between(1, 3)) : 0;
   options.fresh = random.chance(0.5);
-  options.threads = static_cast<int>(random.between(1, 4));
+  options.threads = any_threads(random);
   return options;
 }
 

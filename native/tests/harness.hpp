@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "../cpu/plans.hpp"
@@ -36,17 +35,45 @@ inline int cases(int all, int few) {
     }                                                             \
   } while (0)
 
+// splitmix64: a few instructions for each number, for most of the time of a test under a sanitizer
+// goes into the contents of its operands.
 class Random {
  public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
-  // Uniform in [low, high].
-  Int between(Int low, Int high) { return std::uniform_int_distribution<Int>(low, high)(engine_); }
-  bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(engine_) < p; }
-  uint64_t bits() { return engine_(); }
+  explicit Random(uint64_t seed) : state_(seed) {}
+  // Uniform in [low, high], as far as 64 bits go.
+  Int between(Int low, Int high) {
+    const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;
+    const auto scaled = static_cast<unsigned __int128>(bits()) * count;
+    const uint64_t above = count == 0 ? bits() : static_cast<uint64_t>(scaled >> 64);
+    return static_cast<Int>(static_cast<uint64_t>(low) + above);
+  }
+  bool chance(double p) { return static_cast<double>(bits() >> 11) < p * 0x1p53; }
+  uint64_t bits() {
+    uint64_t x = state_ += 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+  }
+  void fill(unsigned char* to, std::size_t count) {
+    for (std::size_t at = 0; at < count; at += 8) {
+      const uint64_t next = bits();
+      std::memcpy(to + at, &next, std::min<std::size_t>(8, count - at));
+    }
+  }
 
  private:
-  std::mt19937_64 engine_;
+  uint64_t state_;
 };
+
+// How many threads a case may use. A case of one thread has no races.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kFewestThreads = 2;
+#else
+constexpr int kFewestThreads = 1;
+#endif
+inline int any_threads(Random& random) {
+  return static_cast<int>(random.between(kFewestThreads, 4));
+}
 
 // any: gaps, permuted, negative; stepped: elements of the last dimension at one step, mostly every
 // other one, some backwards or unaligned, the other dimensions packed around it.
@@ -69,6 +96,7 @@ class Buffer {
     const int rank = static_cast<int>(sizes.size());
     std::vector<int> order(static_cast<std::size_t>(rank));
     for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
+    packed_ = strides == Strides::packed;
     const bool wild = strides == Strides::any;
     if (wild && random.chance(0.5))
       for (int i = rank - 1; i > 0; --i)
@@ -96,15 +124,15 @@ class Buffer {
     }
     origin_ = kCanary - low;
     bytes_.resize(static_cast<std::size_t>(high - low + 2 * kCanary));
-    for (auto& byte : bytes_) byte = static_cast<unsigned char>(random.bits());
+    random.fill(bytes_.data(), bytes_.size());
     before_ = bytes_;
   }
 
   char* data() { return reinterpret_cast<char*>(bytes_.data()) + origin_; }
   const char* data() const { return reinterpret_cast<const char*>(bytes_.data()) + origin_; }
   Int count() const { return tensor.layout.count(); }
-  char* at(Int flat) { return data() + offset_at(tensor.layout, flat); }
-  const char* at(Int flat) const { return data() + offset_at(tensor.layout, flat); }
+  char* at(Int flat) { return data() + offset(flat); }
+  const char* at(Int flat) const { return data() + offset(flat); }
   template <class T>
   T get(Int flat) const {
     return load<T>(at(flat));
@@ -116,21 +144,34 @@ class Buffer {
   // Row-major packed bytes of the elements.
   std::vector<unsigned char> elements() const {
     const std::size_t size = static_cast<std::size_t>(tensor.element_size);
-    std::vector<unsigned char> packed(static_cast<std::size_t>(count()) * size);
-    for (Int i = 0; i < count(); ++i)
+    const Int all = count();
+    if (packed_) return {bytes_.begin() + origin_, bytes_.begin() + origin_ + all * Int(size)};
+    std::vector<unsigned char> packed(static_cast<std::size_t>(all) * size);
+    for (Int i = 0; i < all; ++i)
       std::memcpy(packed.data() + static_cast<std::size_t>(i) * size, at(i), size);
     return packed;
+  }
+  // For another layout of the same elements.
+  Layout& relaid() {
+    packed_ = false;
+    return tensor.layout;
   }
   // Call before the kernel runs, when set() is done.
   void remember() { before_ = bytes_; }
   bool unchanged() const { return before_ == bytes_; }
   // True when no byte outside the elements changed since remember().
   bool gaps_intact() const {
+    const Int size = tensor.element_size, all = count();
+    if (packed_) {
+      const auto same = [this](Int begin, Int end) {
+        return std::equal(bytes_.begin() + begin, bytes_.begin() + end, before_.begin() + begin);
+      };
+      return same(0, origin_) && same(origin_ + all * size, static_cast<Int>(bytes_.size()));
+    }
     std::vector<unsigned char> masked = bytes_;
-    for (Int i = 0; i < count(); ++i) {
-      const Int from = origin_ + offset_at(tensor.layout, i);
-      std::memcpy(masked.data() + from, before_.data() + from,
-                  static_cast<std::size_t>(tensor.element_size));
+    for (Int i = 0; i < all; ++i) {
+      const Int from = origin_ + offset(i);
+      std::memcpy(masked.data() + from, before_.data() + from, static_cast<std::size_t>(size));
     }
     return masked == before_;
   }
@@ -139,6 +180,11 @@ class Buffer {
 
  private:
   static constexpr Int kCanary = 128;
+  Int offset(Int flat) const {
+    return packed_ ? flat * tensor.element_size : offset_at(tensor.layout, flat);
+  }
+
+  bool packed_;
   std::vector<unsigned char> bytes_, before_;
   Int origin_ = 0;
 };

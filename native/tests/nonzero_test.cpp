@@ -185,7 +185,7 @@ Case any_case(Random& random, std::vector<Int> sizes) {
   c.value_size = random.chance(0.5) ? 4 : 8;
   c.row_strides = random.chance(0.7) ? Strides::packed : Strides::any;
   c.spare = random.chance(0.5) ? 0 : random.between(0, 5);
-  c.threads = static_cast<int>(random.between(1, 4));
+  c.threads = any_threads(random);
   c.scan = static_cast<Scan>(random.between(0, 3));
   c.write = static_cast<Write>(random.between(0, 4));
   return c;
@@ -276,10 +276,11 @@ void transposed_cases(Random& random, int count) {
     if (random.chance(0.5)) c.scan = Scan::transposed;
     Buffer input(random, memory, c.kind.size, Strides::packed, Role::input, c.kind.type);
     const std::vector<Int> strides(input.tensor.layout.strides, input.tensor.layout.strides + rank);
+    Layout& layout = input.relaid();
     for (int j = 0; j < rank; ++j) {
       const std::size_t from = order[static_cast<std::size_t>(j)];
-      input.tensor.layout.sizes[j] = memory[from];
-      input.tensor.layout.strides[j] = strides[from];
+      layout.sizes[j] = memory[from];
+      layout.strides[j] = strides[from];
     }
     fill(random, c.kind, input, any_pattern(random), any_density(random));
     check(random, c, input);

@@ -166,7 +166,7 @@ void random_case(Random& random, Int most) {
   c.in_place = random.chance(0.3);
   c.fresh = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
-  c.threads = static_cast<int>(random.between(1, 4));
+  c.threads = any_threads(random);
   c.method = kMethods[random.between(0, 3)];
   if (random.chance(0.8)) small_tuning(random, c.tuning);
   run(random, c);
@@ -192,7 +192,7 @@ void stepped_rows(Random& random) {
     c.in_place = random.chance(0.2);
     c.fresh = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
-    c.threads = static_cast<int>(random.between(1, 4));
+    c.threads = any_threads(random);
     c.method = random.chance(0.8) ? NdMethod::rows : NdMethod::direct;
     if (random.chance(0.8)) small_tuning(random, c.tuning);
     run(random, c);
@@ -220,7 +220,7 @@ void large_cases(Random& random) {
       c.sizes = shape.sizes;
       c.length = shape.length;
       c.batch = {shape.tuples};
-      c.threads = static_cast<int>(random.between(1, 4));
+      c.threads = any_threads(random);
       c.in_place = variant == 1;
       c.fresh = variant == 0;
       c.bad = variant == 2 && random.chance(0.3);

@@ -151,7 +151,7 @@ void random_case(Random& random, Int most) {
   c.in_place = random.chance(0.3);
   c.fresh = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
-  c.threads = static_cast<int>(random.between(1, 4));
+  c.threads = any_threads(random);
   c.method = kMethods[random.between(0, 4)];
   if (random.chance(0.8)) small_tuning(random, c.tuning);
   run(random, c);
@@ -178,7 +178,7 @@ void shared_cases(Random& random, int count) {
     c.in_place = random.chance(0.3);
     c.fresh = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
-    c.threads = static_cast<int>(random.between(1, 4));
+    c.threads = any_threads(random);
     c.method = random.chance(0.5) ? Method::automatic : Method::shares;
     c.tuning.share_updates = 1;
     run(random, c);
@@ -302,7 +302,7 @@ void large_cases(Random& random) {
       c.sizes = c.index_sizes = shape.sizes;
       c.index_sizes[static_cast<std::size_t>(shape.axis)] = shape.length;
       c.axis = shape.axis;
-      c.threads = static_cast<int>(random.between(1, 4));
+      c.threads = any_threads(random);
       c.in_place = variant == 1;
       c.fresh = variant == 0;
       c.bad = variant == 2 && random.chance(0.3);

@@ -87,7 +87,7 @@ void test_copies() {
       most /= std::max<Int>(1, size);
     }
     check_copy(random, sizes, element_sizes[random.between(0, 8)], random_strides(random),
-               random_strides(random), static_cast<int>(random.between(1, 4)));
+               random_strides(random), any_threads(random));
   }
   // Transpositions around every tile and block size.
   for (int element_size : {1, 2, 4, 8, 16}) {
@@ -204,7 +204,7 @@ void test_slabs() {
     const int method = static_cast<int>(random.between(0, 4));
     applied[method] +=
         check_slabs(random, before, lengths, behind, element_size, random_strides(random),
-                    kMethods[method], static_cast<int>(random.between(1, 4)));
+                    kMethods[method], any_threads(random));
   }
   // Rows and parts around the sides of tiles, every size of piece.
   for (Int bytes = 1; bytes <= 70; ++bytes) {

@@ -209,7 +209,7 @@ Case random_case(Random& random) {
   c.index = index_types[random.between(0, 2)];
   c.fill = static_cast<Fill>(random.between(0, static_cast<Int>(Fill::count_) - 1));
   c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
-  c.threads = static_cast<int>(random.between(1, 4));
+  c.threads = any_threads(random);
   c.largest = random.chance(0.5);
   c.algorithm = TopKAlgorithm::automatic;
   return c;
@@ -292,7 +292,7 @@ void forced_cases(Random& random, int count) {
 void chosen_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     Case c = random_case(random);
-    c.threads = static_cast<int>(random.between(1, 4));
+    c.threads = any_threads(random);
     const bool packed = random.chance(0.7);
     c.strides = packed ? Strides::packed : Strides::any;
     const Int n =

@@ -37,6 +37,11 @@ _MIN_MAX = re.compile(r"\bstd::(min|max)\b")
 _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
 _COMMUTATIVE = {"min", "max", "swap", "if", "for", "while", "move"}
+# The greater or smaller of two, `a < b ? a : b`: with equal ones it is the same.
+_CHOICE = re.compile(
+    r"(?P<a>\w+(?:\.\w+)*(?:\[\w+\])?) (?P<op>[<>]=?) (?P<b>\w+(?:\.\w+)*(?:\[\w+\])?) \? "
+    r"(?:(?P=a) : (?P=b)|(?P=b) : (?P=a))(?![\w.\[(])"
+)
 _GUARD = re.compile(r"\bif \(")
 _LEAVES = re.compile(r"\s*\{?\s*(?:return|throw|break|continue|PyErr_|raise)\b")
 
@@ -53,7 +58,10 @@ def blanked(text: str) -> str:
 def edits(text: str) -> Iterator[Edit]:
     """All changes that the rules make."""
     code = blanked(text)
+    choices = {match.start("op") for match in _CHOICE.finditer(code)}
     for match in _OPERATOR.finditer(code):
+        if match.start() in choices:
+            continue
         for rule, table in _OPERATORS.items():
             if match[1] in table:
                 yield Edit(match.start(1), match.end(1), table[match[1]], rule)

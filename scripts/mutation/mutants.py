@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 SOURCES = (
     "native/common/*.hpp",
     "native/cpu/**/*.[ch]pp",
-    "native/python/*.[ch]pp",
+    "native/python/**/*.[ch]pp",
     "native/python/*.c",
     "src/anydml/ops/*.py",
     "src/anydml/functions/*.py",
@@ -68,6 +68,7 @@ class Exclusion:
     line: re.Pattern[str] | None  # lines that match
     block: re.Pattern[str] | None  # from a line that matches to the end of its block
     rule: str | None
+    mutant: re.Pattern[str] | None  # only mutants whose line matches this
 
     def spans(self, text: str, blank: str) -> Iterator[tuple[int, int]]:
         """Where it holds in a file; `blank` is the text without comments and strings."""
@@ -103,14 +104,15 @@ def exclusions(path: Path = HERE / "equivalent.toml") -> list[Exclusion]:
     """What the data file says."""
     found = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exclude", []):
-        unknown = set(entry) - {"file", "reason", "line", "block", "rule"}
+        unknown = set(entry) - {"file", "reason", "line", "block", "rule", "mutant"}
         if unknown or not entry["reason"].strip():
             raise ValueError(f"{path}: {entry}: a reason, and no {sorted(unknown)}")
-        line, block = (
+        line, block, mutant = (
             re.compile(entry[name], re.MULTILINE) if name in entry else None
-            for name in ("line", "block")
+            for name in ("line", "block", "mutant")
         )
-        found.append(Exclusion(entry["file"], entry["reason"], line, block, entry.get("rule")))
+        rule = entry.get("rule")
+        found.append(Exclusion(entry["file"], entry["reason"], line, block, rule, mutant))
     return found
 
 
@@ -119,7 +121,7 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
     rules = python_rules if name.endswith(".py") else cpp_rules
     blank = text if name.endswith(".py") else cpp_rules.blanked(text)
     left_out = [
-        (entry.rule, span)
+        (entry, span)
         for entry in excluded
         if entry.file == name
         for span in entry.spans(text, blank)
@@ -127,12 +129,15 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
     found, seen = [], dict[str, int]()
     for edit in sorted(set(rules.edits(text)), key=lambda edit: (edit.start, edit.end, edit.new)):
+        begin = text.rfind("\n", 0, edit.start) + 1
+        mutated = text[begin : edit.start] + edit.new + text[edit.end : text.find("\n", edit.end)]
         if any(
-            begin <= edit.start < end and rule in (None, edit.rule)
-            for rule, (begin, end) in left_out
+            first <= edit.start < last
+            and entry.rule in (None, edit.rule)
+            and (entry.mutant is None or entry.mutant.search(mutated))
+            for entry, (first, last) in left_out
         ):
             continue
-        begin = text.rfind("\n", 0, edit.start) + 1
         end = text.find("\n", edit.start)
         label = f"{name}|{edit.rule}|{text[begin:end].strip()}|{edit.start - begin}|{edit.new}"
         seen[label] = seen.get(label, 0) + 1

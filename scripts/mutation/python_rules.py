@@ -13,6 +13,8 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
+# What makes a sum one of sequences, whose order matters; that of numbers does not.
+_SEQUENCES = (ast.Tuple, ast.List, ast.ListComp, ast.JoinedStr)
 _LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
@@ -35,8 +37,16 @@ def edits(text: str) -> Iterator[Edit]:
         simple = isinstance(new, ast.Constant | ast.Call | ast.Name)
         return Edit(begin, end, unparsed if simple else f"({unparsed})", rule)
 
+    first = {
+        id(node.slice)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "0"
+    }
     for node in _run_nodes(tree):
         for new, rule in _variants(node):
+            # Of a sequence of one the first element is the last.
+            if id(node) in first and isinstance(new, ast.Constant) and new.value == -1:
+                continue
             yield changed(node, new, rule)
         if isinstance(node, ast.If | ast.IfExp):
             for new, rule in _checks(node):
@@ -85,7 +95,8 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         other = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
         yield ast.BinOp(node.left, other, node.right), "arithmetic"
-        yield ast.BinOp(node.right, node.op, node.left), "swapped operands"
+        if isinstance(node.op, ast.Sub) or any(map(_is_sequence, (node.left, node.right))):
+            yield ast.BinOp(node.right, node.op, node.left), "swapped operands"
     elif isinstance(node, ast.Constant) and type(node.value) is int:
         yield ast.Constant(node.value + 1), "off by one"
         yield ast.Constant(node.value - 1), "off by one"
@@ -99,6 +110,15 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                 if all(isinstance(value, ast.Name) for value in pair):
                     args = [*node.args[:number], pair[1], pair[0], *node.args[number + 2 :]]
                     yield ast.Call(node.func, args, node.keywords), "swapped operands"
+
+
+def _is_sequence(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_sequence(node.left) or _is_sequence(node.right)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str | bytes)
+    sliced = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+    return sliced or isinstance(node, _SEQUENCES)
 
 
 def _checks(node: ast.If | ast.IfExp) -> Iterator[tuple[ast.AST, str]]:

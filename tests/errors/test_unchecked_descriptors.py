@@ -185,17 +185,29 @@ def test_a_tensor_that_was_changed_after_it_was_made():
 
 # ---- the kernels' own check, with operands of every wrong shape
 
+
+def measured(x, rows):
+    native.fill(native.measure("nonzero_coordinates", x, {"columns": x.ndim}, 1), rows, 1)
+
+
+def run(kernel, inputs, outputs, **attributes):
+    return native.run(kernel, inputs, outputs, attributes, False, 1)
+
+
 CALLS = {
-    "top_k": lambda a, b, c: native.top_k(a, b, c, 0, 2, True, 1),
-    "scatter": lambda a, b, c: native.scatter(a, b, c, a.copy(), 0, 0, False, 1),
-    "scatter_nd": lambda a, b, c: native.scatter_nd(a, b, c, a.copy(), 0, False, 1),
-    "gather": lambda a, b, c: native.gather(a, b, c, 0, False, False, 1),
-    "gather_elements": lambda a, b, c: native.gather_elements(a, b, c, 0, True, False, 1),
-    "gather_nd": lambda a, b, c: native.gather_nd(a, b, c, 0, True, False, 1),
-    "split": lambda a, b, c: native.split(a, [b, c], 0, 1),
-    "join": lambda a, b, c: native.join([b, c], a, 0, 1),
-    "copy": lambda a, b, c: native.copy(a, b, 1),
-    "nonzero_write": lambda a, b, c: native.nonzero_write(native.nonzero_scan(a, a.ndim, 1), b, 1),
+    "top_k": lambda a, b, c: run("top_k", [a], [b, c], axis=0, k=2, largest=True),
+    "nonzero": lambda a, b, c: run("nonzero_coordinates", [a], [b, c], columns=a.ndim),
+    "nonzero in two phases": lambda a, b, c: measured(a, b),
+    "scatter": lambda a, b, c: run("scatter_elements", [a, b, c], [a.copy()], axis=0),
+    "scatter_nd": lambda a, b, c: run("scatter_nd", [a, b, c], [a.copy()]),
+    "gather": lambda a, b, c: run("gather", [a, b], [c], axis=0),
+    "gather_elements": lambda a, b, c: run("gather_elements", [a, b], [c], axis=0, clamp=True),
+    "gather_nd": lambda a, b, c: run("gather_nd", [a, b], [c], clamp=True),
+    "split": lambda a, b, c: run("split", [a], [b, c], axis=0),
+    "join": lambda a, b, c: run("join", [b, c], [a], axis=0),
+    "slice_window": lambda a, b, c: run(
+        "slice_window", [a], [b], starts=(0,) * a.ndim, sizes=b.shape, strides=(1,) * a.ndim
+    ),
 }
 SHAPES = [(), (0,), (2,), (3,), (5,), (2, 1), (2, 2), (3, 2), (5, 2), (0, 2), (2, 0), (2, 3, 2)]
 
@@ -208,7 +220,7 @@ def test_operands_of_every_shape(name):
         for second in SHAPES:
             for third in SHAPES:
                 for kinds in (("f4", "i8", "f4"), ("f4", "f4", "u4"), ("f4", "f4", "f4"),
-                              ("f4", "u4", "f8")):  # fmt: skip
+                              ("f4", "u4", "f8"), ("f4", "u4", "u4")):  # fmt: skip
                     a, b, c = map(np.ones, (first, second, third), kinds)
                     try:
                         CALLS[name](a, b, c)
@@ -223,10 +235,10 @@ def test_native_outputs_are_writable():
     out = np.zeros(4, "f4")
     out.flags.writeable = False
     for call in (
-        lambda: native.copy(out, X, 1),
-        lambda: native.join([X], out, 0, 1),
-        lambda: native.split(X, [out], 0, 1),
-        lambda: native.gather(X, np.arange(4), out, 0, False, False, 1),
+        lambda: run("slice_window", [X], [out], starts=(0,), sizes=(4,), strides=(1,)),
+        lambda: run("join", [X], [out], axis=0),
+        lambda: run("split", [X], [out], axis=0),
+        lambda: run("gather", [X, np.arange(4)], [out], axis=0),
     ):
         with pytest.raises(dml.ArgumentError, match="expected a writable array"):
             call()

@@ -18,7 +18,8 @@ from anydml.testing import (
 )
 
 KINDS = [
-    dml.Cast, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
+    dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
+    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip
 INDICES = "IndicesTensor"
@@ -194,7 +195,9 @@ def test_raw_buffers_laid_out_by_strides(kind, device):
     check()
 
 
-@pytest.mark.parametrize("kind", [dml.Scatter, dml.ScatterND], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [dml.Scatter, dml.ScatterND, dml.ElementWiseIdentity], ids=lambda kind: kind.__name__
+)
 def test_output_bound_to_the_input(kind, device):
     @given(st.data(), strategies.descriptors(kind), st.booleans())
     def check(data, desc, spoil):

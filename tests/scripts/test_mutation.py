@@ -32,6 +32,9 @@ def results(rules, text, rule):
         ("comparison", "x = f(a) != b;", {"x = f(a) == b;"}),
         ("comparison", "std::vector<int> a; // a < b", set()),
         ("comparison", 'f("a < b");', set()),
+        ("comparison", "x = a[i] < b.c ? a[i] : b.c;", set()),
+        ("comparison", "x = a < b ? b : a;", set()),
+        ("comparison", "x = a < b ? a : c;", {"x = a <= b ? a : c;"}),
         ("comparison", "template <class T> void f();", set()),
         ("comparison", "static_assert(a < b);", set()),
         ("logic", "x = a && !b;", {"x = a || !b;"}),
@@ -68,6 +71,10 @@ def test_rules_for_cpp(rule, text, wanted):
         ("logic", "x = a and b", {"x = (a or b)"}),
         ("dropped condition", "x = a or b", {"x = a", "x = b"}),
         ("arithmetic", "x += 'é' + a", {"x -= 'é' + a", "x = 'é' + a", "x += ('é' - a)"}),
+        ("swapped operands", "x = a + 'é'", {"x = ('é' + a)"}),
+        ("swapped operands", "x = a[1:] + b", {"x = (b + a[1:])"}),
+        ("swapped operands", "x = a + 1", set()),
+        ("off by one", "x = y[0]", {"x = y[1]"}),
         ("swapped operands", "x = a - b", {"x = (b - a)"}),
         ("swapped operands", "f(a, b, 1)", {"f(b, a, 1)"}),
         ("off by one", "x = y[2]", {"x = y[3]", "x = y[1]"}),
@@ -127,6 +134,8 @@ CODE = """void f() {
         ("block = '''if \\(a'''", ["  g = h < i;"]),
         ("block = '''void f'''", []),
         ("rule = '''logic'''", ["  if (a < b) {", "    c = d < e;", "  g = h < i;"]),
+        ("block = '''void f'''\nmutant = '''<='''", []),
+        ("line = '''[<]'''\nmutant = '''a <= b'''", ["    c = d < e;", "  g = h < i;"]),
         ("", []),
     ],
 )
@@ -159,7 +168,8 @@ def test_every_file_has_tests_that_are_there():
         concern = next(entry for entry in found if entry.files.fullmatch(name))
         assert concern.python
         for folder in concern.python:
-            assert list((ROOT / folder).glob("test_*.py")), folder
+            stems = [path.stem for path in (ROOT / folder).glob("test_*.py")]
+            assert not all(map(concern.without.fullmatch, stems)), folder
         for test in concern.native:
             assert (ROOT / "native" / "tests" / f"{test}.cpp").exists(), test
 

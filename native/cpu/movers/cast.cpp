@@ -4,16 +4,15 @@
 // step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows FLOAT16 in any case (an
 // integer above), or keeps what the second needs to round once (FLOAT64). The steps are loops over
 // blocks in the nearest cache; FLOAT16 is converted by the processor where the level has that.
-#include <cstring>
+#include "cast.hpp"
 
 #include "../runtime/copy.hpp"
 #include "convert.hpp"
-#include "map.hpp"
 
 namespace anydml {
 namespace {
 
-using Step = void (*)(const char* source, char* target, Int count);
+using Step = CastMap::Step;
 
 template <class To, class From>
 To convert(From value) {
@@ -101,39 +100,32 @@ Step step_between(DataType from, DataType to) {
   });
 }
 
-class CastMap : public ElementMap {
- public:
-  CastMap(DataType from, DataType to) {
-    if (to == DataType::float16) {
-      first_ = from == DataType::float32   ? nullptr
-               : from == DataType::float64 ? &odd_floats
-                                           : step_between(from, DataType::float32);
-      last_ = &floats_to_halves;
-    } else if (from == DataType::float16) {
-      first_ = &halves_to_floats;
-      last_ = to == DataType::float32 ? nullptr : step_between(DataType::float32, to);
-      if (last_ == nullptr) std::swap(first_, last_);
-    } else {
-      last_ = step_between(from, to);
-    }
-  }
-
-  void run(const char* source, char* target, Int count) const override {
-    if (first_ == nullptr) return last_(source, target, count);
-    alignas(64) char floats[kMapBlock * 4];
-    first_(source, floats, count);
-    last_(floats, target, count);
-  }
-
- private:
-  Step first_ = nullptr, last_;
-};
-
 bool is_integer(DataType type) {
   return type != DataType::float64 && type != DataType::float32 && type != DataType::float16;
 }
 
 }  // namespace
+
+CastMap::CastMap(DataType from, DataType to) {
+  if (to == DataType::float16) {
+    first_ = from == DataType::float32   ? nullptr
+             : from == DataType::float64 ? &odd_floats
+                                         : step_between(from, DataType::float32);
+    last_ = &floats_to_halves;
+  } else if (from == DataType::float16) {
+    if (to != DataType::float32) first_ = &halves_to_floats;
+    last_ = first_ == nullptr ? &halves_to_floats : step_between(DataType::float32, to);
+  } else {
+    last_ = step_between(from, to);
+  }
+}
+
+void CastMap::run(const char* source, char* target, Int count) const {
+  if (first_ == nullptr) return last_(source, target, count);
+  alignas(64) char floats[kMapBlock * 4];
+  first_(source, floats, count);
+  last_(floats, target, count);
+}
 
 void CastPlan::run(const void* from, void* to, int threads) const {
   // Integers of one size have the same bits.

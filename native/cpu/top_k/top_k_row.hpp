@@ -42,12 +42,9 @@ struct RowShape {
     Int units = group / width;  // a unit of 64 elements is `width` lines
     units = std::max<Int>(1, std::min<Int>(units, n / kUnit));
     lines = units * width;
+    // k witnesses at least, or there is no bound: as lines <= n / (2 k), there are more than
+    // 2 k - lanes() of them, and never fewer than lanes().
     chunks = n / chunk_elements();
-    // k witnesses at least, or there is no bound: smaller groups.
-    while (chunks * lanes() < k && lines > width) {
-      lines -= width;
-      chunks = n / chunk_elements();
-    }
   }
 
   Int witnesses() const {

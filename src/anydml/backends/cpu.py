@@ -7,24 +7,18 @@ of the quick way, natively.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, decline, natural, zeros
+from anydml.backends._base import Array, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
-from anydml.ops.slice1 import first_places
 from anydml.program import KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
-REDUCTIONS = {None: 0, "none": 0, "add": 1, "mul": 2, "min": 3, "max": 4}
-
-Attributes = Mapping[str, Any]
-Kernel = Callable[[Sequence[Array], Sequence[Array], Attributes, bool, int], int]
-"""Inputs, outputs, attributes, whether the outputs are private, threads → the first bad index,
-or -1."""
+Attributes = dict[str, Any]
 
 
 class CpuBackend:
@@ -34,8 +28,7 @@ class CpuBackend:
         """A new array, on pooled memory when it is large and need not be cleared."""
         if cleared:
             return zeros(slot, call)
-        array: Array = native.empty(slot.declared, slot.spec.dtype, call, slot.name)
-        return array
+        return allocate(slot.declared, np.dtype(slot.spec.dtype), call, slot.name)
 
     def compile(self, program: Program) -> CpuExecutable:
         """Look up the kernel and prepare the native dispatch."""
@@ -56,10 +49,7 @@ class CpuExecutable:
         self._outputs = [name and slots[name] for name in call.outputs]
         self._kernel = call.kernel
         self._attributes = dict(call.attributes)
-        binder = _binder(program, call)
-        self.dispatch: Callable[[dict[str, Any], int], int | None] = (
-            decline if binder is None else binder.dispatch
-        )
+        self.dispatch: Callable[[dict[str, Any], int], int | None] = _binder(program, call)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
         """Run on arrays of the declared sizes by slot; the first bad index, or -1.
@@ -75,114 +65,62 @@ class CpuExecutable:
 def execute(kernel: str, inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
             private: bool, threads: int) -> int:  # fmt: skip
     """Run a kernel on natural arrays; the first bad index, or -1."""
-    return _KERNELS[kernel](inputs, outputs, given, private, threads)
+    return int(native.run(kernel, inputs, outputs, given, private, threads))
 
 
-def _top_k(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-           threads: int) -> int:  # fmt: skip
-    native.top_k(*inputs, *outputs, given["axis"], given["k"], given["largest"], threads)
-    return -1
+class Measured(Protocol):
+    """The first phase of a kernel whose output's size the data decide."""
+
+    count: int
+    """That size."""
 
 
-def _nonzero(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-             threads: int) -> int:  # fmt: skip
-    count, rows = outputs
-    found = native.nonzero_scan(inputs[0], given["columns"], threads)
-    count[...] = found.count
-    native.nonzero_write(found, rows, threads)
-    return -1
+def measure(kernel: str, given: Array, attributes: Attributes, threads: int) -> Measured:
+    """Run the first phase."""
+    measured: Measured = native.measure(kernel, given, attributes, threads)
+    return measured
 
 
-def _split(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-           threads: int) -> int:  # fmt: skip
-    native.split(inputs[0], outputs, given["axis"], threads)
-    return -1
+def fill(measured: Measured, output: Array, threads: int) -> None:
+    """Run the second phase, into an array of the size that was measured."""
+    native.fill(measured, output, threads)
 
 
-def _join(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-          threads: int) -> int:  # fmt: skip
-    native.join(inputs, outputs[0], given["axis"], threads)
-    return -1
+def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: str) -> Array:
+    """A new array of undefined contents, on pooled memory when it is large.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it: `call` needs it for `purpose`.
+    """
+    array: Array = native.empty(shape, dtype, call, purpose)
+    return array
 
 
-def _slice_window(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
-                  private: bool, threads: int) -> int:  # fmt: skip
-    # A window with strides is a view; what is left is a copy between two layouts.
-    # A window with strides is a view; what is left is a copy between two layouts.
-    steps = zip(first_places(given), given["strides"], strict=True)
-    reach: Any = tuple(slice(first, None, stride) for first, stride in steps)
-    wanted: Any = tuple(slice(size) for size in outputs[0].shape)
-    if outputs[0].size:
-        native.copy(outputs[0], inputs[0][reach][wanted], threads)
-    return -1
+def quick(kernel: str) -> Callable[..., Any]:
+    """The quick call of a kernel, which takes an array function's own arguments.
+
+    It gives None where anything about them is unusual or wrong, and has done nothing then. First
+    comes the class of several results, or None; last the number of threads.
+    """
+    call: Callable[..., Any] = native.quick(kernel)
+    return call
 
 
-def _cast(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-          threads: int) -> int:  # fmt: skip
-    native.cast(inputs[0], outputs[0], threads)
-    return -1
-
-
-def _indexed(kernel: Callable[..., int], number: str, option: str) -> Kernel:
-    """A kernel that reads indices, with the names of its number (if any) and of its option."""
-
-    def run(inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes, private: bool,
-            threads: int) -> int:  # fmt: skip
-        numbers = _numbers(given, (number, option))
-        return int(kernel(*inputs, *outputs, *numbers, private, threads))
-
-    return run
-
-
-def _numbers(given: Attributes, names: Sequence[str]) -> list[Any]:
-    """Attributes as the native calls take them."""
-    values = [given.get(name) for name in names if name]
-    return [REDUCTIONS[v] if isinstance(v, str | None) else v for v in values]
-
-
-_KERNELS: Mapping[str, Kernel] = {
-    "top_k": _top_k,
-    "nonzero_coordinates": _nonzero,
-    "split": _split,
-    "join": _join,
-    "slice_window": _slice_window,
-    "cast": _cast,
-    "scatter_elements": _indexed(native.scatter, "axis", "reduction"),
-    "scatter_nd": _indexed(native.scatter_nd, "", "reduction"),
-    "gather": _indexed(native.gather, "axis", "clamp"),
-    "gather_elements": _indexed(native.gather_elements, "axis", "clamp"),
-    "gather_nd": _indexed(native.gather_nd, "batch_dims", "clamp"),
-}
-
-
-# What the native dispatch takes: kernels that it knows, and tensors that it has room for on the
-# stack.
-_DISPATCHED = frozenset(_KERNELS) - {"slice_window", "cast"}
-_MOST_TENSORS = 8
-
-
-def _binder(program: Program, call: KernelCall) -> Any:
-    """The native object that dispatches plain NumPy bindings; None for more than eight tensors."""
-    if call.kernel not in _DISPATCHED or len(program.inputs) + len(program.outputs) > _MOST_TENSORS:
-        return None
-    slots = [(slot, False) for slot in program.inputs] + [(slot, True) for slot in program.outputs]
-    if call.kernel == "join":  # the native slab kernels take the whole first
-        slots = slots[-1:] + slots[:-1]
+def _binder(program: Program, call: KernelCall) -> Callable[[dict[str, Any], int], int | None]:
+    """The native dispatch of plain NumPy bindings."""
     fields = []
-    for slot, output in slots:
-        name, bracket, position = slot.name.removesuffix("]").partition("[")
-        fields.append(
-            (
-                name,
-                int(position) if bracket else -1,
-                output,
-                int(DataType.from_numpy(slot.spec.dtype)),
-                slot.declared,
-                tuple(range(slot.padding)),
-            )
-        )
-    numbers = [int(value) for _, value in call.attributes if isinstance(value, int)]
-    return native.Binder(program.name, call.kernel, fields, numbers, bool(call.in_place))
+    for slots, output in ((program.inputs, False), (program.outputs, True)):
+        for slot in slots:
+            name, bracket, position = slot.name.removesuffix("]").partition("[")
+            number = int(DataType.from_numpy(slot.spec.dtype))
+            listed = int(position) if bracket else -1
+            fields.append((name, listed, output, number, slot.declared, slot.padding))
+    binder = native.Binder(program.name, call.kernel, fields, dict(call.attributes),
+                           bool(call.in_place))  # fmt: skip
+    dispatch: Callable[[dict[str, Any], int], int | None] = binder.dispatch
+    return dispatch
 
 
 def index_error(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml._native import native
 from anydml.arrays import Array, as_numpy, as_type
-from anydml.backends.cpu import REDUCTIONS
+from anydml.backends.cpu import allocate
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.ops.scatter import REDUCTIONS
 
 INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
 
@@ -151,7 +151,7 @@ def output(
             f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
         )
     if out is None:
-        fresh: Array = native.empty(shape, wanted, call, what)
+        fresh = allocate(shape, wanted, call, what)
         countable(operands)
         return fresh
     countable(operands)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import Array
-from anydml.backends.cpu import execute, index_error
+from anydml.backends.cpu import execute, fill, index_error, measure, quick
 from anydml.errors import ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
 from anydml.threads import get_num_threads
 
 Room = type[Descriptor]
+
+__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured"]
 
 
 def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
@@ -61,12 +63,35 @@ def run(
     IndexOutOfRangeError
         An index points outside its axis; outputs that are not private are as they were.
     """
-    bad = execute(room.KERNEL, inputs, outputs, given, private, get_num_threads())
+    bad = execute(room.KERNEL, inputs, outputs, dict(given), private, get_num_threads())
     if bad >= 0:
         sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
         use = IndexUse("indices", inferred.coordinates, sizes)
         axis, size = use.axis_and_size(bad)
         raise index_error(f"{room.KERNEL}: indices", inputs[1], bad, axis, size)
+
+
+def run_measured(
+    room: Room, given: Mapping[str, Any], x: Array, allocate: Callable[[int], Array]
+) -> Array:
+    """Run the operator's kernel in two phases, where the data decide a size of its output.
+
+    Parameters
+    ----------
+    room : descriptor class
+        Of the operator.
+    given : mapping
+        The kernel's attributes.
+    x : array
+        In natural form.
+    allocate : callable
+        Makes the output, once its size is known.
+    """
+    threads = get_num_threads()
+    measured = measure(room.KERNEL, x, dict(given), threads)
+    output = allocate(measured.count)
+    fill(measured, output, threads)
+    return output
 
 
 def dtype_of(spec: ArraySpec) -> np.dtype[Any]:

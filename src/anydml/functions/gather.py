@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from anydml._json import shown
-from anydml._native import native
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
@@ -14,9 +13,9 @@ from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
 from anydml.threads import get_num_threads
 
-_quick_gather = native.quick.gather
-_quick_elements = native.quick.gather_elements
-_quick_nd = native.quick.gather_nd
+_quick_gather = _engine.quick(Gather.KERNEL)
+_quick_elements = _engine.quick(GatherElements.KERNEL)
+_quick_nd = _engine.quick(GatherND.KERNEL)
 
 _CLAMP = {"raise": False, "clamp": True}
 
@@ -69,10 +68,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
            [5, 6]])
     """
     if out is None:
-        try:
-            result = _quick_gather(x, indices, axis, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
-            result = None
+        result = _quick_gather(None, x, indices, axis, mode, get_num_threads())
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
@@ -136,10 +132,7 @@ def gather_elements(
     array([[9., 5.]])
     """
     if out is None:
-        try:
-            result = _quick_elements(x, indices, axis, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
-            result = None
+        result = _quick_elements(None, x, indices, axis, mode, get_num_threads())
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
@@ -198,10 +191,7 @@ def gather_nd(
     array([2, 1])
     """
     if out is None:
-        try:
-            result = _quick_nd(x, indices, batch_dims, _CLAMP[mode], get_num_threads())
-        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
-            result = None
+        result = _quick_nd(None, x, indices, batch_dims, mode, get_num_threads())
         if result is not None:
             return result
     data, wrap = adopt(x, "x")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
-from anydml.backends.cpu import REDUCTIONS
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.threads import get_num_threads
 
-_quick_elements = native.quick.scatter_elements
-_quick_nd = native.quick.scatter_nd
+_quick_elements = _engine.quick(Scatter.KERNEL)
+_quick_nd = _engine.quick(ScatterND.KERNEL)
 
 
 def scatter_elements(
@@ -80,12 +78,7 @@ def scatter_elements(
     array([ 0, 11,  7])
     """
     if out is None:
-        try:
-            result = _quick_elements(
-                x, indices, updates, axis, REDUCTIONS[reduction], get_num_threads()
-            )
-        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
-            result = None
+        result = _quick_elements(None, x, indices, updates, axis, reduction, get_num_threads())
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
@@ -152,10 +145,7 @@ def scatter_nd(
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
     if out is None:
-        try:
-            result = _quick_nd(x, indices, updates, REDUCTIONS[reduction], get_num_threads())
-        except (TypeError, KeyError, ValueError):  # the general path says which argument is wrong
-            result = None
+        result = _quick_nd(None, x, indices, updates, reduction, get_num_threads())
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anydml._json import shown
-from anydml._native import native
-from anydml.arrays import adopt
+from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
 from anydml.threads import get_num_threads
 
@@ -22,8 +22,8 @@ class TopKResult(NamedTuple):
     indices: Any
 
 
-_quick_top_k = native.quick.top_k
-_quick_nonzero = native.quick.nonzero_coordinates
+_quick_top_k = _engine.quick(TopK1.KERNEL)
+_quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
 
 _INDEX_DTYPES = {"uint32": np.uint32, "uint64": np.uint64, "int64": np.int64}
 
@@ -88,10 +88,7 @@ def top_k(
     (array([3., 3.]), array([0, 2], dtype=uint32))
     """
     if out is None and index_dtype is None:
-        try:
-            result = _quick_top_k(TopKResult, x, k, axis, largest, get_num_threads())
-        except TypeError:  # not an int or bool: the general path says which
-            result = None
+        result = _quick_top_k(TopKResult, x, axis, k, largest, get_num_threads())
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
     return _top_k(x, k, axis, largest, index_dtype, out)
@@ -187,23 +184,25 @@ def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
            [1, 1]], dtype=uint32)
     """
     if out is None:
-        try:
-            coordinates = _quick_nonzero(x, get_num_threads())
-        except TypeError:  # None, which no native call takes
-            coordinates = None
+        coordinates = _quick_nonzero(None, x, get_num_threads())
         if coordinates is not None:
             return coordinates
+    return _nonzero_coordinates(x, out)
+
+
+def _nonzero_coordinates(x: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
     if array.dtype.name not in _arguments.TYPED and array.dtype != np.bool_:
         accepted = ", ".join(("bool", *_arguments.TYPED))
         raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
     kind = np.uint32 if all(size < 2**32 for size in array.shape) else np.uint64
     _arguments.countable([("x", array)])
-    threads = get_num_threads()
-    found = native.nonzero_scan(array, array.ndim, threads)
-    shape = (found.count, array.ndim)
-    rows = _arguments.output(
-        "nonzero_coordinates", out, "out", shape, kind, [("x", array)], what="the coordinates"
-    )
-    native.nonzero_write(found, rows, threads)
+
+    def rows_of(count: int) -> Array:
+        return _arguments.output(
+            "nonzero_coordinates", out, "out", (count, array.ndim), kind, [("x", array)],
+            what="the coordinates",
+        )  # fmt: skip
+
+    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, array, rows_of)
     return wrap(rows) if out is None else out

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml._native import native
 from anydml.arrays import Array, adopt, as_numpy
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
@@ -16,8 +15,8 @@ from anydml.ops.join import Join
 from anydml.ops.split import Split
 from anydml.threads import get_num_threads
 
-_quick_split = native.quick.split
-_quick_join = native.quick.join
+_quick_split = _engine.quick(Split.KERNEL)
+_quick_join = _engine.quick(Join.KERNEL)
 
 
 def split(
@@ -62,10 +61,7 @@ def split(
     (array([1, 2]), array([3]), array([4, 5, 6]))
     """
     if out is None:
-        try:
-            parts = _quick_split(x, sections_or_sizes, axis, get_num_threads())
-        except TypeError:  # sizes, or not an int: the general path knows
-            parts = None
+        parts = _quick_split(None, x, sections_or_sizes, axis, get_num_threads())
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     array, wrap = adopt(x, "x")
@@ -151,10 +147,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     array([1, 2, 3, 4, 5])
     """
     if out is None:
-        try:
-            result = _quick_join(arrays, axis, get_num_threads())
-        except TypeError:  # not an int: the general path says so
-            result = None
+        result = _quick_join(None, arrays, axis, get_num_threads())
         if result is not None:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
 from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
+
+REDUCTIONS: Final = (None, "none", "add", "mul", "min", "max")
+"""How the array functions can combine updates: an extension, as ONNX has it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

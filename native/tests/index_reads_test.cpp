@@ -1,5 +1,6 @@
-// Every index is read once for each use: the loader of this build (read_once.hpp) counts readings,
-// and gives another value, mostly a bad one, from the second reading of an index on.
+// Every index is read once for each use: the loader of this build (read_once.hpp) calls what
+// counts readings here, and gives another value, mostly a bad one, from the second reading of an
+// index on.
 //
 // Whatever it gives, no access may be out of bounds (run with the address sanitizer; operands are
 // allocations of their own), a status names an index or none, an output that has not failed is

@@ -1,0 +1,162 @@
+// The door for operands that Python has checked: any kernel by its name, any arrays. What could
+// have changed since, or has been checked wrongly, is looked at again by the kernel's `misfit`.
+#include <nanobind/stl/string.h>
+
+#include "kernel.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+[[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {
+  raise_argument(std::string(kernel.name) + ": " + what);
+}
+
+// Operands and list of a call, and what keeps the arrays alive while the lock is given up.
+class Operands {
+ public:
+  explicit Operands(const Kernel& kernel) : kernel_(kernel) {}
+
+  void add(nb::handle arrays, int expected, bool listed, bool outputs) {
+    nb::object held = nb::steal(PySequence_Tuple(arrays.ptr()));
+    if (!held.is_valid()) raise_set(kernel_.name, kUncounted, "the list of arrays");
+    PyObject** const items = PySequence_Fast_ITEMS(held.ptr());
+    const std::size_t count = static_cast<std::size_t>(PyTuple_GET_SIZE(held.ptr()));
+    held_[outputs ? 1 : 0] = std::move(held);
+    if (listed) {
+      Operand operand;
+      for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operand);
+      list_ = {nullptr, items, count};
+      return;
+    }
+    if (count != static_cast<std::size_t>(expected) || count_ + count > kMostOperands)
+      refuse(kernel_, "other operands than it takes");
+    for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operands_[count_++]);
+  }
+
+  Call call(const std::vector<Int>& numbers, int threads) const {
+    return {operands_, list_, numbers.data(), numbers.size(), false, threads};
+  }
+
+ private:
+  void take(PyObject* array, std::size_t i, bool output, Operand& operand) const {
+    const char* const side = output ? "output " : "input ";
+    if (!operand_of(array, operand)) {
+      DataType type;
+      int size;
+      const bool large =
+          PyArray_CheckExact(array) &&
+          element_of(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(array)), type, size);
+      refuse(kernel_, side + std::to_string(i) +
+                          (large ? ": expected at most 2^48 elements, within the address space"
+                                 : ": expected an ndarray of a supported type"));
+    }
+    if (output && !PyArray_ISWRITEABLE(operand.array))
+      refuse(kernel_,
+             side + std::to_string(i) + ": expected a writable array, got a read-only one");
+  }
+
+  const Kernel& kernel_;
+  Operand operands_[kMostOperands];
+  std::size_t count_ = 0;
+  List list_;
+  nb::object held_[2];
+};
+
+void fit(const Kernel& kernel, const char* misfit) {
+  if (misfit != nullptr) refuse(kernel, misfit);
+}
+
+// The first bad index, or -1. `fresh`: nobody sees the outputs when there is one.
+Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb::dict& attributes,
+        bool fresh, int threads) {
+  const Kernel& kernel = kernel_named(name);
+  return told(kernel.name, [&] {
+    Operands operands(kernel);
+    operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
+    operands.add(outputs, kernel.outputs, kernel.list == Lists::outputs, true);
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
+    Call call = operands.call(numbers, threads);
+    call.fresh = fresh;
+    fit(kernel, kernel.misfit(call));
+    return kernel.run(call);
+  });
+}
+
+// The first phase of a kernel in two, and what its second needs.
+struct Measured {
+  const Kernel* kernel;
+  nb::object input;
+  std::vector<Int> numbers;
+  Found found;
+};
+
+Measured measure(const std::string& name, nb::handle input, const nb::dict& attributes,
+                 int threads) {
+  const Kernel& kernel = kernel_named(name);
+  return told(kernel.name, [&] {
+    if (kernel.measure == nullptr) refuse(kernel, "no kernel in two phases");
+    Operands operands(kernel);
+    operands.add(nb::make_tuple(input), kernel.inputs, false, false);
+    Measured result{&kernel, nb::borrow(input), numbers_of(kernel, attributes), {}};
+    result.found = kernel.measure(operands.call(result.numbers, threads));
+    return result;
+  });
+}
+
+void fill(const Measured& measured, nb::handle output, int threads) {
+  const Kernel& kernel = *measured.kernel;
+  told(kernel.name, [&] {
+    Operands operands(kernel);
+    operands.add(nb::make_tuple(measured.input), 1, false, false);
+    operands.add(nb::make_tuple(output), 1, false, true);
+    const Call call = operands.call(measured.numbers, threads);
+    fit(kernel, kernel.unfilled(call, measured.found));
+    kernel.fill(call, measured.found);
+  });
+}
+
+// An array of a result: `call` and `purpose` are for the message when there is no memory for it.
+nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char* purpose) {
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter(dtype.ptr(), &descr) == NPY_FAIL) throw nb::python_error();
+  const nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descr));
+  if (shape.size() > static_cast<std::size_t>(kMaxRank))
+    raise_argument(std::string(call) + ": expected at most 64 axes of " + purpose + ", got " +
+                   std::to_string(shape.size()));
+  npy_intp dims[kMaxRank];
+  int rank = 0;
+  for (nb::handle size : shape) {
+    const Py_ssize_t number = PyLong_AsSsize_t(size.ptr());
+    if (number < 0) {
+      if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
+        throw nb::python_error();
+      PyErr_Clear();
+      raise_allocation(call, shape, descr, purpose);
+    }
+    dims[rank++] = number;
+  }
+  return allocated(call, purpose, rank, dims, descr);
+}
+
+nb::list kernels() {
+  nb::list names;
+  for (const Kernel& kernel : all_kernels()) names.append(kernel.name);
+  return names;
+}
+
+}  // namespace
+
+void bind_door(nb::module_& module) {
+  nb::class_<Measured>(module, "Measured").def_prop_ro("count", [](const Measured& self) {
+    return self.found.count;
+  });
+  module.def("run", &run);
+  module.def("measure", &measure);
+  module.def("fill", &fill);
+  module.def("kernels", &kernels);
+  module.def("empty", &empty);
+}
+
+}  // namespace anydml::python

@@ -1,0 +1,32 @@
+#include "fit.hpp"
+
+namespace anydml::python {
+
+bool same_sizes(const Layout& a, const Layout& b, int but) {
+  if (a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (i != but && a.sizes[i] != b.sizes[i]) return false;
+  return true;
+}
+
+bool at_most_but(const Layout& a, const Layout& most, int axis) {
+  for (int i = 0; i < a.rank; ++i)
+    if (i != axis && a.sizes[i] > most.sizes[i]) return false;
+  return true;
+}
+
+bool begins_with(const Layout& to, int at, const Layout& from, int count) {
+  if (to.rank < at + count) return false;
+  for (int i = 0; i < count; ++i)
+    if (to.sizes[at + i] != from.sizes[i]) return false;
+  return true;
+}
+
+bool ends_with(const Layout& to, int at, const Layout& from, int first) {
+  if (to.rank - at != from.rank - first) return false;
+  for (int i = first; i < from.rank; ++i)
+    if (to.sizes[at + i - first] != from.sizes[i]) return false;
+  return true;
+}
+
+}  // namespace anydml::python

@@ -1,0 +1,73 @@
+// Predicates on layouts that the kernels' checks and shape rules share.
+#pragma once
+
+#include "kernel.hpp"
+
+namespace anydml::python {
+
+inline constexpr const char* kAxis = "axis: none of the input's";
+inline constexpr const char* kRank = "operands of other ranks than the input's";
+inline constexpr const char* kSizes = "operands of other sizes than the input's";
+inline constexpr const char* kElements = "operands of other elements than the input's";
+inline constexpr const char* kIndices = "indices of a type that is none for indices";
+inline constexpr const char* kClamp = "no element to clamp an index to";
+inline constexpr const char* kNumbers = "other attributes than the kernel's";
+
+// An axis or a rank as a plan has it; -1, which is none, for a number that is none.
+inline int small(Int number) {
+  return number < 0 || number > kMaxRank ? -1 : static_cast<int>(number);
+}
+
+inline bool has(int axis, const Layout& layout) { return axis >= 0 && axis < layout.rank; }
+
+inline bool same_element(const Tensor& a, const Tensor& b) {
+  return a.element_size == b.element_size && a.type == b.type;
+}
+
+// As NumPy has it: dates and complex numbers, which are only moved here, are told apart.
+inline bool same_type(PyArray_Descr* type, const Operand& other) {
+  return type == PyArray_DESCR(other.array) ||
+         PyArray_EquivTypes(type, PyArray_DESCR(other.array)) != 0;
+}
+inline bool same_element(const Operand& a, const Operand& b) {
+  return same_type(PyArray_DESCR(a.array), b);
+}
+
+inline bool is_index(DataType type) {
+  return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
+         type == DataType::uint32;
+}
+
+// But for one axis; -1 for none.
+bool same_sizes(const Layout& a, const Layout& b, int but = -1);
+bool at_most_but(const Layout& a, const Layout& most, int axis);
+// `to` has the first `count` sizes of `from` from dimension `at` on.
+bool begins_with(const Layout& to, int at, const Layout& from, int count);
+// `to` continues at dimension `at` with the sizes of `from` from `first` on, and ends there.
+bool ends_with(const Layout& to, int at, const Layout& from, int first);
+
+// An argument as an axis of the layout's, counted from the front; false when it is none.
+inline bool axis_in(Int argument, const Layout& layout, int& axis) {
+  if (argument < 0) argument += layout.rank;
+  if (argument < 0 || argument >= layout.rank) return false;
+  axis = static_cast<int>(argument);
+  return true;
+}
+
+// A result of these dimensions, with an operand's type.
+inline void begin(Results::One& one, const char* purpose, const Operand& like) {
+  one.purpose = purpose;
+  one.descr = PyArray_DESCR(like.array);
+  one.rank = 0;
+}
+inline void push(Results::One& one, const Layout& from, int first, int last) {
+  for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
+}
+
+// Borrowed: NumPy keeps its own types for ever.
+inline PyArray_Descr* uint32_descr() {
+  static PyArray_Descr* const descr = PyArray_DescrFromType(NPY_UINT32);
+  return descr;
+}
+
+}  // namespace anydml::python

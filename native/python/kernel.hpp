@@ -1,0 +1,150 @@
+// A kernel as its callers know it: what it takes, whether operands fit together, how it runs.
+//
+// Each family registers its kernels (kernels/*.cpp), and three callers find them by name: the door
+// for operands that Python has checked (door.cpp), the array functions' quick way (quick.cpp) and
+// the dispatch of compiled operators (binder.cpp). Nothing else names a kernel.
+//
+// The attributes of a call are numbers in the order that the kernel declares: integers as they are,
+// bools as 0 and 1, words by their code, floats by the bits of a double, arrays one by one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "failures.hpp"
+#include "numpy.hpp"
+
+namespace anydml::python {
+
+// The members of a kernel's list of arrays, as arrays or (few of them) as operands. There may be a
+// million arrays, and an operand takes a kilobyte: one is made when it is asked for.
+struct List {
+  const Operand* operands = nullptr;
+  PyObject* const* arrays = nullptr;
+  std::size_t count = 0;
+  const Operand* alike = nullptr;  // the type and layout of all arrays, where they have one
+
+  // Member i: null where it is no array that a kernel takes.
+  const Tensor* get(std::size_t i, Operand& made, void*& data) const {
+    if (operands != nullptr) {
+      data = operands[i].data;
+      return &operands[i].tensor;
+    }
+    if (alike != nullptr) {
+      data = PyArray_DATA(reinterpret_cast<PyArrayObject*>(arrays[i]));
+      return &alike->tensor;
+    }
+    if (!operand_of(arrays[i], made)) return nullptr;
+    data = made.data;
+    return &made.tensor;
+  }
+};
+
+// What a kernel is called with.
+struct Call {
+  const Operand* operands = nullptr;  // inputs, then outputs; without the members of the list
+  List list;
+  const Int* numbers = nullptr;
+  std::size_t number_count = 0;
+  bool fresh = false;  // nobody sees the outputs when an index is bad
+  int threads = 1;
+};
+
+// What the data decide: made by the first phase of a kernel, taken by the second.
+using Found = NonzeroPlan::Found;
+
+// The results of a quick call: shapes and types.
+constexpr int kMostResults = 2;
+constexpr npy_intp kMeasured = -1;  // a size that the data decide
+struct Results {
+  struct One {
+    const char* purpose;  // for the message when there is no memory
+    PyArray_Descr* descr;
+    int rank;
+    npy_intp dims[2 * kMaxRank];
+  } one[kMostResults];
+  Int equal = 0;  // of a list: so many like the first
+};
+
+// What a quick call's operands and arguments are.
+struct Quick {
+  const Operand* inputs = nullptr;
+  List list;
+  const Int* arguments = nullptr;
+};
+
+constexpr Int kDeclined = -2;
+
+enum class Lists { none, inputs, outputs };
+
+// Words that stand for numbers: each for its position.
+using Words = std::vector<const char*>;
+extern const Words kReductions;
+
+struct Attribute {
+  const char* name;
+  const Words* words = nullptr;  // where it is a word
+};
+
+// How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
+// is the first word.
+struct Argument {
+  enum Kind { integer, boolean, word, word_or_none } kind;
+  const Words* words = nullptr;
+};
+
+struct Kernel {
+  const char* name;
+  int inputs, outputs;  // without the list
+  Lists list = Lists::none;
+  std::vector<Attribute> attributes;  // in the order of Call::numbers
+
+  // What does not fit together, or null: the last check before a kernel runs, on the very layouts
+  // that it gets. Whatever has been checked before, and has changed since then (an operand's own
+  // methods may run in between), no kernel reads or writes out of bounds.
+  const char* (*misfit)(const Call&);
+
+  // The first bad index, or -1; or kDeclined, where a quick call turns out to be an unusual one.
+  // Gives up the interpreter lock where that is worth it.
+  Int (*run)(const Call&);
+
+  // The quick way: the results' shapes, and the numbers of the call. False for whatever is unusual
+  // or wrong; the general path then judges by the rules of the operator's room, with which this is
+  // compared (tests/properties/test_shape_rules.py). Null: none.
+  std::vector<Argument> arguments = {};
+  bool (*shape)(const Quick&, Int* numbers, Results&) = nullptr;
+
+  // The two phases of a kernel whose output's size the data decide. `measure` takes no outputs.
+  Found (*measure)(const Call&) = nullptr;
+  const char* (*unfilled)(const Call&, const Found&) = nullptr;  // as misfit, once it is known
+  void (*fill)(const Call&, const Found&) = nullptr;
+};
+
+constexpr std::size_t kMostOperands = 8;   // of a call, without a list
+constexpr std::size_t kQuickOperands = 4;  // of a quick call, which clears no more than it needs
+constexpr std::size_t kMostNumbers = 8;    // of a quick call
+
+// Kernels register where they are defined, before the module is initialised.
+struct Registration {
+  explicit Registration(Kernel kernel);
+};
+// The kernel of a name; ArgumentError for another name.
+const Kernel& kernel_named(const std::string& name);
+const std::vector<Kernel>& all_kernels();
+
+// The position of a word; -1 for an unknown one.
+Int code_of(PyObject* word, const Words& words);
+
+// The attributes of a call as numbers, from their names; those that are missing are 0.
+std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attributes);
+
+void bind_door(nanobind::module_& module);
+void bind_quick(nanobind::module_& module);
+void bind_binder(nanobind::module_& module);
+
+// A new array, or an AllocationError of the call that says how much for what.
+nanobind::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,
+                           PyArray_Descr* descr);
+
+}  // namespace anydml::python

@@ -1,0 +1,96 @@
+#include "../../common/order.hpp"
+#include "../fit.hpp"
+
+namespace anydml::python {
+namespace {
+
+NonzeroPlan plan_of(const Call& call) { return {call.operands[0].tensor, small(call.numbers[0])}; }
+
+const char* unscanned(const Call& call) {
+  if (call.number_count != 1) return kNumbers;
+  const NonzeroPlan plan = plan_of(call);
+  if (plan.columns < 0 || plan.columns > plan.input.layout.rank) return "columns: outside 0..rank";
+  if (plan.input.type == DataType::unknown && plan.input.element_size != 1) return kElements;
+  return nullptr;
+}
+
+const char* unfilled(const NonzeroPlan& plan, Int count, const Tensor& rows) {
+  const Layout& layout = rows.layout;
+  if (layout.rank != 2) return "rows: not of rank 2";
+  if (layout.sizes[0] < count || layout.sizes[1] != plan.columns)
+    return "rows: fewer than there are non-zero elements, or not one coordinate for each axis";
+  return rows.type == DataType::uint32 || rows.type == DataType::uint64
+             ? nullptr
+             : "rows: neither uint32 nor uint64";
+}
+
+const char* misfit(const Call& call) {
+  if (const char* const first = unscanned(call)) return first;
+  const Operand* const o = call.operands;
+  if (o[1].tensor.type != DataType::uint32 || o[1].tensor.layout.count() != 1)
+    return "a count that is not one uint32";
+  return unfilled(plan_of(call), o[0].tensor.layout.count(), o[2].tensor);
+}
+
+Int run(const Call& call) {
+  const NonzeroPlan plan = plan_of(call);
+  const Operand* const o = call.operands;
+  without_gil(plan.input.layout.count(), [&] {
+    const Found found = plan.scan(o[0].data, call.threads);
+    store(o[1].data, static_cast<uint32_t>(found.count));
+    plan.write(found, o[2].tensor, o[2].data, call.threads);
+  });
+  return -1;
+}
+
+Found measure(const Call& call) {
+  if (const char* const wrong = unscanned(call))
+    raise_argument(std::string("nonzero_coordinates: ") + wrong);
+  const NonzeroPlan plan = plan_of(call);
+  Found found;
+  without_gil(plan.input.layout.count(),
+              [&] { found = plan.scan(call.operands[0].data, call.threads); });
+  return found;
+}
+
+// operands: the input, the rows.
+const char* rows_misfit(const Call& call, const Found& found) {
+  return unfilled(plan_of(call), found.count, call.operands[1].tensor);
+}
+
+void fill(const Call& call, const Found& found) {
+  const NonzeroPlan plan = plan_of(call);
+  const Operand& rows = call.operands[1];
+  without_gil(found.count, [&] { plan.write(found, rows.tensor, rows.data, call.threads); });
+}
+
+bool shape(const Quick& quick, Int* numbers, Results& results) {
+  const Operand& in = quick.inputs[0];
+  const Layout& layout = in.tensor.layout;
+  if (in.tensor.type == DataType::unknown && PyArray_DESCR(in.array)->kind != 'b') return false;
+  for (int i = 0; i < layout.rank; ++i)
+    if (layout.sizes[i] > Int{0xFFFFFFFF}) return false;
+  results.one[0].purpose = "the coordinates";
+  results.one[0].descr = uint32_descr();
+  results.one[0].rank = 2;
+  results.one[0].dims[0] = kMeasured;
+  results.one[0].dims[1] = layout.rank;
+  numbers[0] = layout.rank;
+  return true;
+}
+
+const Registration nonzero{{
+    .name = "nonzero_coordinates",
+    .inputs = 1,
+    .outputs = 2,
+    .attributes = {{"columns"}},
+    .misfit = misfit,
+    .run = run,
+    .shape = shape,
+    .measure = measure,
+    .unfilled = rows_misfit,
+    .fill = fill,
+}};
+
+}  // namespace
+}  // namespace anydml::python

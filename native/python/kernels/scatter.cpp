@@ -1,0 +1,158 @@
+#include "../fit.hpp"
+
+namespace anydml::python {
+namespace {
+
+Reduction reduction_of(Int number) {
+  return number < 0 || number > static_cast<Int>(Reduction::max) ? Reduction{-1}
+                                                                 : static_cast<Reduction>(number);
+}
+
+const char* reduced(Reduction reduction, const Tensor& output) {
+  const bool known = reduction >= Reduction::none && reduction <= Reduction::max;
+  const bool typed = reduction == Reduction::none || output.type != DataType::unknown;
+  return known && typed ? nullptr : "a reduction that the elements do not have";
+}
+
+template <class Plan>
+Int run(const Plan& plan, const Call& call, Int elements) {
+  const Operand* const o = call.operands;
+  Status status;
+  without_gil(elements, [&] {
+    status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, call.fresh, call.threads);
+  });
+  return status.bad_index;
+}
+
+// Whether the operands' types let a quick call begin.
+bool typed(const Quick& quick, Int reduction) {
+  const Operand* const in = quick.inputs;
+  return is_index(in[1].tensor.type) && same_element(in[0], in[2]) &&
+         (reduction == 0 || in[0].tensor.type != DataType::unknown);
+}
+
+void like_input(const Quick& quick, Results& results) {
+  const Layout& data = quick.inputs[0].tensor.layout;
+  begin(results.one[0], "the result", quick.inputs[0]);
+  push(results.one[0], data, 0, data.rank);
+}
+
+// ---- scatter_elements
+// ----------------------------------------------------------------------------
+
+ScatterPlan elements_plan(const Call& call) {
+  const Operand* const o = call.operands;
+  return {o[0].tensor,
+          o[1].tensor,
+          o[2].tensor,
+          o[3].tensor,
+          small(call.numbers[0]),
+          reduction_of(call.numbers[1])};
+}
+
+const char* elements_misfit(const Call& call) {
+  if (call.number_count != 2) return kNumbers;
+  const ScatterPlan plan = elements_plan(call);
+  const Layout &input = plan.input.layout, &lookup = plan.indices.layout;
+  if (!has(plan.axis, input) && !(input.rank == 0 && plan.axis == 0)) return kAxis;
+  if (lookup.rank != input.rank) return kRank;
+  if (!same_element(plan.input, plan.updates) || !same_element(plan.input, plan.output))
+    return kElements;
+  if (!same_sizes(plan.output.layout, input) || !same_sizes(plan.updates.layout, lookup) ||
+      !at_most_but(lookup, input, plan.axis))
+    return kSizes;
+  if (!is_index(plan.indices.type)) return kIndices;
+  return reduced(plan.reduction, plan.output);
+}
+
+Int elements_run(const Call& call) {
+  const ScatterPlan plan = elements_plan(call);
+  return run(plan, call, plan.output.layout.count() + plan.indices.layout.count());
+}
+
+// arguments: axis, reduction.
+bool elements_shape(const Quick& quick, Int* numbers, Results& results) {
+  const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout,
+               &updates = quick.inputs[2].tensor.layout;
+  int axis = 0;
+  if (!axis_in(quick.arguments[0], data, axis) || lookup.rank != data.rank ||
+      !typed(quick, quick.arguments[1]) || !same_sizes(lookup, updates) ||
+      !at_most_but(lookup, data, axis))
+    return false;
+  like_input(quick, results);
+  numbers[0] = axis;
+  numbers[1] = quick.arguments[1];
+  return true;
+}
+
+const Registration scatter_elements{{
+    .name = "scatter_elements",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes = {{"axis"}, {"reduction", &kReductions}},
+    .misfit = elements_misfit,
+    .run = elements_run,
+    .arguments = {{Argument::integer}, {Argument::word_or_none, &kReductions}},
+    .shape = elements_shape,
+}};
+
+// ---- scatter_nd
+// ----------------------------------------------------------------------------------
+
+ScatterNdPlan nd_plan(const Call& call) {
+  const Operand* const o = call.operands;
+  return {o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor, reduction_of(call.numbers[0])};
+}
+
+// Updates have the indices' sizes without the last, then the input's without the first t.
+bool slices(const Layout& input, const Layout& lookup, const Layout& updates) {
+  const int outer = lookup.rank - 1, tuple = static_cast<int>(lookup.sizes[outer]);
+  return begins_with(updates, 0, lookup, outer) && ends_with(updates, outer, input, tuple);
+}
+
+bool tuples(const Layout& input, const Layout& lookup) {
+  return lookup.rank >= 1 && lookup.sizes[lookup.rank - 1] <= input.rank;
+}
+
+const char* nd_misfit(const Call& call) {
+  if (call.number_count != 1) return kNumbers;
+  const ScatterNdPlan plan = nd_plan(call);
+  const Layout &input = plan.input.layout, &lookup = plan.indices.layout;
+  if (!tuples(input, lookup)) return kRank;
+  if (!same_element(plan.input, plan.updates) || !same_element(plan.input, plan.output))
+    return kElements;
+  if (!same_sizes(plan.output.layout, input) || !slices(input, lookup, plan.updates.layout))
+    return kSizes;
+  if (!is_index(plan.indices.type)) return kIndices;
+  return reduced(plan.reduction, plan.output);
+}
+
+Int nd_run(const Call& call) {
+  const ScatterNdPlan plan = nd_plan(call);
+  return run(plan, call, plan.output.layout.count() + plan.updates.layout.count());
+}
+
+// arguments: reduction.
+bool nd_shape(const Quick& quick, Int* numbers, Results& results) {
+  const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout;
+  if (!tuples(data, lookup) || !typed(quick, quick.arguments[0]) ||
+      !slices(data, lookup, quick.inputs[2].tensor.layout))
+    return false;
+  like_input(quick, results);
+  numbers[0] = quick.arguments[0];
+  return true;
+}
+
+const Registration scatter_nd{{
+    .name = "scatter_nd",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes = {{"reduction", &kReductions}},
+    .misfit = nd_misfit,
+    .run = nd_run,
+    .arguments = {{Argument::word_or_none, &kReductions}},
+    .shape = nd_shape,
+}};
+
+}  // namespace
+}  // namespace anydml::python

@@ -1,0 +1,60 @@
+#include <limits>
+
+#include "../fit.hpp"
+
+namespace anydml::python {
+namespace {
+
+// numbers: starts, sizes and strides of the window, one for each dimension.
+const char* misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  const std::size_t rank = static_cast<std::size_t>(in.layout.rank);
+  if (call.number_count != 3 * rank) return kNumbers;
+  if (out.layout.rank != in.layout.rank) return kRank;
+  if (!same_element(in, out)) return kElements;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Int start = call.numbers[i], size = call.numbers[rank + i],
+              stride = call.numbers[2 * rank + i];
+    const Int most = in.layout.sizes[i], wanted = out.layout.sizes[i];
+    if (start < 0 || start > most || size < 0 || size > most - start)
+      return "a window outside the input";
+    if (stride == 0 || stride == std::numeric_limits<Int>::min()) return "a stride of 0";
+    if (wanted > 0 && (size == 0 || wanted - 1 > (size - 1) / (stride < 0 ? -stride : stride)))
+      return "an output of more than the strides reach";
+  }
+  return nullptr;
+}
+
+// A window with strides is a layout of the input's memory: what is left is a copy.
+Int run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  if (out.tensor.layout.count() == 0) return -1;
+  const int rank = in.tensor.layout.rank;
+  const Int *const starts = call.numbers, *const sizes = starts + rank,
+                   *const strides = sizes + rank;
+  Layout window;
+  Int first = 0;
+  for (int i = 0; i < rank; ++i) {
+    const Int wanted = out.tensor.layout.sizes[i], step = in.tensor.layout.strides[i];
+    // From the end of the window where the stride is negative.
+    first += (starts[i] + (strides[i] > 0 ? 0 : sizes[i] - 1)) * step;
+    window.push(wanted, wanted > 1 ? strides[i] * step : 0);
+  }
+  const char* const from = static_cast<const char*>(in.data) + first;
+  without_gil(out.tensor.layout.count(), [&] {
+    copy_elements(out.tensor.layout, out.data, window, from, out.tensor.element_size, call.threads);
+  });
+  return -1;
+}
+
+const Registration slice_window{{
+    .name = "slice_window",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {{"starts"}, {"sizes"}, {"strides"}},
+    .misfit = misfit,
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace anydml::python

@@ -1,0 +1,240 @@
+// The array functions' quick way: a user's arguments as they are. It does the whole job when
+// nothing is unusual about them, and returns None otherwise: the general path then finds out why.
+#include <nanobind/stl/string.h>
+
+#include <limits>
+
+#include "kernel.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+bool number_of(const Argument& argument, PyObject* object, Int& number) {
+  switch (argument.kind) {
+    case Argument::integer: {
+      if (!PyLong_CheckExact(object)) return false;  // a bool is none
+      int overflow = 0;
+      number = PyLong_AsLongLongAndOverflow(object, &overflow);
+      return overflow == 0;
+    }
+    case Argument::boolean:
+      number = object == Py_True;
+      return PyBool_Check(object);
+    case Argument::word_or_none:
+      if (object == Py_None) {
+        number = 0;
+        return true;
+      }
+      [[fallthrough]];
+    case Argument::word:
+      number = PyUnicode_CheckExact(object) ? code_of(object, *argument.words) : -1;
+      return number >= 0;
+  }
+  return false;
+}
+
+// The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
+// take arrays out of the list.
+class Held {
+ public:
+  Held() = default;
+  ~Held() {
+    for (Py_ssize_t i = 0; i < few_count_; ++i) Py_DECREF(few_[i]);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  bool hold(const char* call, PyObject* list, List& members) {
+    if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list)) return false;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+    members.count = static_cast<std::size_t>(count);
+    if (count <= kFew) {
+      PyObject** const items = PySequence_Fast_ITEMS(list);
+      for (Py_ssize_t i = 0; i < count; ++i) few_[i] = Py_NewRef(items[i]);
+      few_count_ = count;
+      members.arrays = few_;
+      return true;
+    }
+    many_ = nb::steal(PySequence_Tuple(list));
+    if (!many_.is_valid()) raise_set(call, kUncounted, "the list of arrays");
+    members.count = static_cast<std::size_t>(PyTuple_GET_SIZE(many_.ptr()));
+    members.arrays = PySequence_Fast_ITEMS(many_.ptr());
+    return true;
+  }
+
+ private:
+  static constexpr Py_ssize_t kFew = 16;
+  Py_ssize_t few_count_ = 0;
+  PyObject* few_[kFew];
+  nb::object many_;
+};
+
+// A quick call's inputs and arguments, taken from what Python gives.
+struct Given {
+  Operand operands[kQuickOperands];
+  List list;
+  Held held;
+  Int arguments[kMostNumbers];
+
+  bool take(const Kernel& kernel, PyObject* const* values) {
+    for (int i = 0; i < kernel.inputs; ++i)
+      if (!operand_of(*values++, operands[i])) return false;
+    if (kernel.list == Lists::inputs && !held.hold(kernel.name, *values++, list)) return false;
+    Int* next = arguments;
+    for (const Argument& argument : kernel.arguments)
+      if (!number_of(argument, *values++, *next++)) return false;
+    return true;
+  }
+};
+
+nb::object result_of(const Kernel& kernel, const Results::One& one, Operand& operand) {
+  nb::object array = allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr);
+  // None is larger than what a kernel multiplies: memory is not.
+  if (!operand_of(array.ptr(), operand)) throw AllocationFailed(kUncounted, one.purpose);
+  return array;
+}
+
+// Equal members of a list of results, in a tuple; the first of them as an operand.
+nb::object equal_results(const Kernel& kernel, const Results& results, Operand& first, List& list) {
+  const Results::One& one = results.one[0];
+  nb::object tuple = nb::steal(PyTuple_New(results.equal));
+  if (!tuple.is_valid()) raise_set(kernel.name, kUncounted, "the list of arrays");
+  ArrayMaker maker(one.rank, one.dims, one.descr, results.equal);
+  for (Int i = 0; i < results.equal; ++i) {
+    PyArrayObject* const array = maker.make();
+    if (array == nullptr)
+      raise_set(kernel.name,
+                static_cast<unsigned long long>(bytes_of(one.rank, one.dims, one.descr)),
+                one.purpose);
+    PyTuple_SET_ITEM(tuple.ptr(), i, reinterpret_cast<PyObject*>(array));
+  }
+  PyObject** const items = PySequence_Fast_ITEMS(tuple.ptr());
+  if (!operand_of(items[0], first)) throw AllocationFailed(kUncounted, one.purpose);
+  list = {nullptr, items, static_cast<std::size_t>(results.equal), &first};
+  return tuple;
+}
+
+// Several results, as a named tuple: made by its own class's __new__, without the keyword handling
+// of a call.
+nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object& second) {
+  const nb::object pair = nb::make_tuple(first, second);
+  const nb::object arguments = nb::steal(PyTuple_Pack(1, pair.ptr()));
+  if (!arguments.is_valid()) throw nb::python_error();
+  nb::object named = nb::steal(
+      PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(kind), arguments.ptr(), nullptr));
+  if (!named.is_valid()) throw nb::python_error();
+  return named;
+}
+
+nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& call) {
+  const Found found = kernel.measure(call);
+  for (int i = 0; i < results.one[0].rank; ++i)
+    if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = found.count;
+  nb::object array = result_of(kernel, results.one[0], given.operands[kernel.inputs]);
+  kernel.fill(call, found);
+  return array;
+}
+
+// values: the class of several results or None, inputs, arguments.
+nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
+  Given given;
+  Results results;
+  Int numbers[kMostNumbers];
+  if (!given.take(kernel, values + 1) ||
+      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results))
+    return nb::none();
+  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
+  if (kernel.measure != nullptr) return measured(kernel, given, results, call);
+  nb::object outputs[kMostResults];
+  Operand* const next = given.operands + kernel.inputs;
+  if (kernel.list == Lists::outputs)
+    outputs[0] = equal_results(kernel, results, *next, call.list);
+  else
+    for (int i = 0; i < kernel.outputs; ++i)
+      outputs[i] = result_of(kernel, results.one[i], next[i]);
+  if (kernel.run(call) != -1) return nb::none();
+  return kernel.outputs > 1 ? named_tuple(values[0], outputs[0], outputs[1]) : outputs[0];
+}
+
+// How many values a quick call takes between the class of its results and the threads.
+Py_ssize_t taken(const Kernel& kernel) {
+  return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
+         static_cast<Py_ssize_t>(kernel.arguments.size());
+}
+
+// With the interpreter's own calling convention: what nanobind does for a call costs as much as the
+// kernel does on 16 elements.
+PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
+  const long threads = count == taken(kernel) + 2 ? PyLong_AsLong(values[count - 1]) : 0;
+  if (threads < 1 || threads > std::numeric_limits<int>::max()) {
+    if (PyErr_Occurred() == nullptr)
+      PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
+    return nullptr;
+  }
+  try {
+    return told(kernel.name, [&] { return called(kernel, values, static_cast<int>(threads)); })
+        .release()
+        .ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+const Kernel& quick_kernel(const std::string& name) {
+  const Kernel& kernel = kernel_named(name);
+  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kQuickOperands &&
+                    kernel.arguments.size() <= kMostNumbers &&
+                    kernel.attributes.size() <= kMostNumbers;
+  if (kernel.shape == nullptr || !fits) raise_argument(name + ": a kernel without a quick way");
+  return kernel;
+}
+
+// quick(name): the quick call of a kernel.
+nb::object quick(const std::string& name) {
+  static PyMethodDef definition = {
+      "quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)), METH_FASTCALL,
+      nullptr};
+  const nb::object self =
+      nb::steal(PyCapsule_New(const_cast<Kernel*>(&quick_kernel(name)), nullptr, nullptr));
+  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
+  if (!call.is_valid()) throw nb::python_error();
+  return call;
+}
+
+// shapes(name, inputs.., arguments..): what the quick call's results would be, as pairs of shape
+// and type; None where it declines.
+nb::object shapes(const std::string& name, const nb::args& values) {
+  const Kernel& kernel = quick_kernel(name);
+  Given given;
+  Results results;
+  Int numbers[kMostNumbers];
+  if (static_cast<Py_ssize_t>(values.size()) != taken(kernel) ||
+      !given.take(kernel, PySequence_Fast_ITEMS(values.ptr())) ||
+      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results))
+    return nb::none();
+  const Int count = kernel.list == Lists::outputs ? results.equal
+                    : kernel.measure != nullptr   ? 1
+                                                  : kernel.outputs;
+  nb::list pairs;
+  for (Int i = 0; i < count; ++i) {
+    const Results::One& one = results.one[kernel.list == Lists::outputs ? 0 : i];
+    nb::list sizes;
+    for (int d = 0; d < one.rank; ++d) sizes.append(static_cast<Int>(one.dims[d]));
+    pairs.append(
+        nb::make_tuple(nb::tuple(sizes), nb::borrow(reinterpret_cast<PyObject*>(one.descr))));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+void bind_quick(nb::module_& module) {
+  module.def("quick", &quick);
+  module.def("shapes", &shapes);
+}
+
+}  // namespace anydml::python

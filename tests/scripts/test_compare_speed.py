@@ -1,0 +1,110 @@
+"""The comparison of two versions finds the slower one."""
+
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "compare_speed.py"
+spec = spec_from_file_location("compare_speed", SCRIPT)
+compare_speed = module_from_spec(spec)
+sys.modules["compare_speed"] = compare_speed
+spec.loader.exec_module(compare_speed)
+
+QUICK = ("--rounds", "3", "--burst", "0.004", "--restarts", "3")
+# A version as the script sees it: two cases, of which one sleeps as long as the version says.
+SUITES = """
+from types import SimpleNamespace as Case
+def suites_named(names):
+    if "table" in names:
+        cases = [Case(name=n, dispatch=False, job=lambda n=n: n) for n in ("same", "other")]
+        yield Case(cases=lambda full: cases)
+"""
+OURS = """
+from functools import partial
+from time import sleep
+from types import SimpleNamespace as Contestant
+def function(job):
+    return Contestant(call=partial(sleep, {seconds} if job == "other" else 0.002))
+"""
+
+
+def version(folder, seconds):
+    """An interpreter whose `anydml.bench` has cases that only sleep."""
+    package = folder / "anydml" / "bench"
+    package.mkdir(parents=True)
+    for init in (package / "__init__.py", folder / "anydml" / "__init__.py"):
+        init.touch()
+    (package / "suites.py").write_text(SUITES)
+    (package / "ours.py").write_text(OURS.format(seconds=seconds))
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+def run(*arguments):
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_the_slower_version_is_found(tmp_path):
+    old, new = version(tmp_path / "old", 0.002), version(tmp_path / "new", 0.006)
+    done = run(old, "--new", new, "--limit", "1.8", *QUICK)
+    assert done.returncode == 1, done.stdout + done.stderr
+    _, first, second, verdict = done.stdout.splitlines()
+    assert first.startswith("other")
+    assert first.endswith("SLOWER")
+    assert first.split()[3] == "3"  # what looks slow is measured with more processes
+    assert second.startswith("same")
+    assert second.split()[3] == "1"
+    assert verdict.startswith("2 cases, geometric mean ")
+    assert verdict.endswith("; 1 above 1.8")
+
+    done = run(new, "--new", old, "--limit", "1.8", *QUICK)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_cases_are_chosen(tmp_path):
+    old = version(tmp_path / "old", 0.002)
+    done = run(old, "--new", old, "--cases", "ot*", "--limit", "9", *QUICK)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "same" not in done.stdout
+    done = run(old, "--new", old, "--cases", "none", "--cases", "nor/*")
+    assert done.returncode == 2
+    assert done.stderr == "compare_speed: no case of both versions is named none or nor/*\n"
+
+
+def test_what_cannot_be_measured_is_told(tmp_path):
+    old = version(tmp_path / "old", 0.002)
+    done = run(old, "--new", str(tmp_path / "nothing"))
+    assert done.returncode == 2
+    assert done.stderr == f"compare_speed: {tmp_path / 'nothing'}: No such file or directory\n"
+    (tmp_path / "old" / "anydml" / "bench" / "ours.py").write_text("raise ImportError")
+    done = run(old, "--new", old)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"compare_speed: {old} ended with status 1\n")
+
+
+def test_this_version_can_be_measured():
+    done = run(sys.executable, "--suite", "small", "--limit", "99", *QUICK, "--clock", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dispatch/split-16" in done.stdout
+
+
+def test_outcomes():
+    outcome = compare_speed.Outcome("case")
+    # The median of a burst, not its mean: one pause says nothing.
+    outcome.add([([1.0, 2.0, 90.0], [4.0, 4.0, 3.0]), ([2.0], [3.0]), ([2.0], [5.0])])
+    assert outcome.pairs == [[2.0, 1.5, 2.5]]
+    assert outcome.ratio == 2.0
+    assert (outcome.old, outcome.new) == (1.0, 3.0)
+    assert outcome.spread == pytest.approx(0.25)
+    outcome.add([([1.0], [1.0])])
+    outcome.add([([1.0], [1.2])])
+    assert outcome.ratio == 1.2
+    assert outcome.spread == pytest.approx(0.25)
+    assert compare_speed.told(outcome, 1.25).split()[-1] != "SLOWER"
+    assert compare_speed.told(outcome, 1.15).split()[-1] == "SLOWER"
