@@ -209,6 +209,45 @@ def cast(chance: Random) -> Case:
     return Case(desc, expected)
 
 
+def padding1(chance: Random) -> Case:
+    sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES)
+    starts = [chance.choice((0, 0, 1, 2, 5)) for _ in sizes]
+    ends = [chance.choice((0, 0, 1, 3, 4)) for _ in sizes]
+    mode = chance.choice(list(dml.PaddingMode))
+    value = chance.randint(0, 100)
+    padded_sizes = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
+    desc = dml.Padding1(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, padded_sizes, output=True),
+        padding_mode=mode,
+        padding_value_data_type=data,
+        padding_value=value,
+        start_padding=starts,
+        end_padding=ends,
+    )
+
+    def expected(arrays: Arrays) -> Arrays:
+        result = bits(arrays["InputTensor"])
+        filler = bits(np.array([value], data.numpy))[0]
+        for axis, (start, size, end) in enumerate(zip(starts, sizes, ends, strict=True)):
+            at = np.arange(-start, size + end)
+            inside = (at >= 0) & (at < size)
+            period = 2 * size - 2 * (mode is dml.PaddingMode.REFLECTION)
+            if mode is dml.PaddingMode.EDGE or mode is dml.PaddingMode.CONSTANT:
+                at = at.clip(0, size - 1)
+            elif mode is dml.PaddingMode.WRAP or size == 1:
+                at %= size
+            else:
+                at = np.minimum(at % period, period - at % period - (period == 2 * size))
+            result = np.take(result, at, axis)
+            if mode is dml.PaddingMode.CONSTANT:
+                along = inside.reshape(-1, *(1,) * (len(sizes) - axis - 1))
+                result = np.where(along, result, filler)
+        return {"OutputTensor": result}
+
+    return Case(desc, expected)
+
+
 def converted(x: Array, to: Any) -> Array:
     """Another type: saturated, NaN as 0 or the canonical one."""
     if x.dtype == to:
@@ -333,4 +372,4 @@ def nd(chance: Random) -> Case:
     return Case(kind(**given), expected, limits)
 
 
-MAKERS = (top_k, nonzero, slabs, slice1, cast, elements, elements, gather, nd, nd)
+MAKERS = (top_k, nonzero, slabs, slice1, cast, padding1, elements, elements, gather, nd, nd)

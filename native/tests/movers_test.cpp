@@ -117,8 +117,9 @@ uint64_t start_bits(Random& random, DataType type) {
 Int place(PaddingMode mode, Int at, Int size) {
   if (mode == PaddingMode::constant) return at < 0 || at >= size ? -1 : at;
   if (mode == PaddingMode::edge) return at < 0 ? 0 : at >= size ? size - 1 : at;
+  if (size == 1) return 0;
+  at %= mode == PaddingMode::reflection ? 2 * size - 2 : 2 * size;  // whole ways there and back
   while (at < 0 || at >= size) {
-    if (size == 1) return 0;
     if (mode == PaddingMode::wrap)
       at += at < 0 ? size : -size;
     else if (mode == PaddingMode::reflection)

@@ -27,6 +27,12 @@ inline T kept(T value, bool keep) {
   return std::bit_cast<T>(std::bit_cast<Bits>(value) & (Bits{0} - static_cast<Bits>(keep)));
 }
 
+template <class T>
+inline T joined(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  return std::bit_cast<T>(std::bit_cast<Bits>(a) | std::bit_cast<Bits>(b));
+}
+
 // Towards zero, to the nearest end where it is out of range, NaN to 0.
 template <class To, class From>
 inline To to_integer(From value) {

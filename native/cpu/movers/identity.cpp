@@ -13,7 +13,11 @@ namespace {
 template <class T>
 void scale_and_add(const T* from, T* to, Int count, T scale, T bias) {
   for (Int i = 0; i < count; ++i) to[i] = from[i] * scale;
-  for (Int i = 0; i < count; ++i) to[i] = canonical(to[i] + bias);
+  for (Int i = 0; i < count; ++i) {
+    const T sum = to[i] + bias;
+    const T nan = kept(canonical(std::numeric_limits<T>::quiet_NaN()), sum != sum);
+    to[i] = joined(kept(sum, sum == sum), nan);
+  }
 }
 
 template <class T>

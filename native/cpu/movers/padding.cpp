@@ -154,7 +154,12 @@ class Padding {
 
   void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {
     const Int to_step = inner().to_step;
-    if (step == block_ && (writer != nullptr || to_step == block_)) {
+    if (count == 1) {  // as most paddings are
+      if (writer != nullptr)
+        writer->append(source, block_);
+      else
+        copy_short(target, source, block_);
+    } else if (step == block_ && (writer != nullptr || to_step == block_)) {
       if (writer != nullptr)
         writer->append(source, count * block_);
       else
@@ -177,6 +182,13 @@ class Padding {
   void put_value(char* target, Int count, LineWriter* writer) const {
     const Int to_step = inner().to_step, each = block_ / size_;
     const int size = static_cast<int>(size_);
+    if (count * each == 1) {
+      if (writer != nullptr)
+        writer->append(value_, size_);
+      else
+        copy_short(target, value_, size_);
+      return;
+    }
     if (writer != nullptr) return append_steps(*writer, value_, 0, count * each, size);
     if (to_step == block_) return copy_steps(target, size_, value_, 0, count * each, size);
     for (Int i = 0; i < count; ++i, target += to_step)

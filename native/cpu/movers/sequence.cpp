@@ -14,6 +14,7 @@
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
+#include "cast.hpp"
 #include "convert.hpp"
 
 namespace anydml {
@@ -88,16 +89,16 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
   return made;
 }
 
-void make_floats(const Segment& segment, Int skip, Int count, float* target) {
+void make_floats(const Segment& segment, Int skip, Int count, char* target) {
   if (segment.unit == 0) {
-    std::fill(target, target + count, segment.value);
+    for (Int i = 0; i < count; ++i) store(target + i * 4, segment.value);
     return;
   }
-  const int32_t first = segment.units + static_cast<int32_t>(skip) * segment.step;
+  int32_t units = segment.units + static_cast<int32_t>(skip) * segment.step;
   const int32_t step = segment.step;
   const float unit = segment.unit;
-  for (int32_t i = 0; i < static_cast<int32_t>(count); ++i)
-    target[i] = static_cast<float>(first + i * step) * unit;
+  for (Int i = 0; i < count; ++i, units += step)
+    store(target + i * 4, static_cast<float>(units) * unit);
 }
 
 class FloatSource {
@@ -110,25 +111,23 @@ class FloatSource {
 
   // `count` elements from `first` on, packed.
   void operator()(Int first, Int count, char* target) const {
-    alignas(64) float floats[kBlock];
+    alignas(64) char block[kBlock * 4];
+    char* const floats = half_ ? block : target;
     Int n = std::upper_bound(segments_.get(), segments_.get() + made_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
     for (Int at = 0; at < count; ++n) {
       const Int end = n + 1 < made_ ? segments_[n + 1].begin : first + count;
       const Int some = std::min(count - at, end - first - at);
-      make_floats(segments_[n], first + at - segments_[n].begin, some, floats + at);
+      make_floats(segments_[n], first + at - segments_[n].begin, some, floats + at * 4);
       at += some;
     }
-    if (!half_) {
-      std::memcpy(target, floats, static_cast<std::size_t>(count) * 4);
-      return;
-    }
-    for (Int i = 0; i < count; ++i) store(target + i * 2, float_to_half(floats[i]));
+    if (half_) to_halves_.run(floats, target, count);
   }
 
  private:
   bool half_;
+  CastMap to_halves_{DataType::float32, DataType::float16};
   Scratch<Segment> segments_;
   Int made_;
 };
@@ -138,9 +137,10 @@ struct IntegerSource {
   T start, delta;
 
   void operator()(Int first, Int count, char* target) const {
-    T value = static_cast<T>(start + static_cast<T>(first) * delta);
-    for (Int i = 0; i < count; ++i)
-      store(target + i * Int{sizeof(T)}, static_cast<T>(value + static_cast<T>(i) * delta));
+    const T step = delta;  // a copy: the stores could alias the member
+    T value = static_cast<T>(start + static_cast<T>(first) * step);
+    for (Int i = 0; i < count; ++i, value = static_cast<T>(value + step))
+      store(target + i * Int{sizeof(T)}, value);
   }
 };
 

@@ -44,6 +44,8 @@ void copy_run(char* __restrict target, Int to_step, const char* __restrict sourc
     // A step that the compiler knows becomes shuffles of whole vectors, which end before the last
     // element: three to ten times as fast.
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source + i * 2 * size));
+  } else if (from_step == -size) {
+    for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source - i * size));
   } else {
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source + i * from_step));
   }
