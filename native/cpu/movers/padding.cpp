@@ -115,25 +115,26 @@ class Padding {
   void write(Int begin, Int end, Int pieces, LineWriter* writer) const {
     const Int row = inner().size;
     Int piece = begin % pieces;
-    Int number = begin / pieces;
+    Int places[kMaxRank + 1], rest = begin / pieces;
+    for (int n = rank_ - 2; n >= 0; --n) {
+      places[n] = rest % dimensions_[n].size;
+      rest /= dimensions_[n].size;
+    }
     for (Int i = begin; i < end; ++i) {
-      Int to = 0, from = 0, rest = number;
+      Int to = 0, from = 0;
       bool nowhere = false;
-      for (int n = rank_ - 2; n >= 0; --n) {
+      for (int n = 0; n < rank_ - 1; ++n) {
         const Dimension& d = dimensions_[n];
-        const Int next = rest / d.size, at = rest - next * d.size;
-        const Int place = run_from(mode_, at - d.start, d.from_size).place;
+        const Int place = run_from(mode_, places[n] - d.start, d.from_size).place;
         nowhere = nowhere || place == kNowhere;
-        to += at * d.to_step;
+        to += places[n] * d.to_step;
         from += place * d.from_step;
-        rest = next;
       }
       const Int first = piece * kPiece, last = std::min(row, first + kPiece);
       write_row(to_ + to, nowhere ? nullptr : from_ + from, first, last, writer);
-      if (++piece == pieces) {
-        piece = 0;
-        ++number;
-      }
+      if (++piece < pieces) continue;
+      piece = 0;
+      for (int n = rank_ - 2; n >= 0 && ++places[n] == dimensions_[n].size; --n) places[n] = 0;
     }
   }
 
