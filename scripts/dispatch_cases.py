@@ -177,6 +177,94 @@ def slabs(chance: Random) -> Case:
     return Case(split, lambda a: {"OutputTensors": np.split(bits(a["InputTensor"]), cuts, axis)})
 
 
+def slice1(chance: Random) -> Case:
+    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
+    offsets = [chance.randrange(size) for size in sizes]
+    windows = [chance.randint(1, n - at) for n, at in zip(sizes, offsets, strict=True)]
+    strides = [chance.choice((1, 1, 2, 3, -1, -2, -5)) for _ in sizes]
+    places = tuple(slice(at, at + n) for at, n in zip(offsets, windows, strict=True))
+    counts = [1 + (n - 1) // abs(step) for n, step in zip(windows, strides, strict=True)]
+    desc = dml.Slice1(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, tuple(counts), output=True),
+        input_window_offsets=offsets,
+        input_window_sizes=windows,
+        input_window_strides=strides,
+    )
+    steps = tuple(slice(None, None, step) for step in strides)
+    return Case(desc, lambda a: {"OutputTensor": bits(a["InputTensor"])[places][steps]})
+
+
+def cast(chance: Random) -> Case:
+    sizes = any_sizes(chance)
+    to = chance.choice(ALL_TYPES)
+    desc = dml.Cast(
+        input_tensor=tensor(chance, chance.choice(ALL_TYPES), sizes),
+        output_tensor=tensor(chance, to, sizes, output=True),
+    )
+
+    def expected(arrays: Arrays) -> Arrays:
+        return {"OutputTensor": bits(converted(arrays["InputTensor"], to.numpy))}
+
+    return Case(desc, expected)
+
+
+def padding1(chance: Random) -> Case:
+    sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES)
+    starts = [chance.choice((0, 0, 1, 2, 5)) for _ in sizes]
+    ends = [chance.choice((0, 0, 1, 3, 4)) for _ in sizes]
+    mode = chance.choice(list(dml.PaddingMode))
+    value = chance.randint(0, 100)
+    padded_sizes = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
+    desc = dml.Padding1(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, padded_sizes, output=True),
+        padding_mode=mode,
+        padding_value_data_type=data,
+        padding_value=value,
+        start_padding=starts,
+        end_padding=ends,
+    )
+
+    def expected(arrays: Arrays) -> Arrays:
+        result = bits(arrays["InputTensor"])
+        filler = bits(np.array([value], data.numpy))[0]
+        for axis, (start, size, end) in enumerate(zip(starts, sizes, ends, strict=True)):
+            at = np.arange(-start, size + end)
+            inside = (at >= 0) & (at < size)
+            period = 2 * size - 2 * (mode is dml.PaddingMode.REFLECTION)
+            if mode is dml.PaddingMode.EDGE or mode is dml.PaddingMode.CONSTANT:
+                at = at.clip(0, size - 1)
+            elif mode is dml.PaddingMode.WRAP or size == 1:
+                at %= size
+            else:
+                at = np.minimum(at % period, period - at % period - (period == 2 * size))
+            result = np.take(result, at, axis)
+            if mode is dml.PaddingMode.CONSTANT:
+                along = inside.reshape(-1, *(1,) * (len(sizes) - axis - 1))
+                result = np.where(along, result, filler)
+        return {"OutputTensor": result}
+
+    return Case(desc, expected)
+
+
+def converted(x: Array, to: Any) -> Array:
+    """Another type: saturated, NaN as 0 or the canonical one."""
+    if x.dtype == to:
+        return x
+    with np.errstate(all="ignore"):
+        if to.kind == "f":
+            result = x.astype(to)
+            return np.where(np.isnan(result), to.type(np.nan), result)
+        if x.dtype.kind != "f":
+            return x.astype(to)
+        limits = np.iinfo(to)
+        wide = np.where(np.isnan(x), 0, x).astype(np.float64)
+        high, low = wide >= float(limits.max), wide <= float(limits.min)
+        kept = np.trunc(np.where(high | low, 0, wide)).astype(to)
+        return np.where(high, limits.max, np.where(low, limits.min, kept)).astype(to)
+
+
 def elements(chance: Random) -> Case:
     sizes = any_sizes(chance)
     data, index = chance.choice(ALL_TYPES), chance.choice(INDEX_TYPES)
@@ -284,4 +372,4 @@ def nd(chance: Random) -> Case:
     return Case(kind(**given), expected, limits)
 
 
-MAKERS = (top_k, nonzero, slabs, elements, elements, gather, nd, nd)
+MAKERS = (top_k, nonzero, slabs, slice1, cast, padding1, elements, elements, gather, nd, nd)

@@ -150,6 +150,72 @@ def _slabs(decide: Decisions, kind: Any) -> Fields:
     return {"input_tensor": whole, "output_tensors": parts, "axis": axis}
 
 
+def _slice1(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES), _sizes(decide)
+    offsets = [decide.below(size) for size in sizes]
+    windows = [1 + decide.below(size - offset) for size, offset in zip(sizes, offsets, strict=True)]
+    strides = [decide.among((1, -1, 2, -2, 3, -7)) for _ in sizes]
+    counts = tuple(
+        1 + decide.below(1 + (window - 1) // abs(stride))
+        for window, stride in zip(windows, strides, strict=True)
+    )
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, counts, output=True),
+        "input_window_offsets": offsets,
+        "input_window_sizes": windows,
+        "input_window_strides": strides,
+    }
+
+
+def _cast(decide: Decisions, kind: Any) -> Fields:
+    sizes = _sizes(decide)
+    return {
+        "input_tensor": _tensor(decide, decide.among(ALL_TYPES), sizes),
+        "output_tensor": _tensor(decide, decide.among(ALL_TYPES), sizes, output=True),
+    }
+
+
+def _identity(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES), _sizes(decide)
+    fields: Fields = {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, sizes, output=True),
+    }
+    if decide.chance(128):
+        fields["scale_bias"] = (_number(decide), _number(decide))
+    return fields
+
+
+def _sequence(decide: Decisions, kind: Any) -> Fields:
+    data = decide.among(ALL_TYPES[1:])  # all but FLOAT64
+    return {
+        "output_tensor": _tensor(decide, data, _sizes(decide), output=True),
+        "value_data_type": data,
+        "value_start": decide.below(100),
+        "value_delta": _number(decide) if data.numpy.kind == "f" else decide.below(100),
+    }
+
+
+def _padding1(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES), _sizes(decide, 4, 40)
+    starts, ends = [decide.below(4) for _ in sizes], [decide.below(4) for _ in sizes]
+    padded = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, padded, output=True),
+        "padding_mode": decide.among(tuple(dml.PaddingMode)),
+        "padding_value_data_type": data,
+        "padding_value": decide.below(100),
+        "start_padding": starts,
+        "end_padding": ends,
+    }
+
+
+def _number(decide: Decisions) -> float:
+    return decide.among((0.1, -0.3, 1.0, 0.0, -0.0, 3e38, 1e-45, float("inf"), float("nan")))
+
+
 def _elements(decide: Decisions, kind: Any) -> Fields:
     data, index, sizes = decide.among(ALL_TYPES), decide.among(INDEX_TYPES), _sizes(decide)
     axis = decide.below(len(sizes))
@@ -219,6 +285,11 @@ _MAKERS = (
     (dml.ScatterND, _nd),
     (dml.GatherND, _nd),
     (dml.GatherND1, _nd),
+    (dml.Slice1, _slice1),
+    (dml.Cast, _cast),
+    (dml.ElementWiseIdentity, _identity),
+    (dml.FillValueSequence, _sequence),
+    (dml.Padding1, _padding1),
 )
 
 

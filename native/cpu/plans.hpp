@@ -145,6 +145,54 @@ struct SlabsPlan {
   std::vector<Int> strides_;  // whole.layout.rank for each part
 };
 
+// ---- CAST ---------------------------------------------------------------------------------------
+// Sizes of both are equal, types are known. A float becomes an integer towards zero and within its
+// range, NaN becomes 0; an integer keeps its low bits; anything becomes the nearest float, ties to
+// even, NaN the canonical one. Of equal types it is a copy. Input and output do not overlap.
+struct CastPlan {
+  Tensor input, output;
+
+  void run(const void* input, void* output, int threads) const;
+};
+
+// ---- ELEMENT_WISE_IDENTITY ----------------------------------------------------------------------
+// Input and output have the same sizes and type; they may be the very same elements. A copy, or
+// element * scale + bias: product and sum are rounded one after the other, floats of 16 and 32 bits
+// in FLOAT32, all other types in FLOAT64, and made the type again as CAST does. A NaN is canonical.
+struct IdentityPlan {
+  Tensor input, output;
+  bool scaled = false;
+  double scale = 1, bias = 0;
+
+  void run(const void* input, void* output, int threads) const;
+};
+
+// ---- FILL_VALUE_SEQUENCE ------------------------------------------------------------------------
+// start, start + delta, start + delta + delta, .. in row-major order, each sum rounded to the type.
+// Integers are given in `start` and `delta`, as their bits; FLOAT32 and FLOAT16, the only floats,
+// in the other two.
+struct SequencePlan {
+  Tensor output;
+  uint64_t start = 0, delta = 0;
+  double float_start = 0, float_delta = 0;
+
+  void run(void* output, int threads) const;
+};
+
+// ---- PADDING ------------------------------------------------------------------------------------
+enum class PaddingMode { constant, edge, reflection, symmetric, wrap };
+
+// The input lies in the output from `starts` on; around it is the value (its bits, of the element's
+// size), or elements of the input. One without elements is padded by the value only.
+struct PaddingPlan {
+  Tensor input, output;
+  const Int* starts;  // one a dimension, 0 to what the output has more
+  PaddingMode mode = PaddingMode::constant;
+  uint64_t value[2] = {0, 0};
+
+  void run(const void* input, void* output, int threads) const;
+};
+
 // ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------
 // GATHER: output sizes are input[:axis] + indices + input[axis + 1:].
 // `fresh` as above: without it, nothing is written when an index is bad.

@@ -16,7 +16,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.functions.gather import gather, gather_elements, gather_nd
-from anydml.functions.movers import slice_window
+from anydml.functions.movers import cast, pad, slice_window
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
@@ -25,11 +25,15 @@ from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
 from anydml.ops._descriptor import Descriptor, Support, TensorSupport
 from anydml.ops._fields import ScaleBias, Size2D
+from anydml.ops.cast import Cast
+from anydml.ops.element_wise_identity import ElementWiseIdentity
+from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.padding1 import Padding1, PaddingMode
 from anydml.ops.scatter import Scatter, ScatterElements
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice1
@@ -48,12 +52,15 @@ __all__ = [
     "ArgumentTypeError",
     "AxisDirection",
     "BindingError",
+    "Cast",
     "CompiledOperator",
     "DataType",
     "Descriptor",
     "Device",
     "DeviceError",
+    "ElementWiseIdentity",
     "FeatureLevel",
+    "FillValueSequence",
     "Gather",
     "GatherElements",
     "GatherND",
@@ -65,6 +72,8 @@ __all__ = [
     "ModelError",
     "NonzeroCoordinates",
     "Operator",
+    "Padding1",
+    "PaddingMode",
     "ScaleBias",
     "Scatter",
     "ScatterElements",
@@ -80,6 +89,7 @@ __all__ = [
     "TopK1",
     "TopKResult",
     "Violation",
+    "cast",
     "from_json",
     "gather",
     "gather_elements",
@@ -89,6 +99,7 @@ __all__ = [
     "memory_pool",
     "nonzero_coordinates",
     "num_threads",
+    "pad",
     "scatter_elements",
     "scatter_nd",
     "set_memory_pool_limit",

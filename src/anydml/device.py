@@ -68,11 +68,10 @@ class Device:
         >>> dml.Device("cpu").minimum_feature_level(desc).suffix
         '4_1'
         """
-        # Only at a row of the support table can a level begin to accept.
-        for row in checked_kind(desc).SUPPORT:
-            if not desc.violations(row.level):
-                return row.level
-        return None
+        # Only at a row of the support table, or of a field's kind, can a level begin to accept.
+        levels = {row.level for row in checked_kind(desc).SUPPORT}
+        levels.update(level for info in desc.fields() for level in info.kind.levels)
+        return next((level for level in sorted(levels) if not desc.violations(level)), None)
 
     def create_operator(self, desc: Descriptor, *, out_of_range: str = "raise") -> Operator:
         """An operator for the descriptor, after checking every rule of its page.

@@ -13,6 +13,10 @@ CLASSES = {
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
     "SLICE1": dml.Slice1,
+    "CAST": dml.Cast,
+    "PADDING1": dml.Padding1,
+    "ELEMENT_WISE_IDENTITY": dml.ElementWiseIdentity,
+    "FILL_VALUE_SEQUENCE": dml.FillValueSequence,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
     "GATHER": dml.Gather,
@@ -91,6 +95,27 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "InputWindowSizes": padded(rank, 2, 4),
             "InputWindowStrides": (1,) * (rank - 1) + (-2,),
         }
+    if operator == "FILL_VALUE_SEQUENCE":
+        return {
+            "OutputTensor": T(data, padded(rank, 2, 5)),
+            "ValueDataType": data,
+            "ValueStart": 3,
+            "ValueDelta": 2,
+        }
+    if operator == "PADDING1":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputTensor": T(data, padded(rank, 3, 9)),
+            "PaddingMode": "EDGE",
+            "PaddingValueDataType": data,
+            "PaddingValue": 7,
+            "DimensionCount": rank,
+            "StartPadding": ((0,) * rank + (1, 3))[-rank:],
+            "EndPadding": (0,) * (rank - 1) + (1,),
+        }
+    if operator in ("CAST", "ELEMENT_WISE_IDENTITY"):
+        tensor = T(data, padded(rank, 2, 5))
+        return {"InputTensor": tensor, "OutputTensor": tensor}
     if operator == "SPLIT":
         return {
             "InputTensor": T(data, padded(rank, 2, 5)),

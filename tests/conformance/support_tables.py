@@ -101,6 +101,24 @@ TABLES = {
         "3_1": _top_k(ANY, LOW, U32),
         "5_0": _top_k(ANY, TOP, U64),
     },
+    "CAST": {
+        "1_0": _slice(FOUR, FLOATS | {"INT16", "INT8", "UINT16", "UINT8"}),
+        "3_0": _slice(FOUR, ALL - {"FLOAT64"}),
+        "3_1": _slice(ANY, ALL - {"FLOAT64"}),
+        "4_1": _slice(ANY, ALL),
+    },
+    "ELEMENT_WISE_IDENTITY": {
+        "1_0": _slice(FOUR_FIVE, FLOATS),
+        "2_1": _slice(FOUR_FIVE, LOW),
+        "3_0": _slice(ANY, LOW),
+        "4_1": _slice(ANY, ALL),
+    },
+    "FILL_VALUE_SEQUENCE": {
+        "2_1": {"OutputTensor": (FOUR, LOW)},
+        "4_0": {"OutputTensor": (ANY, LOW)},
+        "5_0": {"OutputTensor": (ANY, TOP)},
+    },
+    "PADDING1": {"5_0": _slice(ANY, ALL)},
     "SLICE1": {
         "2_1": _slice(FOUR_FIVE, LOW),
         "3_0": _slice(ANY, LOW),

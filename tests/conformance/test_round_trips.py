@@ -42,7 +42,10 @@ def test_any_other_field_makes_another_descriptor(operator):
         elif isinstance(value, list | tuple):
             other = value[:1]
         elif isinstance(value, str):
-            other = "INCREASING"
+            (members,) = (
+                info.kind.members for info in CLASSES[operator].fields() if info.name == name
+            )
+            other = next(member.suffix for member in members if member.suffix != value)
         else:
             other = value + 1
         changed = descriptor(operator, base | {name: other})

@@ -3,7 +3,7 @@
 import numpy as np
 
 import anydml as dml
-from anydml.ops._fields import EnumerationKind
+from anydml.ops._fields import EnumerationKind, IntegersKind, ScaleBiasKind
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
@@ -50,6 +50,11 @@ CALLS = {
         "x": X.copy(), "indices": I.copy(), "axis": 1, "mode": "clamp", "out": None}),
     "gather_nd": (dml.gather_nd, lambda: {"x": X.copy(), "indices": TUPLES.copy(),
                                           "batch_dims": 0, "mode": "raise", "out": None}),
+    "slice_window": (dml.slice_window, lambda: {"x": X.copy(), "starts": (1, 0), "sizes": (2, 3),
+                                                "strides": (1, -2), "out": None}),
+    "cast": (dml.cast, lambda: {"x": X.copy(), "dtype": "int8", "out": None}),
+    "pad": (dml.pad, lambda: {"x": X.copy(), "pad_width": ((1, 2), (0, 3)), "mode": "edge",
+                              "constant": 0, "out": None}),
     "TensorDesc": (dml.TensorDesc, lambda: {
         "data_type": "FLOAT32", "sizes": (3, 4), "strides": (4, 1), "flags": "NONE",
         "total_tensor_size_in_bytes": 48, "guaranteed_base_offset_alignment": 0}),
@@ -81,13 +86,19 @@ CALLS = {
 }  # fmt: skip
 
 for kind in (dml.Split, dml.Join, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.Gather,
-             dml.GatherElements, dml.GatherND, dml.GatherND1, dml.NonzeroCoordinates):  # fmt: skip
+             dml.GatherElements, dml.GatherND, dml.GatherND1, dml.NonzeroCoordinates,
+             dml.Slice1, dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence,
+             dml.Padding1):  # fmt: skip
 
     def fields(kind=kind):
         values = {}
         for info in kind.fields():
             if isinstance(info.kind, EnumerationKind):
-                values[info.attribute] = "DECREASING"
+                values[info.attribute] = str(next(iter(info.kind.members)))
+            elif isinstance(info.kind, ScaleBiasKind):
+                values[info.attribute] = (1.0, 2.0)
+            elif isinstance(info.kind, IntegersKind):
+                values[info.attribute] = [1, 1]
             elif info.role.value == "attribute":
                 values[info.attribute] = 1
             else:

@@ -149,10 +149,16 @@ def sample(operator):
     given |= {"output_coordinates_tensor": dml.TensorDesc("UINT32", (6, 2))}
     given |= {"input_window_offsets": (0, 0), "input_window_sizes": (2, 3)}
     given |= {"input_window_strides": (-1, 1)}
+    given |= {"padding_mode": "WRAP", "padding_value_data_type": "FLOAT32", "padding_value": 9}
+    given |= {"start_padding": (0, 2), "end_padding": (1, 0)}
+    given |= {"scale_bias": (2, 0.5), "value_data_type": "FLOAT32"}
+    given |= {"value_start": 0.1, "value_delta": -0.3}
     arrays = {"InputTensor": data, "IndicesTensor": index, "UpdatesTensor": data * 10}
     arrays |= {"InputTensors[0]": data, "InputTensors[1]": data + 1}
     if operator == "JOIN":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (4, 3))
+    if operator == "PADDING1":
+        given["output_tensor"] = dml.TensorDesc("FLOAT32", (3, 5))
     if operator == "GATHER":
         given["indices_tensor"] = dml.TensorDesc("UINT32", (1, 2))
         given["index_dimensions"] = 1

@@ -273,4 +273,65 @@ SLICE1 = [
     _slice1("2: a negative stride", [1, 1, -2, 2], [[14, 16], [6, 8]]),
 ]
 
-EXAMPLES = [*SLICE1, *TOP_K, *SCATTER, *NONZERO, *SPLIT, *JOIN, *GATHER, *GATHER_ND]
+
+def _sequence(name, kind, sizes, start, delta, output):
+    fields = {
+        "OutputTensor": (kind, sizes, output),
+        "ValueDataType": kind,
+        "ValueStart": start,
+        "ValueDelta": delta,
+    }
+    call = (
+        f"dml.Device('cpu').create_operator(dml.FillValueSequence("
+        f"output_tensor=dml.TensorDesc({kind!r}, {sizes}), value_data_type={kind!r}, "
+        f"value_start={start}, value_delta={delta})).compile()()"
+    )
+    return Example(f"FILL_VALUE_SEQUENCE {name}", "FILL_VALUE_SEQUENCE", fields, call)
+
+
+FILL = [
+    _sequence("1: ascending", "FLOAT32", (1, 1, 1, 3), 3, 2, [[[[3, 5, 7]]]]),
+    _sequence("2: descending", "UINT8", (1, 1, 2, 2), 10, -2, [[[[10, 8], [6, 4]]]]),
+]
+
+TWICE = [[1, 2, 3, 4], [5, 6, 7, 8]] * 2
+_PADDED = {
+    "CONSTANT": [[9] * 10, *([9, 9, *row, 9, 9, 9, 9] for row in TWICE), *([[9] * 10] * 3)],
+    "EDGE": [[1, 1, 1, 2, 3, 4, 4, 4, 4, 4], *([[1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
+             [5, 5, 5, 6, 7, 8, 8, 8, 8, 8]] * 2), *([[5, 5, 5, 6, 7, 8, 8, 8, 8, 8]] * 3)],
+    "REFLECTION": [[7, 6, 5, 6, 7, 8, 7, 6, 5, 6], [3, 2, 1, 2, 3, 4, 3, 2, 1, 2]] * 4,
+    "SYMMETRIC": [[2, 1, 1, 2, 3, 4, 4, 3, 2, 1], *([[2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
+                  [6, 5, 5, 6, 7, 8, 8, 7, 6, 5]] * 2), [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
+                  [2, 1, 1, 2, 3, 4, 4, 3, 2, 1], [6, 5, 5, 6, 7, 8, 8, 7, 6, 5]],
+}  # fmt: skip
+
+
+def _padding1(number, mode):
+    fields = {
+        "InputTensor": ("FLOAT32", (1, 1, 4, 4), [[TWICE]]),
+        "OutputTensor": ("FLOAT32", (1, 1, 8, 10), [[_PADDED[mode]]]),
+        "PaddingMode": mode,
+        "PaddingValueDataType": "FLOAT32",
+        "PaddingValue": 9,
+        "DimensionCount": 4,
+        "StartPadding": [0, 0, 1, 2],
+        "EndPadding": [0, 0, 3, 4],
+    }
+    call = f"dml.pad(InputTensor, ((0, 0), (0, 0), (1, 3), (2, 4)), {mode.lower()!r}, 9)"
+    return Example(f"PADDING1 {number}: {mode.lower()}", "PADDING1", fields, call)
+
+
+PADDING1 = [_padding1(number, mode) for number, mode in enumerate(_PADDED, start=1)]
+
+EXAMPLES = [
+    *SLICE1,
+    *FILL,
+    *PADDING1,
+    *TOP_K,
+    *SCATTER,
+    *NONZERO,
+    *SPLIT,
+    *JOIN,
+    *GATHER,
+    *GATHER_ND,
+]

@@ -17,6 +17,8 @@ CLASSES = {
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
     "SLICE1": dml.Slice1,
+    "PADDING1": dml.Padding1,
+    "FILL_VALUE_SEQUENCE": dml.FillValueSequence,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
     "GATHER": dml.Gather,

@@ -51,6 +51,7 @@ def test_several_axes_and_a_bound_output():
         ((0,), (1,), (0,), r"strides\[0\]: expected a stride other than 0"),
         ((0, 0), (1,), None, "starts: expected 1 values"),
         (0, (1,), None, "starts: expected a sequence of integers"),
+        ((0,), itertools.count(), None, "sizes: expected 1 values"),
     ],
 )
 def test_what_does_not_fit(starts, sizes, strides, message):

@@ -18,8 +18,9 @@ from anydml.testing import (
 )
 
 KINDS = [
-    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Slice1, dml.Split,
-    dml.Join,    dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
+    dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
+    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
+    dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip
 INDICES = "IndicesTensor"
 
@@ -194,7 +195,9 @@ def test_raw_buffers_laid_out_by_strides(kind, device):
     check()
 
 
-@pytest.mark.parametrize("kind", [dml.Scatter, dml.ScatterND], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [dml.Scatter, dml.ScatterND, dml.ElementWiseIdentity], ids=lambda kind: kind.__name__
+)
 def test_output_bound_to_the_input(kind, device):
     @given(st.data(), strategies.descriptors(kind), st.booleans())
     def check(data, desc, spoil):
@@ -212,7 +215,7 @@ def test_output_bound_to_the_input(kind, device):
         expected = by_reference(desc, arrays)["OutputTensor"]
         arrays["InputTensor"] = target.array
         compiled = device.create_operator(desc).compile()
-        if spoil:
+        if spoil and INDICES in arrays:
             lookup = arrays[INDICES]
             lookup.flat[data.draw(st.integers(0, lookup.size - 1))] = 2**31 - 1
             with pytest.raises(dml.IndexOutOfRangeError) as error:

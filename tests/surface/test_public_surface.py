@@ -15,7 +15,8 @@ PACKAGE = Path(dml.__file__).parent
 
 # Public things that say what they are; the examples are where they are used.
 WITHOUT_EXAMPLE = {
-    "AxisDirection", "CompiledOperator", "Descriptor", "MemoryPool", "Operator", "Support",
+    "AxisDirection", "PaddingMode", "CompiledOperator", "Descriptor", "MemoryPool", "Operator",
+    "Support",
     "TensorFlags", "TensorSupport", "TopKResult", "Violation", "ScatterElements",
 }  # fmt: skip
 
@@ -23,7 +24,8 @@ FIXED = [
     "top_k", "nonzero_coordinates", "scatter_elements", "scatter_nd", "split", "join", "gather",
     "gather_elements", "gather_nd", "TopKResult", "Device", "TensorDesc", "Scatter",
     "ScatterElements", "ScatterND", "NonzeroCoordinates", "TopK", "TopK1", "Slice1", "Split",
-    "Join", "slice_window",
+    "Join", "slice_window", "cast", "Cast", "ElementWiseIdentity",
+    "FillValueSequence", "Padding1", "pad",
     "Gather", "GatherElements", "GatherND", "GatherND1", "from_json", "support", "AnyDMLError",
     "InvalidDescriptorError", "BindingError", "IndexOutOfRangeError", "Violation",
 ]  # fmt: skip
@@ -112,8 +114,9 @@ def test_modules_are_short_and_say_what_they_are(name):
 
 @pytest.mark.parametrize(
     "kind",
-    [dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates, dml.Slice1, dml.Split,
-    dml.Join,     dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
+    [dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
+    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
+    dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
     ids=lambda kind: kind.__name__,
 )  # fmt: skip
 def test_a_room_holds_its_whole_operator(kind):

@@ -44,6 +44,8 @@ void copy_run(char* __restrict target, Int to_step, const char* __restrict sourc
     // A step that the compiler knows becomes shuffles of whole vectors, which end before the last
     // element: three to ten times as fast.
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source + i * 2 * size));
+  } else if (from_step == -size) {
+    for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source - i * size));
   } else {
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source + i * from_step));
   }
@@ -91,6 +93,27 @@ Int grain_of(Int bytes, Int items) {
 
 }  // namespace
 
+void order_by_target(Layout& to, Int& to_shift, Layout& from, Int& from_shift) {
+  for (int i = 0; i < to.rank; ++i) {
+    if (to.sizes[i] == 1) to.strides[i] = from.strides[i] = 0;
+    if (to.strides[i] >= 0) continue;
+    to_shift += (to.sizes[i] - 1) * to.strides[i];
+    from_shift += (to.sizes[i] - 1) * from.strides[i];
+    to.strides[i] = -to.strides[i];
+    from.strides[i] = -from.strides[i];
+  }
+  for (int i = 1; i < to.rank; ++i) {
+    for (int k = i; k > 0 && to.strides[k - 1] < to.strides[k]; --k) {
+      std::swap(to.sizes[k - 1], to.sizes[k]);
+      std::swap(from.sizes[k - 1], from.sizes[k]);
+      std::swap(to.strides[k - 1], to.strides[k]);
+      std::swap(from.strides[k - 1], from.strides[k]);
+    }
+  }
+  Layout* both[2] = {&to, &from};
+  collapse(both);
+}
+
 CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
     : to_(target), from_(source), size_(element_size), bytes_(target.count() * element_size) {
   if (bytes_ == 0) return;
@@ -115,28 +138,6 @@ CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
   };
   for (int i = to_.rank - 2; i >= 0; --i)
     if (step(i) != 0 && step(i) < step(densest_)) densest_ = i;
-}
-
-// No size of 1, target strides positive and descending, neighbours fused.
-void CopyPlan::normalize() {
-  for (int i = 0; i < to_.rank; ++i) {
-    if (to_.sizes[i] == 1) to_.strides[i] = from_.strides[i] = 0;
-    if (to_.strides[i] >= 0) continue;
-    to_shift_ += (to_.sizes[i] - 1) * to_.strides[i];
-    from_shift_ += (to_.sizes[i] - 1) * from_.strides[i];
-    to_.strides[i] = -to_.strides[i];
-    from_.strides[i] = -from_.strides[i];
-  }
-  for (int i = 1; i < to_.rank; ++i) {
-    for (int k = i; k > 0 && to_.strides[k - 1] < to_.strides[k]; --k) {
-      std::swap(to_.sizes[k - 1], to_.sizes[k]);
-      std::swap(from_.sizes[k - 1], from_.sizes[k]);
-      std::swap(to_.strides[k - 1], to_.strides[k]);
-      std::swap(from_.strides[k - 1], from_.strides[k]);
-    }
-  }
-  Layout* both[2] = {&to_, &from_};
-  collapse(both);
 }
 
 // Calls body(to, from, length) with the offsets of pieces of at most `piece` of the innermost

@@ -89,6 +89,11 @@ inline void stream_line(char* target, const char* source) {
 #endif
 }
 
+// Two layouts of the same sizes in the order of the target's memory: no size of 1, target strides
+// positive and descending, neighbours fused. The shifts are from the given addresses to those of
+// the flipped layouts.
+void order_by_target(Layout& to, Int& to_shift, Layout& from, Int& from_shift);
+
 // A copy between two layouts, made ready once for many pairs of addresses.
 class CopyPlan {
  public:
@@ -119,7 +124,7 @@ class CopyPlan {
   void run(void* target, const void* source, int threads, bool stream) const;
 
  private:
-  void normalize();
+  void normalize() { order_by_target(to_, to_shift_, from_, from_shift_); }
   template <class Body>
   void for_rows(Int piece, int threads, Body&& body) const;
   void copy_rows(char* target, const char* source, int threads, bool stream) const;

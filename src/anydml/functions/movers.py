@@ -1,15 +1,133 @@
-"""`slice_window` on arrays."""
+"""`cast`, `pad` and `slice_window` on arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from anydml._json import shown
-from anydml.arrays import adopt
-from anydml.errors import ArgumentTypeError
+from anydml.arrays import Array, adopt, as_numpy
+from anydml.dtypes import DataType
+from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.ops.cast import Cast
+from anydml.ops.padding1 import Padding1, bits_of
 from anydml.ops.slice1 import Slice1
+
+
+def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
+    """`x` as another type, the same on every machine.
+
+    A float becomes an integer without its fraction, and the nearest end of the range where it lies
+    beyond; NaN becomes 0. An integer becomes a smaller one by its low bits. To a float everything
+    is rounded once, to the nearest, ties to even. A NaN has no sign and payload afterwards, but
+    between equal types bits are copied.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers or bools, no complex ones.
+    dtype : DataType, str or dtype
+        ``"float16"``, ``"FLOAT16"``, NumPy's or the array library's own type.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape of x
+        Of the kind that `x` is; `out` where it is given. It owns its memory.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Cast : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_CAST_OPERATOR_DESC``; any rank, empty arrays and bools are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
+    array([  1,   0, 255,   0], dtype=uint8)
+    """
+    data, wrap = adopt(x, "x")
+    data = _with_numbers(data)
+    given = {"to": _type_named(dtype).numpy.name}
+    inferred = _engine.infer(Cast, (data,), given)
+    (spec,) = inferred.outputs
+    result = _arguments.output(
+        "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
+    )
+    _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
+    return wrap(result) if out is None else out
+
+
+def pad(
+    x: Any, pad_width: Any, mode: str = "constant", constant: Any = 0, *, out: Any = None
+) -> Any:
+    """`x` with more elements at the ends of each axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; elements of any type.
+    pad_width : int, pair of int, or sequence of pairs
+        How many elements in front of and behind an axis: for all axes, or a pair for each.
+    mode : str
+        ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
+        ``"wrap"``.
+    constant : number
+        What stands around `x` where the mode is ``"constant"``; one that the type has.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, each size that of x and both paddings
+        Of the kind that `x` is; `out` where it is given. It owns its memory.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Padding1 : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_PADDING1_OPERATOR_DESC``; any rank, any type and empty arrays are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
+    array([3, 2, 1, 2, 3, 4, 3, 2, 1])
+    """
+    data, wrap = adopt(x, "x")
+    starts, ends = _paddings(pad_width, data.ndim)
+    given: dict[str, Any] = {
+        "mode": _padding_mode(mode),
+        "starts": starts,
+        "ends": ends,
+        "value": bits_of(_constant(constant, data), data.dtype),
+    }
+    inferred = _engine.infer(Padding1, (data,), given)
+    (spec,) = inferred.outputs
+    dtype = _engine.dtype_of(spec)
+    result = _arguments.output("pad", out, "out", spec.shape, dtype, [("x", data)])
+    _engine.run(Padding1, (data,), (result,), given, inferred, private=out is None)
+    return wrap(result) if out is None else out
 
 
 def slice_window(
@@ -79,6 +197,79 @@ def slice_window(
 
 
 def _integers(values: Any, name: str) -> tuple[int, ...]:
+    found = _several(values, name, "a sequence of integers")
+    return tuple(_arguments.integer(value, f"{name}[{i}]") for i, value in enumerate(found))
+
+
+def _several(values: Any, name: str, wanted: str) -> list[Any]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ArgumentTypeError(f"{name}: expected a sequence of integers, got {shown(values)}")
-    return tuple(_arguments.integer(value, f"{name}[{i}]") for i, value in enumerate(values))
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {shown(values)}")
+    try:
+        return list(islice(values, _arguments.MOST_AXES + 1))  # which may have no end
+    except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
+        raise ArgumentTypeError(f"{name}: {error}") from error
+
+
+def _with_numbers(array: Array) -> Array:
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    if array.dtype.name not in _arguments.TYPED:
+        raise ArgumentTypeError(
+            f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {array.dtype}"
+        )
+    return array
+
+
+def _type_named(dtype: Any) -> DataType:
+    name = _name_of(dtype).removeprefix(DataType.prefix()).lower()
+    if name not in _arguments.TYPED:
+        accepted = ", ".join(_arguments.TYPED)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}")
+    return DataType[name.upper()]
+
+
+def _name_of(dtype: Any) -> str:
+    if isinstance(dtype, str | DataType):
+        return str(dtype)
+    if type(dtype).__module__.partition(".")[0] == "torch":
+        return str(dtype).removeprefix("torch.")
+    try:
+        return "" if dtype is None else np.dtype(dtype).name
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+_MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
+
+
+def _padding_mode(mode: Any) -> str:
+    name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
+    if not isinstance(name, str) or name not in _MODES:
+        accepted = ", ".join(map(repr, _MODES))
+        raise ArgumentError(f"mode: expected one of {accepted}, got {shown(mode)}")
+    return str(name)
+
+
+def _paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements in front of and behind each axis."""
+    if hasattr(width, "__index__") and not hasattr(width, "__len__"):
+        both = (_arguments.integer(width, "pad_width"),) * rank
+        return both, both
+    given = _several(width, "pad_width", "an integer, a pair, or a pair for each axis")
+    if len(given) == 2 and not any(hasattr(member, "__iter__") for member in given):
+        start, end = _integers(given, "pad_width")
+        return (start,) * rank, (end,) * rank
+    if len(given) != rank:
+        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(given)}")
+    pairs = [_integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def _constant(value: Any, of: Array) -> Array:
+    array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
+    if array.ndim:
+        raise ArgumentError(f"constant: expected one number, got shape {array.shape}")
+    return array

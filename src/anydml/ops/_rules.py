@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from anydml.dtypes import DataType
 from anydml.errors import Violation
 from anydml.ops._descriptor import Attributes, span
 from anydml.program import ArraySpec
@@ -173,3 +174,16 @@ def something_to_clamp_to(
         if data.shape[axis] == 0:
             got = f"none: axis {axis} has no elements"
             yield Violation("x", "an element for indices to clamp to", got)
+
+
+def type_of_scalar(field: str, data_type: DataType, of: Named) -> Iterator[Violation]:
+    """The type that a field gives a scalar is the tensor's."""
+    if data_type is not of[1].data_type:
+        yield Violation(field, f"{of[1].data_type} ({of[0]}.DataType)", data_type)
+
+
+def number_of(scalar: int | float) -> int | float:
+    """A scalar as kernels take it: an integer of 64 bits with a sign, by its bits, or a float."""
+    if isinstance(scalar, int) and scalar >= 2**63:
+        return scalar - 2**64
+    return scalar

@@ -15,11 +15,15 @@ from hypothesis import strategies as st
 
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, DataType
 from anydml.ops._descriptor import Descriptor
+from anydml.ops.cast import Cast
+from anydml.ops.element_wise_identity import ElementWiseIdentity
+from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.padding1 import Padding1, PaddingMode
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice1
@@ -218,6 +222,60 @@ def _slice1(draw: Draw) -> Descriptor:
     )
 
 
+def _cast(draw: Draw) -> Descriptor:
+    sizes = _sizes(draw)
+    source, target = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(ALL_TYPES))
+    return Cast(
+        input_tensor=_tensor(draw, source, sizes, output=False),
+        output_tensor=_tensor(draw, target, sizes, output=True),
+    )
+
+
+def _identity(draw: Draw) -> Descriptor:
+    sizes, data = _sizes(draw), draw(st.sampled_from(ALL_TYPES))
+    numbers = st.floats(width=32)
+    return ElementWiseIdentity(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, sizes, output=True),
+        scale_bias=draw(st.none() | st.tuples(numbers, numbers)),
+    )
+
+
+def _scalars(data: DataType) -> st.SearchStrategy[Any]:
+    if data.numpy.kind == "f":
+        return st.floats(width=16 if data.bits == 16 else 32 if data.bits == 32 else 64)
+    limits = np.iinfo(data.numpy)
+    return st.integers(int(limits.min), int(limits.max))
+
+
+def _sequence(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES[1:]))  # all but FLOAT64
+    return FillValueSequence(
+        output_tensor=_tensor(draw, data, _sizes(draw), output=True),
+        value_data_type=data,
+        value_start=draw(_scalars(data)),
+        value_delta=draw(_scalars(data)),
+    )
+
+
+def _padding1(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES))
+    sizes: tuple[int, ...] = draw(shapes(1, MAX_DIMENSIONS, min_side=1, max_elements=60))
+    most = 7 if len(sizes) < 3 else 2 if len(sizes) < 5 else 1
+    paddings = st.lists(st.integers(0, most), min_size=len(sizes), max_size=len(sizes))
+    starts, ends = draw(paddings), draw(paddings)
+    padded = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
+    return Padding1(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, padded, output=True),
+        padding_mode=draw(st.sampled_from(PaddingMode)),
+        padding_value_data_type=data,
+        padding_value=draw(_scalars(data)),
+        start_padding=starts,
+        end_padding=ends,
+    )
+
+
 def _elements(draw: Draw, kind: type[Scatter] | type[GatherElements]) -> Descriptor:
     data, index = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(INDEX_TYPES))
     sizes = _sizes(draw)
@@ -291,6 +349,15 @@ def _nd(draw: Draw, kind: type[Descriptor]) -> Descriptor:
     return kind(**fields)
 
 
+_MOVERS: dict[type[Descriptor], Callable[[Draw], Descriptor]] = {
+    Cast: _cast,
+    ElementWiseIdentity: _identity,
+    FillValueSequence: _sequence,
+    Padding1: _padding1,
+    Slice1: _slice1,
+}
+
+
 def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
     """Good descriptors (at the latest feature level) of an operator, of any rank and strides.
 
@@ -306,8 +373,8 @@ def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
             return _top_k(draw, kind)
         if kind is NonzeroCoordinates:
             return _nonzero(draw)
-        if kind is Slice1:
-            return _slice1(draw)
+        if kind in _MOVERS:
+            return _MOVERS[kind](draw)
         if issubclass(kind, Split | Join):
             return _slabs(draw, kind)
         if issubclass(kind, Scatter | GatherElements):

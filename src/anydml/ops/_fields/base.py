@@ -49,6 +49,11 @@ class Kind:
         """What a reader without the enumeration's page is shown."""
         return self.text
 
+    @property
+    def levels(self) -> tuple[FeatureLevel, ...]:
+        """Levels from which on it accepts more."""
+        return ()
+
     def take(self, value: Any) -> Any:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
         return integer_of(value)
@@ -123,9 +128,12 @@ class EnumerationKind(Kind):
     ----------
     members : type
         The enumeration.
+    later : tuple of (str, FeatureLevel)
+        Members that came after the operator, and with which level.
     """
 
     members: type[NamedEnum]
+    later: tuple[tuple[str, FeatureLevel], ...] = ()
 
     @property
     def text(self) -> str:
@@ -139,11 +147,19 @@ class EnumerationKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
+    @property
+    def levels(self) -> tuple[FeatureLevel, ...]:
+        return tuple(level for _, level in self.later)
+
     def take(self, value: Any) -> Any:
         return self.members.parse(value)
 
     def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
-        yield from ()
+        late = [name for name, since in self.later if level < since]
+        if value.suffix in late:
+            rest = ", ".join(str(member) for member in self.members if member.suffix not in late)
+            since = dict(self.later)[value.suffix]
+            yield "", f"one of {rest} at feature level {level} ({value} from {since})", value
 
     def read(self, value: Any, beside: Beside) -> Any:
         return self.members.parse(value)

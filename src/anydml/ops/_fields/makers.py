@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from anydml._named import NamedEnum
+from anydml.levels import FeatureLevel
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind
 from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
 from anydml.ops._fields.info import Role
@@ -68,9 +69,9 @@ def count_of(attribute: str) -> Any:
     return _field(Role.ATTRIBUTE, Kind(), counts=attribute)
 
 
-def enumeration(members: type[NamedEnum]) -> Any:
-    """A field for an enumeration."""
-    return _field(Role.ATTRIBUTE, EnumerationKind(members))
+def enumeration(members: type[NamedEnum], **later: FeatureLevel) -> Any:
+    """A field for an enumeration; `later` says from which level on a member is accepted."""
+    return _field(Role.ATTRIBUTE, EnumerationKind(members, tuple(later.items())))
 
 
 def uints(*, optional: bool = False) -> Any:

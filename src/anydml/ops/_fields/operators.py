@@ -43,6 +43,10 @@ class NestedKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
+    @property
+    def levels(self) -> tuple[FeatureLevel, ...]:
+        return tuple(room.SUPPORT[0].level for room in self.rooms)
+
     def take(self, value: Any) -> Any:
         operators = tuple(members_of(value)) if self.many else (value,)
         if not all(type(operator) in self.rooms for operator in operators):

@@ -1,0 +1,131 @@
+#include <bit>
+
+#include "../fit.hpp"
+
+namespace anydml::python {
+namespace {
+
+const char* same_shape(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  if (out.layout.rank != in.layout.rank) return kRank;
+  return same_sizes(out.layout, in.layout) ? nullptr : kSizes;
+}
+
+const char* cast_misfit(const Call& call) {
+  for (int i = 0; i < 2; ++i)
+    if (call.operands[i].tensor.type == DataType::unknown) return "a type without numbers";
+  return same_shape(call);
+}
+
+Int cast_run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  without_gil(in.tensor.layout.count(),
+              [&] { CastPlan{in.tensor, out.tensor}.run(in.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration cast{{
+    .name = "cast",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {},
+    .misfit = cast_misfit,
+    .run = cast_run,
+}};
+
+// numbers: whether scaled, scale, bias.
+const char* identity_misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  if (call.number_count != 3) return kNumbers;
+  if (call.numbers[0] != 0 && in.type == DataType::unknown) return "a type without numbers";
+  return same_element(in, out) ? same_shape(call) : kElements;
+}
+
+Int identity_run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  const IdentityPlan plan{in.tensor, out.tensor, call.numbers[0] != 0,
+                          std::bit_cast<double>(call.numbers[1]),
+                          std::bit_cast<double>(call.numbers[2])};
+  without_gil(in.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration identity{{
+    .name = "identity",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {{"scaled"}, {"scale"}, {"bias"}},
+    .misfit = identity_misfit,
+    .run = identity_run,
+}};
+
+// numbers: start, delta; of a float by the bits of a double.
+const char* sequence_misfit(const Call& call) {
+  const DataType type = call.operands[0].tensor.type;
+  if (call.number_count != 2) return kNumbers;
+  return type == DataType::unknown || type == DataType::float64 ? "a type without sequences"
+                                                                : nullptr;
+}
+
+Int sequence_run(const Call& call) {
+  const Operand& out = call.operands[0];
+  const SequencePlan plan{
+      out.tensor, static_cast<uint64_t>(call.numbers[0]), static_cast<uint64_t>(call.numbers[1]),
+      std::bit_cast<double>(call.numbers[0]), std::bit_cast<double>(call.numbers[1])};
+  without_gil(out.tensor.layout.count(), [&] { plan.run(out.data, call.threads); });
+  return -1;
+}
+
+const Registration fill_sequence{{
+    .name = "fill_sequence",
+    .inputs = 0,
+    .outputs = 1,
+    .attributes = {{"start"}, {"delta"}},
+    .misfit = sequence_misfit,
+    .run = sequence_run,
+}};
+
+const Words kModes{"constant", "edge", "reflection", "symmetric", "wrap"};
+
+// numbers: mode, the two halves of the value, starts, ends.
+const char* pad_misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  const int rank = in.layout.rank;
+  if (call.number_count != 3 + 2 * static_cast<std::size_t>(rank)) return kNumbers;
+  if (out.layout.rank != rank) return kRank;
+  if (!same_element(in, out)) return kElements;
+  const Int* const starts = call.numbers + 3;
+  for (int i = 0; i < rank; ++i) {
+    const Int start = starts[i], end = starts[rank + i], size = in.layout.sizes[i];
+    Int sum;
+    if (start < 0 || end < 0 || __builtin_add_overflow(start, end, &sum) ||
+        __builtin_add_overflow(sum, size, &sum) || out.layout.sizes[i] != sum)
+      return "an output of other sizes than input and paddings";
+    if (size == 0 && sum > 0 && call.numbers[0] != 0) return "no element to pad with";
+  }
+  return nullptr;
+}
+
+Int pad_run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  const PaddingPlan plan{
+      in.tensor,
+      out.tensor,
+      call.numbers + 3,
+      static_cast<PaddingMode>(call.numbers[0]),
+      {static_cast<uint64_t>(call.numbers[1]), static_cast<uint64_t>(call.numbers[2])}};
+  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration pad{{
+    .name = "pad",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {{"mode", &kModes}, {"value"}, {"starts"}, {"ends"}},
+    .misfit = pad_misfit,
+    .run = pad_run,
+}};
+
+}  // namespace
+}  // namespace anydml::python

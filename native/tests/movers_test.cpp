@@ -1,0 +1,227 @@
+// Scaled copies, sequences and paddings against plain loops.
+#include "numbers.hpp"
+
+using namespace anydml;
+using namespace anydml::test;
+
+namespace {
+
+Int passed = 0;
+
+std::vector<Int> random_sizes(Random& random, Int most) {
+  std::vector<Int> sizes;
+  for (Int i = random.between(0, 4); i > 0; --i) {
+    sizes.push_back(random.chance(0.03) ? 0 : random.between(1, random.chance(0.3) ? most : 6));
+    most = std::max<Int>(1, most / std::max<Int>(1, sizes.back()));
+  }
+  return sizes;
+}
+
+// ---- identity
+// ------------------------------------------------------------------------------------
+
+uint64_t scaled(uint64_t bits, DataType type, float scale, float bias) {
+  if (type == DataType::float32 || type == DataType::float16) {
+    const float x = static_cast<float>(number_of(bits, type));
+    const volatile float product = x * scale;  // rounded here
+    return nearest_bits(static_cast<long double>(product + bias), type);
+  }
+  const double x = static_cast<double>(number_of(bits, type));
+  const volatile double product = x * static_cast<double>(scale);
+  const volatile double sum = product + static_cast<double>(bias);
+  const long double value = static_cast<long double>(sum);
+  return is_float(type) ? nearest_bits(value, type) : saturated_bits(value, type);
+}
+
+void check_identity(Random& random, DataType type, const std::vector<Int>& sizes, Strides strides,
+                    int threads) {
+  const float numbers[] = {1, 0, -2.5F, 0.1F, 3e38F, 1e-40F, -INFINITY, NAN};
+  const float scale = numbers[random.between(0, 7)], bias = numbers[random.between(0, 7)];
+  const bool with = random.chance(0.7);
+  const bool in_place = random.chance(0.3);
+  Buffer target(random, sizes, size_of(type), strides, Role::output, type);
+  Buffer other(random, sizes, size_of(type), strides, Role::input, type);
+  Buffer& source = in_place ? target : other;
+  for (Int i = 0; i < source.count(); ++i) set_bits(source, i, odd_bits(random, type));
+  std::vector<uint64_t> before;
+  for (Int i = 0; i < source.count(); ++i) before.push_back(bits_at(source, i));
+  target.remember();
+  other.remember();
+  const IdentityPlan plan{source.tensor, target.tensor, with, static_cast<double>(scale),
+                          static_cast<double>(bias)};
+  plan.run(source.data(), target.data(), threads);
+  for (Int i = 0; i < target.count(); ++i) {
+    const uint64_t bits = before[static_cast<std::size_t>(i)];
+    const uint64_t wanted = with ? scaled(bits, type, scale, bias) : bits;
+    EXPECT(bits_at(target, i) == wanted, "type %d: %llx * %g + %g gave %llx, not %llx",
+           static_cast<int>(type), static_cast<unsigned long long>(bits),
+           static_cast<double>(scale), static_cast<double>(bias),
+           static_cast<unsigned long long>(bits_at(target, i)),
+           static_cast<unsigned long long>(wanted));
+  }
+  EXPECT(target.gaps_intact(), "gaps");
+  if (!in_place) EXPECT(source.unchanged(), "source");
+  ++passed;
+}
+
+// ---- sequences
+// -----------------------------------------------------------------------------------
+
+// The sum of two numbers of a type is exact in a long double, but for what both roundings lose.
+uint64_t added(uint64_t a, uint64_t b, DataType type) {
+  if (!is_float(type)) return low_bits(a + b, type);
+  const long double x = number_of(a, type), y = number_of(b, type);
+  if (type == DataType::float32) {
+    const volatile float sum = static_cast<float>(x) + static_cast<float>(y);
+    return nearest_bits(static_cast<long double>(sum), type);
+  }
+  return nearest_bits(x + y, type);
+}
+
+void check_sequence(Random& random, DataType type, const std::vector<Int>& sizes, Strides strides,
+                    uint64_t start, uint64_t delta, int threads) {
+  Buffer target(random, sizes, size_of(type), strides, Role::output, type);
+  SequencePlan plan;
+  plan.output = target.tensor;
+  plan.start = start;
+  plan.delta = delta;
+  if (is_float(type)) {
+    plan.float_start = static_cast<double>(number_of(start, type));
+    plan.float_delta = static_cast<double>(number_of(delta, type));
+  }
+  plan.run(target.data(), threads);
+  uint64_t value = is_float(type) ? nearest_bits(number_of(start, type), type) : start;
+  for (Int i = 0; i < target.count(); ++i) {
+    EXPECT(bits_at(target, i) == low_bits(value, type),
+           "type %d, %llx + %llx .. at %lld: %llx, not %llx", static_cast<int>(type),
+           static_cast<unsigned long long>(start), static_cast<unsigned long long>(delta), i,
+           static_cast<unsigned long long>(bits_at(target, i)),
+           static_cast<unsigned long long>(value));
+    value = added(value, delta, type);
+  }
+  EXPECT(target.gaps_intact(), "gaps");
+  ++passed;
+}
+
+uint64_t start_bits(Random& random, DataType type) {
+  if (!is_float(type)) return low_bits(random.bits(), type);
+  const long double value = std::ldexp(static_cast<long double>(random.between(-4097, 4097)),
+                                       static_cast<int>(random.between(-30, 8)));
+  return random.chance(0.1) ? low_bits(random.bits(), type) : nearest_bits(value, type);
+}
+
+// ---- paddings
+// ------------------------------------------------------------------------------------
+
+// Where a position is read, by walking there; -1: the value.
+Int place(PaddingMode mode, Int at, Int size) {
+  if (mode == PaddingMode::constant) return at < 0 || at >= size ? -1 : at;
+  if (mode == PaddingMode::edge) return at < 0 ? 0 : at >= size ? size - 1 : at;
+  if (size == 1) return 0;
+  at %= mode == PaddingMode::reflection ? 2 * size - 2 : 2 * size;  // whole ways there and back
+  while (at < 0 || at >= size) {
+    if (mode == PaddingMode::wrap)
+      at += at < 0 ? size : -size;
+    else if (mode == PaddingMode::reflection)
+      at = at < 0 ? -at : 2 * size - 2 - at;
+    else
+      at = at < 0 ? -1 - at : 2 * size - 1 - at;
+  }
+  return at;
+}
+
+void check_padding(Random& random, PaddingMode mode, int element_size,
+                   const std::vector<Int>& sizes, const std::vector<Int>& starts,
+                   const std::vector<Int>& ends, Strides to, Strides from, int threads) {
+  std::vector<Int> padded = sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) padded[i] += starts[i] + ends[i];
+  Buffer source(random, sizes, element_size, from, Role::input);
+  Buffer target(random, padded, element_size, to, Role::output);
+  PaddingPlan plan{
+      source.tensor, target.tensor, starts.data(), mode, {random.bits(), random.bits()}};
+  plan.run(source.data(), target.data(), threads);
+  Layout flat = target.tensor.layout;
+  for (Int i = 0; i < target.count(); ++i) {
+    Int rest = i, offset = 0;
+    bool inside = true;
+    for (int n = flat.rank - 1; n >= 0; --n) {
+      const std::size_t d = static_cast<std::size_t>(n);
+      const Int at = place(mode, rest % padded[d] - starts[d], sizes[d]);
+      inside = inside && at >= 0;
+      offset += at * source.tensor.layout.strides[n];
+      rest /= padded[d];
+    }
+    const void* const wanted = inside ? static_cast<const void*>(source.data() + offset)
+                                      : static_cast<const void*>(plan.value);
+    EXPECT(std::memcmp(target.at(i), wanted, static_cast<std::size_t>(element_size)) == 0,
+           "mode %d, elements of %d bytes, at %lld of %lld", static_cast<int>(mode), element_size,
+           i, target.count());
+  }
+  EXPECT(target.gaps_intact(), "gaps");
+  EXPECT(source.unchanged(), "source");
+  ++passed;
+}
+
+constexpr PaddingMode kModes[] = {PaddingMode::constant, PaddingMode::edge, PaddingMode::reflection,
+                                  PaddingMode::symmetric, PaddingMode::wrap};
+
+void test_paddings(Random& random) {
+  const int element_sizes[] = {1, 2, 4, 8, 16};
+  for (PaddingMode mode : kModes) {
+    for (int n = 0; n < cases(500, 60); ++n) {
+      std::vector<Int> sizes = random_sizes(random, 60), starts, ends;
+      for (Int& size : sizes) {
+        if (mode != PaddingMode::constant) size = std::max<Int>(size, 1);
+        const bool none = random.chance(0.4);
+        starts.push_back(none ? 0 : random.between(0, random.chance(0.2) ? 20 : 3));
+        ends.push_back(none ? 0 : random.between(0, random.chance(0.2) ? 20 : 3));
+      }
+      check_padding(random, mode, element_sizes[random.between(0, 4)], sizes, starts, ends,
+                    random_strides(random), random_strides(random),
+                    static_cast<int>(random.between(1, 4)));
+    }
+    // Past the cache: short rows of odd lengths, blocks of several elements, one long row.
+    const Int k = shortening() == 0 ? 1 : 4;
+    for (int threads : {1, 3}) {
+      check_padding(random, mode, 4, {1500 / k, 1600}, {2, 3}, {1, 5}, Strides::packed,
+                    Strides::packed, threads);
+      check_padding(random, mode, 2, {300, 500 / k, 33}, {1, 1, 0}, {2, 0, 0}, Strides::packed,
+                    Strides::packed, threads);
+      check_padding(random, mode, 8, {5}, {700000 / k}, {700000 / k}, Strides::packed,
+                    Strides::packed, threads);
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  Random random(12);
+  for (DataType type : kTypes) {
+    for (int n = 0; n < cases(120, 20); ++n)
+      check_identity(random, type, random_sizes(random, 2000), random_strides(random),
+                     static_cast<int>(random.between(1, 4)));
+    check_identity(random, type, {1100, 1000}, Strides::packed, 3);
+    if (type == DataType::float64) continue;
+    for (int n = 0; n < cases(120, 20); ++n)
+      check_sequence(random, type, random_sizes(random, 3000), random_strides(random),
+                     start_bits(random, type), start_bits(random, type),
+                     static_cast<int>(random.between(1, 4)));
+    for (int threads : {1, 3})
+      check_sequence(random, type, {2200, 1000}, Strides::packed, start_bits(random, type),
+                     start_bits(random, type), threads);
+  }
+  // Through all binades: every sum of steps that are rounded, of ties, of the smallest numbers.
+  const long double pairs[][2] = {{0, 0.1L},       {-3, 0.7L},     {16777215, 1},
+                                  {-16777300, 3},  {1, 0x1p-24L},  {1, 0x3p-24L},
+                                  {1, 0x5p-25L},   {0, 0x1p-149L}, {-0x7p-130L, 0x3p-149L},
+                                  {3e38L, 1e36L},  {-1, 1e-6L},    {2049, -0x1p-11L},
+                                  {-65504, 0.01L}, {0, 0x1p-24L},  {-0x3p-14L, 0x1p-24L}};
+  for (DataType type : {DataType::float32, DataType::float16})
+    for (const auto& pair : pairs)
+      check_sequence(random, type, {cases(400000, 40000)}, Strides::packed,
+                     nearest_bits(pair[0], type), nearest_bits(pair[1], type), 2);
+  test_paddings(random);
+  std::printf("%lld passed, 0 failed\n", passed);
+  return 0;
+}

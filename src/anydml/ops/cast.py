@@ -1,0 +1,112 @@
+"""CAST: each element as another data type.
+
+::
+
+    output[i, j, ..] = (output's type) input[i, j, ..]
+
+A float becomes an integer by leaving its fraction out; beyond the ends of the integer's range it
+becomes the nearest end, and NaN becomes 0. An integer becomes a smaller one by its low bits. To a
+float everything is rounded once, to the nearest one, ties to even; what is too large becomes an
+infinity. A NaN becomes the NaN without sign and payload, but between equal types bits are copied.
+
+Worked example, FLOAT32 to UINT8::
+
+    input  [[1.9, -1.5, 300], [-0.5, NaN, 254.99]]
+    output [[1, 0, 255], [0, 0, 254]]
+
+Page: ``DML_CAST_OPERATOR_DESC``. It says nothing of rounding, overflow and NaN; that is settled
+above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import input_field, output_field
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cast(Descriptor):
+    """``DML_CAST_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    output_tensor : TensorDesc
+        Sizes of the input; its type is the one that elements become.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Cast(input_tensor=dml.TensorDesc("FLOAT32", (2, 3)),
+    ...                 output_tensor=dml.TensorDesc("UINT8", (2, 3)))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "CAST"
+    KERNEL = "cast"
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16 INT16 INT8 UINT16 UINT8")),
+            ("3_0", 4, ALL_TYPES[1:]),  # all but FLOAT64
+            ("3_1", range(1, 9), ALL_TYPES[1:]),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((ArraySpec(inputs[0].shape, np.dtype(given["to"])),))
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, output)
+        yield from _rules.same_sizes(data, output)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(to=self.output_tensor.data_type.numpy.name)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, output = inputs[0], outputs[0]
+        for at in np.ndindex(output.shape):
+            output[at] = cast_element(data[at], output.dtype)
+
+
+def cast_element(element: Any, to: np.dtype[Any]) -> Any:
+    """One element as another type."""
+    if element.dtype == to:
+        return element
+    if to.kind == "f":
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return to.type("nan") if element != element else to.type(element)
+    if element.dtype.kind == "f":
+        return saturated(float(element), to)
+    return element.astype(to)  # the low bits
+
+
+def saturated(number: float, to: np.dtype[Any]) -> Any:
+    """The integer that is left without the fraction, or the nearest end of the type's range."""
+    limits = np.iinfo(to)
+    if math.isnan(number):
+        return to.type(0)
+    if number >= limits.max:
+        return to.type(limits.max)
+    return to.type(limits.min) if number <= limits.min else to.type(math.trunc(number))

@@ -1,0 +1,107 @@
+"""ELEMENT_WISE_IDENTITY: copy each element, after a scale and a bias where they are given.
+
+::
+
+    output[i, j, ..] = input[i, j, ..]
+    output[i, j, ..] = input[i, j, ..] * scale + bias
+
+A copy moves bits. With a scale and a bias the product and then the sum are rounded: FLOAT32 and
+FLOAT16 are computed in FLOAT32, every other type in FLOAT64, and the sum is made the type again as
+CAST does it: to the nearest float, or to an integer without the fraction, within its range. A sum
+that is NaN is the NaN without sign and payload.
+
+Worked example, FLOAT16, scale 2, bias 0.5::
+
+    input  [[1, -1], [0.25, 40000]]
+    output [[2.5, -1.5], [1, inf]]
+
+Page: ``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``. The output may be bound to exactly the input's
+memory. The page does not say in what precision it computes; that is settled above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
+from anydml.ops.cast import cast_element
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseIdentity(Descriptor):
+    """``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    output_tensor : TensorDesc
+        Type and sizes of the input; its strides may differ.
+    scale_bias : ScaleBias or pair of float, optional
+        By what each element is multiplied, and what is added then.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> tensor = dml.TensorDesc("FLOAT32", (2, 2))
+    >>> desc = dml.ElementWiseIdentity(input_tensor=tensor, output_tensor=tensor,
+    ...                                scale_bias=dml.ScaleBias(scale=2, bias=0.5))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    scale_bias: ScaleBias | None = scale_bias()
+
+    NAME = "ELEMENT_WISE_IDENTITY"
+    KERNEL = "identity"
+    IN_PLACE = True
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16")),
+            ("2_1", range(4, 6), UP_TO_32_BITS),
+            ("3_0", range(1, 9), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((inputs[0],))
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.same_dimension_count(data, output)
+        yield from _rules.same_sizes(data, output)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        if self.scale_bias is None:
+            return self._program(scaled=False)
+        return self._program(scaled=True, scale=self.scale_bias.scale, bias=self.scale_bias.bias)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, output = inputs[0], outputs[0]
+        wide = np.dtype(np.float32 if data.dtype in (np.float32, np.float16) else np.float64)
+        for at in np.ndindex(output.shape):
+            if not given["scaled"]:
+                output[at] = data[at]
+                continue
+            with np.errstate(all="ignore"):
+                number = cast_element(data[at], wide) * wide.type(given["scale"])
+                number += wide.type(given["bias"])
+            if number != number:
+                number = wide.type("nan")
+            output[at] = cast_element(number, output.dtype)

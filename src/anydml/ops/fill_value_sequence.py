@@ -1,0 +1,107 @@
+"""FILL_VALUE_SEQUENCE: fill the output with a sequence of equal steps.
+
+::
+
+    value = start
+    for each element of the output, in row-major order:
+        output[element] = value
+        value += delta
+
+The sum is one of the type each time: an integer wraps around, a float is rounded to the nearest
+one, ties to even, before the next step. So a long sequence of floats is not ``start + i * delta``.
+
+Worked example, UINT8, start 10, delta -2::
+
+    output [[10, 8], [6, 4]]
+
+Page: ``DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC``. Its second example has a negative step of an
+unsigned type: it is taken by its bits, as 254.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType
+from anydml.errors import Violation
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import enumeration, output_field, scalar
+from anydml.ops._rules import number_of, type_of_scalar
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FillValueSequence(Descriptor):
+    """``DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    output_tensor : TensorDesc
+        What is filled; of any sizes.
+    value_data_type : DataType or str
+        The type of the two values, which is the output's.
+    value_start : int or float
+        The first element.
+    value_delta : int or float
+        What each element is more than the one before; of an unsigned type too it may be negative.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.FillValueSequence(output_tensor=dml.TensorDesc("FLOAT32", (3,)),
+    ...                              value_data_type="FLOAT32", value_start=3, value_delta=2)
+    >>> dml.Device("cpu").create_operator(desc).compile()()
+    array([3., 5., 7.], dtype=float32)
+    """
+
+    output_tensor: TensorDesc = output_field()
+    value_data_type: DataType = enumeration(DataType)
+    value_start: int | float = scalar("value_data_type")
+    value_delta: int | float = scalar("value_data_type", wraps=True)
+
+    NAME = "FILL_VALUE_SEQUENCE"
+    KERNEL = "fill_sequence"
+    SUPPORT = tuple(
+        support(level, OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("2_1", 4, UP_TO_32_BITS),
+            ("4_0", range(1, 9), UP_TO_32_BITS),
+            ("5_0", range(1, 9), ALL_TYPES[1:]),  # all but FLOAT64
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((ArraySpec(tuple(given["shape"]), np.dtype(given["dtype"])),))
+
+    def check(self) -> Iterator[Violation]:
+        output = ("OutputTensor", self.output_tensor)
+        yield from type_of_scalar("ValueDataType", self.value_data_type, output)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(
+            shape=self.output_tensor.sizes,
+            dtype=self.output_tensor.data_type.numpy.name,
+            start=number_of(self.value_start),
+            delta=number_of(self.value_delta),
+        )
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        output = outputs[0]
+        value, delta = (_of_type(given[name], output.dtype) for name in ("start", "delta"))
+        with np.errstate(all="ignore"):  # integers wrap, floats reach infinity
+            for at in np.ndindex(output.shape):
+                output[at] = value
+                value = value + delta
+                if value != value:
+                    value = output.dtype.type("nan")
+
+
+def _of_type(number: Any, dtype: np.dtype[Any]) -> Any:
+    return np.array(number).astype(dtype)[()]
