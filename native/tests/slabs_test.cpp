@@ -243,6 +243,14 @@ void test_slabs() {
       for (Int p = 0; p < 300; ++p) uneven.push_back(p == 7 ? 2000 : random.between(0, 40));
       check({300 * k}, uneven, {}, 1, Strides::packed);
       check({30, 20}, {5, 6, 7}, {3, 11 * k}, 8, Strides::any);
+      // Parts that a block's buffer does not hold, rows with gaps, tiles at no line's begin.
+      std::vector<Int> one_long(20, 16);
+      one_long.push_back(400);
+      check({130 * k}, one_long, {}, 1, Strides::packed);
+      for (int n = 0; n < 8; ++n) {
+        check({300 * k}, std::vector<Int>(40, 3), {}, 4, Strides::stepped);
+        check({3, 100 * k}, std::vector<Int>(33, 1), {}, 4, Strides::any);
+      }
     }
   }
 }

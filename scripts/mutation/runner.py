@@ -116,10 +116,11 @@ class Tree:
         """Configure and build once, and see that the tests run the copy."""
         self.copy()
         common = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
-        # Assertions of the library, bounds of all memory; not the release's optimisation: cheap.
+        # Assertions of the library, bounds of all memory, stores past the cache for little data;
+        # not the release's optimisation: cheap.
         native = ["-DANYDML_SANITIZE=address,shift,bounds", f"-DANYDML_LEVEL={self.level}",
                   "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS -gno-column-info",
-                  "-DANYDML_WERROR=OFF"]  # fmt: skip
+                  "-DANYDML_STREAM_BYTES=32768", "-DANYDML_WERROR=OFF"]  # fmt: skip
         extension = [f"-DANYDML_LEVELS={self.level}", f"-DPython_EXECUTABLE={sys.executable}",
                      f"-DCMAKE_INSTALL_PREFIX={self.tree / 'src'}",
                      "-DANYDML_OPTIMIZE=-O1"]  # fmt: skip

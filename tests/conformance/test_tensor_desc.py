@@ -1,5 +1,8 @@
 """Tensor descriptors on their own: kinds of fields, JSON, sizes and strides without end."""
 
+import itertools
+import operator
+import random
 import time
 
 import pytest
@@ -60,6 +63,57 @@ def test_json_that_cannot_be_read(fields, message):
     with pytest.raises(dml.ModelError) as error:
         T.from_json({"DataType": "FLOAT32", "Sizes": [2]} | fields)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "least"),
+    [
+        ((3, 5), None, 60),
+        ((3, 5), (5, 1), 60),
+        ((3, 5), (8, 1), 84),
+        ((1, 5), (9, 2), 36),
+        ((0, 5), None, 0),
+        ((0, 5), (1, 1), 0),
+        ((0, 5), (9, 2), 0),
+    ],
+)
+def test_smallest_size(sizes, strides, least):
+    assert T("FLOAT32", sizes, strides).minimum_size_in_bytes == least
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "overlap"),
+    [
+        ((1, 3), (0, 1), False),
+        ((1, 1), (0, 0), False),
+        ((2, 3), (0, 1), True),
+        ((2, 3), (2, 1), True),
+        ((2, 3), (3, 1), False),
+        ((3, 2), (2, 3), False),
+        ((4, 3), (2, 3), True),
+        ((2, 2, 2), (3, 2, 1), True),
+        ((2, 2, 2), (4, 2, 1), False),
+    ],
+)
+def test_elements_in_one_place(sizes, strides, overlap):
+    """Searched for where strides do not nest; one element has no second place."""
+    assert T("FLOAT32", sizes, strides).overlaps_itself() is overlap
+
+
+def test_the_search_for_elements_in_one_place_against_trying_all():
+    draw = random.Random(8)
+    found = {True: 0, False: 0}
+    for _ in range(3000):
+        rank = draw.randint(1, 4)
+        sizes = [draw.randint(1, 4) for _ in range(rank)]
+        strides = [draw.randint(0 if draw.random() < 0.1 else 1, 14) for _ in range(rank)]
+        places = [
+            sum(map(operator.mul, at, strides)) for at in itertools.product(*map(range, sizes))
+        ]
+        wanted = len(set(places)) < len(places)
+        assert T("INT8", sizes, strides).overlaps_itself() is wanted, (sizes, strides)
+        found[wanted] += 1
+    assert min(found.values()) > 300
 
 
 def test_four_bit_types_have_no_array():

@@ -77,7 +77,11 @@ class Scratch {
 };
 
 // Above this many bytes of output a sequential write goes past the cache: it would not stay there.
+#if defined(ANYDML_STREAM_BYTES)  // made small by tests, so that little data meets it
+constexpr Int kStreamBytes = ANYDML_STREAM_BYTES;
+#else
 constexpr Int kStreamBytes = Int{8} << 20;
+#endif
 
 // memcpy whose stores go past the cache. The caller ends its last one with stream_fence().
 void stream_copy(void* target, const void* source, std::size_t bytes);
