@@ -88,3 +88,11 @@ def test_plain_finds_what_is_not_json(value, comment):
     assert text.endswith("\n]")
     loose = comment + text[:-2] + comment + "," + comment + "]" + comment
     assert json.loads(plain(loose)) == [value, value]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("/* a", 1), ("{\n/* a", 2), ("/* a\n\n*/ {\n\n/*/", 5)]
+)
+def test_a_comment_that_is_not_closed_is_said_where_it_begins(text, line):
+    with pytest.raises(ModelError, match=f"at line {line}: a comment that is not closed"):
+        plain(text)
