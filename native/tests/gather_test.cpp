@@ -324,8 +324,8 @@ void test_small() {
   }
 }
 
-// Rows long enough to be read at once, and short lists whose reads are prefetched: every element and
-// index size, the last element of a row among those read, lengths off the vector's width.
+// Rows long enough to be read at once, and short lists whose reads are prefetched: every element
+// and index size, the last element of a row among those read, lengths off the vector's width.
 void test_rows() {
   Random random(5);
   for (int n = 0; n < cases(240, 60); ++n) {
