@@ -103,7 +103,7 @@ def test_forms_of_the_arguments():
 @pytest.mark.parametrize(
     ("width", "mode", "constant", "message"),
     [
-        ((1, -1), "edge", 0, r"ends\[0\]: expected 0 or more elements, got -1"),
+        ((1, -1), "edge", 0, r"pad_width\[0\]\[1\]: expected 0 or more elements, got -1"),
         ([(1, 1)], "edge", 0, "pad_width: expected 2 pairs"),
         ([(1, 1), (1,)], "edge", 0, r"pad_width\[1\]: expected a pair, got 1 values"),
         ([(1, 1), 1], "edge", 0, r"pad_width\[1\]: expected a sequence of integers"),

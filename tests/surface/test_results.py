@@ -95,6 +95,9 @@ def test_a_tensor_that_was_written_knows_it():
         lambda out: dml.split(x[:2], 1, out=[out]),
         lambda out: dml.top_k(x, 2, out=(out, None)),
         lambda out: dml.scatter_elements(x[:2], i[1:], x[:1], out=out),
+        lambda out: dml.cast(i, "float32", out=out),
+        lambda out: dml.pad(x[:1], (0, 1), out=out),
+        lambda out: dml.slice_window(x, (0,), (2,), out=out),
         lambda out: compiled().dispatch(InputTensor=x, IndicesTensor=i, OutputTensor=out),
     ):
         weight, factor = torch.ones(2, requires_grad=True), torch.ones(2)

@@ -68,7 +68,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
         "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
     )
     _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
 def pad(
@@ -127,7 +127,7 @@ def pad(
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("pad", out, "out", spec.shape, dtype, [("x", data)])
     _engine.run(Padding1, (data,), (result,), given, inferred, private=out is None)
-    return wrap(result) if out is None else out
+    return _arguments.returned(result, out, wrap)
 
 
 def slice_window(

@@ -109,12 +109,12 @@ class Padding1(Descriptor):
         data = inputs[0]
         rank = len(data.shape)
         broken = []
-        for name in ("starts", "ends"):
+        for side, name in enumerate(("starts", "ends")):
             if len(given[name]) != rank:
-                rule = f"{rank} values (the rank of x)"
-                broken.append(Violation(name, rule, f"{len(given[name])} of them"))
+                rule = f"{rank} pairs (the rank of x)"
+                broken.append(Violation("pad_width", rule, f"{len(given[name])} of them"))
             broken += [
-                Violation(f"{name}[{i}]", "0 or more elements", count)
+                Violation(f"pad_width[{i}][{side}]", "0 or more elements", count)
                 for i, count in enumerate(given[name])
                 if count < 0
             ]
