@@ -253,7 +253,7 @@ class Dispatch:
     written_input = False  # whether an output is bound to an input's memory
 
     def _in_place(self, bound: dict[str, Any], outputs: Any, targets: dict[str, Any]) -> None:
-        """Sometimes the output is the input's memory: allowed for the scatters only."""
+        """Sometimes the output is the input's memory, which some operators allow."""
         given = bound.get("InputTensor")
         if not self.decide.chance(24) or not isinstance(given, np.ndarray) or self.refused:
             return
@@ -269,7 +269,7 @@ class Dispatch:
         targets[name] = given
         outputs[name] = [(given, given)]
         self.written_input = True
-        self.refused |= not isinstance(self.desc, dml.Scatter | dml.ScatterND)
+        self.refused |= not self.desc.IN_PLACE
 
     # ---- what is looked at ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import adopt, written
+from anydml.backends import decline
 from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
 from anydml.errors import (
@@ -123,6 +124,8 @@ class CompiledOperator:
             for _, tensor, info in self.desc.tensors(Role.INPUT)
             if tensor.flags is TensorFlags.OWNED_BY_DML
         }
+        # What is owned is not bound again, which the quick way does not know.
+        self._quick_dispatch = decline if self._owned_names else self._executable.dispatch
 
     def __reduce__(self) -> tuple[type[CompiledOperator], tuple[Operator, dict[str, Any]]]:
         return type(self), (self.operator, self._owned)
@@ -178,10 +181,8 @@ class CompiledOperator:
         IndexOutOfRangeError
             An index points outside its axis; nothing has been written.
         """
-        if not self._owned_names:
-            bad = self._executable.dispatch(bindings, get_num_threads())
-            if bad == -1:
-                return
+        if self._quick_dispatch(bindings, get_num_threads()) == -1:
+            return
         arrays = self._bind(bindings)
         self._run(arrays, private=False)
         for info in self.desc.tensor_fields(Role.OUTPUT):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from anydml.backends._base import Backend, Executable
+from anydml.backends._base import Backend, Executable, decline
 from anydml.backends.cpu import CpuBackend
 from anydml.backends.reference import ReferenceBackend
 
@@ -19,4 +19,4 @@ BACKENDS: Final[Mapping[str, Backend]] = {
 }
 """By the name that `Device` takes; the best one first."""
 
-__all__ = ["BACKENDS", "Backend", "Executable"]
+__all__ = ["BACKENDS", "Backend", "Executable", "decline"]

@@ -20,10 +20,8 @@ above.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,6 +30,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
 from anydml.ops._fields import input_field, output_field
+from anydml.ops._numbers import cast_element
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
@@ -88,25 +87,3 @@ class Cast(Descriptor):
         data, output = inputs[0], outputs[0]
         for at in np.ndindex(output.shape):
             output[at] = cast_element(data[at], output.dtype)
-
-
-def cast_element(element: Any, to: np.dtype[Any]) -> Any:
-    """One element as another type."""
-    if element.dtype == to:
-        return element
-    if to.kind == "f":
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return to.type("nan") if element != element else to.type(element)
-    if element.dtype.kind == "f":
-        return saturated(float(element), to)
-    return element.astype(to)  # the low bits
-
-
-def saturated(number: float, to: np.dtype[Any]) -> Any:
-    """The integer that is left without the fraction, or the nearest end of the type's range."""
-    limits = np.iinfo(to)
-    if math.isnan(number):
-        return to.type(0)
-    if number >= limits.max:
-        return to.type(limits.max)
-    return to.type(limits.min) if number <= limits.min else to.type(math.trunc(number))

@@ -31,7 +31,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
-from anydml.ops.cast import cast_element
+from anydml.ops._numbers import cast_element
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
