@@ -13,7 +13,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -286,11 +285,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be told
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        _tell(error.show)
         return error.exit_code
     except BrokenPipeError:
-        _drop_output()  # whoever reads has gone: nothing to tell
+        _drop(sys.stdout)  # whoever reads has gone: nothing to tell
         return 1
     except (click.Abort, KeyboardInterrupt):
         return _failed("interrupted", 130)
@@ -300,17 +298,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             sys.stdout.flush()
         except OSError:  # standard output is what failed: its disk is full, say
-            _drop_output()
+            _drop(sys.stdout)
         return _failed(str(error))
     return status if isinstance(status, int) else 0
 
 
-def _drop_output() -> None:
+def _drop(stream: Any) -> None:
     """Leave nothing to be flushed at exit, which would fail again, with a status of its own."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _tell(show: Callable[[], object]) -> None:
+    try:
+        show()
+        sys.stderr.flush()
+    except OSError:  # nobody is there to read it
+        _drop(sys.stderr)
 
 
 def _failed(message: str, status: int = 1) -> int:
-    with suppress(OSError):  # nobody may be there to read it
-        click.echo(f"Error: {message}", err=True)
+    _tell(lambda: click.echo(f"Error: {message}", err=True))
     return status
