@@ -89,6 +89,13 @@ struct Given {
   }
 };
 
+// NumPy's limit of axes, which was lower before NumPy 2.
+int most_axes() {
+  static const int most =
+      PyArray_GetNDArrayCFeatureVersion() >= NPY_2_0_API_VERSION ? kMaxRank : 32;
+  return most;
+}
+
 nb::object result_of(const Kernel& kernel, const Results::One& one, Operand& operand) {
   nb::object array = allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr);
   // None is larger than what a kernel multiplies: memory is not.
@@ -143,7 +150,8 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   Results results;
   Int numbers[kMostNumbers];
   if (!given.take(kernel, values + 1) ||
-      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results))
+      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results) ||
+      results.one[0].rank > most_axes())
     return nb::none();
   Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
