@@ -277,7 +277,7 @@ void groups(Random& random, int parts, Int k) {
   std::vector<Int> of_digit(static_cast<std::size_t>(digits)),
       of_part(static_cast<std::size_t>(parts));
   Int total = 0;
-  const Int most = random.chance(0.5) ? 40 : 4 * k / digits;
+  const Int most = random.chance(0.5) ? 40 : std::max<Int>(1, 4 * k / digits);
   for (Int digit = 0; digit < digits; ++digit)
     for (int part = 0; part < parts; ++part) {
       const Int own = random.chance(0.3) ? 0 : random.between(0, most);
