@@ -171,7 +171,7 @@ def work(clock: Callable[[], float], commands: TextIO, answers: TextIO) -> None:
         for _ in repeat(None, count):
             call()
 
-    call: Callable[[], object] = lambda: None  # noqa: E731
+    call: Callable[[], object] = lambda: None  # noqa: E731  # until a case is chosen
     for line in commands:
         match json.loads(line):
             case ["cases", suites]:

@@ -35,6 +35,10 @@ class Operands {
     for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operands_[count_++]);
   }
 
+  // As it was taken before: its array may have other sizes by now.
+  void add(const Operand& operand) { operands_[count_++] = operand; }
+  const Operand& first() const { return operands_[0]; }
+
   Call call(const std::vector<Int>& numbers, int threads) const {
     return {operands_, list_, numbers.data(), numbers.size(), false, threads};
   }
@@ -89,7 +93,8 @@ Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb
 // The first phase of a kernel in two, and what its second needs.
 struct Measured {
   const Kernel* kernel;
-  nb::object input;
+  nb::object held;
+  Operand input;
   std::vector<Int> numbers;
   Found found;
 };
@@ -101,7 +106,8 @@ Measured measure(const std::string& name, nb::handle input, const nb::dict& attr
     if (kernel.measure == nullptr) refuse(kernel, "no kernel in two phases");
     Operands operands(kernel);
     operands.add(nb::make_tuple(input), kernel.inputs, false, false);
-    Measured result{&kernel, nb::borrow(input), numbers_of(kernel, attributes), {}};
+    Measured result{
+        &kernel, nb::borrow(input), operands.first(), numbers_of(kernel, attributes), {}};
     result.found = kernel.measure(operands.call(result.numbers, threads));
     return result;
   });
@@ -111,7 +117,7 @@ void fill(const Measured& measured, nb::handle output, int threads) {
   const Kernel& kernel = *measured.kernel;
   told(kernel.name, [&] {
     Operands operands(kernel);
-    operands.add(nb::make_tuple(measured.input), 1, false, false);
+    operands.add(measured.input);
     operands.add(nb::make_tuple(output), 1, false, true);
     const Call call = operands.call(measured.numbers, threads);
     fit(kernel, kernel.unfilled(call, measured.found));

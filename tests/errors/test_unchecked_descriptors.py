@@ -231,6 +231,16 @@ def test_operands_of_every_shape(name):
     assert refused > ran
 
 
+def test_an_input_of_other_sizes_in_the_second_phase():
+    """The second phase takes the sizes that the first one saw."""
+    x = np.ones((4, 600), "f4")
+    measured = native.measure("nonzero_coordinates", x, {"columns": 2}, 1)
+    x.resize((2, 3), refcheck=False)
+    rows = np.zeros((2400, 2), "u4")
+    native.fill(measured, rows, 1)
+    assert rows.tolist() == [[i, j] for i in range(4) for j in range(600)]
+
+
 def test_native_outputs_are_writable():
     out = np.zeros(4, "f4")
     out.flags.writeable = False
