@@ -215,15 +215,6 @@ void pool_release(void* block) {
     system_release(block);
 }
 
-void* scratch_acquire(Int count, std::size_t element_size) {
-  std::size_t bytes;
-  if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), element_size, &bytes))
-    bytes = ~std::size_t{0};
-  void* const block = pool_acquire(bytes);
-  if (block == nullptr) throw AllocationFailed(bytes, "scratch");
-  return block;
-}
-
 PoolState pool_state() {
   Blocks& all = blocks();
   std::lock_guard<std::mutex> lock(all.mutex);
