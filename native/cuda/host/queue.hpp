@@ -1,8 +1,10 @@
-// What a kernel family needs of a GPU: functions compiled for it, scratch, launches, in the order of
-// one stream. Nothing here waits for the GPU but `read`.
+// What a kernel family needs of a GPU: functions compiled for it, scratch, launches, in the order
+// of one stream. Nothing here waits for the GPU but `read`.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <exception>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -29,7 +31,7 @@ struct Variant {
 // A compiled kernel of one variant; lives as long as the process.
 struct Function {
   void* handle = nullptr;
-  unsigned dynamic_shared = 0;  // bytes, the most that a launch may ask for so far
+  std::atomic<unsigned> dynamic_shared{0};  // bytes, the most that a launch may ask for so far
 };
 
 struct Dim {
@@ -46,8 +48,8 @@ class DeviceFailed : public std::exception {
   std::string message_;
 };
 
-// The work of one call on a device's stream. It makes the device's context current and puts back the
-// one that was; scratch goes back to the device's pool, behind the work, when the queue ends.
+// The work of one call on a device's stream. It makes the device's context current and puts back
+// the one that was; scratch goes back to the device's pool, behind the work, when the queue ends.
 class Queue {
  public:
   Queue(Device& device, void* stream);

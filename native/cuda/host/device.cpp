@@ -1,0 +1,109 @@
+#include "device.hpp"
+
+#include "compiler.hpp"
+
+namespace anydml::cuda {
+namespace {
+
+// What the pool keeps for the next call instead of giving it back to the system.
+constexpr unsigned long long kKept = 256ull << 20;
+
+std::vector<std::string> options_of(const Define* defines, std::size_t count) {
+  std::vector<std::string> options;
+  for (std::size_t i = 0; i < count; ++i)
+    options.push_back("-DANYDML_" + std::string(defines[i].name) + "=" +
+                      std::to_string(defines[i].value));
+  return options;
+}
+
+std::string joined(const char* source, const std::vector<std::string>& options) {
+  std::string all = source;
+  for (const std::string& option : options) all += " " + option;
+  return all;
+}
+
+}  // namespace
+
+DeviceFacts facts_of(int ordinal) {
+  const Driver& cuda = driver();
+  CUdevice handle = 0;
+  cuda.check(cuda.cuDeviceGet(&handle, ordinal), "cuDeviceGet");
+  DeviceFacts facts;
+  char name[256] = {};
+  cuda.check(cuda.cuDeviceGetName(name, sizeof name - 1, handle), "cuDeviceGetName");
+  facts.name = name;
+  cuda.check(cuda.cuDeviceTotalMem(&facts.memory, handle), "cuDeviceTotalMem");
+  const auto attribute = [&](int which) {
+    int value = 0;
+    cuda.check(cuda.cuDeviceGetAttribute(&value, which, handle), "cuDeviceGetAttribute");
+    return value;
+  };
+  facts.major = attribute(kMajor);
+  facts.minor = attribute(kMinor);
+  facts.multiprocessors = attribute(kMultiprocessors);
+  return facts;
+}
+
+Device::Device(int number) : ordinal(number) {
+  const Driver& cuda = driver();
+  facts = facts_of(number);
+  cuda.check(cuda.cuDeviceGet(&handle, number), "cuDeviceGet");
+  int shared = 0, pools = 0;
+  cuda.check(cuda.cuDeviceGetAttribute(&shared, kMostShared, handle), "cuDeviceGetAttribute");
+  cuda.check(cuda.cuDeviceGetAttribute(&pools, kMemoryPools, handle), "cuDeviceGetAttribute");
+  if (pools == 0) throw DeviceFailed(facts.name + ": this device has no memory pools");
+  most_shared = static_cast<unsigned>(shared);
+  cuda.check(cuda.cuDevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain");
+  MemoryPoolProperties properties;
+  properties.device = number;
+  cuda.check(cuda.cuMemPoolCreate(&pool, &properties), "cuMemPoolCreate");
+  unsigned long long kept = kKept;
+  cuda.check(cuda.cuMemPoolSetAttribute(pool, kReleaseThreshold, &kept), "cuMemPoolSetAttribute");
+}
+
+Function& Device::function(const char* source, const char* entry, const Define* defines,
+                           std::size_t count) {
+  const std::vector<std::string> options = options_of(defines, count);
+  const std::string variant = joined(source, options);
+  const std::string key = variant + " " + entry;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = functions_.find(key);
+  if (known != functions_.end()) return *known->second;
+  const Driver& cuda = driver();
+  CUmodule& module = modules_[variant];
+  if (module == nullptr) {
+    const std::string architecture =
+        "sm_" + std::to_string(facts.major) + std::to_string(facts.minor);
+    const std::string cubin = cubin_of(source, architecture, cuda.version, options);
+    cuda.check(cuda.cuModuleLoadData(&module, cubin.data()), "cuModuleLoadData");
+  }
+  auto made = std::make_unique<Function>();
+  cuda.check(cuda.cuModuleGetFunction(&made->handle, module, entry), "cuModuleGetFunction");
+  return *(functions_[key] = std::move(made));
+}
+
+bool Device::warm(const Variant& variant) {
+  const std::string architecture =
+      "sm_" + std::to_string(facts.major) + std::to_string(facts.minor);
+  bool made = false;
+  cubin_of(variant.source, architecture, driver().version,
+           options_of(variant.defines.data(), variant.defines.size()), &made);
+  return made;
+}
+
+Device& device_at(int ordinal) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const devices = new std::map<int, std::unique_ptr<Device>>;
+  const int count = driver().devices;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  std::unique_ptr<Device>& device = (*devices)[ordinal];
+  if (device == nullptr) {
+    if (ordinal < 0 || ordinal >= count)
+      throw DeviceFailed("no CUDA device " + std::to_string(ordinal) + ": this machine has " +
+                         std::to_string(count));
+    device = std::make_unique<Device>(ordinal);
+  }
+  return *device;
+}
+
+}  // namespace anydml::cuda
