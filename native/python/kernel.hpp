@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../cuda/plans.hpp"
 #include "failures.hpp"
 #include "numpy.hpp"
 
@@ -119,6 +120,11 @@ struct Kernel {
   Found (*measure)(const Call&) = nullptr;
   const char* (*unfilled)(const Call&, const Found&) = nullptr;  // as misfit, once it is known
   void (*fill)(const Call&, const Found&) = nullptr;
+
+  // The same work put into a GPU's queue, without waiting for it. Null: none yet.
+  void (*enqueue)(const Call&, cuda::Queue&) = nullptr;
+  cuda::NonzeroFound (*measure_on_device)(const Call&, cuda::Queue&) = nullptr;
+  void (*fill_on_device)(const Call&, const cuda::NonzeroFound&, Int count, cuda::Queue&) = nullptr;
 };
 
 constexpr std::size_t kMostOperands = 8;   // of a call, without a list
@@ -142,6 +148,7 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attribut
 void bind_door(nanobind::module_& module);
 void bind_quick(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
+void bind_cuda(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that says how much for what.
 nanobind::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,

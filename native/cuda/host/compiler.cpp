@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "cache.hpp"
-#include "queue.hpp"
 
 namespace anydml::cuda {
 namespace {
@@ -116,6 +115,13 @@ std::string compile(const std::string& name, const std::vector<std::string>& opt
 }  // namespace
 
 void (*announce_compilation)() = nullptr;
+
+std::vector<std::string> options_of(const std::vector<Define>& defines) {
+  std::vector<std::string> options;
+  for (const Define& define : defines)
+    options.push_back("-DANYDML_" + std::string(define.name) + "=" + std::to_string(define.value));
+  return options;
+}
 
 CompilerPlaces& compiler_places() {
   static CompilerPlaces places;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "queue.hpp"
+
 namespace anydml::cuda {
 
 // A source of native/cuda/kernels or a header that they include; made by CMake (sources.cpp.in).
@@ -24,6 +26,9 @@ CompilerPlaces& compiler_places();
 
 // Called once, before the first compilation of the process that takes a user's time.
 extern void (*announce_compilation)();
+
+// Macros as a compiler takes them.
+std::vector<std::string> options_of(const std::vector<Define>& defines);
 
 // Machine code of a source for an architecture ("sm_90"), with these options (-DANYDML_..), from
 // the cache or compiled. `made` says whether it was compiled. Throws DeviceFailed.

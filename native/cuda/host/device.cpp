@@ -8,14 +8,6 @@ namespace {
 // What the pool keeps for the next call instead of giving it back to the system.
 constexpr unsigned long long kKept = 256ull << 20;
 
-std::vector<std::string> options_of(const Define* defines, std::size_t count) {
-  std::vector<std::string> options;
-  for (std::size_t i = 0; i < count; ++i)
-    options.push_back("-DANYDML_" + std::string(defines[i].name) + "=" +
-                      std::to_string(defines[i].value));
-  return options;
-}
-
 std::string joined(const char* source, const std::vector<std::string>& options) {
   std::string all = source;
   for (const std::string& option : options) all += " " + option;
@@ -63,7 +55,7 @@ Device::Device(int number) : ordinal(number) {
 
 Function& Device::function(const char* source, const char* entry, const Define* defines,
                            std::size_t count) {
-  const std::vector<std::string> options = options_of(defines, count);
+  const std::vector<std::string> options = options_of({defines, defines + count});
   const std::string variant = joined(source, options);
   const std::string key = variant + " " + entry;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -86,8 +78,7 @@ bool Device::warm(const Variant& variant) {
   const std::string architecture =
       "sm_" + std::to_string(facts.major) + std::to_string(facts.minor);
   bool made = false;
-  cubin_of(variant.source, architecture, driver().version,
-           options_of(variant.defines.data(), variant.defines.size()), &made);
+  cubin_of(variant.source, architecture, driver().version, options_of(variant.defines), &made);
   return made;
 }
 

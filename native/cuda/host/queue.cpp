@@ -10,21 +10,42 @@ CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(
 
 }  // namespace
 
-Queue::Queue(Device& device, void* stream) : device_(device), stream_(stream) {
+Queue::Queue(Device& device, void* stream) : device_(device), stream_(stream) { enter(); }
+
+void Queue::enter() {
   const Driver& cuda = driver();
   CUcontext current = nullptr;
   cuda.check(cuda.cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-  if (current != device.context) {
-    cuda.check(cuda.cuCtxPushCurrent(device.context), "cuCtxPushCurrent");
+  if (current != device_.context) {
+    cuda.check(cuda.cuCtxPushCurrent(device_.context), "cuCtxPushCurrent");
     pushed_ = true;
   }
 }
 
-Queue::~Queue() {
-  const Driver& cuda = driver();
-  for (void* block : scratch_) cuda.cuMemFreeAsync(address(block), stream_);
+void Queue::leave() {
   CUcontext own = nullptr;
-  if (pushed_) cuda.cuCtxPopCurrent(&own);
+  if (pushed_) driver().cuCtxPopCurrent(&own);
+  pushed_ = false;
+}
+
+Queue::~Queue() {
+  try {
+    const Driver& cuda = driver();
+    if (!scratch_.empty()) {
+      if (!pushed_) enter();
+      for (void* block : scratch_) cuda.cuMemFreeAsync(address(block), stream_);
+    }
+    leave();
+  } catch (const DeviceFailed&) {  // a child of fork, whose driver is gone with all memory
+  }
+}
+
+void Queue::wait(bool device) {
+  const Driver& cuda = driver();
+  if (device)
+    cuda.check(cuda.cuCtxSynchronize(), "cuCtxSynchronize");
+  else
+    cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
 }
 
 int Queue::multiprocessors() const { return device_.facts.multiprocessors; }
@@ -85,7 +106,17 @@ void Queue::copy(void* target, const void* source, Int bytes) {
              "cuMemcpyDtoDAsync");
 }
 
+void Queue::write(void* target, const void* host, Int bytes) {
+  if (bytes <= 0) return;
+  const Driver& cuda = driver();
+  cuda.check(
+      cuda.cuMemcpyHtoDAsync(address(target), host, static_cast<std::size_t>(bytes), stream_),
+      "cuMemcpyHtoDAsync");
+  cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
 void Queue::read(void* host, const void* source, Int bytes) {
+  if (bytes <= 0) return;
   const Driver& cuda = driver();
   cuda.check(
       cuda.cuMemcpyDtoHAsync(host, address(source), static_cast<std::size_t>(bytes), stream_),

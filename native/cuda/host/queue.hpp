@@ -57,6 +57,13 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
+  // Puts the caller's context back until `enter`, which may come from another thread.
+  void leave();
+  void enter();
+
+  // Until the work of the stream has run, or of the whole device.
+  void wait(bool device);
+
   int multiprocessors() const;
   unsigned most_shared() const;  // bytes of shared memory that a block may have (opt-in)
 
@@ -81,6 +88,7 @@ class Queue {
 
   void zero(void* target, Int bytes);
   void copy(void* target, const void* source, Int bytes);  // on the device
+  void write(void* target, const void* host, Int bytes);   // waits, so that the host may change it
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
  private:

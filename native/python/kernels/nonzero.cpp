@@ -64,6 +64,26 @@ void fill(const Call& call, const Found& found) {
   without_gil(found.count, [&] { plan.write(found, rows.tensor, rows.data, call.threads); });
 }
 
+void enqueue(const Call& call, cuda::Queue& queue) {
+  const NonzeroPlan plan = plan_of(call);
+  const Operand* const o = call.operands;
+  const cuda::NonzeroFound found = cuda::nonzero_scan(plan, o[0].data, queue);
+  cuda::nonzero_count(found, o[1].tensor, o[1].data, queue);
+  cuda::nonzero_write(plan, found, o[2].tensor.layout.sizes[0], o[2].tensor, o[2].data, queue);
+}
+
+cuda::NonzeroFound measure_on_device(const Call& call, cuda::Queue& queue) {
+  if (const char* const wrong = unscanned(call))
+    throw cuda::DeviceFailed(std::string("nonzero_coordinates: ") + wrong);
+  return cuda::nonzero_scan(plan_of(call), call.operands[0].data, queue);
+}
+
+void fill_on_device(const Call& call, const cuda::NonzeroFound& found, Int count,
+                    cuda::Queue& queue) {
+  const Operand& rows = call.operands[1];
+  cuda::nonzero_write(plan_of(call), found, count, rows.tensor, rows.data, queue);
+}
+
 bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
   const Layout& layout = in.tensor.layout;
@@ -90,6 +110,9 @@ const Registration nonzero{{
     .measure = measure,
     .unfilled = rows_misfit,
     .fill = fill,
+    .enqueue = enqueue,
+    .measure_on_device = measure_on_device,
+    .fill_on_device = fill_on_device,
 }};
 
 }  // namespace

@@ -62,6 +62,17 @@ Int run(const Call& call) {
   return -1;
 }
 
+template <bool kSplit>
+void enqueue(const Call& call, cuda::Queue& queue) {
+  SlabsPlan plan;
+  std::vector<void*> data;
+  if (const char* const wrong = lay_out(call, plan, data)) throw cuda::DeviceFailed(wrong);
+  if constexpr (kSplit)
+    cuda::split(plan, call.operands[0].data, data.data(), queue);
+  else
+    cuda::join(plan, data.data(), call.operands[0].data, queue);
+}
+
 // arguments: how many sections, axis.
 bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
@@ -123,6 +134,7 @@ const Registration split{{
     .run = run<true>,
     .arguments = {{Argument::integer}, {Argument::integer}},
     .shape = split_shape,
+    .enqueue = enqueue<true>,
 }};
 
 const Registration join{{
@@ -135,6 +147,7 @@ const Registration join{{
     .run = run<false>,
     .arguments = {{Argument::integer}},
     .shape = join_shape,
+    .enqueue = enqueue<false>,
 }};
 
 }  // namespace

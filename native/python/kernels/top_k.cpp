@@ -36,6 +36,11 @@ Int run(const Call& call) {
   return -1;
 }
 
+void enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::top_k(plan_of(call), o[0].data, o[1].data, o[2].data, queue);
+}
+
 // arguments: axis, k, largest.
 bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
@@ -67,6 +72,7 @@ const Registration top_k{{
     .run = run,
     .arguments = {{Argument::integer}, {Argument::integer}, {Argument::boolean}},
     .shape = shape,
+    .enqueue = enqueue,
 }};
 
 }  // namespace
