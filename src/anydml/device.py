@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anydml._json import shown
-from anydml.backends import BACKENDS
+from anydml.backends import backend_named
 from anydml.errors import DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
 from anydml.lifecycle import Operator, checked_kind
@@ -16,8 +16,9 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``; ``"reference"``, which runs every operator by its reference implementation, slow
-        and obvious; or ``"auto"`` for the best that this machine has.
+        ``"cpu"``; ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"reference"``, which runs
+        every operator by its reference implementation, slow and obvious; or ``"auto"``, the one
+        that has every operator and is fast: the CPU so far.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 
@@ -34,12 +35,18 @@ class Device:
     """
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
-        if not isinstance(kind, str) or kind not in (*BACKENDS, "auto"):
-            accepted = ", ".join((*BACKENDS, "auto"))
-            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {shown(kind)}")
-        self.kind = next(iter(BACKENDS)) if kind == "auto" else kind
-        self.backend = BACKENDS[self.kind]
+        if not isinstance(kind, str):
+            raise DeviceError(f"kind: expected a name as 'cpu', got {shown(kind)}")
+        self.kind, self.backend = backend_named(kind)
         self.feature_level = FeatureLevel.parse(feature_level)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Device):
+            return NotImplemented
+        return (self.kind, self.feature_level) == (other.kind, other.feature_level)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.feature_level))
 
     def __repr__(self) -> str:
         return f"Device({self.kind!r}, feature_level={self.feature_level.suffix!r})"

@@ -222,16 +222,16 @@ class CompiledOperator:
             if name in bindings:
                 raise BindingError(f"{name}: bound twice, by position and by name")
             bindings[name] = value
+        like, wrap = self._first(bindings)
         outputs: dict[str, Any] = {}
         slots = iter(self.program.outputs)
         for info in self.desc.bind_points(Role.OUTPUT):
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
             count = len(getattr(self.desc, info.attribute)) if info.many else 1
-            arrays = [self._allocate(slot) for slot in islice(slots, count)]
+            arrays = [self._allocate(slot, like) for slot in islice(slots, count)]
             outputs[info.name] = arrays if info.many else arrays[0]
         self._run(self._bind(bindings | outputs), private=True)
-        wrap = self._wrapper(bindings)
         results = [
             tuple(map(wrap, value)) if isinstance(value, list) else wrap(value)
             for value in outputs.values()
@@ -243,7 +243,7 @@ class CompiledOperator:
         fields = [info.attribute for info in self.desc.bind_points(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
-    def _wrapper(self, bindings: Mapping[str, Any]) -> Any:
+    def _first(self, bindings: Mapping[str, Any]) -> tuple[Any, Any]:
         # Results are of the kind of the page's first input that is bound; bytes and other buffers
         # give NumPy arrays.
         names = (info.name for info in self.desc.tensor_fields(Role.INPUT))
@@ -251,13 +251,13 @@ class CompiledOperator:
         if isinstance(first, list | tuple) and first:
             first = first[0]
         if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
-            return lambda array: array
-        return adopt(first, "InputTensor")[1]
+            return None, lambda array: array
+        return adopt(first, "InputTensor")
 
-    def _allocate(self, slot: Slot) -> Array:
+    def _allocate(self, slot: Slot, like: Any) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
         cleared = slot.name in self._call.leaves_undefined
-        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME)
+        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME, like)
 
     def _copy(self, array: Array, name: str) -> Array:
         try:
@@ -269,7 +269,7 @@ class CompiledOperator:
         tensors = getattr(self.desc, info.attribute)
         output = info.role is Role.OUTPUT
         if not info.many:
-            return bind(info.name, tensors, value, output)
+            return bind(info.name, tensors, value, output, self.operator.device.backend.device)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
             raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
         try:
@@ -283,7 +283,7 @@ class CompiledOperator:
         if len(members) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [
-            bind(f"{info.name}[{i}]", tensor, item, output)
+            bind(f"{info.name}[{i}]", tensor, item, output, self.operator.device.backend.device)
             for i, (tensor, item) in enumerate(zip(tensors, members, strict=True))
         ]
 

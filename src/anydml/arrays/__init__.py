@@ -1,8 +1,9 @@
 """Any array in, the same kind out: a module for each library that is known here.
 
 NumPy arrays pass through. PyTorch and JAX arrays on the CPU, and any other producer of DLPack, are
-seen as NumPy arrays of the same memory; results go back as their kind without a copy. None of these
-libraries is imported: an array of theirs that comes in shows that it is loaded.
+seen as NumPy arrays of the same memory; PyTorch and CuPy arrays on a GPU as a `DeviceArray`, which
+says where they lie. Results go back as their kind without a copy. None of these libraries is
+imported: an array of theirs that comes in shows that it is loaded.
 """
 
 from __future__ import annotations
@@ -11,14 +12,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.arrays import _dlpack, _jax, _numpy, _torch
+from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
+from anydml.arrays._device import DeviceArray, address_of, apart_from, stand_in
 from anydml.errors import ArgumentTypeError
 
-LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _jax, _dlpack)
+LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
-__all__ = ["LIBRARIES", "Array", "Library", "Wrap", "adopt", "as_numpy", "as_type", "written"]
+__all__ = [
+    "LIBRARIES",
+    "Array",
+    "DeviceArray",
+    "Library",
+    "Wrap",
+    "address_of",
+    "adopt",
+    "apart_from",
+    "as_numpy",
+    "as_type",
+    "stand_in",
+    "written",
+]
 
 
 def as_numpy(value: Any, name: str) -> Array:
@@ -29,7 +44,12 @@ def as_numpy(value: Any, name: str) -> Array:
     ArgumentTypeError
         Not an array or array-like of numbers, or not in memory that the CPU reads.
     """
-    return adopt(value, name)[0]
+    array = adopt(value, name)[0]
+    if isinstance(array, DeviceArray):
+        raise ArgumentTypeError(
+            f"{name}: expected an array in memory that the CPU reads, got one on {array.place}"
+        )
+    return array
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:

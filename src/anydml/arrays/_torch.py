@@ -1,4 +1,4 @@
-"""PyTorch tensors on the CPU.
+"""PyTorch tensors, on the CPU and on NVIDIA GPUs.
 
 What has no plain memory of its own is refused by name: a stand-in that a transformation passes
 around looks like a tensor, and its memory is another's or nobody's.
@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from anydml.arrays._base import Array, Wrap
-from anydml.errors import ArgumentTypeError
+from anydml.arrays._device import DeviceArray, Shape, owner_of
+from anydml.errors import AllocationError, ArgumentTypeError
 
 
 def owns(value: Any) -> bool:
@@ -20,8 +23,11 @@ def owns(value: Any) -> bool:
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
-    """The tensor as a NumPy array that can be written."""
+    """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
+    if getattr(value.device, "type", None) == "cuda":
+        array: Any = _from_cuda(torch, value, name)
+        return array, owner_of
     return _from_torch(torch, value, name), torch.from_dlpack
 
 
@@ -60,6 +66,54 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
     return array
 
 
+def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
+    _plain_torch(torch, value, name)
+    if value.requires_grad and torch.is_grad_enabled():
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor without gradient, got one that requires grad; "
+            f"use .detach(), or torch.no_grad()"
+        )
+    array = _on_cuda(torch, value, name)
+    storage = value.untyped_storage().nbytes()
+    if array.size and storage < _reach(value):
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor whose storage holds its elements, "
+            f"got one of {storage} bytes for shape {array.shape}"
+        )
+    return array
+
+
+def _on_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
+    kind = str(value.dtype).removeprefix("torch.")
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: expected a type that NumPy has, got {value.dtype}"
+        ) from None
+    size, device = dtype.itemsize, value.device.index
+
+    def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
+        wanted = getattr(torch, like.name)
+        try:
+            made = torch.empty(shape, dtype=wanted, device=value.device)
+        except torch.OutOfMemoryError:
+            amount = int(np.prod(shape, dtype=object)) * like.itemsize
+            raise AllocationError("torch", amount, "a tensor on the GPU") from None
+        return _on_cuda(torch, made, name)
+
+    return DeviceArray(
+        value.data_ptr(),
+        dtype,
+        tuple(value.shape),
+        tuple(stride * size for stride in value.stride()),
+        device,
+        torch._C._cuda_getCurrentRawStream(device),
+        value,
+        make,
+    )
+
+
 def _plain_torch(torch: Any, value: Any, name: str) -> None:
     kind = type(value).__name__
     fake = kind == "FakeTensor"
@@ -68,9 +122,10 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
         raise ArgumentTypeError(
             f"{name}: expected a tensor on the CPU, got {shown_as}, which has no memory"
         )
-    if value.device.type != "cpu":
+    if value.device.type not in _KEYS:
         raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got one on {value.device}; move it with .cpu()"
+            f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
+            f"{value.device}; move it with .cpu()"
         )
     if value.layout is not torch.strided or value.is_nested:
         got = "a nested tensor" if value.is_nested else f"one of layout {value.layout}"
@@ -83,7 +138,7 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
             return
         raise ArgumentTypeError(f"{name}: expected a plain tensor, got a {kind}")
     keys = keys_of(value)
-    if not keys.raw_repr() & ~_plain_keys(torch):
+    if not keys.raw_repr() & ~_plain_keys(torch, value.device.type):
         return
     text = str(keys)
     for key, what in _NOT_PLAIN:
@@ -92,18 +147,19 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
     raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got one with {text}")
 
 
-_keys: list[int] = []
+# The dispatch keys of ordinary tensors by device, once they are known.
+_KEYS: dict[str, int] = {"cpu": 0, "cuda": 0}
 
 
-def _plain_keys(torch: Any) -> int:
-    # Those of an ordinary tensor; one made in inference mode has fewer.
-    if not _keys:
-        kinds = torch._C.DispatchKey
-        keys = torch._C.DispatchKeySet(kinds.CPU)
-        for key in (kinds.AutogradCPU, kinds.ADInplaceOrView, kinds.AutocastCPU):
-            keys = keys.add(key)
-        _keys.append(keys.raw_repr())
-    return _keys[0]
+def _plain_keys(torch: Any, device: str) -> int:
+    # A tensor that was made in inference mode has fewer.
+    if not _KEYS[device]:
+        kinds, name = torch._C.DispatchKey, device.upper()
+        keys = torch._C.DispatchKeySet(getattr(kinds, name))
+        for key in (f"Autograd{name}", "ADInplaceOrView", f"Autocast{name}"):
+            keys = keys.add(getattr(kinds, key))
+        _KEYS[device] = keys.raw_repr()
+    return _KEYS[device]
 
 
 def _reach(value: Any) -> int:

@@ -19,7 +19,9 @@ from anydml.registry import evaluation
 class ReferenceBackend:
     """NumPy memory, and loops in Python."""
 
-    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+    device: int | None = None
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Array:
         """A new array of zeros."""
         return zeros(slot, call)
 

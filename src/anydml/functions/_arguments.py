@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, Wrap, as_numpy, as_type, written
+from anydml.arrays import Array, DeviceArray, Wrap, adopt, as_numpy, as_type, written
 from anydml.backends.cpu import allocate
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
@@ -151,7 +151,11 @@ def output(
             f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
         )
     if out is None:
-        fresh = allocate(shape, wanted, call, what)
+        first: Any = operands[0][1] if operands else None
+        if isinstance(first, DeviceArray):
+            fresh = cast(Array, first.make(shape, wanted))
+        else:
+            fresh = allocate(shape, wanted, call, what)
         countable(operands)
         return fresh
     countable(operands)
@@ -159,7 +163,7 @@ def output(
         raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = np.asarray(out) if isinstance(out, np.ndarray) else as_numpy(out, name)
+    array = np.asarray(out) if isinstance(out, np.ndarray) else adopt(out, name)[0]
     if array.dtype != wanted or not array.dtype.isnative:
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
     if array.shape != shape:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, adopt, as_numpy
+from anydml.arrays import Array, adopt
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.ops.join import Join
@@ -172,7 +172,7 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     parts = [first]
     for i, value in enumerate(given[1:], 1):
         name = f"arrays[{i}]"
-        part = as_numpy(value, name)
+        part = adopt(value, name)[0]
         part = _arguments.same_type(part, value, name, first, "arrays[0]")
         parts.append(part)
     attributes = {"axis": number}
