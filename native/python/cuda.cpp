@@ -304,6 +304,12 @@ void configure(const std::vector<std::string>& libraries, const std::string& cac
   if (!driver_library.empty()) cuda::set_driver_library(driver_library);
 }
 
+nb::list in_use() {
+  nb::list all;
+  for (const int ordinal : cuda::devices_in_use()) all.append(ordinal);
+  return all;
+}
+
 nb::list kernels() {
   nb::list names;
   for (const Kernel& kernel : all_kernels())
@@ -322,6 +328,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("configure", &configure);
   cuda.def("devices", &devices);
   cuda.def("kernels", &kernels);
+  cuda.def("in_use", &in_use);
   cuda.def("run", &run);
   cuda.def("measure", &measure);
   cuda.def("fill", &fill);

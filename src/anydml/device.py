@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anydml._json import shown
-from anydml.backends import backend_named
+from anydml.backends import backend_named, cuda
 from anydml.errors import DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
 from anydml.lifecycle import Operator, checked_kind
@@ -97,3 +97,21 @@ class Device:
             The descriptor breaks rules; ``violations`` has all of them.
         """
         return Operator(desc, self, out_of_range)  # which checks it
+
+
+def synchronize() -> None:
+    """Wait until the work of all calls on GPUs has run.
+
+    On the CPU there is nothing to wait for.
+
+    Raises
+    ------
+    DeviceError
+        A GPU failed.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.synchronize()
+    """
+    cuda.synchronize()

@@ -109,9 +109,10 @@ def warm(device: int, number: int) -> bool:
     return bool(_cuda().warm(device, number))
 
 
-def synchronize(device: int) -> None:
-    """Wait until all work on a GPU has run."""
-    _cuda().synchronize(device)
+def synchronize() -> None:
+    """Wait until all work on the GPUs that were used has run."""
+    for device in native.cuda.in_use():
+        _cuda().synchronize(device)
 
 
 def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
