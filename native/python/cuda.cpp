@@ -191,6 +191,74 @@ class Buffer {
   void* data_ = nullptr;
 };
 
+// What DLPack's first version hands over; the layout is its specification's.
+struct DlTensor {
+  void* data;
+  std::int32_t device_type, device;
+  std::int32_t rank;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t* sizes;
+  std::int64_t* strides;
+  std::uint64_t offset;
+};
+struct DlManagedTensor {
+  DlTensor tensor;
+  void* context;
+  void (*deleter)(DlManagedTensor*);
+};
+struct Exported {
+  DlManagedTensor managed;
+  PyObject* owner;
+  std::int64_t sizes[kMaxRank], strides[kMaxRank];
+};
+
+void release_exported(DlManagedTensor* managed) {
+  auto* const exported = static_cast<Exported*>(managed->context);
+  if (Py_IsInitialized() != 0) {  // at the end of the process the memory goes with it
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(exported->owner);
+    PyGILState_Release(state);
+  }
+  delete exported;
+}
+
+constexpr std::int32_t kDlCuda = 2;
+
+// A capsule of packed device memory; the owner lives until the consumer lets go of it.
+nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
+                  const std::vector<Int>& sizes) {
+  if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
+  auto exported = std::make_unique<Exported>();
+  Int stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    exported->sizes[i] = sizes[i];
+    exported->strides[i] = stride;
+    stride *= sizes[i] > 0 ? sizes[i] : 1;
+  }
+  exported->managed.tensor = {reinterpret_cast<void*>(address),
+                              kDlCuda,
+                              device,
+                              static_cast<std::int32_t>(sizes.size()),
+                              static_cast<std::uint8_t>(code),
+                              static_cast<std::uint8_t>(bits),
+                              1,
+                              exported->sizes,
+                              exported->strides,
+                              0};
+  exported->managed.context = exported.get();
+  exported->managed.deleter = release_exported;
+  PyObject* const capsule = PyCapsule_New(&exported->managed, "dltensor", [](PyObject* self) {
+    if (PyCapsule_IsValid(self, "dltensor") == 0) return;  // consumed
+    auto* const managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(self, "dltensor"));
+    managed->deleter(managed);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  exported->owner = owner.inc_ref().ptr();
+  (void)exported.release();
+  return nb::steal(capsule);
+}
+
 void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
   told_of_device("cuda", [&] {
     Py_buffer view;
@@ -332,6 +400,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("run", &run);
   cuda.def("measure", &measure);
   cuda.def("fill", &fill);
+  cuda.def("dlpack", &dlpack);
   cuda.def("upload", &upload);
   cuda.def("download", &download);
   cuda.def("clear", &clear);

@@ -234,7 +234,8 @@ compiled.dispatch(InputTensor=x, OutputTensor=np.empty_like(x))
             COPY
             + """
 try:
-    dml.Device("cuda").create_operator(desc).compile().dispatch(InputTensor=x, OutputTensor=x.copy())
+    compiled = dml.Device("cuda").create_operator(desc).compile()
+    compiled.dispatch(InputTensor=x, OutputTensor=x.copy())
 except dml.DeviceError as error:
     print(error)
 """

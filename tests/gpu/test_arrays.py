@@ -1,5 +1,7 @@
 """Array functions on PyTorch's and CuPy's arrays on a GPU: the CPU's results, to the bit."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,7 +84,7 @@ def test_split_and_join(data, kind, shape, layout):
     axis = data.draw(st.integers(0, len(shape) - 1))
     cuts = sorted(data.draw(st.lists(st.integers(0, shape[axis]), max_size=5)))
     edges = [0, *cuts, shape[axis]]
-    sizes = [end - begin for begin, end in zip(edges, edges[1:], strict=False)]
+    sizes = [end - begin for begin, end in pairwise(edges)]
     x = values(data, shape, kind)
     parts = dml.split(on_gpu(x, layout), sizes, axis=axis)
     same(parts, dml.split(x, sizes, axis=axis))
@@ -195,6 +197,18 @@ class TestCalls:
         assert isinstance(values, cupy.ndarray)
         assert_same_bits(values.get(), expected.values)
         assert (indices.get() == expected.indices).all()
+
+    def test_jax(self):
+        jax = pytest.importorskip("jax")
+        if jax.default_backend() != "gpu":
+            pytest.skip("JAX has no GPU here")
+        x = contents(np.random.default_rng(2), (50, 60), np.float32, Flavour.RANDOM)
+        values, indices = dml.top_k(jax.numpy.asarray(x), 7, index_dtype="uint32")
+        expected = dml.top_k(x, 7, index_dtype="uint32")
+        assert isinstance(values, jax.Array)
+        assert values.device.platform == "gpu"
+        assert_same_bits(np.asarray(values), expected.values)
+        assert (np.asarray(indices) == expected.indices).all()
 
     def test_no_memory(self):
         x = torch.zeros(1, device="cuda").expand(1 << 45)
