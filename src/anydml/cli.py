@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import anydml
-from anydml.backends import backends_here
+from anydml.backends import backends_here, cuda
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
@@ -271,6 +271,15 @@ def devices() -> None:
     for kind, backend in backends_here().items():
         table.add_row(kind, *backend.describe())
     _console().print(table)
+
+
+@commands.command()
+def warm() -> None:
+    """Compile all kernels for the GPUs of this machine, so that no first call waits for it."""
+    found, _ = cuda.gpus()
+    for device, gpu in enumerate(found):
+        compiled = sum(cuda.warm(device, number) for number in range(cuda.variants()))
+        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {cuda.variants()} compiled")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

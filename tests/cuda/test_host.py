@@ -156,6 +156,20 @@ compiled.dispatch(InputTensor=x, OutputTensor=np.empty_like(x))
 
 
 class TestCache:
+    def test_all_can_be_compiled_ahead(self, with_stubs, tmp_path):
+        code = """
+        from anydml.cli import main
+        main(["warm"])
+        main(["warm"])
+        """
+        count = int(with_stubs("print(cuda.variants())"))
+        lines = with_stubs(code, STUB_DEVICES="1").splitlines()
+        assert lines == [
+            f"cuda:0 (Stub GPU 0): {count} of {count} compiled",
+            f"cuda:0 (Stub GPU 0): 0 of {count} compiled",
+        ]
+        assert self.compiled(tmp_path) == count
+
     def run(self, with_stubs, **variables):
         code = (
             COPY
