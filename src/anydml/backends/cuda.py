@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +46,8 @@ class Gpu(NamedTuple):
 @cache
 def _cuda() -> Any:
     """The native module's part for CUDA, told where things are."""
+    from importlib.metadata import version
+
     native.cuda.configure(_compilers(), str(_cache_folder() or ""), version("anydml"), DRIVER)
     return native.cuda
 
