@@ -55,6 +55,13 @@ Operand operand_on_device(const char* kernel, nb::handle given) {
     tensor.layout.push(nb::cast<Int>(sizes[i]), nb::cast<Int>(strides[i]));
   if (!tensor.layout.settle(tensor.element_size))
     refuse(kernel, "expected at most 2^48 elements, within the address space");
+  // A GPU faults where a processor takes a little longer.
+  const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
+  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : nb::cast<std::uintptr_t>(parts[0]);
+  for (int i = 0; i < tensor.layout.rank; ++i)
+    if (tensor.layout.sizes[i] > 1)
+      low_bits |= static_cast<std::uintptr_t>(tensor.layout.strides[i]);
+  if (low_bits % (size < 8 ? size : 8) != 0) refuse(kernel, "expected elements that are aligned");
   return operand;
 }
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ def _cuda() -> Any:
     """The native module's part for CUDA, told where things are."""
     from importlib.metadata import version
 
-    native.cuda.configure(_compilers(), str(_cache_folder() or ""), version("anydml"), DRIVER)
+    native.cuda.configure(_compilers(), _cache_folder(), version("anydml"), DRIVER)
     return native.cuda
 
 
@@ -56,26 +56,26 @@ def _compilers() -> list[str]:
     """Where NVRTC may be: in its own wheel, or installed with CUDA."""
     found = []
     for folder in _wheel_folders():
-        found += sorted(map(str, folder.glob("libnvrtc.so.*")), reverse=True)
+        with suppress(OSError):
+            names = (n for n in os.listdir(folder) if n.startswith("libnvrtc.so."))
+            found += [os.path.join(folder, name) for name in sorted(names, reverse=True)]
     names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
     return [*found, *names, "/usr/local/cuda/lib64/libnvrtc.so"]
 
 
-def _wheel_folders() -> Iterator[Path]:
+def _wheel_folders() -> Iterator[str]:
     spec = PathFinder.find_spec("nvidia")
     for root in (spec.submodule_search_locations or ()) if spec is not None else ():
-        yield from (Path(root, name, "lib") for name in ("cu13", "cuda_nvrtc"))
+        yield from (os.path.join(root, name, "lib") for name in ("cu13", "cuda_nvrtc"))
 
 
-def _cache_folder() -> Path | None:
+def _cache_folder() -> str:
+    """Where compiled kernels are kept; empty for nowhere."""
     given = os.environ.get(CACHE)
     if given:
-        return Path(given).absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache").absolute() / "anydml"
-    except RuntimeError:  # a user without a home
-        return None
+        return os.path.abspath(given)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "anydml") if os.path.isabs(base) else ""
 
 
 def announce() -> None:
