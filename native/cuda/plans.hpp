@@ -12,8 +12,9 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
 // The two phases of NONZERO_COORDINATES. What `scan` finds stays on the device.
 struct NonzeroFound {
   Int* count = nullptr;    // one number on the device
-  void* bits = nullptr;    // a bit an element, row-major
+  void* bits = nullptr;    // a bit an element, row-major, behind `skip` others
   void* starts = nullptr;  // non-zero elements before each chunk
+  Int skip = 0;
 };
 NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue);
 // `most` rows there are at most; the count is read on the device. Rows beyond the count are not

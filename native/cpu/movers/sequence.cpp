@@ -1,93 +1,18 @@
 // Sequences whose sums are rounded one after the other, made without adding one after the other.
 //
-// Integers wrap around: element i is start + i * delta. For floats let u be the distance between
-// neighbours of a value. Within a binade, where u does not change, every sum moves by one and the
-// same whole number of u: delta rounded to a multiple of u. Only a tie (delta ends in half a u)
-// depends on the value, on whether its last bit is even; but a sum that was a tie is even, so from
-// the second value in a binade on all steps are equal. So the sequence is cut into segments, of one
-// element or of equal steps inside a binade, of which a segment gives any element at once: a whole
-// number that FLOAT32 holds, times u. The cuts are found by adding: there are a few for each
-// binade, whatever the length. Where a sum is the value itself, it stays for ever.
+// Integers wrap around: element i is start + i * delta. Floats come from segments (segments.hpp).
 #include <algorithm>
-#include <cmath>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
 #include "cast.hpp"
-#include "convert.hpp"
+#include "segments.hpp"
 
 namespace anydml {
 namespace {
 
 constexpr Int kBlock = 1024;
-// More than two formats' binades can need.
-constexpr Int kMostSegments = 8192;
-
-struct Segment {
-  Int begin;            // the first element
-  int32_t units, step;  // element begin + i is (units + i * step) * unit, or
-  float unit, value;    // this value, where unit is 0
-};
-
-struct Format {
-  int digits, least;  // of the significand; the exponent of the least normal number
-  double (*nearest)(double);
-};
-
-double nearest_float(double value) { return static_cast<double>(static_cast<float>(value)); }
-double nearest_half(double value) {
-  return static_cast<double>(half_to_float(float_to_half(to_odd(value))));
-}
-
-constexpr Format kFloat{24, -126, nearest_float}, kHalf{11, -14, nearest_half};
-
-// The segments of `count` elements, ordered; how many there are.
-Int cut(const Format& format, double value, double delta, Int count, Segment* segments) {
-  Int made = 0;
-  const auto single = [&](Int begin, double number) {
-    segments[made++] = {begin, 0, 0, 0, canonical(static_cast<float>(number))};
-  };
-  // Two values of a format have an exact sum in a double, or one that it rounds like the format.
-  const auto next = [&](double number) { return format.nearest(number + delta); };
-  const Int top = Int{1} << format.digits;
-  for (Int at = 0; at < count;) {
-    const double second = next(value), third = next(second);
-    single(at++, value);
-    if (!std::isfinite(second) ||
-        (second == value && std::signbit(second) == std::signbit(value))) {
-      if (at < count) single(at, second);  // and so on for ever
-      break;
-    }
-    const int exponent = value == 0 ? format.least : std::max(std::ilogb(value), format.least);
-    const double unit = std::ldexp(1.0, exponent - format.digits + 1);
-    // What lies inside the binade, in units; the lowest one reaches across zero.
-    Int low = exponent > format.least ? top / 2 + 1 : 1 - top, high = top - 1;
-    if (exponent > format.least && value < 0) {
-      std::swap(low, high);
-      low = -low;
-      high = -high;
-    }
-    const auto inside = [&](double number) {
-      return number >= static_cast<double>(low) * unit &&
-             number <= static_cast<double>(high) * unit;
-    };
-    if (at < count && inside(second) && inside(third)) {
-      const Int units = static_cast<Int>(second / unit);
-      const Int step = static_cast<Int>((third - second) / unit);
-      Int length = count - at;
-      if (step > 0) length = std::min(length, (high - units) / step + 1);
-      if (step < 0) length = std::min(length, (units - low) / -step + 1);
-      segments[made++] = {at, static_cast<int32_t>(units), static_cast<int32_t>(step),
-                          static_cast<float>(unit), 0};
-      at += length;
-      value = next(static_cast<double>(units + (length - 1) * step) * unit);
-    } else {
-      value = second;
-    }
-  }
-  return made;
-}
 
 void make_floats(const Segment& segment, Int skip, Int count, char* target) {
   if (segment.unit == 0) {
@@ -105,9 +30,8 @@ class FloatSource {
  public:
   FloatSource(const SequencePlan& plan, Int count)
       : half_(plan.output.type == DataType::float16),
-        segments_(std::min(2 * count + 2, kMostSegments)),
-        made_(cut(half_ ? kHalf : kFloat, plan.float_start, plan.float_delta, count,
-                  segments_.get())) {}
+        segments_(segments_room(count)),
+        made_(cut_sequence(half_, plan.float_start, plan.float_delta, count, segments_.get())) {}
 
   // `count` elements from `first` on, packed.
   void operator()(Int first, Int count, char* target) const {

@@ -1,0 +1,37 @@
+// Sequences of floats whose sums are rounded one after the other, cut into segments that give any
+// element at once.
+//
+// Let u be the distance between neighbours of a value. Within a binade, where u does not change,
+// every sum moves by one and the same whole number of u: delta rounded to a multiple of u. Only a
+// tie (delta ends in half a u) depends on the value, on whether its last bit is even; but a sum
+// that was a tie is even, so from the second value in a binade on all steps are equal. So the
+// sequence is cut into segments, of one element or of equal steps inside a binade, of which a
+// segment gives any element: a whole number that FLOAT32 holds, times u. The cuts are found by
+// adding: there are a few for each binade, whatever the length. Where a sum is the value itself, it
+// stays for ever.
+#pragma once
+
+#include <cstdint>
+
+#include "../../common/layout.hpp"
+
+namespace anydml {
+
+// More than two formats' binades can need.
+constexpr Int kMostSegments = 8192;
+
+struct Segment {
+  Int begin;            // the first element
+  int32_t units, step;  // element begin + i is (units + i * step) * unit, or
+  float unit, value;    // this value, where unit is 0
+};
+
+// Room for the segments of `count` elements.
+inline Int segments_room(Int count) {
+  return 2 * count + 2 < kMostSegments ? 2 * count + 2 : kMostSegments;
+}
+
+// The segments of `count` elements of FLOAT16 or FLOAT32, ordered; how many there are.
+Int cut_sequence(bool half, double start, double delta, Int count, Segment* segments);
+
+}  // namespace anydml

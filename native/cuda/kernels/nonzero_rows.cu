@@ -1,0 +1,248 @@
+// The second phase of NONZERO_COORDINATES: where each granule's rows begin, and the rows.
+// ANYDML_SIZE: bytes of a coordinate, 4 or 8. ANYDML_COLUMNS: 1 to 4, rows one after the other; or
+// 0, any number of columns at any strides.
+#include "nonzero.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr unsigned kWarps = kNonzeroThreads / 32;
+constexpr int kColumns = ANYDML_COLUMNS;
+constexpr int kHeld = kColumns == 0 ? 1 : kColumns;
+
+template <int W>
+struct Value;
+template <>
+struct Value<4> {
+  using Type = unsigned;
+  using Pair = uint2;
+};
+template <>
+struct Value<8> {
+  using Type = unsigned long long;
+  using Pair = ulonglong2;
+};
+using Coordinate = Value<ANYDML_SIZE>::Type;
+
+// How many are before this one in the block, and in all of it.
+template <class T>
+__device__ T scan_block(T value, T& total) {
+  __shared__ T sums[kWarps];
+  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  T sum = value;
+#pragma unroll
+  for (unsigned d = 1; d < 32; d *= 2) {
+    const T other = __shfl_up_sync(kAll, sum, d);
+    if (lane >= d) sum += other;
+  }
+  __syncthreads();  // before another use of `sums`
+  if (lane == 31) sums[warp] = sum;
+  __syncthreads();
+  T before = 0;
+  total = 0;
+#pragma unroll
+  for (unsigned w = 0; w < kWarps; ++w) {
+    if (w < warp) before += sums[w];
+    total += sums[w];
+  }
+  return before + sum - value;
+}
+
+struct Target {
+  char* data;
+  Offset row_step, column_step;
+  Offset most;  // rows
+  bool paired;  // rows of two coordinates are written as one
+};
+
+// The positions of one granule, and what its rows are made of.
+struct Granule {
+  const Axes& axes;
+  const Offset* starts;  // in shared memory, where there may be many columns
+  Offset held[kHeld];
+  unsigned skip;
+
+  __device__ void coordinates(unsigned place, Offset (&at)[kHeld]) const {
+    unsigned carry = place - skip;
+#pragma unroll
+    for (int c = kColumns - 1; c >= 0; --c) at[c] = advance(axes.axes[c], held[c], carry);
+  }
+
+  __device__ void write(const Target& target, Offset row, unsigned place) const {
+    if (row >= target.most) return;
+    char* const here = target.data + row * target.row_step;
+    if constexpr (kColumns == 0) {
+      unsigned carry = place - skip;
+      for (int c = axes.count - 1; c >= 0; --c)
+        anydml::cuda::write(here + c * target.column_step,
+                            static_cast<Coordinate>(advance(axes.axes[c], starts[c], carry)));
+    } else {
+      Offset at[kHeld];
+      coordinates(place, at);
+      if constexpr (kColumns == 2) {
+        if (target.paired) {
+          using Pair = Value<ANYDML_SIZE>::Pair;
+          anydml::cuda::write(here,
+                              Pair{static_cast<Coordinate>(at[0]), static_cast<Coordinate>(at[1])});
+          return;
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        anydml::cuda::write(here + c * ANYDML_SIZE, static_cast<Coordinate>(at[c]));
+    }
+  }
+};
+
+// Rows [row, row + count) of a slice by a warp; place(i) is where the i-th is in the granule.
+template <class Place>
+__device__ void write_slice(const Granule& granule, const Target& target, Offset row,
+                            unsigned count, Coordinate* stage, Place&& place) {
+  const unsigned lane = threadIdx.x & 31;
+  if constexpr (kColumns <= 2) {
+    for (unsigned i = lane; i < count; i += 32) granule.write(target, row + i, place(i));
+  } else {  // through shared memory: a store of the warp fills whole sectors
+    if (row >= target.most) return;
+    if (target.most - row < count) count = static_cast<unsigned>(target.most - row);
+    for (unsigned begin = 0; begin < count; begin += 32) {
+      const unsigned some = min(32u, count - begin);
+      if (lane < some) {
+        Offset at[kHeld];
+        granule.coordinates(place(begin + lane), at);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c)
+          stage[lane * kColumns + c] = static_cast<Coordinate>(at[c]);
+      }
+      __syncwarp();
+      Coordinate* const out =
+          reinterpret_cast<Coordinate*>(target.data + (row + begin) * target.row_step);
+      for (unsigned i = lane; i < some * kColumns; i += 32) out[i] = stage[i];
+      __syncwarp();
+    }
+  }
+}
+
+}  // namespace
+
+// Non-zero elements before each granule, a group a block; the last one keeps the count. `groups` is
+// null where there is only one.
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
+    nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
+                   Offset* starts, Offset* count) {
+  constexpr int kEach = kGroup / kNonzeroThreads;
+  unsigned long long outside = 0, before = 0;
+  if (groups != nullptr)
+    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kNonzeroThreads) outside += groups[g];
+  scan_block(outside, before);
+  const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * kEach;
+  unsigned own[kEach], sum = 0, total;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    own[i] = first + i < granules ? counts[first + i] : 0;
+    sum += own[i];
+  }
+  unsigned at = scan_block(sum, total);
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (first + i < granules) starts[first + i] = static_cast<Offset>(before) + at;
+    at += own[i];
+  }
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) *count = static_cast<Offset>(before) + total;
+}
+
+// A warp writes the rows of a granule, or of one of its 2^parts_log parts. Where few of 1024
+// elements are set, each lane writes those of its word; else their places go through a list, so
+// that neighbouring lanes write neighbouring rows.
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
+    nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
+                 int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
+                 Offset row_step, Offset column_step, int paired) {
+  __shared__ unsigned short lists[kWarps][kSlice];
+  __shared__ Coordinate stages[kWarps][kColumns > 2 ? 32 * kColumns : 1];
+  __shared__ Offset positions[kWarps][kColumns == 0 ? kMostDims : 1];
+  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const Offset number = static_cast<Offset>(blockIdx.x) * kWarps + warp;
+  const Offset own = number >> parts_log;
+  if (own >= granules) return;
+  const unsigned* const words = bits + own * kGranuleWords + lane;
+
+  // Four counts of up to 1024 in 16 bits each.
+  unsigned long long counts[kSlices / 4] = {};
+#pragma unroll
+  for (unsigned j = 0; j < kSlices; ++j)
+    counts[j / 4] |= 1ull * __popc(words[j * 32]) << (j % 4 * 16);
+  unsigned long long sums[kSlices / 4], totals[kSlices / 4], any = 0;
+#pragma unroll
+  for (unsigned i = 0; i < kSlices / 4; ++i) {
+    sums[i] = counts[i];
+#pragma unroll
+    for (unsigned d = 1; d < 32; d *= 2) {
+      const unsigned long long other = __shfl_up_sync(kAll, sums[i], d);
+      if (lane >= d) sums[i] += other;
+    }
+    totals[i] = __shfl_sync(kAll, sums[i], 31);
+    sums[i] -= counts[i];
+    any |= totals[i];
+  }
+  if (any == 0) return;
+
+  const Target target{rows, row_step, column_step, most, paired != 0};
+  const Offset zero = own * kGranule - skip;  // the position of place 0
+  Granule granule{axes, positions[warp], {}, own == 0 ? skip : 0};
+  const Offset first = zero < 0 ? 0 : zero;
+  if constexpr (kColumns == 0) {
+    for (int c = static_cast<int>(lane); c < axes.count; c += 32)
+      positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
+    __syncwarp();
+  } else {
+    Offset mine = 0;
+    if (lane < static_cast<unsigned>(kColumns))
+      mine = position_of(axes.axes[lane], axes.narrow, first);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) granule.held[c] = __shfl_sync(kAll, mine, c);
+  }
+
+  Offset row = starts[own];
+  const unsigned each = kSlices >> parts_log;
+  const unsigned begin = static_cast<unsigned>(number - (own << parts_log)) * each;
+  unsigned short* const list = lists[warp];
+#pragma unroll 1
+  for (unsigned j = 0; j < begin + each; ++j) {
+    const unsigned shift = j % 4 * 16;
+    const unsigned total = static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> shift) & 0xFFFF;
+    if (j >= begin && total != 0) {
+      unsigned index = static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF;
+      const unsigned slice = j * kSlice;
+      if (total == kSlice) {
+        write_slice(granule, target, row, total, stages[warp],
+                    [&](unsigned i) { return slice + i; });
+      } else if (total < 32) {
+        for (unsigned word = words[j * 32]; word != 0; word &= word - 1)
+          granule.write(target, row + index++, slice + lane * 32 + __ffs(word) - 1);
+      } else {
+        for (unsigned word = words[j * 32]; word != 0; word &= word - 1)
+          list[index++] = static_cast<unsigned short>(slice + lane * 32 + __ffs(word) - 1);
+        __syncwarp();
+        write_slice(granule, target, row, total, stages[warp],
+                    [&](unsigned i) -> unsigned { return list[i]; });
+        __syncwarp();
+      }
+    }
+    row += total;
+  }
+}
+
+// The count as a number of some bytes.
+extern "C" __global__ void nonzero_count(const Offset* count, char* target, int size) {
+  const Offset value = *count;
+  if (size == 8)
+    write(target, value);
+  else if (size == 4)
+    write(target, static_cast<unsigned>(value));
+  else if (size == 2)
+    write(target, static_cast<unsigned short>(value));
+  else
+    write(target, static_cast<unsigned char>(value));
+}

@@ -1,0 +1,66 @@
+// PADDING, in units of ANYDML_SIZE bytes: 1, 2, 4, 8 or 16.
+#include "padding.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+using Element = Unit<ANYDML_SIZE>::Type;
+
+// Where the input is read for a position of the output; negative where the value is.
+__device__ Offset place_of(const PadAxis& axis, int mode, unsigned position) {
+  const Offset size = axis.from_size;
+  Offset at = position - axis.start;
+  if (at >= 0 && at < size) return at;
+  if (mode == kPadConstant) return -1;
+  if (mode == kPadEdge) return at < 0 ? 0 : size - 1;
+  if (size == 1) return 0;
+  const Offset period = mode == kPadWrap ? size : mode == kPadReflection ? 2 * size - 2 : 2 * size;
+  if (at < -period || at >= period) at %= period;
+  if (at < 0) at += period;
+  if (at < size) return at;
+  return mode == kPadReflection ? period - at : period - 1 - at;
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kPadThreads)
+    pad_units(char* target, const char* source, const __grid_constant__ Pad pad) {
+  const unsigned lanes = 1u << pad.lanes_log;
+  const unsigned item = (blockIdx.x << (8 - pad.lanes_log)) + (threadIdx.x >> pad.lanes_log);
+  if (item >= pad.items) return;
+  unsigned number = pad.segments.quotient(item);
+  const unsigned first =
+      (item - number * pad.segments.size) * (lanes * kPadUnroll) + (threadIdx.x & (lanes - 1));
+  bool inside = true;
+  for (int i = pad.rank - 1; i >= 0; --i) {
+    const PadAxis& axis = pad.axes[i];
+    const unsigned next = axis.size.quotient(number);
+    const unsigned position = number - next * axis.size.size;
+    const Offset place = place_of(axis, pad.mode, position);
+    inside = inside && place >= 0;
+    target += position * axis.to;
+    source += place * axis.from;
+    number = next;
+  }
+  union {
+    unsigned words[4];
+    Element element;
+  } fill;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) fill.words[i] = pad.value[i];
+  Element value[kPadUnroll];
+#pragma unroll
+  for (unsigned k = 0; k < kPadUnroll; ++k) {
+    const unsigned position = first + k * lanes;
+    value[k] = fill.element;
+    if (!inside || position >= pad.inner.size.size) continue;
+    const Offset place = place_of(pad.inner, pad.mode, position);
+    if (place >= 0) value[k] = read<Element>(source + place * pad.inner.from);
+  }
+#pragma unroll
+  for (unsigned k = 0; k < kPadUnroll; ++k) {
+    const unsigned position = first + k * lanes;
+    if (position < pad.inner.size.size) write(target + position * pad.inner.to, value[k]);
+  }
+}

@@ -1,0 +1,32 @@
+// What the host and the kernel of PADDING have in common.
+#pragma once
+
+#include "walk.cuh"
+
+namespace anydml::cuda {
+
+constexpr unsigned kPadThreads = 256;
+constexpr unsigned kPadUnroll = 4;
+
+// The order of anydml::PaddingMode.
+constexpr int kPadConstant = 0, kPadEdge = 1, kPadReflection = 2, kPadSymmetric = 3, kPadWrap = 4;
+
+// A dimension of the output: position `start` is the input's first.
+struct PadAxis {
+  Divisor size;
+  Offset from_size, start;
+  Offset to, from;  // strides
+};
+
+// Rows of the innermost dimension, cut into segments of (1 << lanes_log) * kPadUnroll units.
+struct Pad {
+  int rank;  // of the dimensions outside
+  int mode;
+  unsigned items, lanes_log;
+  Divisor segments;
+  unsigned value[4];  // repeated
+  PadAxis inner;
+  PadAxis axes[kMostDims];
+};
+
+}  // namespace anydml::cuda
