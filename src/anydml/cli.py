@@ -278,8 +278,8 @@ def warm() -> None:
     """Compile all kernels for the GPUs of this machine, so that no first call waits for it."""
     found, _ = cuda.gpus()
     for device, gpu in enumerate(found):
-        compiled = sum(cuda.warm(device, number) for number in range(cuda.variants()))
-        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {cuda.variants()} compiled")
+        compiled, all_of_them = cuda.warm(device)
+        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

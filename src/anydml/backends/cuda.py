@@ -25,6 +25,7 @@ from anydml.arrays import DeviceArray
 from anydml.backends._base import Array, decline, natural
 from anydml.errors import ArgumentError, DeviceError
 from anydml.program import Program, Slot
+from anydml.threads import get_num_threads
 
 CACHE: Final = "ANYDML_CACHE_DIR"
 QUIET: Final = "ANYDML_QUIET"
@@ -105,9 +106,14 @@ def variants() -> int:
     return int(_cuda().variants())
 
 
-def warm(device: int, number: int) -> bool:
-    """Compile a kernel by its number, unless it is kept; whether it was compiled."""
-    return bool(_cuda().warm(device, number))
+def warm(device: int) -> tuple[int, int]:
+    """Compile every kernel that is not kept, on all cores; how many of how many."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    native_part, count = _cuda(), variants()
+    with ThreadPoolExecutor(get_num_threads()) as pool:
+        made = sum(pool.map(lambda number: native_part.warm(device, number), range(count)))
+    return made, count
 
 
 def synchronize() -> None:
