@@ -133,9 +133,8 @@ struct MeasuredOnDevice {
   }
 };
 
-std::unique_ptr<MeasuredOnDevice> measure(const std::string& name, int device,
-                                          std::uintptr_t stream, nb::handle input,
-                                          const nb::dict& attributes) {
+MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
+                          nb::handle input, const nb::dict& attributes) {
   const Kernel& kernel = kernel_on_device(name);
   return told_of_device(kernel.name, [&] {
     if (kernel.measure_on_device == nullptr) refuse(kernel.name, "no kernel in two phases");
@@ -154,7 +153,7 @@ std::unique_ptr<MeasuredOnDevice> measure(const std::string& name, int device,
     made->found = kernel.measure_on_device(call, *made->queue);
     made->queue->read(&made->count, made->found.count, sizeof(Int));
     made->queue->leave();
-    return made;
+    return made.release();
   });
 }
 
@@ -405,7 +404,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("kernels", &kernels);
   cuda.def("in_use", &in_use);
   cuda.def("run", &run);
-  cuda.def("measure", &measure);
+  cuda.def("measure", &measure, nb::rv_policy::take_ownership);
   cuda.def("fill", &fill);
   cuda.def("dlpack", &dlpack);
   cuda.def("upload", &upload);

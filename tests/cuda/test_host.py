@@ -285,3 +285,53 @@ except dml.DeviceError as error:
         )
         assert "pip install 'anydml[cuda]'" in with_stubs(code, STUB_NVRTC="libnone.so")
         assert "line 1: stub log" in with_stubs(code, STUB_NVRTC_FAIL="1")
+
+
+def test_a_library_on_the_gpu(with_stubs):
+    # A stand-in for CuPy; the count that the stand-in driver gives back is zero's pattern.
+    code = """
+    cupy = types.ModuleType("cupy")
+
+    class Pointer:
+        def __init__(self, held):
+            self.ptr = held.__array_interface__["data"][0]
+
+    class ndarray:
+        def __init__(self, held):
+            self.held, self.data = held, Pointer(held)
+            self.shape, self.strides, self.dtype = held.shape, held.strides, held.dtype
+            self.device = types.SimpleNamespace(id=1)
+
+    class Device:
+        def __init__(self, number): pass
+        def __enter__(self): pass
+        def __exit__(self, *_): pass
+
+    cupy.ndarray = ndarray
+    cupy.empty = lambda shape, dtype: ndarray(np.full(shape, 0xA5, dtype))
+    stream = types.SimpleNamespace(ptr=0x40)
+    cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=lambda: stream)
+    sys.modules["cupy"] = cupy
+
+    x = ndarray(np.arange(100, dtype=np.int32))
+    values, indices = dml.top_k(x, 3)
+    print(type(values) is ndarray, values.shape, indices.shape)
+    print(all("stream 0x40" in line for line in log() if line.startswith("launch")))
+    print(log()[0])
+    try:
+        dml.join([x, np.arange(3, dtype=np.int32)])
+    except dml.ArgumentError as error:
+        print(error)
+    try:
+        dml.gather(x, x)
+    except dml.AnyDMLError as error:
+        print(error)
+    print(stub().stub_lent(), stub().stub_depth())
+    """
+    kind, streams, first, apart, no_kernel, balance = with_stubs(code).splitlines()
+    assert kind == "True (3,) (3,)"
+    assert streams == "True"
+    assert first == "push 1"
+    assert apart == "arrays: expected all on one device, got cuda:1 and the CPU"
+    assert "cuda:1" in no_kernel
+    assert balance == "0 0"
