@@ -40,24 +40,39 @@ decltype(auto) told_of_device(const char* call, Body&& body) {
   raise_argument(std::string(kernel) + ": " + what);
 }
 
+Int number(const char* kernel, PyObject* object) {
+  const Int value = PyLong_AsLongLong(object);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    refuse(kernel, "expected sizes and strides of 64 bits");
+  }
+  return value;
+}
+
 Operand operand_on_device(const char* kernel, nb::handle given) {
-  const nb::tuple parts = nb::cast<nb::tuple>(given);
+  PyObject* const parts = given.ptr();
+  if (PyTuple_Check(parts) == 0 || PyTuple_GET_SIZE(parts) != 4) refuse(kernel, "no operand");
+  PyObject *const sizes = PyTuple_GET_ITEM(parts, 2), *const strides = PyTuple_GET_ITEM(parts, 3);
+  PyObject* const dtype = PyTuple_GET_ITEM(parts, 1);
+  const auto address =
+      static_cast<std::uintptr_t>(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(parts, 0)));
   Operand operand;
-  operand.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(parts[0]));
+  operand.data = reinterpret_cast<void*>(address);
   Tensor& tensor = operand.tensor;
-  const nb::object dtype = parts[1];
-  if (PyArray_DescrCheck(dtype.ptr()) == 0 ||
-      !element_of(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), tensor.type, tensor.element_size))
+  if (PyArray_DescrCheck(dtype) == 0 ||
+      !element_of(reinterpret_cast<PyArray_Descr*>(dtype), tensor.type, tensor.element_size))
     refuse(kernel, "a type that no kernel takes");
-  const nb::tuple sizes = parts[2], strides = parts[3];
-  if (sizes.size() > kMaxRank || sizes.size() != strides.size()) refuse(kernel, "too many axes");
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    tensor.layout.push(nb::cast<Int>(sizes[i]), nb::cast<Int>(strides[i]));
+  if (PyTuple_Check(sizes) == 0 || PyTuple_Check(strides) == 0 ||
+      PyTuple_GET_SIZE(sizes) > kMaxRank || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
+    refuse(kernel, "too many axes");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); ++i)
+    tensor.layout.push(number(kernel, PyTuple_GET_ITEM(sizes, i)),
+                       number(kernel, PyTuple_GET_ITEM(strides, i)));
   if (!tensor.layout.settle(tensor.element_size))
     refuse(kernel, "expected at most 2^48 elements, within the address space");
   // A GPU faults where a processor takes a little longer.
   const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
-  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : nb::cast<std::uintptr_t>(parts[0]);
+  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : address;
   for (int i = 0; i < tensor.layout.rank; ++i)
     if (tensor.layout.sizes[i] > 1)
       low_bits |= static_cast<std::uintptr_t>(tensor.layout.strides[i]);

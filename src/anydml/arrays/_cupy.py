@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from anydml.arrays._base import Array, Wrap, unnoticed
-from anydml.arrays._device import DeviceArray, Shape, owner_of
+from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.errors import AllocationError
 
 written = unnoticed
@@ -32,12 +33,14 @@ def _on_cuda(value: Any) -> DeviceArray:
     with cupy.cuda.Device(device):
         stream = int(cupy.cuda.get_current_stream().ptr)
 
-    def make(shape: Shape, dtype: np.dtype[Any]) -> DeviceArray:
+    def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
         try:
             with cupy.cuda.Device(device):
-                return _on_cuda(cupy.empty(shape, dtype))
+                made = cupy.empty(shape, like)
         except cupy.cuda.memory.OutOfMemoryError:
-            raise AllocationError("cupy", None, f"an array of shape {shape}") from None
+            raise AllocationError("cupy", prod(shape) * like.itemsize, "an array") from None
+        strides = packed_strides(shape, like.itemsize)
+        return DeviceArray(int(made.data.ptr), like, shape, strides, device, stream, made, make)
 
     address, dtype = int(value.data.ptr), np.dtype(value.dtype)
     return DeviceArray(address, dtype, value.shape, value.strides, device, stream, value, make)

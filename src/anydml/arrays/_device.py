@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,11 +22,12 @@ class Flags(NamedTuple):
     writeable: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DeviceArray:
     """An array of a library on a GPU, with the names that an ndarray has for the same things.
 
-    Attributes
+    Not changed once it is made; no dataclass, as one is made for every operand of a call.
+
+    Parameters
     ----------
     address : int
         Of the first element.
@@ -47,15 +47,27 @@ class DeviceArray:
         Whether it may be an output.
     """
 
-    address: int
-    dtype: np.dtype[Any]
-    shape: Shape
-    strides: Shape
-    device: int
-    stream: int
-    owner: Any
-    make: Callable[[Shape, np.dtype[Any]], DeviceArray]
-    writeable: bool = True
+    __slots__ = (
+        "address", "device", "dtype", "make", "owner", "shape", "stream", "strides", "writeable",
+    )  # fmt: skip
+
+    def __init__(self, address: int, dtype: np.dtype[Any], shape: Shape, strides: Shape,
+                 device: int, stream: int, owner: Any,
+                 make: Callable[[Shape, np.dtype[Any]], DeviceArray],
+                 writeable: bool = True) -> None:  # fmt: skip
+        self.address = address
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = strides
+        self.device = device
+        self.stream = stream
+        self.owner = owner
+        self.make = make
+        self.writeable = writeable
+
+    def _like(self, dtype: np.dtype[Any], shape: Shape, strides: Shape) -> DeviceArray:
+        return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
+                           self.owner, self.make, self.writeable)  # fmt: skip
 
     @property
     def ndim(self) -> int:
@@ -111,24 +123,26 @@ class DeviceArray:
     def reshape(self, shape: int | Shape) -> DeviceArray:
         """The same elements under sizes that differ by sizes of 1."""
         wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        if wanted == self.shape:
+            return self
         kept = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
         if [n for n, _ in kept] != [n for n in wanted if n != 1]:
             raise ArgumentTypeError(f"shape: expected one like {self.shape}, got {wanted}")
         rest = iter(kept)
         strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in wanted)
-        return replace(self, shape=wanted, strides=strides)
+        return self._like(self.dtype, wanted, strides)
 
     def view(self, dtype: Any) -> DeviceArray:
         """The same memory as another type of the same size."""
-        return replace(self, dtype=np.dtype(dtype))
+        return self._like(np.dtype(dtype), self.shape, self.strides)
 
     def without_leading(self, count: int) -> DeviceArray:
         """Without so many leading sizes of 1."""
-        return replace(self, shape=self.shape[count:], strides=self.strides[count:])
+        return self._like(self.dtype, self.shape[count:], self.strides[count:])
 
     def laid_out(self, sizes: Shape, dtype: np.dtype[Any], strides: Shape) -> DeviceArray:
         """The memory from the first element on, under another layout."""
-        return replace(self, shape=sizes, dtype=dtype, strides=strides)
+        return self._like(dtype, sizes, strides)
 
 
 class _Placed:
@@ -154,6 +168,16 @@ def address_of(array: Any) -> int:
     if isinstance(array, DeviceArray):
         return array.address
     return int(array.__array_interface__["data"][0])
+
+
+def packed_strides(shape: Shape, itemsize: int) -> Shape:
+    """The strides, in bytes, of an array without gaps in row-major order."""
+    strides = []
+    step = itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size or 1
+    return tuple(reversed(strides))
 
 
 def owner_of(array: Any) -> Any:

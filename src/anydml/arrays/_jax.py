@@ -15,7 +15,7 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays import _dlpack
 from anydml.arrays._base import Array, Wrap, unnoticed, unreadable
-from anydml.arrays._device import DeviceArray, Shape
+from anydml.arrays._device import DeviceArray, Shape, packed_strides
 from anydml.errors import ArgumentTypeError
 
 written = unnoticed
@@ -87,16 +87,14 @@ def _placed(
     address: int, kind: Any, shape: Shape, device: int, owner: Any, writeable: bool
 ) -> DeviceArray:
     dtype = np.dtype(kind)
-    strides = [dtype.itemsize]
-    for size in shape[:0:-1]:
-        strides.insert(0, strides[0] * max(size, 1))
+    strides = packed_strides(shape, dtype.itemsize)
 
     def make(wanted: Shape, like: np.dtype[Any]) -> DeviceArray:
         size = prod(wanted) * like.itemsize
         buffer = native.cuda.Buffer(device, size, 0)
         return _placed(buffer.address, like, wanted, device, buffer, writeable=True)
 
-    return DeviceArray(address, dtype, shape, tuple(strides[: len(shape)]), device, 0, owner, make,
+    return DeviceArray(address, dtype, shape, strides, device, 0, owner, make,
                        writeable)  # fmt: skip
 
 

@@ -7,12 +7,14 @@ around looks like a tensor, and its memory is another's or nobody's.
 from __future__ import annotations
 
 import sys
+from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from anydml.arrays._base import Array, Wrap
-from anydml.arrays._device import DeviceArray, Shape, owner_of
+from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.errors import AllocationError, ArgumentTypeError
 
 
@@ -84,34 +86,35 @@ def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
 
 
 def _on_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
-    kind = str(value.dtype).removeprefix("torch.")
-    try:
-        dtype = np.dtype(kind)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name}: expected a type that NumPy has, got {value.dtype}"
-        ) from None
+    dtype = _types(torch)[0].get(value.dtype)
+    if dtype is None:
+        raise ArgumentTypeError(f"{name}: expected a type that NumPy has, got {value.dtype}")
     size, device = dtype.itemsize, value.device.index
+    stream = torch._C._cuda_getCurrentRawStream(device)
 
     def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
-        wanted = getattr(torch, like.name)
         try:
-            made = torch.empty(shape, dtype=wanted, device=value.device)
+            made = torch.empty(shape, dtype=_types(torch)[1][like], device=value.device)
         except torch.OutOfMemoryError:
-            amount = int(np.prod(shape, dtype=object)) * like.itemsize
-            raise AllocationError("torch", amount, "a tensor on the GPU") from None
-        return _on_cuda(torch, made, name)
+            raise AllocationError("torch", prod(shape) * like.itemsize, "a tensor") from None
+        strides = packed_strides(shape, like.itemsize)
+        return DeviceArray(made.data_ptr(), like, shape, strides, device, stream, made, make)
 
-    return DeviceArray(
-        value.data_ptr(),
-        dtype,
-        tuple(value.shape),
-        tuple(stride * size for stride in value.stride()),
-        device,
-        torch._C._cuda_getCurrentRawStream(device),
-        value,
-        make,
-    )
+    strides = tuple([stride * size for stride in value.stride()])
+    return DeviceArray(value.data_ptr(), dtype, tuple(value.shape), strides, device, stream,
+                       value, make)  # fmt: skip
+
+
+Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
+
+
+@cache
+def _types(torch: Any) -> Types:
+    """NumPy's types by PyTorch's, and the other way."""
+    names = ("bool", "complex64", "complex128", "float16", "float32", "float64",
+             *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))  # fmt: skip
+    found = {getattr(torch, name): np.dtype(name) for name in names if hasattr(torch, name)}
+    return found, {dtype: kind for kind, dtype in found.items()}
 
 
 def _plain_torch(torch: Any, value: Any, name: str) -> None:

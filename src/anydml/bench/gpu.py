@@ -6,6 +6,7 @@ the work into the stream, and takes the time between two events. The gate sees c
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -22,7 +23,9 @@ from anydml.bench.peers._peer import Peer, Ways
 from anydml.bench.peers.torch import PyTorch
 
 _FLUSHED: Final = 256 << 20
-_BUSY: Final = 1_000_000  # cycles, half a millisecond: longer than any call takes on the host
+_CYCLES: Final = 2e9  # in a second, or a little less
+_SPARE: Final = 2e-4
+_LONGEST: Final = 0.02
 
 
 class CudaTorch(PyTorch):
@@ -112,11 +115,10 @@ class Gpu:
         """Device times, round by round, as `measure.take_turns`."""
         fit = [c for c in contestants if not c.problem]
         used = dict.fromkeys(map(id, fit), 0.0)
-        for contestant in fit:
-            contestant.call()  # compiled, and its memory allocated
+        hosts = {id(c): self._host_time(c) for c in fit}
         while fit:
             for contestant in fit:
-                contestant.samples.append(self._turn(contestant))
+                contestant.samples.append(self._turn(contestant, hosts[id(contestant)]))
                 used[id(contestant)] += contestant.samples[-1] + 1e-3
             fit = [
                 c
@@ -125,11 +127,22 @@ class Gpu:
                 or (len(c.samples) < budget.runs and used[id(c)] < budget.seconds)
             ]
 
-    def _turn(self, contestant: Contestant) -> float:
+    def _host_time(self, contestant: Contestant) -> float:
+        """Seconds until the work is in the stream."""
+        contestant.call()  # compiled, and its memory allocated
+        self.torch.cuda.synchronize()
+        begin = time.perf_counter()
+        contestant.call()
+        end = time.perf_counter()
+        self.torch.cuda.synchronize()
+        return end - begin
+
+    def _turn(self, contestant: Contestant, host: float) -> float:
         cuda = self.torch.cuda
         begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
         self._flushed.fill_(1)
-        cuda._sleep(_BUSY)
+        # The GPU waits longer than the host takes, so that what is timed is the device's work.
+        cuda._sleep(int(min(2 * host + _SPARE, _LONGEST) * _CYCLES))
         begin.record()
         result = contestant.call()
         end.record()
