@@ -260,10 +260,9 @@ class CompiledOperator:
         return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME, like)
 
     def _copy(self, array: Array, name: str) -> Array:
-        try:
-            return array.copy()
-        except MemoryError:
-            raise AllocationError(self.desc.NAME, array.nbytes, f"a copy of {name}") from None
+        purpose = f"a copy of {name}"
+        copied: Array = self.operator.device.backend.copy(array, self.desc.NAME, purpose)
+        return copied
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)

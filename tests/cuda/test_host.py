@@ -157,6 +157,28 @@ compiled.dispatch(InputTensor=x, OutputTensor=y)
         assert "CUDA was used before this process was forked" in with_stubs(code)
 
 
+class TestOwned:
+    def test_copies_stay_on_the_gpu_and_pickle_by_the_host(self, with_stubs):
+        # Packed copies are memory copies, which the stand-in makes.
+        code = """
+        import pickle
+        x = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
+        tensor = dml.TensorDesc.from_array(x)
+        owned = dml.TensorDesc("FLOAT32", x.shape, flags="OWNED_BY_DML")
+        desc = dml.ElementWiseIdentity(input_tensor=owned, output_tensor=tensor)
+        operator = dml.Device("cuda:1").create_operator(desc).compile().initialize(InputTensor=x)
+        copied = pickle.loads(pickle.dumps(operator))
+        x[...] = 0
+        for one in (operator, copied):
+            y = np.empty_like(x)
+            one.dispatch(OutputTensor=y)
+            print(y.ravel().tolist() == list(range(12)), one.operator.device.kind)
+        del one, operator, copied
+        print(stub().stub_lent(), stub().stub_depth())
+        """
+        assert with_stubs(code) == "True cuda:1\nTrue cuda:1\n0 0\n"
+
+
 class TestLaunches:
     def test_of_every_operator_are_what_a_driver_takes(self, with_stubs):
         # The stand-in refuses grids and blocks that a driver refuses; results are not looked at.

@@ -1,5 +1,6 @@
 """Array functions on PyTorch's and CuPy's arrays on a GPU: the CPU's results, to the bit."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -188,6 +189,21 @@ class TestCalls:
             torch.cuda.graph(torch.cuda.CUDAGraph()),
         ):
             dml.nonzero_coordinates(x)
+
+    def test_owned_by_an_operator(self):
+        x = torch.arange(24.0, device="cuda").reshape(1, 2, 3, 4).transpose(2, 3)
+        sizes = tuple(x.shape)
+        owned = dml.TensorDesc("FLOAT32", sizes, flags="OWNED_BY_DML")
+        tensor = dml.TensorDesc("FLOAT32", sizes)
+        desc = dml.ElementWiseIdentity(input_tensor=owned, output_tensor=tensor)
+        compiled = dml.Device("cuda").create_operator(desc).compile()
+        operator = compiled.initialize(InputTensor=x)
+        expected = x.clone()
+        x.zero_()
+        for one in (operator, pickle.loads(pickle.dumps(operator))):
+            y = torch.empty(sizes, device="cuda")
+            one.dispatch(OutputTensor=y)
+            assert torch.equal(y, expected)
 
     def test_cupy(self):
         cupy = pytest.importorskip("cupy")

@@ -14,7 +14,13 @@ import numpy as np
 
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
-from anydml.arrays._device import DeviceArray, address_of, apart_from, stand_in
+from anydml.arrays._device import (
+    DeviceArray,
+    address_of,
+    apart_from,
+    packed_strides,
+    stand_in,
+)
 from anydml.errors import ArgumentTypeError
 
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
@@ -31,6 +37,7 @@ __all__ = [
     "apart_from",
     "as_numpy",
     "as_type",
+    "packed_strides",
     "stand_in",
     "written",
 ]

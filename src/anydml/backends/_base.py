@@ -74,6 +74,9 @@ class Backend(Protocol):
             There is no memory for it; the message begins with `call`.
         """
 
+    def copy(self, array: Any, call: str, purpose: str) -> Any:
+        """A copy of a bound array, for an operator that owns it; `call` needs it for `purpose`."""
+
     def compile(self, program: Program) -> Executable:
         """Make a checked program ready to run."""
 
@@ -93,6 +96,20 @@ def zeros(slot: Slot, call: str) -> Array:
     except MemoryError:
         size = prod(slot.declared) * np.dtype(slot.spec.dtype).itemsize
         raise AllocationError(call, size, slot.name) from None
+
+
+def host_copy(array: Array, call: str, purpose: str) -> Array:
+    """A copy in host memory.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it.
+    """
+    try:
+        return array.copy()
+    except MemoryError:
+        raise AllocationError(call, array.nbytes, purpose) from None
 
 
 def natural(slot: Slot, array: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, Measured, natural, zeros
+from anydml.backends._base import Array, Measured, host_copy, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
 from anydml.program import KernelCall, Program, Slot
@@ -29,6 +29,10 @@ class CpuBackend:
         if cleared:
             return zeros(slot, call)
         return allocate(slot.declared, np.dtype(slot.spec.dtype), call, slot.name)
+
+    def copy(self, array: Array, call: str, purpose: str) -> Array:
+        """A copy in host memory."""
+        return host_copy(array, call, purpose)
 
     def compile(self, program: Program) -> CpuExecutable:
         """Look up the kernel and prepare the native dispatch."""

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from anydml._native import native
-from anydml.arrays import DeviceArray
+from anydml.arrays import DeviceArray, packed_strides
 from anydml.backends._base import Array, decline, natural
 from anydml.errors import ArgumentError, DeviceError
 from anydml.program import Program, Slot
@@ -58,8 +59,8 @@ def _compilers() -> list[str]:
     found = []
     for folder in _wheel_folders():
         with suppress(OSError):
-            names = (n for n in os.listdir(folder) if n.startswith("libnvrtc.so."))
-            found += [os.path.join(folder, name) for name in sorted(names, reverse=True)]
+            wheels = (n for n in os.listdir(folder) if n.startswith("libnvrtc.so."))
+            found += [os.path.join(folder, name) for name in sorted(wheels, reverse=True)]
     names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
     return [*found, *names, "/usr/local/cuda/lib64/libnvrtc.so"]
 
@@ -191,6 +192,17 @@ class CudaBackend:
             _cuda().clear(made.device, made.stream, made.address, made.nbytes)
         return made
 
+    def copy(self, array: Any, call: str, purpose: str) -> DeviceArray:
+        """A copy of an array, on the GPU, in memory of this library."""
+        assert self.device is not None
+        if not isinstance(array, DeviceArray):
+            return uploaded(array, self.device, 0)
+        copied = _buffer(array.shape, array.dtype, self.device, array.stream)
+        kernels = CudaKernels(self.device, array.stream)
+        kernels.execute("identity", [array], [copied], {}, True, 1)
+        _cuda().synchronize(self.device, array.stream)  # another stream may read it
+        return copied
+
     def compile(self, program: Program) -> CudaExecutable:
         """Look up the kernels.
 
@@ -233,7 +245,9 @@ class CudaExecutable:
         stream = there[0].stream if there else 0
         kernels = CudaKernels(self._device, stream)
         buffers = {
-            name: array if isinstance(array, DeviceArray) else self._uploaded(array, stream)
+            name: array
+            if isinstance(array, DeviceArray)
+            else uploaded(array, self._device, stream)  # outputs too: what is undefined stays
             for name, array in arrays.items()
         }
         inputs, outputs = (
@@ -247,22 +261,39 @@ class CudaExecutable:
                 self._download(arrays[slot.name], buffers[slot.name])
         return -1
 
-    def _uploaded(self, array: Array, stream: int) -> DeviceArray:
-        # Outputs too: what a kernel leaves undefined stays as it was.
-        packed = np.ascontiguousarray(array).reshape(array.shape)
-        buffer = _cuda().Buffer(self._device, packed.nbytes, stream)
-        if packed.size:
-            _cuda().upload(self._device, stream, buffer.address, packed.view(np.uint8).ravel())
-        return DeviceArray(buffer.address, packed.dtype, packed.shape, packed.strides,
-                           self._device, stream, buffer, _no_more)  # fmt: skip
-
     def _download(self, array: Array, buffer: DeviceArray) -> None:
-        if array.size:
-            packed = np.empty(array.shape, array.dtype)
-            raw = packed.view(np.uint8).reshape(-1)
-            _cuda().download(self._device, buffer.stream, raw, buffer.address)
-            array[...] = packed
+        array[...] = downloaded(buffer)
 
 
-def _no_more(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
-    raise DeviceError("a buffer of this library makes no arrays")
+class OwnedArray(DeviceArray):
+    """A packed array in memory of this library; pickles as a copy on the host."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Callable[..., DeviceArray], tuple[Array, int, int]]:
+        return uploaded, (downloaded(self), self.device, 0)
+
+
+def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
+    buffer = _cuda().Buffer(device, prod(shape) * dtype.itemsize, stream)
+    strides = packed_strides(shape, dtype.itemsize)
+    return OwnedArray(buffer.address, dtype, shape, strides, device, stream, buffer,
+                      lambda wanted, like: _buffer(wanted, like, device, stream))  # fmt: skip
+
+
+def uploaded(array: Array, device: int, stream: int) -> DeviceArray:
+    """A host array on a GPU."""
+    packed = np.ascontiguousarray(array).reshape(array.shape)
+    made = _buffer(packed.shape, packed.dtype, device, stream)
+    if packed.size:
+        _cuda().upload(device, stream, made.address, packed.reshape(-1).view(np.uint8))
+    return made
+
+
+def downloaded(array: DeviceArray) -> Array:
+    """A packed array on the host."""
+    packed = np.empty(array.shape, array.dtype)
+    if packed.size:
+        raw = packed.reshape(-1).view(np.uint8)
+        _cuda().download(array.device, array.stream, raw, array.address)
+    return packed
