@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from anydml.errors import AnyDMLError, ModelError
@@ -67,12 +67,17 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            raise ModelError(f"Field '{name}' is required.")
+            raise ModelError(f"Field '{name}' is required{_there_is(name, fields)}.")
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
         raise ModelError(f"Error parsing field '{name}': {error}") from error
+
+
+def _there_is(name: str, fields: Mapping[str, Any]) -> str:
+    near = nearest(name, fields)
+    return f" (there is {near!r})" if near else ""
 
 
 def anything(value: Any) -> Any:
@@ -137,6 +142,23 @@ json_uint64 = json_integer(0, UINT64_MAX)
 
 def json_uint32_array(value: Any) -> tuple[int, ...]:
     return tuple(map(json_uint32, json_array(value)))
+
+
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """The known name that a misspelt one is near to; empty where there is none."""
+    if type(word) is not str or not 1 < len(word) <= 60:
+        return ""
+    from difflib import get_close_matches  # which only a message needs
+
+    names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
+    found = get_close_matches(word.lower(), names, 1, 0.7)
+    return names[found[0]] if found else ""
+
+
+def meant(word: Any, known: Iterable[Any]) -> str:
+    """The end of a message about a name that is not known: what may have been meant."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def shown(value: Any, limit: int = 60) -> str:

@@ -16,8 +16,8 @@ V = np.zeros(2, np.float32)
 
 # What a good call is, and the shape and type of what it returns.
 GOOD = {
-    "top_k": ({"x": X, "k": 2}, [((3, 2), "f4"), ((3, 2), "u4")]),
-    "nonzero_coordinates": ({"x": X}, [((11, 2), "u4")]),
+    "top_k": ({"x": X, "k": 2}, [((3, 2), "f4"), ((3, 2), "i8")]),
+    "nonzero_coordinates": ({"x": X}, [((11, 2), "i8")]),
     "scatter_elements": ({"x": X, "indices": I, "updates": U, "axis": 1}, [((3, 4), "f4")]),
     "scatter_nd": ({"x": X, "indices": T, "updates": V}, [((3, 4), "f4")]),
     "split": ({"x": X, "sections_or_sizes": [1, 3], "axis": 1}, [((3, 1), "f4"), ((3, 3), "f4")]),
@@ -70,7 +70,7 @@ for name, (arguments, _) in GOOD.items():
             wrong(name, TYPE, "axis: expected an integer", f"got {axis!r}", axis=axis)
     if "indices" in arguments:
         for kind in ("f4", "f8", "bool", "c8"):
-            wrong(name, TYPE, "indices: expected one of int64, int32, uint64, uint32",
+            wrong(name, TYPE, "indices: expected one of int64, int32, uint32, uint64",
                   f"got {np.dtype(kind)}", indices=arguments["indices"].astype(kind))  # fmt: skip
         wrong(name, TYPE, "indices:", indices=[[0.5, 1.5]])
     if "updates" in arguments:
@@ -95,8 +95,10 @@ for k in (2.0, "2", None, True, [2], np.float64(2)):
     wrong("top_k", TYPE, "k: expected an integer", f"got {k!r}", k=k)
 for largest in (1, 0, "yes", None, [True]):
     wrong("top_k", TYPE, "largest: expected a bool", f"got {largest!r}", largest=largest)
-for kind in ("int32", "float32", "uint16", "q2", 7, [1]):
-    wrong("top_k", TYPE, "index_dtype: expected one of uint32, uint64, int64", index_dtype=kind)
+for kind in ("int16", "float32", "uint16", "q2", 7, [1], ">i8", "bool", float):
+    for name in ("top_k", "nonzero_coordinates"):
+        wrong(name, TYPE, "index_dtype: expected one of int64, int32, uint32, uint64, got",
+              index_dtype=kind)  # fmt: skip
 for kind in ("bool", "c8", "M8[s]", "m8[s]", "longdouble"):
     wrong("top_k", TYPE, "x: expected one of", x=X.astype("i8").astype(kind))
 for kind in ("c8", "M8[s]", "longdouble"):
@@ -191,7 +193,7 @@ OUTS = []
 for name, (_, results) in GOOD.items():
     for i, (shape, kind) in enumerate(results):
         where = f"out[{i}]" if name in SEVERAL else "out"
-        other = "f8" if kind == "f4" else "i4"
+        other = "f8" if kind == "f4" else "i2"
         OUTS += [
             (name, i, np.zeros((*shape, 1), kind), VALUE, (f"{where}: expected shape {shape}",)),
             (name, i, np.zeros(shape[:-1] + (9,), kind), VALUE, (f"{where}: expected shape",)),
@@ -291,7 +293,7 @@ def test_outs_overlap_each_other(function):
     (first, _), (second, _) = GOOD[function][1]
     outs = [
         memory[: np.prod(first)].reshape(first).view("f4"),
-        memory[1 : 1 + np.prod(second)].reshape(second).view(GOOD[function][1][1][1]),
+        memory[1 : 1 + np.prod(second)].reshape(second).view("u4"),
     ]
     if function == "split":
         outs[1] = memory[: np.prod(second)].reshape(second).view("f4")

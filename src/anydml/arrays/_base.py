@@ -29,6 +29,18 @@ class Library(Protocol):
             No plain memory that the CPU reads; the message begins with `name`.
         """
 
+    def index_type(self) -> np.dtype[Any]:
+        """The type of the indices that its users index with."""
+
+    def keep(self, dtype: np.dtype[Any], name: str) -> None:
+        """Refuse a type that results of the library would not keep; the message begins with `name`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            A type that the library would change without a word.
+        """
+
     def written(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""
 
@@ -36,6 +48,15 @@ class Library(Protocol):
 def unchanged(array: Array) -> Array:
     """The result of an operation on NumPy arrays."""
     return array
+
+
+def intp() -> np.dtype[Any]:
+    """The type that NumPy indexes with."""
+    return np.dtype(np.intp)
+
+
+def every_type(dtype: np.dtype[Any], name: str) -> None:
+    """A library that changes no type."""
 
 
 def unnoticed(value: Any) -> None:

@@ -25,8 +25,8 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
     if _is_tracer(value):
         raise ArgumentTypeError(
-            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); "
-            f"call outside of it or through jax.pure_callback"
+            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); call "
+            f"outside of it, or inside through jax.pure_callback(function, shape_and_dtype, ..)"
         )
     _dlpack.on_host(value, name)
     try:
@@ -36,14 +36,26 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     return array, _wrap
 
 
-def _wrap(array: Array) -> Any:
+def index_type() -> np.dtype[Any]:
+    """JAX's own default integer: int64 with jax_enable_x64, else int32."""
     jax: Any = sys.modules["jax"]
-    kept = jax.dtypes.canonicalize_dtype(array.dtype)
-    if kept != array.dtype:  # which JAX would change without a word
+    kind: np.dtype[Any] = jax.dtypes.canonicalize_dtype(np.int64)
+    return kind
+
+
+def keep(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse 64 bits where JAX has them not: it would make them 32 without a word."""
+    jax: Any = sys.modules["jax"]
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ArgumentTypeError(
-            f"result: expected a type that JAX has, got {array.dtype}; "
+            f"{name}: expected a type that JAX has, got {dtype}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
         )
+
+
+def _wrap(array: Array) -> Any:
+    jax: Any = sys.modules["jax"]
+    keep(array.dtype, "result")
     return jax.numpy.from_dlpack(array)
 
 

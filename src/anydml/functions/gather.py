@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import meant, shown
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
@@ -231,5 +231,8 @@ def _gathered(
 
 def _clamps(mode: Any) -> bool:
     if not isinstance(mode, str) or mode not in _CLAMP:
-        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {shown(mode)}")
+        accepted = ", ".join(map(repr, _CLAMP))
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _CLAMP)}"
+        )
     return _CLAMP[mode]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import shown
-from anydml.arrays import Array, adopt, as_numpy
-from anydml.dtypes import DataType
+from anydml._json import meant, shown
+from anydml.arrays import Array, adopt, as_numpy, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.ops.cast import Cast
@@ -61,7 +60,10 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     """
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
-    given = {"to": _type_named(dtype).numpy.name}
+    to = _type_named(dtype)
+    if out is None:
+        keep(x, to, "dtype")
+    given = {"to": to.name}
     inferred = _engine.infer(Cast, (data,), given)
     (spec,) = inferred.outputs
     result = _arguments.output(
@@ -220,23 +222,14 @@ def _with_numbers(array: Array) -> Array:
     return array
 
 
-def _type_named(dtype: Any) -> DataType:
-    name = _name_of(dtype).removeprefix(DataType.prefix()).lower()
+def _type_named(dtype: Any) -> np.dtype[Any]:
+    name = _arguments.type_name(dtype)
     if name not in _arguments.TYPED:
         accepted = ", ".join(_arguments.TYPED)
-        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}")
-    return DataType[name.upper()]
-
-
-def _name_of(dtype: Any) -> str:
-    if isinstance(dtype, str | DataType):
-        return str(dtype)
-    if type(dtype).__module__.partition(".")[0] == "torch":
-        return str(dtype).removeprefix("torch.")
-    try:
-        return "" if dtype is None else np.dtype(dtype).name
-    except (TypeError, ValueError, RecursionError):
-        return ""
+        raise ArgumentTypeError(
+            f"dtype: expected one of {accepted}, got {shown(dtype)}{meant(dtype, _arguments.TYPED)}"
+        )
+    return np.dtype(name)
 
 
 _MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
@@ -246,7 +239,9 @@ def _padding_mode(mode: Any) -> str:
     name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
     if not isinstance(name, str) or name not in _MODES:
         accepted = ", ".join(map(repr, _MODES))
-        raise ArgumentError(f"mode: expected one of {accepted}, got {shown(mode)}")
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
+        )
     return str(name)
 
 
