@@ -6,6 +6,7 @@ Every reader raises `ModelError`; `field` puts the field's name in front, so tha
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -169,4 +170,6 @@ def shown(value: Any, limit: int = 60) -> str:
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
         text = f"{digits} of thousands of digits"
+    if " at 0x" in text:  # where an object lies says nothing
+        text = re.sub(" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

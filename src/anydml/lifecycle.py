@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import meant, shown
 from anydml.arrays import adopt, written
 from anydml.backends import decline
 from anydml.backends.cpu import index_error
@@ -67,6 +67,7 @@ class Operator:
         if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
             raise ArgumentError(
                 f"out_of_range: expected 'raise' or 'clamp', got {shown(out_of_range)}"
+                f"{meant(out_of_range, ('raise', 'clamp'))}"
             )
         if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
@@ -295,7 +296,9 @@ class CompiledOperator:
                 if any(name == info.name for info in self.desc.tensor_fields()):
                     raise BindingError(f"{name}: expected nothing (the descriptor leaves it out)")
                 known = ", ".join(fields)
-                raise BindingError(f"{name}: expected one of {known}, got an unknown binding")
+                raise BindingError(
+                    f"{name}: expected one of {known}, got an unknown binding{meant(name, fields)}"
+                )
             if name in self._owned_names:
                 raise BindingError(f"{name}: flagged OWNED_BY_DML, bind it to initialize")
         arrays: dict[str, Any] = {}

@@ -15,6 +15,7 @@ from anydml.dtypes import DataType
 from anydml.errors import (
     AllocationError,
     ArgumentError,
+    ArgumentTypeError,
     InvalidDescriptorError,
     ModelError,
     Violation,
@@ -140,7 +141,14 @@ class TensorDesc:
             raise ArgumentError(f"array: {error}") from error
         except MemoryError:
             raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
-        data_type = DataType.from_numpy(view.dtype)
+        try:
+            data_type = DataType.from_numpy(view.dtype)
+        except ArgumentTypeError:
+            accepted = ", ".join(member.suffix for member in DataType if member.bits >= 8)
+            got = _json.shown(array) if view.dtype.kind == "O" else view.dtype
+            raise ArgumentTypeError(
+                f"array: expected elements of one of {accepted}, got {got}"
+            ) from None
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
             return cls(data_type, sizes)
@@ -265,7 +273,7 @@ class TensorDesc:
         sizes = _json.field(fields, "Sizes", _dimensions)
         _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
         return cls(
-            _json.field(fields, "DataType", DataType.parse),
+            _json.field(fields, "DataType", DataType.read_json),
             sizes,
             _json.field(fields, "Strides", _optional_strides, None),
             flags=_json.field(fields, "Flags", parse_flags, TensorFlags.NONE),
