@@ -183,10 +183,10 @@ def test_no_prefix_comes_twice():
         lambda v: COMPILED.dispatch(InputTensor=v, OutputTensors=[X.copy()]),
         lambda v: COMPILED.dispatch(InputTensor=X, OutputTensors=v),
         lambda v: dml.TensorDesc(v, (1,)),
-        lambda v: dml.TensorDesc.from_array(v),
-        lambda v: dml.from_json(v),
+        dml.TensorDesc.from_array,
+        dml.from_json,
         lambda v: dml.Device(v if v is not None else 3),
-        lambda v: dml.support(v),
+        dml.support,
     ]  # fmt: skip
     told = 0
     for call in calls:

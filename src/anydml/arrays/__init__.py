@@ -7,6 +7,7 @@ libraries is imported: an array of theirs that comes in shows that it is loaded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
 __all__ = ["LIBRARIES", "Array", "Library", "Wrap", "adopt", "as_numpy", "as_type", "index_type",
-           "keep", "written"]  # fmt: skip
+           "keep", "promoted", "written"]  # fmt: skip
 
 
 def as_numpy(value: Any, name: str) -> Array:
@@ -64,6 +65,23 @@ def keep(value: Any, dtype: np.dtype[Any], name: str) -> None:
         A type that results of the library's kind would not keep.
     """
     _library_of(value).keep(dtype, name)
+
+
+def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
+    """The type that an array's library joins these types into.
+
+    Raises
+    ------
+    ArgumentTypeError
+        There is none; the message begins with `name`.
+    """
+    try:
+        return _library_of(value).promoted(dtypes)
+    except (TypeError, AttributeError) as error:
+        types = ", ".join(map(str, dtypes))
+        raise ArgumentTypeError(
+            f"{name}: expected types that can be promoted to one, got {types}"
+        ) from error
 
 
 def written(value: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +41,15 @@ class Library(Protocol):
             A type that the library would change without a word.
         """
 
+    def promoted(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+        """The type that the library joins these types into.
+
+        Raises
+        ------
+        TypeError
+            There is none.
+        """
+
     def written(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""
 
@@ -53,6 +62,11 @@ def unchanged(array: Array) -> Array:
 def intp() -> np.dtype[Any]:
     """The type that NumPy indexes with."""
     return np.dtype(np.intp)
+
+
+def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """NumPy's own rules."""
+    return np.result_type(*dtypes)
 
 
 def every_type(dtype: np.dtype[Any], name: str) -> None:

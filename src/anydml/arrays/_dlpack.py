@@ -10,6 +10,7 @@ import numpy as np
 from anydml.arrays._base import (
     Array,
     Wrap,
+    by_numpy,
     every_type,
     intp,
     unchanged,
@@ -22,6 +23,7 @@ _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readabl
 
 index_type = intp
 keep = every_type
+promoted = by_numpy
 written = unnoticed
 
 

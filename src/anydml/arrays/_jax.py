@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,12 @@ def keep(dtype: np.dtype[Any], name: str) -> None:
             f"{name}: expected a type that JAX has, got {dtype}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
         )
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """JAX's rules: an integer and a float give the float."""
+    jax: Any = sys.modules["jax"]
+    return np.dtype(reduce(jax.numpy.promote_types, dtypes))
 
 
 def _wrap(array: Array) -> Any:

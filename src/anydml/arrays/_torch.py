@@ -7,6 +7,8 @@ around looks like a tensor, and its memory is another's or nobody's.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,13 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
 def index_type() -> np.dtype[Any]:
     """int64, as of all functions of PyTorch."""
     return np.dtype(np.int64)
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """PyTorch's rules: an integer and a float give the float."""
+    torch: Any = sys.modules["torch"]
+    found = reduce(torch.promote_types, [getattr(torch, dtype.name) for dtype in dtypes])
+    return np.dtype(str(found).removeprefix("torch."))
 
 
 def written(value: Any) -> None:

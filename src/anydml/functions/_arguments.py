@@ -14,7 +14,6 @@ from anydml.backends.cpu import allocate
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.dtypes import DataType
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.ops.scatter import REDUCTIONS
 
 INDEX_KINDS = ("int64", "int32", "uint32", "uint64")
 
@@ -33,6 +32,13 @@ def integer(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}") from None
+
+
+def flag(value: Any, name: str) -> bool:
+    """A bool argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentTypeError(f"{name}: expected a bool, got {shown(value)}")
+    return bool(value)
 
 
 def axis_of(axis: Any, array: Array, name: str = "x") -> int:
@@ -158,20 +164,14 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     return False
 
 
-def reduction_of(reduction: Any, array: Array) -> str:
-    """The name of a reduction that the array's type has."""
-    if not isinstance(reduction, str | None) or reduction not in REDUCTIONS:
-        accepted = ", ".join(repr(name) for name in REDUCTIONS)
+def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
+    """The array over and over, in the memory that it has."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
         raise ArgumentError(
-            f"reduction: expected one of {accepted}, got {shown(reduction)}"
-            f"{meant(reduction, REDUCTIONS)}"
-        )
-    name = reduction or "none"
-    if name != "none" and array.dtype.name not in TYPED:
-        raise ArgumentTypeError(
-            f"x: reduction {reduction!r} expected one of {', '.join(TYPED)}, got {array.dtype}"
-        )
-    return name
+            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
+        ) from None
 
 
 # The types that have an order and a sum; others are only moved.

@@ -10,14 +10,14 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import Array
 from anydml.backends.cpu import execute, fill, index_error, measure, quick
-from anydml.errors import ArgumentError
+from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
 from anydml.threads import get_num_threads
 
 Room = type[Descriptor]
 
-__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured"]
+__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured", "scratch"]
 
 
 def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
@@ -92,6 +92,20 @@ def run_measured(
     output = allocate(measured.count)
     fill(measured, output, threads)
     return output
+
+
+def scratch(call: str, make: Callable[[], Array]) -> Array:
+    """What NumPy makes on the way to a kernel.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it.
+    """
+    try:
+        return make()
+    except (MemoryError, ValueError):  # "array is too big"
+        raise AllocationError(call, None, "scratch") from None
 
 
 def dtype_of(spec: ArraySpec) -> np.dtype[Any]:

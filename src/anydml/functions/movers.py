@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,9 +11,43 @@ from anydml._json import meant, shown
 from anydml.arrays import Array, adopt, as_numpy, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    GivenType,
+    Integers,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    PadMode,
+    Plain,
+    Scalar,
+)
 from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1, bits_of
 from anydml.ops.slice1 import Slice1
+
+
+@overload
+def cast(
+    x: ArrayOf[Any] | Plain, dtype: type[Scalar] | np.dtype[Scalar], *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def cast(x: ArrayOf[Any], dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Other, dtype: GivenType, *, out: None = ...) -> Other: ...
+
+
+@overload
+def cast(x: Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
@@ -71,6 +104,30 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     )
     _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
     return _arguments.returned(result, out, wrap)
+
+
+@overload
+def pad(
+    x: ArrayOf[Scalar], pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def pad(
+    x: Other, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> Other: ...
+
+
+@overload
+def pad(
+    x: Plain, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def pad(
+    x: Operand, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: Out
+) -> Out: ...
 
 
 def pad(
@@ -132,11 +189,55 @@ def pad(
     return _arguments.returned(result, out, wrap)
 
 
+@overload
+def slice_window(
+    x: ArrayOf[Scalar],
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def slice_window(
+    x: Other,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def slice_window(
+    x: Plain,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def slice_window(
+    x: Operand,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: Out,
+) -> Out: ...
+
+
 def slice_window(
     x: Any,
-    starts: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int] | None = None,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
     out: Any = None,
 ) -> Any:

@@ -2,40 +2,158 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from anydml._json import shown
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    GivenIndexType,
+    Index,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    OutIndices,
+    Plain,
+    Scalar,
+)
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
 from anydml.threads import get_num_threads
 
+Values = TypeVar("Values")
+Indices = TypeVar("Indices")
 
-class TopKResult(NamedTuple):
+
+class TopKResult(NamedTuple, Generic[Values, Indices]):
     """What `top_k` returns: the values and their indices along the axis."""
 
-    values: Any
-    indices: Any
+    values: Values
+    indices: Indices
 
 
 _quick_top_k = _engine.quick(TopK1.KERNEL)
 _quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
 
 
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Other,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[Other, Other]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Operand,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: tuple[Out, OutIndices] | list[Any],
+) -> TopKResult[Out, OutIndices]: ...
+
+
 def top_k(
     x: Any,
-    k: int,
+    k: SupportsIndex,
     *,
-    axis: int = -1,
+    axis: SupportsIndex = -1,
     largest: bool = True,
     sorted: bool = True,
     index_dtype: Any = None,
     out: Any = None,
-) -> TopKResult:
+) -> TopKResult[Any, Any]:
     """The k largest or smallest elements of every sequence along an axis, sorted.
 
     Ties come in ascending index order, in either direction. NaN counts as larger than every number,
@@ -44,8 +162,8 @@ def top_k(
     Parameters
     ----------
     x : array_like, shape (..., n, ...)
-        Floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results have
-        rank 0 too, but for k = 0.
+        Bools, floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results
+        have rank 0 too, but for k = 0.
     k : int
         0 to n.
     axis : int, optional
@@ -95,10 +213,12 @@ def top_k(
     return _top_k(x, k, axis, largest, index_dtype, out)
 
 
-def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) -> TopKResult:
+def _top_k(
+    x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any
+) -> TopKResult[Any, Any]:
     array, wrap = adopt(x, "x")
-    if array.dtype.name not in _arguments.TYPED:
-        accepted = ", ".join(_arguments.TYPED)
+    if array.dtype.name not in (*_arguments.TYPED, "bool"):
+        accepted = ", ".join(("bool", *_arguments.TYPED))
         raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
     scalar = array.ndim == 0
     shaped = array.reshape(1) if scalar else array
@@ -107,9 +227,7 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     count = _arguments.integer(k, "k")
     given = {"axis": number, "k": count}
     inferred = _engine.infer(TopK1, (shaped,), given)
-    if not isinstance(largest, bool | np.bool_):
-        raise ArgumentTypeError(f"largest: expected a bool, got {shown(largest)}")
-    given["largest"] = bool(largest)
+    given["largest"] = _arguments.flag(largest, "largest")
     shape = () if scalar and count == 1 else inferred.outputs[0].shape
     outs = _arguments.several(out, 2, "values, indices")
     index_kind = _arguments.result_indices(index_dtype, x, (size,), outs[1], "out[1]")
@@ -124,10 +242,60 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     results = (values, indices)
     pairs = zip(results, inferred.outputs, strict=True)
     filled = [result.reshape(spec.shape) for result, spec in pairs]
+    if array.dtype == np.bool_:
+        shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
     private = all(target is None for target in outs)
     _engine.run(TopK1, (shaped,), filled, given, inferred, private)
     given_back = zip(results, outs, strict=True)
     return TopKResult(*(_arguments.returned(r, target, wrap) for r, target in given_back))
+
+
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: None = ..., out: None = ...
+) -> NDArray[np.intp]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+) -> NDArray[Index]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Other, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> Other: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: None = ..., out: None = ...
+) -> NDArray[np.intp]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+) -> NDArray[Index]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Operand, *, index_dtype: GivenIndexType | None = ..., out: Out
+) -> Out: ...
 
 
 def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> Any:
@@ -138,7 +306,7 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
     Parameters
     ----------
     x : array_like
-        Bools, floats or integers, of any rank.
+        Bools, floats, integers or complex numbers, of any rank.
     index_dtype : optional
         Type of the coordinates: int64, int32, uint32 or uint64, by name, NumPy's or the library's
         own. Left out, it is the type of `out`, or what users of the library index with:
@@ -181,9 +349,9 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
 
 def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
-    if array.dtype.name not in _arguments.TYPED and array.dtype != np.bool_:
-        accepted = ", ".join(("bool", *_arguments.TYPED))
-        raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
+    taken = ("bool", *_arguments.TYPED, "complex64", "complex128")
+    if array.dtype.name not in taken:
+        raise ArgumentTypeError(f"x: expected one of {', '.join(taken)}, got {array.dtype}")
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
     _arguments.countable([("x", array)])
 
@@ -193,5 +361,8 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
             what="the coordinates",
         )  # fmt: skip
 
-    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, array, rows_of)
+    read = array
+    if array.dtype.kind == "c":
+        read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
+    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, read, rows_of)
     return _arguments.returned(rows, out, wrap)
