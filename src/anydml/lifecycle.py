@@ -6,7 +6,7 @@ from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from anydml.device import Device
 
 
+OutOfRange = Literal["raise", "clamp"]
+
+
 class Operator:
     """A descriptor that has passed every check on a device.
 
@@ -57,7 +60,9 @@ class Operator:
         An argument of another kind.
     """
 
-    def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
+    def __init__(
+        self, desc: Descriptor, device: Device, out_of_range: OutOfRange = "raise"
+    ) -> None:
         level = getattr(device, "feature_level", None)
         if not isinstance(level, FeatureLevel):
             raise ArgumentTypeError(f"device: expected a Device, got {shown(device)}")

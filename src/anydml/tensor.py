@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from anydml import _json
 from anydml._named import NamedEnum
-from anydml.dtypes import DataType
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import (
     AllocationError,
     ArgumentError,
@@ -30,6 +30,9 @@ _MOST_SIZES = 64
 # Of the search for two elements in one place; real layouts need a handful, and a model can have
 # thousands of tensors that need them all.
 _MOST_STEPS = 1_000
+
+
+FlagName = Literal["NONE", "OWNED_BY_DML", "DML_TENSOR_FLAG_NONE", "DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 
 class TensorFlags(NamedEnum):
@@ -83,11 +86,11 @@ class TensorDesc:
 
     def __init__(
         self,
-        data_type: DataType | str,
+        data_type: DataType | DataTypeName,
         sizes: Iterable[int],
         strides: Iterable[int] | None = None,
         *,
-        flags: TensorFlags | str | Iterable[str] = TensorFlags.NONE,
+        flags: TensorFlags | FlagName | Iterable[FlagName] = TensorFlags.NONE,
         total_tensor_size_in_bytes: int | None = None,
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:
