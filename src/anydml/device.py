@@ -6,7 +6,7 @@ from anydml._json import shown
 from anydml.backends import backend_named, cuda
 from anydml.errors import DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
-from anydml.lifecycle import Operator, checked_kind
+from anydml.lifecycle import Operator, OutOfRange, checked_kind
 from anydml.ops._descriptor import Descriptor
 
 
@@ -80,7 +80,7 @@ class Device:
         levels.update(level for info in desc.fields() for level in info.kind.levels)
         return next((level for level in sorted(levels) if not desc.violations(level)), None)
 
-    def create_operator(self, desc: Descriptor, *, out_of_range: str = "raise") -> Operator:
+    def create_operator(self, desc: Descriptor, *, out_of_range: OutOfRange = "raise") -> Operator:
         """An operator for the descriptor, after checking every rule of its page.
 
         Parameters

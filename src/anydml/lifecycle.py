@@ -6,11 +6,11 @@ from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import meant, shown
 from anydml.arrays import adopt, written
 from anydml.backends import decline
 from anydml.backends.cpu import index_error
@@ -32,6 +32,9 @@ from anydml.threads import get_num_threads
 
 if TYPE_CHECKING:
     from anydml.device import Device
+
+
+OutOfRange = Literal["raise", "clamp"]
 
 
 class Operator:
@@ -57,7 +60,9 @@ class Operator:
         An argument of another kind.
     """
 
-    def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
+    def __init__(
+        self, desc: Descriptor, device: Device, out_of_range: OutOfRange = "raise"
+    ) -> None:
         level = getattr(device, "feature_level", None)
         if not isinstance(level, FeatureLevel):
             raise ArgumentTypeError(f"device: expected a Device, got {shown(device)}")
@@ -67,6 +72,7 @@ class Operator:
         if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
             raise ArgumentError(
                 f"out_of_range: expected 'raise' or 'clamp', got {shown(out_of_range)}"
+                f"{meant(out_of_range, ('raise', 'clamp'))}"
             )
         if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
@@ -247,12 +253,16 @@ class CompiledOperator:
         # Results are of the kind of the page's first input that is bound; bytes and other buffers
         # give NumPy arrays.
         names = (info.name for info in self.desc.tensor_fields(Role.INPUT))
-        first = next((bindings[name] for name in names if name in bindings), None)
+        name = next((name for name in names if name in bindings), "")
+        first = bindings.get(name)
         if isinstance(first, list | tuple) and first:
             first = first[0]
         if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
             return None, lambda array: array
-        return adopt(first, "InputTensor")
+        try:
+            return adopt(first, name)
+        except ArgumentTypeError as error:
+            raise BindingError(str(error)) from error
 
     def _allocate(self, slot: Slot, like: Any) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
@@ -294,7 +304,9 @@ class CompiledOperator:
                 if any(name == info.name for info in self.desc.tensor_fields()):
                     raise BindingError(f"{name}: expected nothing (the descriptor leaves it out)")
                 known = ", ".join(fields)
-                raise BindingError(f"{name}: expected one of {known}, got an unknown binding")
+                raise BindingError(
+                    f"{name}: expected one of {known}, got an unknown binding{meant(name, fields)}"
+                )
             if name in self._owned_names:
                 raise BindingError(f"{name}: flagged OWNED_BY_DML, bind it to initialize")
         arrays: dict[str, Any] = {}

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays._base import Array, Wrap, unnoticed
+from anydml.arrays._base import Array, Wrap, by_numpy, every_type, intp, unnoticed
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.errors import AllocationError
 
 written = unnoticed
+index_type = intp
+keep = every_type
+promoted = by_numpy
 
 
 def owns(value: Any) -> bool:

@@ -69,6 +69,11 @@ class DeviceArray:
         return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
                            self.owner, self.make, self.writeable)  # fmt: skip
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ArgumentTypeError(
+            f"expected arrays in memory that the CPU reads for this, got one on {self.place}"
+        )
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

@@ -7,6 +7,8 @@ its work has run.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -32,8 +34,8 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
     if _is_tracer(value):
         raise ArgumentTypeError(
-            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); "
-            f"call outside of it or through jax.pure_callback"
+            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); call "
+            f"outside of it, or inside through jax.pure_callback(function, shape_and_dtype, ..)"
         )
     if _on_gpu(value):
         there: Any = _from_cuda(value, name)
@@ -46,19 +48,33 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     return array, _wrap
 
 
-def _wrap(array: Array) -> Any:
-    return _library_of(array.dtype).numpy.from_dlpack(array)
-
-
-def _library_of(dtype: np.dtype[Any]) -> Any:
+def index_type() -> np.dtype[Any]:
+    """JAX's own default integer: int64 with jax_enable_x64, else int32."""
     jax: Any = sys.modules["jax"]
-    kept = jax.dtypes.canonicalize_dtype(dtype)
-    if kept != dtype:  # which JAX would change without a word
+    kind: np.dtype[Any] = jax.dtypes.canonicalize_dtype(np.int64)
+    return kind
+
+
+def keep(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse 64 bits where JAX has them not: it would make them 32 without a word."""
+    jax: Any = sys.modules["jax"]
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ArgumentTypeError(
-            f"result: expected a type that JAX has, got {dtype}; "
+            f"{name}: expected a type that JAX has, got {dtype}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
         )
-    return jax
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """JAX's rules: an integer and a float give the float."""
+    jax: Any = sys.modules["jax"]
+    return np.dtype(reduce(jax.numpy.promote_types, dtypes))
+
+
+def _wrap(array: Array) -> Any:
+    jax: Any = sys.modules["jax"]
+    keep(array.dtype, "result")
+    return jax.numpy.from_dlpack(array)
 
 
 def _on_gpu(value: Any) -> bool:
@@ -116,7 +132,9 @@ class _Exported:
 
 
 def _wrap_cuda(array: Any) -> Any:
-    return _library_of(array.dtype).dlpack.from_dlpack(_Exported(array))
+    jax: Any = sys.modules["jax"]
+    keep(array.dtype, "result")
+    return jax.dlpack.from_dlpack(_Exported(array))
 
 
 def _is_tracer(value: Any) -> bool:

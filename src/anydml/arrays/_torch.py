@@ -7,15 +7,18 @@ around looks like a tensor, and its memory is another's or nobody's.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from anydml.arrays._base import Array, Wrap
+from anydml.arrays._base import Array, Wrap, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.errors import AllocationError, ArgumentTypeError
+
+keep = every_type
 
 
 def owns(value: Any) -> bool:
@@ -33,10 +36,28 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     return _from_torch(torch, value, name), torch.from_dlpack
 
 
+def index_type() -> np.dtype[Any]:
+    """int64, as of all functions of PyTorch."""
+    return np.dtype(np.int64)
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """PyTorch's rules: an integer and a float give the float."""
+    torch: Any = sys.modules["torch"]
+    found = reduce(torch.promote_types, [getattr(torch, dtype.name) for dtype in dtypes])
+    return np.dtype(str(found).removeprefix("torch."))
+
+
 def written(value: Any) -> None:
     """Bump the version counter: a gradient that would need the old values is refused."""
     sys.modules["torch"].autograd.graph.increment_version(value)
 
+
+# The types that NumPy has as well.
+_TYPES = (
+    "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64, "
+    "complex64, complex128"
+)
 
 # The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
 _NOT_PLAIN = (
@@ -54,11 +75,16 @@ _NOT_PLAIN = (
 def _from_torch(torch: Any, value: Any, name: str) -> Array:
     try:
         _plain_torch(torch, value, name)
+        _no_gradient(torch, value, name)
         array: Array = value.numpy()  # shares memory, stays writable
         storage = value.untyped_storage().nbytes()
     except ArgumentTypeError:
         raise
-    except (RuntimeError, TypeError, NotImplementedError) as error:
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{name}: expected one of {_TYPES}, got {value.dtype}; convert it with .to(..)"
+        ) from error
+    except (RuntimeError, NotImplementedError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     if storage < array.nbytes and array.size and storage < _reach(value):
         raise ArgumentTypeError(
@@ -68,13 +94,17 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
     return array
 
 
-def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
-    _plain_torch(torch, value, name)
+def _no_gradient(torch: Any, value: Any, name: str) -> None:
     if value.requires_grad and torch.is_grad_enabled():
         raise ArgumentTypeError(
-            f"{name}: expected a tensor without gradient, got one that requires grad; "
-            f"use .detach(), or torch.no_grad()"
+            f"{name}: expected a tensor without a gradient, got one that requires grad; use "
+            f".detach(), or torch.autograd.Function where a gradient is to pass"
         )
+
+
+def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
+    _plain_torch(torch, value, name)
+    _no_gradient(torch, value, name)
     array = _on_cuda(torch, value, name)
     storage = value.untyped_storage().nbytes()
     if array.size and storage < _reach(value):
@@ -119,21 +149,29 @@ def _types(torch: Any) -> Types:
 
 def _plain_torch(torch: Any, value: Any, name: str) -> None:
     kind = type(value).__name__
-    fake = kind == "FakeTensor"
-    if value.device.type == "meta" or fake:
-        shown_as = "a fake tensor" if fake else "a tensor on meta"
+    if kind == "FakeTensor":
         raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got {shown_as}, which has no memory"
+            f"{name}: expected a tensor on the CPU, got a fake tensor, which has no memory; call "
+            f"outside of FakeTensorMode, torch.compile and torch.export, or from an operator that "
+            f"torch.library.custom_op makes"
+        )
+    if value.device.type == "meta":
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor on the CPU, got a tensor on meta, which has no memory; "
+            f"make it with device='cpu', or fill what torch.empty_like(.., device='cpu') gives"
         )
     if value.device.type not in _KEYS:
         raise ArgumentTypeError(
             f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
             f"{value.device}; move it with .cpu()"
         )
-    if value.layout is not torch.strided or value.is_nested:
-        got = "a nested tensor" if value.is_nested else f"one of layout {value.layout}"
+    if value.is_nested:
         raise ArgumentTypeError(
-            f"{name}: expected a dense tensor, got {got}; use .to_dense() or .to_padded_tensor()"
+            f"{name}: expected a dense tensor, got a nested tensor; use .to_padded_tensor(..)"
+        )
+    if value.layout is not torch.strided:
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got one of layout {value.layout}; use .to_dense()"
         )
     keys_of = getattr(torch._C, "_dispatch_keys", None)
     if keys_of is None:  # an internal function, the only one that tells all kinds

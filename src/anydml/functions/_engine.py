@@ -11,14 +11,14 @@ from anydml._json import shown
 from anydml.arrays import Array
 from anydml.backends import kernels_for
 from anydml.backends.cpu import index_error, quick
-from anydml.errors import ArgumentError
+from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
 from anydml.threads import get_num_threads
 
 Room = type[Descriptor]
 
-__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured"]
+__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured", "scratch"]
 
 
 def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
@@ -95,6 +95,20 @@ def run_measured(
     output = allocate(measured.count)
     kernels_for([x, output]).fill(measured, output, threads)
     return output
+
+
+def scratch(call: str, make: Callable[[], Array]) -> Array:
+    """What NumPy makes on the way to a kernel.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it.
+    """
+    try:
+        return make()
+    except (MemoryError, ValueError):  # "array is too big"
+        raise AllocationError(call, None, "scratch") from None
 
 
 def dtype_of(spec: ArraySpec) -> np.dtype[Any]:
