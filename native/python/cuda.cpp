@@ -9,6 +9,7 @@
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "../cuda/plans.hpp"
+#include "dlpack.hpp"
 #include "kernel.hpp"
 
 namespace nb = nanobind;
@@ -17,24 +18,6 @@ namespace anydml::python {
 namespace {
 
 using cuda::Queue;
-
-[[noreturn]] void raise_device(const std::string& message) {
-  const nb::object error = nb::module_::import_("anydml.errors").attr("DeviceError");
-  PyErr_SetString(error.ptr(), message.c_str());
-  throw nb::python_error();
-}
-
-// As told(), for work on a GPU.
-template <class Body>
-decltype(auto) told_of_device(const char* call, Body&& body) {
-  return told(call, [&]() -> decltype(auto) {
-    try {
-      return body();
-    } catch (const cuda::DeviceFailed& failed) {
-      raise_device(failed.what());
-    }
-  });
-}
 
 [[noreturn]] void refuse(const char* kernel, const std::string& what) {
   raise_argument(std::string(kernel) + ": " + what);
@@ -116,7 +99,7 @@ void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream);
 void run(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
          nb::handle outputs, const nb::dict& attributes) {
   const Kernel& kernel = kernel_on_device(name);
-  told_of_device(kernel.name, [&] {
+  told(kernel.name, [&] {
     Operands operands;
     operands.add(kernel, inputs, kernel.list == Lists::inputs, kernel.inputs);
     operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
@@ -151,7 +134,7 @@ struct MeasuredOnDevice {
 MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
                           nb::handle input, const nb::dict& attributes) {
   const Kernel& kernel = kernel_on_device(name);
-  return told_of_device(kernel.name, [&] {
+  return told(kernel.name, [&] {
     if (kernel.measure_on_device == nullptr) refuse(kernel.name, "no kernel in two phases");
     auto made = std::make_unique<MeasuredOnDevice>();
     made->kernel = &kernel;
@@ -174,7 +157,7 @@ MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t st
 
 void fill(MeasuredOnDevice& measured, nb::handle output) {
   const Kernel& kernel = *measured.kernel;
-  told_of_device(kernel.name, [&] {
+  told(kernel.name, [&] {
     const Operand operands[2] = {measured.input, operand_on_device(kernel.name, output)};
     Call call;
     call.operands = operands;
@@ -194,7 +177,7 @@ void fill(MeasuredOnDevice& measured, nb::handle output) {
 class Buffer {
  public:
   Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
-    told_of_device("cuda", [&] {
+    told("cuda", [&] {
       const nb::gil_scoped_release unlocked;
       queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
       data_ = queue_->scratch(static_cast<Int>(bytes));
@@ -212,29 +195,14 @@ class Buffer {
   void* data_ = nullptr;
 };
 
-// What DLPack's first version hands over; the layout is its specification's.
-struct DlTensor {
-  void* data;
-  std::int32_t device_type, device;
-  std::int32_t rank;
-  std::uint8_t code, bits;
-  std::uint16_t lanes;
-  std::int64_t* sizes;
-  std::int64_t* strides;
-  std::uint64_t offset;
-};
-struct DlManagedTensor {
-  DlTensor tensor;
-  void* context;
-  void (*deleter)(DlManagedTensor*);
-};
+// What the consumer of a capsule holds.
 struct Exported {
-  DlManagedTensor managed;
+  dlpack::Managed managed;
   PyObject* owner;
   std::int64_t sizes[kMaxRank], strides[kMaxRank];
 };
 
-void release_exported(DlManagedTensor* managed) {
+void release_exported(dlpack::Managed* managed) {
   auto* const exported = static_cast<Exported*>(managed->context);
   if (Py_IsInitialized() != 0) {  // at the end of the process the memory goes with it
     const PyGILState_STATE state = PyGILState_Ensure();
@@ -244,11 +212,9 @@ void release_exported(DlManagedTensor* managed) {
   delete exported;
 }
 
-constexpr std::int32_t kDlCuda = 2;
-
 // A capsule of packed device memory; the owner lives until the consumer lets go of it.
-nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
-                  const std::vector<Int>& sizes) {
+nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
+                      const std::vector<Int>& sizes) {
   if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
   auto exported = std::make_unique<Exported>();
   Int stride = 1;
@@ -258,12 +224,10 @@ nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code
     stride *= sizes[i] > 0 ? sizes[i] : 1;
   }
   exported->managed.tensor = {reinterpret_cast<void*>(address),
-                              kDlCuda,
+                              dlpack::kCuda,
                               device,
                               static_cast<std::int32_t>(sizes.size()),
-                              static_cast<std::uint8_t>(code),
-                              static_cast<std::uint8_t>(bits),
-                              1,
+                              {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1},
                               exported->sizes,
                               exported->strides,
                               0};
@@ -271,7 +235,7 @@ nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code
   exported->managed.deleter = release_exported;
   PyObject* const capsule = PyCapsule_New(&exported->managed, "dltensor", [](PyObject* self) {
     if (PyCapsule_IsValid(self, "dltensor") == 0) return;  // consumed
-    auto* const managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(self, "dltensor"));
+    auto* const managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(self, "dltensor"));
     managed->deleter(managed);
   });
   if (capsule == nullptr) throw nb::python_error();
@@ -281,7 +245,7 @@ nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code
 }
 
 void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
-  told_of_device("cuda", [&] {
+  told("cuda", [&] {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
     const struct Held {
@@ -295,7 +259,7 @@ void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle arr
 }
 
 void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_t from) {
-  told_of_device("cuda", [&] {
+  told("cuda", [&] {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
     const struct Held {
@@ -309,7 +273,7 @@ void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_
 }
 
 void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t bytes) {
-  told_of_device("cuda", [&] {
+  told("cuda", [&] {
     const nb::gil_scoped_release unlocked;
     Queue(cuda::device_at(device), stream_of(stream))
         .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
@@ -317,7 +281,7 @@ void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t byt
 }
 
 void synchronize(int device, nb::object stream) {
-  told_of_device("cuda", [&] {
+  told("cuda", [&] {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
     const bool all = stream.is_none();
     const nb::gil_scoped_release unlocked;
@@ -328,7 +292,7 @@ void synchronize(int device, nb::object stream) {
 
 // (name, bytes of memory, major, minor, multiprocessors) of each GPU, and the driver's version.
 nb::tuple devices() {
-  return told_of_device("cuda", [&] {
+  return told("cuda", [&] {
     const cuda::Driver& driver = cuda::driver();
     nb::list all;
     for (int i = 0; i < driver.devices; ++i) {
@@ -352,7 +316,7 @@ std::vector<cuda::Variant> all_variants() {
 
 // Compiles variant `i` of `variants()` for a device, unless it is kept; whether it did.
 bool warm(int device, std::size_t i) {
-  return told_of_device("cuda", [&] {
+  return told("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     const nb::gil_scoped_release unlocked;
@@ -362,7 +326,7 @@ bool warm(int device, std::size_t i) {
 
 // Machine code for an architecture that need not be at hand, for tests.
 nb::bytes compile(const std::string& architecture, std::size_t i) {
-  return told_of_device("cuda", [&] {
+  return told("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     std::string code;
@@ -421,7 +385,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("run", &run);
   cuda.def("measure", &measure, nb::rv_policy::take_ownership);
   cuda.def("fill", &fill);
-  cuda.def("dlpack", &dlpack);
+  cuda.def("dlpack", &capsule_of);
   cuda.def("upload", &upload);
   cuda.def("download", &download);
   cuda.def("clear", &clear);

@@ -26,12 +26,9 @@ inline bool same_element(const Tensor& a, const Tensor& b) {
 
 // As NumPy has it: dates and complex numbers, which are only moved here, are told apart.
 inline bool same_type(PyArray_Descr* type, const Operand& other) {
-  return type == PyArray_DESCR(other.array) ||
-         PyArray_EquivTypes(type, PyArray_DESCR(other.array)) != 0;
+  return type == other.descr || PyArray_EquivTypes(type, other.descr) != 0;
 }
-inline bool same_element(const Operand& a, const Operand& b) {
-  return same_type(PyArray_DESCR(a.array), b);
-}
+inline bool same_element(const Operand& a, const Operand& b) { return same_type(a.descr, b); }
 
 inline bool is_index(DataType type) {
   return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
@@ -64,7 +61,7 @@ inline bool axis_in(Int argument, const Layout& layout, int& axis) {
 // A result of these dimensions, with an operand's type.
 inline void begin(Results::One& one, const char* purpose, const Operand& like) {
   one.purpose = purpose;
-  one.descr = PyArray_DESCR(like.array);
+  one.descr = like.descr;
   one.rank = 0;
 }
 inline void push(Results::One& one, const Layout& from, int first, int last) {

@@ -90,7 +90,7 @@ void fill_on_device(const Call& call, const cuda::NonzeroFound& found, Int count
 bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
   const Layout& layout = in.tensor.layout;
-  if (in.tensor.type == DataType::unknown && PyArray_DESCR(in.array)->kind != 'b') return false;
+  if (in.tensor.type == DataType::unknown && in.descr->kind != 'b') return false;
   const IndexType& index = index_type(quick.arguments[0]);
   for (int i = 0; i < layout.rank; ++i)
     if (!holds(index.type, layout.sizes[i])) return false;

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from anydml._native import native
 from anydml.arrays._base import Array, Wrap, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.errors import AllocationError, ArgumentTypeError
@@ -30,6 +31,7 @@ def owns(value: Any) -> bool:
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
+    _offer(torch)
     if getattr(value.device, "type", None) == "cuda":
         array: Any = _from_cuda(torch, value, name)
         return array, owner_of
@@ -92,6 +94,17 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
             f"got one of {storage} bytes for shape {array.shape}"
         )
     return array
+
+
+@cache
+def _offer(torch: Any) -> None:
+    """Tell the quick calls of PyTorch's exchange table, where it has one."""
+    capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    keys = getattr(torch._C, "_dispatch_keys", None)
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if capsule is not None and keys is not None and modes is not None:
+        plain = (_plain_keys(torch, "cpu"), _plain_keys(torch, "cuda"))
+        native.take_tensors(torch.Tensor, capsule, keys, modes, *plain)
 
 
 def _no_gradient(torch: Any, value: Any, name: str) -> None:
