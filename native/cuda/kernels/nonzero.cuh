@@ -12,7 +12,7 @@ constexpr unsigned kGranuleWords = kGranule / 32;
 constexpr unsigned kSlice = 1024;
 constexpr unsigned kSlices = kGranule / kSlice;
 // Granules whose sum the scan keeps.
-constexpr unsigned kGroup = 1024;
+constexpr unsigned kGroup = 4096;
 
 constexpr unsigned kNonzeroThreads = 256;
 

@@ -57,71 +57,88 @@ struct Target {
   bool paired;  // rows of two coordinates are written as one
 };
 
-// The positions of one granule, and what its rows are made of.
-struct Granule {
+// Elements of a granule, of which some are made rows.
+struct Stretch {
   const Axes& axes;
-  const Offset* starts;  // in shared memory, where there may be many columns
-  Offset held[kHeld];
-  unsigned skip;
+  const Offset* starts;  // the position of its first element, in shared memory where there may be
+  Offset held[kHeld];    // many columns
+  unsigned length;       // elements
 
   __device__ void coordinates(unsigned place, Offset (&at)[kHeld]) const {
-    unsigned carry = place - skip;
 #pragma unroll
-    for (int c = kColumns - 1; c >= 0; --c) at[c] = advance(axes.axes[c], held[c], carry);
-  }
-
-  __device__ void write(const Target& target, Offset row, unsigned place) const {
-    if (row >= target.most) return;
-    char* const here = target.data + row * target.row_step;
-    if constexpr (kColumns == 0) {
-      unsigned carry = place - skip;
-      for (int c = axes.count - 1; c >= 0; --c)
-        anydml::cuda::write(here + c * target.column_step,
-                            static_cast<Coordinate>(advance(axes.axes[c], starts[c], carry)));
-    } else {
-      Offset at[kHeld];
-      coordinates(place, at);
-      if constexpr (kColumns == 2) {
-        if (target.paired) {
-          using Pair = Value<ANYDML_SIZE>::Pair;
-          anydml::cuda::write(here,
-                              Pair{static_cast<Coordinate>(at[0]), static_cast<Coordinate>(at[1])});
-          return;
-        }
-      }
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c)
-        anydml::cuda::write(here + c * ANYDML_SIZE, static_cast<Coordinate>(at[c]));
-    }
+    for (int c = kColumns - 1; c >= 0; --c) at[c] = advance(axes.axes[c], held[c], place);
   }
 };
 
-// Rows [row, row + count) of a slice by a warp; place(i) is where the i-th is in the granule.
-template <class Place>
-__device__ void write_slice(const Granule& granule, const Target& target, Offset row,
-                            unsigned count, Coordinate* stage, Place&& place) {
-  const unsigned lane = threadIdx.x & 31;
-  if constexpr (kColumns <= 2) {
-    for (unsigned i = lane; i < count; i += 32) granule.write(target, row + i, place(i));
-  } else {  // through shared memory: a store of the warp fills whole sectors
-    if (row >= target.most) return;
-    if (target.most - row < count) count = static_cast<unsigned>(target.most - row);
-    for (unsigned begin = 0; begin < count; begin += 32) {
-      const unsigned some = min(32u, count - begin);
-      if (lane < some) {
-        Offset at[kHeld];
-        granule.coordinates(place(begin + lane), at);
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c)
-          stage[lane * kColumns + c] = static_cast<Coordinate>(at[c]);
-      }
-      __syncwarp();
-      Coordinate* const out =
-          reinterpret_cast<Coordinate*>(target.data + (row + begin) * target.row_step);
-      for (unsigned i = lane; i < some * kColumns; i += 32) out[i] = stage[i];
-      __syncwarp();
+template <int N>
+__device__ void write_row(char* to, const Offset (&at)[N], bool paired) {
+  if constexpr (N == 2) {
+    if (paired) {
+      using Pair = Value<ANYDML_SIZE>::Pair;
+      write(to, Pair{static_cast<Coordinate>(at[0]), static_cast<Coordinate>(at[1])});
+      return;
     }
   }
+#pragma unroll
+  for (int c = 0; c < N; ++c) write(to + c * ANYDML_SIZE, static_cast<Coordinate>(at[c]));
+}
+
+// Rows [row, row + count) by a warp; place(i) is where the i-th is in the stretch. Mostly a stretch
+// lies in one row of the innermost axis: then all coordinates but one are the first element's.
+template <class Place>
+__device__ void write_rows(const Stretch& stretch, const Target& target, Offset row, unsigned count,
+                           Coordinate* stage, Place&& place) {
+  const unsigned lane = threadIdx.x & 31;
+  if (row >= target.most) return;
+  if (target.most - row < count) count = static_cast<unsigned>(target.most - row);
+  if constexpr (kColumns == 0) {
+    for (unsigned i = lane; i < count; i += 32) {
+      char* const here = target.data + (row + i) * target.row_step;
+      unsigned carry = place(i);
+      for (int c = stretch.axes.count - 1; c >= 0; --c)
+        write(here + c * target.column_step,
+              static_cast<Coordinate>(advance(stretch.axes.axes[c], stretch.starts[c], carry)));
+    }
+  } else {
+    constexpr int kRow = kColumns * ANYDML_SIZE, kLast = kColumns - 1;
+    char* const out = target.data + row * kRow;
+    const bool straight = stretch.held[kLast] + stretch.length <= stretch.axes.axes[kLast].size;
+    Offset at[kHeld];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) at[c] = stretch.held[c];
+    const auto make = [&](unsigned i) {
+      if (straight)
+        at[kLast] = stretch.held[kLast] + place(i);
+      else
+        stretch.coordinates(place(i), at);
+    };
+    if constexpr (kColumns <= 2) {
+      for (unsigned i = lane; i < count; i += 32) {
+        make(i);
+        write_row<kHeld>(out + i * kRow, at, target.paired);
+      }
+    } else {  // through shared memory: a store of the warp fills whole sectors
+      for (unsigned begin = 0; begin < count; begin += 32) {
+        const unsigned some = min(32u, count - begin);
+        if (lane < some) {
+          make(begin + lane);
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c)
+            stage[lane * kColumns + c] = static_cast<Coordinate>(at[c]);
+        }
+        __syncwarp();
+        Coordinate* const here = reinterpret_cast<Coordinate*>(out + begin * kRow);
+        for (unsigned i = lane; i < some * kColumns; i += 32) here[i] = stage[i];
+        __syncwarp();
+      }
+    }
+  }
+}
+
+// The places of a lane's bits into the list from `index` on.
+__device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
+  for (; word != 0; word &= word - 1)
+    list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
 }
 
 }  // namespace
@@ -152,9 +169,9 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) *count = static_cast<Offset>(before) + total;
 }
 
-// A warp writes the rows of a granule, or of one of its 2^parts_log parts. Where few of 1024
-// elements are set, each lane writes those of its word; else their places go through a list, so
-// that neighbouring lanes write neighbouring rows.
+// A warp writes the rows of a granule, or of one of its 2^parts_log parts. The places of the bits
+// go through a list, so that neighbouring lanes write neighbouring rows: all of them at once where
+// they are few, else 1024 elements at a time.
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
                  int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
@@ -167,13 +184,14 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   const Offset own = number >> parts_log;
   if (own >= granules) return;
   const unsigned* const words = bits + own * kGranuleWords + lane;
+  Offset row = starts[own];
 
   // Four counts of up to 1024 in 16 bits each.
   unsigned long long counts[kSlices / 4] = {};
 #pragma unroll
   for (unsigned j = 0; j < kSlices; ++j)
     counts[j / 4] |= 1ull * __popc(words[j * 32]) << (j % 4 * 16);
-  unsigned long long sums[kSlices / 4], totals[kSlices / 4], any = 0;
+  unsigned long long sums[kSlices / 4], totals[kSlices / 4];
 #pragma unroll
   for (unsigned i = 0; i < kSlices / 4; ++i) {
     sums[i] = counts[i];
@@ -184,51 +202,73 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     }
     totals[i] = __shfl_sync(kAll, sums[i], 31);
     sums[i] -= counts[i];
-    any |= totals[i];
   }
-  if (any == 0) return;
-
-  const Target target{rows, row_step, column_step, most, paired != 0};
-  const Offset zero = own * kGranule - skip;  // the position of place 0
-  Granule granule{axes, positions[warp], {}, own == 0 ? skip : 0};
-  const Offset first = zero < 0 ? 0 : zero;
-  if constexpr (kColumns == 0) {
-    for (int c = static_cast<int>(lane); c < axes.count; c += 32)
-      positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
-    __syncwarp();
-  } else {
-    Offset mine = 0;
-    if (lane < static_cast<unsigned>(kColumns))
-      mine = position_of(axes.axes[lane], axes.narrow, first);
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) granule.held[c] = __shfl_sync(kAll, mine, c);
-  }
-
-  Offset row = starts[own];
+  const auto total_of = [&](unsigned j) {
+    return static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> (j % 4 * 16)) & 0xFFFF;
+  };
+  const auto index_of = [&](unsigned j) {
+    return static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> (j % 4 * 16)) & 0xFFFF;
+  };
   const unsigned each = kSlices >> parts_log;
   const unsigned begin = static_cast<unsigned>(number - (own << parts_log)) * each;
-  unsigned short* const list = lists[warp];
-#pragma unroll 1
+  unsigned all = 0;
   for (unsigned j = 0; j < begin + each; ++j) {
-    const unsigned shift = j % 4 * 16;
-    const unsigned total = static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> shift) & 0xFFFF;
-    if (j >= begin && total != 0) {
-      unsigned index = static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF;
-      const unsigned slice = j * kSlice;
-      if (total == kSlice) {
-        write_slice(granule, target, row, total, stages[warp],
-                    [&](unsigned i) { return slice + i; });
-      } else if (total < 32) {
-        for (unsigned word = words[j * 32]; word != 0; word &= word - 1)
-          granule.write(target, row + index++, slice + lane * 32 + __ffs(word) - 1);
-      } else {
-        for (unsigned word = words[j * 32]; word != 0; word &= word - 1)
-          list[index++] = static_cast<unsigned short>(slice + lane * 32 + __ffs(word) - 1);
-        __syncwarp();
-        write_slice(granule, target, row, total, stages[warp],
-                    [&](unsigned i) -> unsigned { return list[i]; });
-        __syncwarp();
-      }
+    if (j < begin)
+      row += total_of(j);
+    else
+      all += total_of(j);
+  }
+  if (all == 0) return;
+
+  const Target target{rows, row_step, column_step, most, paired != 0};
+  Stretch stretch{axes, positions[warp], {}, 0};
+  // The first `ahead` places of the first granule are no elements.
+  const unsigned ahead = own == 0 ? skip : 0;
+  const auto start_at = [&](unsigned slice, unsigned slices) {
+    const unsigned place = max(slice * kSlice, ahead);
+    const Offset first = own * kGranule + place - skip;
+    stretch.length = (slice + slices) * kSlice - place;
+    if constexpr (kColumns == 0) {
+      __syncwarp();
+      for (int c = static_cast<int>(lane); c < axes.count; c += 32)
+        positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
+      __syncwarp();
+    } else {
+      Offset mine = 0;
+      if (static_cast<int>(lane) < kColumns)
+        mine = position_of(axes.axes[lane], axes.narrow, first);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) stretch.held[c] = __shfl_sync(kAll, mine, c);
+    }
+    return place;
+  };
+  unsigned short* const list = lists[warp];
+  if (all <= kSlice) {
+    unsigned before = 0;
+#pragma unroll 1
+    for (unsigned j = begin; j < begin + each; ++j) {
+      list_bits(words[j * 32], j * kSlice + lane * 32, before + index_of(j), list);
+      before += total_of(j);
+    }
+    __syncwarp();
+    const unsigned place = start_at(begin, each);
+    write_rows(stretch, target, row, all, stages[warp],
+               [&](unsigned i) -> unsigned { return list[i] - place; });
+    return;
+  }
+#pragma unroll 1
+  for (unsigned j = begin; j < begin + each; ++j) {
+    const unsigned total = total_of(j);
+    if (total == 0) continue;
+    const unsigned place = start_at(j, 1);
+    if (total == kSlice) {
+      write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
+    } else {
+      list_bits(words[j * 32], j * kSlice + lane * 32, index_of(j), list);
+      __syncwarp();
+      write_rows(stretch, target, row, total, stages[warp],
+                 [&](unsigned i) -> unsigned { return list[i] - place; });
+      __syncwarp();
     }
     row += total;
   }

@@ -103,7 +103,7 @@ void check_all() {
   Random random(21);
   for (const Kind& kind : kKinds)
     for (Pattern pattern : kPatterns) {
-      for (int n = 0; n < 10; ++n) {
+      for (int n = 0; n < cases(10, 1); ++n) {
         const Int most = random.chance(0.3) ? 40000 : 600;
         check(random, kind, some_sizes(random, 5, most), random_strides(random), pattern,
               random.chance(0.6) ? Strides::packed : random_strides(random));

@@ -45,7 +45,7 @@ void check_permuted(Random& random, const std::vector<Int>& sizes, const std::ve
 void check_copies() {
   Random random(31);
   for (int size : kSizes)
-    for (int n = 0; n < 250; ++n)
+    for (int n = 0; n < cases(250, 25); ++n)
       check_copy(random, some_sizes(random, 6, random.chance(0.3) ? 20000 : 500), size,
                  random_strides(random), random_strides(random));
   for (int size : kSizes) {
@@ -117,7 +117,7 @@ void check_slabs(Random& random, const std::vector<Int>& before, const std::vect
 void check_all_slabs() {
   Random random(32);
   for (int size : kSizes)
-    for (int n = 0; n < 60; ++n) {
+    for (int n = 0; n < cases(60, 8); ++n) {
       const int rank = static_cast<int>(random.between(1, 4));
       const int axis = static_cast<int>(random.between(0, rank - 1));
       std::vector<Int> before, behind, lengths;
