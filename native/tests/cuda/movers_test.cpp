@@ -261,6 +261,7 @@ void time_paddings(Clock& clock) {
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
     Clock clock;
+    if (count > 2) clock.only = arguments[2];
     clock.copy_rate();
     time_casts(clock);
     time_sequences(clock);

@@ -184,9 +184,10 @@ void time_copy(const std::string& name, const Layout& to, const Layout& from, in
   });
 }
 
-void time_all() {
+void time_all(const char* only) {
   Clock clock;
   timer = &clock;
+  clock.only = only;
   clock.copy_rate();
   const auto equal = [](Int count, Int length) {
     return std::vector<Int>(static_cast<std::size_t>(count), length);
@@ -252,7 +253,7 @@ void time_all() {
 
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
-    time_all();
+    time_all(count > 2 ? arguments[2] : "");
     return 0;
   }
   check_copies();
