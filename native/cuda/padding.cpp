@@ -89,7 +89,7 @@ void run(const Job& job, Queue& queue) {
   pad.inner = axis_of(row);
   std::memcpy(pad.value, job.value, sizeof pad.value);
   const bool contiguous = row.to == job.unit && row.from == job.unit;
-  const bool pieces = contiguous && row.size * job.unit >= kPieces;
+  const bool pieces = contiguous && job.unit < 16 && row.size * job.unit >= kPieces;
   Int segment;
   if (pieces) {
     pad.lanes_log = std::clamp(log_above((row.size * job.unit + kLaneBytes - 1) / kLaneBytes),

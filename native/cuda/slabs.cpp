@@ -46,8 +46,8 @@ bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int&
 // Segments are better than small units from pieces of so many bytes on, and tiles are worse.
 constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
 constexpr Int kShortPiece = 48;
-// Pieces that are segments in any case.
-constexpr Int kHugePiece = 16384;
+// Pieces from which on the order of the rows does not matter.
+constexpr Int kShortRun = 1024;
 // Segments of a row that have an entry each.
 constexpr Int kDirect = 4096;
 
@@ -135,11 +135,19 @@ struct Matrix {
   }
 
   void units(Queue& queue) {
-    const Int each = bytes / unit;
+    const Int each = bytes / unit, across = (each + kSlabRun - 1) / kSlabRun;
+    // Several rows a block, if pieces are short: of each a longer stretch is written, or read.
+    const bool block = bytes / slabs.count <= kShortRun && rows >= 8 * kSlabWarps &&
+                       across * kSlabRun <= each + each / 8;
+    slabs.across = divisor_of(across);
+    slabs.by_rows = block ? 1 : 0;
     keep_table(alike, queue);
     for_stretches(each, [&](Int some) {
       slabs.items = static_cast<unsigned>(some * each);
-      start("units", unit, blocks_for(some * each, kSlabThreads * kSlabUnroll), 0, queue);
+      start("units", unit,
+            block ? (some + kSlabWarps - 1) / kSlabWarps * across
+                  : (some * each + kSlabRun * kSlabWarps - 1) / (kSlabRun * kSlabWarps),
+            0, queue);
     });
   }
 
@@ -209,8 +217,7 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
   matrix.unit = unit;
   matrix.parts.push_back({nullptr, 0, begin, 0});
   const Int units = matrix.bytes / unit, mean = matrix.bytes / slabs.count;
-  if (mean >= kHugePiece || (unit < 16 && mean >= long_piece(unit)) || units > kMostUnits)
-    return matrix.segments(queue);
+  if ((unit < 16 && mean >= long_piece(unit)) || units > kMostUnits) return matrix.segments(queue);
   slabs.units = divisor_of(units);
   if (matrix.alike) slabs.each = divisor_of(first / unit);
   if (mean <= kShortPiece && matrix.rows >= 32 && slabs.count > 1) return matrix.tiles(queue);

@@ -26,10 +26,11 @@ struct Value<8> {
 };
 using Coordinate = Value<ANYDML_SIZE>::Type;
 
-// How many are before this one in the block, and in all of it.
+// How many are before this one in a block of kScanThreads, and in all of it.
 template <class T>
 __device__ T scan_block(T value, T& total) {
-  __shared__ T sums[kWarps];
+  constexpr unsigned kScanWarps = kScanThreads / 32;
+  __shared__ T sums[kScanWarps];
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   T sum = value;
 #pragma unroll
@@ -40,13 +41,13 @@ __device__ T scan_block(T value, T& total) {
   __syncthreads();  // before another use of `sums`
   if (lane == 31) sums[warp] = sum;
   __syncthreads();
-  T before = 0;
-  total = 0;
+  T before = lane < warp ? sums[lane] : 0, all = sums[lane];
 #pragma unroll
-  for (unsigned w = 0; w < kWarps; ++w) {
-    if (w < warp) before += sums[w];
-    total += sums[w];
+  for (unsigned d = 16; d > 0; d /= 2) {
+    before += __shfl_xor_sync(kAll, before, d);
+    all += __shfl_xor_sync(kAll, all, d);
   }
+  total = all;
   return before + sum - value;
 }
 
@@ -100,7 +101,7 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
               static_cast<Coordinate>(advance(stretch.axes.axes[c], stretch.starts[c], carry)));
     }
   } else {
-    constexpr int kRow = kColumns * ANYDML_SIZE, kLast = kColumns - 1;
+    constexpr int kRow = kHeld * ANYDML_SIZE, kLast = kColumns - 1;
     char* const out = target.data + row * kRow;
     const bool straight = stretch.held[kLast] + stretch.length <= stretch.axes.axes[kLast].size;
     Offset at[kHeld];
@@ -112,12 +113,15 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
       else
         stretch.coordinates(place(i), at);
     };
+    const unsigned into = static_cast<unsigned>(reinterpret_cast<unsigned long long>(out)) & 127;
     if constexpr (kColumns <= 2) {
-      for (unsigned i = lane; i < count; i += 32) {
-        make(i);
-        write_row<kHeld>(out + i * kRow, at, target.paired);
+      const unsigned before = into / kRow;  // so that a warp's stores fill lines of 128 bytes
+      for (unsigned i = lane; i < count + before; i += 32) {
+        if (i < before) continue;
+        make(i - before);
+        write_row<kHeld>(out + (i - before) * kRow, at, target.paired);
       }
-    } else {  // through shared memory: a store of the warp fills whole sectors
+    } else {  // through shared memory, for the same reason
       for (unsigned begin = 0; begin < count; begin += 32) {
         const unsigned some = min(32u, count - begin);
         if (lane < some) {
@@ -143,36 +147,42 @@ __device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigne
 
 }  // namespace
 
-// Non-zero elements before each granule, a group a block; the last one keeps the count. `groups` is
-// null where there is only one.
-extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
+// Non-zero elements before each granule, a group a block; behind the last one there are all.
+// `groups` is null where there is only one.
+extern "C" __global__ void __launch_bounds__(kScanThreads)
     nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
                    Offset* starts, Offset* count) {
-  constexpr int kEach = kGroup / kNonzeroThreads;
   unsigned long long outside = 0, before = 0;
-  if (groups != nullptr)
-    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kNonzeroThreads) outside += groups[g];
-  scan_block(outside, before);
-  const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * kEach;
-  unsigned own[kEach], sum = 0, total;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    own[i] = first + i < granules ? counts[first + i] : 0;
-    sum += own[i];
+  const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * 4;
+  uint4 own = {0, 0, 0, 0};
+  if (first + 4 <= granules) {
+    own = *reinterpret_cast<const uint4*>(counts + first);
+  } else {
+    if (first < granules) own.x = counts[first];
+    if (first + 1 < granules) own.y = counts[first + 1];
+    if (first + 2 < granules) own.z = counts[first + 2];
   }
-  unsigned at = scan_block(sum, total);
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    if (first + i < granules) starts[first + i] = static_cast<Offset>(before) + at;
-    at += own[i];
+  if (groups != nullptr) {
+    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) outside += groups[g];
+    scan_block(outside, before);
   }
-  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) *count = static_cast<Offset>(before) + total;
+  unsigned total;
+  const unsigned inside = scan_block(own.x + own.y + own.z + own.w, total);
+  const unsigned each[4] = {own.x, own.y, own.z, own.w};
+  Offset at = static_cast<Offset>(before) + inside;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (first + i < granules) starts[first + i] = at;
+    at += each[i];
+  }
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
+    starts[granules] = *count = static_cast<Offset>(before) + total;
 }
 
 // A warp writes the rows of a granule, or of one of its 2^parts_log parts. The places of the bits
-// go through a list, so that neighbouring lanes write neighbouring rows: all of them at once where
-// they are few, else 1024 elements at a time.
-extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
+// go through a list, so that neighbouring lanes write neighbouring rows: of all the granule where
+// they are few, else of 1024 elements at a time.
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads, kColumns == 1 || kColumns == 2 ? 6 : 4)
     nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
                  int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
                  Offset row_step, Offset column_step, int paired) {
@@ -183,42 +193,15 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   const Offset number = static_cast<Offset>(blockIdx.x) * kWarps + warp;
   const Offset own = number >> parts_log;
   if (own >= granules) return;
-  const unsigned* const words = bits + own * kGranuleWords + lane;
+  const unsigned part = static_cast<unsigned>(number - (own << parts_log));
+  const unsigned* const words = bits + own * kGranuleWords;
+  // These lines are of use in most cases: on their way before it is known in which.
+  uint4 early[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) early[i] = reinterpret_cast<const uint4*>(words)[lane * 2 + i];
   Offset row = starts[own];
-
-  // Four counts of up to 1024 in 16 bits each.
-  unsigned long long counts[kSlices / 4] = {};
-#pragma unroll
-  for (unsigned j = 0; j < kSlices; ++j)
-    counts[j / 4] |= 1ull * __popc(words[j * 32]) << (j % 4 * 16);
-  unsigned long long sums[kSlices / 4], totals[kSlices / 4];
-#pragma unroll
-  for (unsigned i = 0; i < kSlices / 4; ++i) {
-    sums[i] = counts[i];
-#pragma unroll
-    for (unsigned d = 1; d < 32; d *= 2) {
-      const unsigned long long other = __shfl_up_sync(kAll, sums[i], d);
-      if (lane >= d) sums[i] += other;
-    }
-    totals[i] = __shfl_sync(kAll, sums[i], 31);
-    sums[i] -= counts[i];
-  }
-  const auto total_of = [&](unsigned j) {
-    return static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> (j % 4 * 16)) & 0xFFFF;
-  };
-  const auto index_of = [&](unsigned j) {
-    return static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> (j % 4 * 16)) & 0xFFFF;
-  };
-  const unsigned each = kSlices >> parts_log;
-  const unsigned begin = static_cast<unsigned>(number - (own << parts_log)) * each;
-  unsigned all = 0;
-  for (unsigned j = 0; j < begin + each; ++j) {
-    if (j < begin)
-      row += total_of(j);
-    else
-      all += total_of(j);
-  }
-  if (all == 0) return;
+  const unsigned all = static_cast<unsigned>(starts[own + 1] - row);
+  if (all == 0 || (all <= kSlice && part != 0)) return;
 
   const Target target{rows, row_step, column_step, most, paired != 0};
   Stretch stretch{axes, positions[warp], {}, 0};
@@ -243,32 +226,65 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     return place;
   };
   unsigned short* const list = lists[warp];
-  if (all <= kSlice) {
-    unsigned before = 0;
-#pragma unroll 1
-    for (unsigned j = begin; j < begin + each; ++j) {
-      list_bits(words[j * 32], j * kSlice + lane * 32, before + index_of(j), list);
-      before += total_of(j);
+  if (all <= kSlice) {  // a lane takes 256 elements, one after the other
+    const unsigned own_words[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
+                                   early[1].x, early[1].y, early[1].z, early[1].w};
+    unsigned count = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) count += __popc(own_words[i]);
+    unsigned sum = count;
+#pragma unroll
+    for (unsigned d = 1; d < 32; d *= 2) {
+      const unsigned other = __shfl_up_sync(kAll, sum, d);
+      if (lane >= d) sum += other;
     }
+    unsigned index = sum - count;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      list_bits(own_words[i], lane * 256 + i * 32, index, list);
+      index += __popc(own_words[i]);
+    }
+    const unsigned place = start_at(0, kSlices);
     __syncwarp();
-    const unsigned place = start_at(begin, each);
     write_rows(stretch, target, row, all, stages[warp],
                [&](unsigned i) -> unsigned { return list[i] - place; });
     return;
   }
+
+  // A lane takes a word of each 1024 elements. Four counts of up to 1024 in 16 bits each.
+  unsigned long long counts[kSlices / 4] = {};
+#pragma unroll
+  for (unsigned j = 0; j < kSlices; ++j)
+    counts[j / 4] |= 1ull * __popc(words[j * 32 + lane]) << (j % 4 * 16);
+  unsigned long long sums[kSlices / 4], totals[kSlices / 4];
+#pragma unroll
+  for (unsigned i = 0; i < kSlices / 4; ++i) {
+    sums[i] = counts[i];
+#pragma unroll
+    for (unsigned d = 1; d < 32; d *= 2) {
+      const unsigned long long other = __shfl_up_sync(kAll, sums[i], d);
+      if (lane >= d) sums[i] += other;
+    }
+    totals[i] = __shfl_sync(kAll, sums[i], 31);
+    sums[i] -= counts[i];
+  }
+  const unsigned each = kSlices >> parts_log, begin = part * each;
 #pragma unroll 1
-  for (unsigned j = begin; j < begin + each; ++j) {
-    const unsigned total = total_of(j);
-    if (total == 0) continue;
-    const unsigned place = start_at(j, 1);
-    if (total == kSlice) {
-      write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
-    } else {
-      list_bits(words[j * 32], j * kSlice + lane * 32, index_of(j), list);
-      __syncwarp();
-      write_rows(stretch, target, row, total, stages[warp],
-                 [&](unsigned i) -> unsigned { return list[i] - place; });
-      __syncwarp();
+  for (unsigned j = 0; j < begin + each; ++j) {
+    const unsigned shift = j % 4 * 16;
+    const unsigned total = static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> shift) & 0xFFFF;
+    if (j >= begin && total != 0) {
+      const unsigned place = start_at(j, 1);
+      if (total == kSlice) {
+        write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
+      } else {
+        list_bits(words[j * 32 + lane], j * kSlice + lane * 32,
+                  static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF, list);
+        __syncwarp();
+        write_rows(stretch, target, row, total, stages[warp],
+                   [&](unsigned i) -> unsigned { return list[i] - place; });
+        __syncwarp();
+      }
     }
     row += total;
   }

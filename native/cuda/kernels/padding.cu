@@ -98,18 +98,31 @@ extern "C" __global__ void __launch_bounds__(kPadThreads, 4)
   const Offset shift = pad.inner.start * kSize;  // of the input's first byte
   const Offset first = min(max(begin, shift), end);
   const Offset last = max(min(end, shift + pad.inner.from_size * kSize), first);
+  const auto element_at = [&](Offset at) {
+    const Offset place = place_of(pad.inner, pad.mode, static_cast<unsigned>(at / kSize));
+    return place >= 0 ? read<Element>(source + place * kSize) : fill.element;
+  };
+  // Few elements around the piece: one a thread, read before the piece is written.
+  const Offset left = first - begin, around = left + (end - last);
+  const bool few = around <= static_cast<Offset>(lanes) * kSize;
+  const Offset own = static_cast<Offset>(lane) * kSize;
+  const Offset at = own < left ? begin + own : last + (own - left);
+  Element edge;
+  if (few && own < around) edge = element_at(at);
   if (first < last)
     copy_piece(target + first, source + (first - shift), static_cast<unsigned>(last - first), lane,
                lanes);
+  if (few) {
+    if (own < around) write(target + at, edge);
+    return;
+  }
   const auto surround = [&](Offset from, Offset to) {
-    if (pad.mode == kPadConstant && to - from >= 64) {
+    if (pad.mode == kPadConstant) {
       fill_piece(target + from, fill.line, static_cast<unsigned>(to - from), lane, lanes);
       return;
     }
-    for (Offset at = from + static_cast<Offset>(lane) * kSize; at < to; at += lanes * kSize) {
-      const Offset place = place_of(pad.inner, pad.mode, static_cast<unsigned>(at / kSize));
-      write(target + at, place >= 0 ? read<Element>(source + place * kSize) : fill.element);
-    }
+    for (Offset i = from + own; i < to; i += static_cast<Offset>(lanes) * kSize)
+      write(target + i, element_at(i));
   };
   surround(begin, first);
   surround(last, end);

@@ -53,13 +53,20 @@ struct Uneven {
   }
 };
 
-// A warp takes 128 units, one after the other in the whole.
+// A warp takes kSlabRun units, one after the other in the whole.
 template <class Table>
 __device__ void move_units(const Slabs& slabs, const Table& all) {
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const unsigned first = blockIdx.x * (kSlabThreads * kSlabUnroll) + warp * (32 * kSlabUnroll);
-  if (first >= slabs.items) return;
-  const unsigned last = min(first + 32 * kSlabUnroll, slabs.items) - 1;
+  unsigned first = (blockIdx.x * kSlabWarps + warp) * kSlabRun, end = slabs.items;
+  if (slabs.by_rows != 0) {
+    const unsigned down = slabs.across.quotient(blockIdx.x), row = down * kSlabWarps + warp;
+    const unsigned base = row * slabs.units.size;
+    if (row >= slabs.rows) return;
+    first = base + (blockIdx.x - down * slabs.across.size) * kSlabRun;
+    end = base + slabs.units.size;
+  }
+  if (first >= end) return;
+  const unsigned last = min(first + kSlabRun, end) - 1;
   const Table table = all.meeting(slabs, first, last);
   const char* from[kSlabUnroll];
   char* to[kSlabUnroll];

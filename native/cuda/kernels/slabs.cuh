@@ -7,6 +7,9 @@ namespace anydml::cuda {
 
 constexpr unsigned kSlabThreads = 256;
 constexpr unsigned kSlabUnroll = 4;
+// Units that a warp takes, one after the other in the whole; warps of a block.
+constexpr unsigned kSlabRun = 32 * kSlabUnroll;
+constexpr unsigned kSlabWarps = kSlabThreads / 32;
 
 // The whole: rows of contiguous bytes, of which each part has a piece.
 struct Slabs {
@@ -23,8 +26,9 @@ struct Slabs {
   unsigned lanes_log;
   unsigned direct;               // whether an entry is a segment
   unsigned items;                // units, or segments, of all rows
+  unsigned by_rows;              // whether the warps of a block take units of as many rows
   unsigned row_log, column_log;  // a tile
-  Divisor across;                // tiles
+  Divisor across;                // tiles, or runs
 };
 
 // Parts of equal pieces and steps are a table of their addresses. Else an entry is a part: a last
