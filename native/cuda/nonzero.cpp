@@ -33,6 +33,9 @@ Axes axes_of(const Layout& layout, int first, Int elements) {
   return axes;
 }
 
+// Groups whose counts are added up without sums kept by the scan.
+constexpr Int kFewGroups = 16;
+
 constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / kGranule; }
 
 }  // namespace
@@ -68,7 +71,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   found.starts = queue.scratch_of<Int>(granules + 1);
   unsigned* const counts = queue.scratch_of<unsigned>(granules);
   unsigned long long* sums = nullptr;
-  if (groups > 1) {
+  if (groups > kFewGroups) {
     sums = queue.scratch_of<unsigned long long>(groups);
     queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
   }

@@ -46,8 +46,8 @@ bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int&
 // Segments are better than small units from pieces of so many bytes on, and tiles are worse.
 constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
 constexpr Int kShortPiece = 48;
-// Pieces from which on the order of the rows does not matter.
-constexpr Int kShortRun = 1024;
+// Pieces of up to so many bytes are moved many rows at a time, or eight.
+constexpr Int kTallPiece = 256, kShortRun = 1024;
 // Segments of a row that have an entry each.
 constexpr Int kDirect = 4096;
 
@@ -135,18 +135,19 @@ struct Matrix {
   }
 
   void units(Queue& queue) {
-    const Int each = bytes / unit, across = (each + kSlabRun - 1) / kSlabRun;
+    const Int each = bytes / unit, mean = bytes / slabs.count;
     // Several rows a block, if pieces are short: of each a longer stretch is written, or read.
-    const bool block = bytes / slabs.count <= kShortRun && rows >= 8 * kSlabWarps &&
-                       across * kSlabRun <= each + each / 8;
+    slabs.shape = mean <= kTallPiece ? kManyRows : mean <= kShortRun ? kEightRows : kInOrder;
+    const Int run = slabs.shape == kManyRows ? 32 : kSlabRun, height = kSlabBlock / run;
+    const Int across = (each + run - 1) / run;
+    if (rows < 8 * height || across * run > each + each / 8) slabs.shape = kInOrder;
     slabs.across = divisor_of(across);
-    slabs.by_rows = block ? 1 : 0;
     keep_table(alike, queue);
     for_stretches(each, [&](Int some) {
       slabs.items = static_cast<unsigned>(some * each);
       start("units", unit,
-            block ? (some + kSlabWarps - 1) / kSlabWarps * across
-                  : (some * each + kSlabRun * kSlabWarps - 1) / (kSlabRun * kSlabWarps),
+            slabs.shape == kInOrder ? (some * each + kSlabBlock - 1) / kSlabBlock
+                                    : (some + height - 1) / height * across,
             0, queue);
     });
   }

@@ -10,6 +10,8 @@ using namespace anydml::cuda;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 constexpr unsigned kWarps = kNonzeroThreads / 32;
 constexpr int kColumns = ANYDML_COLUMNS;
+// Set bits of a slice from which on it is faster to look at all.
+constexpr unsigned kDense = 320;
 constexpr int kHeld = kColumns == 0 ? 1 : kColumns;
 
 template <int W>
@@ -61,10 +63,12 @@ struct Target {
 // Elements of a granule, of which some are made rows.
 struct Stretch {
   const Axes& axes;
-  const Offset* starts;  // the position of its first element, in shared memory where there may be
-  Offset held[kHeld];    // many columns
+  const Offset* starts;  // the position of the granule's first element, in shared memory
+  Offset held[kHeld];    // the position of the stretch's first element
+  unsigned from;         // elements of the granule before it
   unsigned length;       // elements
 
+  // By their place in the stretch.
   __device__ void coordinates(unsigned place, Offset (&at)[kHeld]) const {
 #pragma unroll
     for (int c = kColumns - 1; c >= 0; --c) at[c] = advance(axes.axes[c], held[c], place);
@@ -95,60 +99,73 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
   if constexpr (kColumns == 0) {
     for (unsigned i = lane; i < count; i += 32) {
       char* const here = target.data + (row + i) * target.row_step;
-      unsigned carry = place(i);
+      unsigned carry = stretch.from + place(i);
       for (int c = stretch.axes.count - 1; c >= 0; --c)
         write(here + c * target.column_step,
               static_cast<Coordinate>(advance(stretch.axes.axes[c], stretch.starts[c], carry)));
     }
   } else {
-    constexpr int kRow = kHeld * ANYDML_SIZE, kLast = kColumns - 1;
+    constexpr unsigned kRow = kHeld * ANYDML_SIZE;
+    constexpr int kLast = kHeld - 1;
     char* const out = target.data + row * kRow;
     const bool straight = stretch.held[kLast] + stretch.length <= stretch.axes.axes[kLast].size;
-    Offset at[kHeld];
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) at[c] = stretch.held[c];
-    const auto make = [&](unsigned i) {
-      if (straight)
-        at[kLast] = stretch.held[kLast] + place(i);
-      else
-        stretch.coordinates(place(i), at);
-    };
-    const unsigned into = static_cast<unsigned>(reinterpret_cast<unsigned long long>(out)) & 127;
     if constexpr (kColumns <= 2) {
-      const unsigned before = into / kRow;  // so that a warp's stores fill lines of 128 bytes
-      for (unsigned i = lane; i < count + before; i += 32) {
-        if (i < before) continue;
-        make(i - before);
-        write_row<kHeld>(out + (i - before) * kRow, at, target.paired);
+      const auto write_all = [&](auto&& make) {
+        // Up to where a line of 128 bytes begins; then the warp's stores fill lines.
+        const unsigned into =
+            static_cast<unsigned>(reinterpret_cast<unsigned long long>(out)) & 127;
+        const unsigned ahead = min((128 - into) / kRow % (128 / kRow), count);
+        if (lane < ahead) make(lane);
+        unsigned i = ahead + lane;
+        for (; i - lane + 128 <= count; i += 128) {
+#pragma unroll
+          for (unsigned k = 0; k < 4; ++k) make(i + k * 32);
+        }
+        for (; i < count; i += 32) make(i);
+      };
+      if (straight) {
+        Offset at[kHeld];
+#pragma unroll
+        for (int c = 0; c < kHeld; ++c) at[c] = stretch.held[c];
+        const Offset first = at[kLast];
+        write_all([&](unsigned i) {
+          at[kLast] = first + place(i);
+          write_row<kHeld>(out + i * kRow, at, target.paired);
+        });
+      } else {
+        write_all([&](unsigned i) {
+          Offset at[kHeld];
+          stretch.coordinates(place(i), at);
+          write_row<kHeld>(out + i * kRow, at, target.paired);
+        });
       }
-    } else {  // through shared memory, for the same reason
+    } else {  // through shared memory, so that the warp's stores fill sectors
       for (unsigned begin = 0; begin < count; begin += 32) {
         const unsigned some = min(32u, count - begin);
         if (lane < some) {
-          make(begin + lane);
+          Offset at[kHeld];
 #pragma unroll
-          for (int c = 0; c < kColumns; ++c)
-            stage[lane * kColumns + c] = static_cast<Coordinate>(at[c]);
+          for (int c = 0; c < kHeld; ++c) at[c] = stretch.held[c];
+          if (straight)
+            at[kLast] += place(begin + lane);
+          else
+            stretch.coordinates(place(begin + lane), at);
+#pragma unroll
+          for (int c = 0; c < kHeld; ++c) stage[lane * kHeld + c] = static_cast<Coordinate>(at[c]);
         }
         __syncwarp();
         Coordinate* const here = reinterpret_cast<Coordinate*>(out + begin * kRow);
-        for (unsigned i = lane; i < some * kColumns; i += 32) here[i] = stage[i];
+        for (unsigned i = lane; i < some * kHeld; i += 32) here[i] = stage[i];
         __syncwarp();
       }
     }
   }
 }
 
-// The places of a lane's bits into the list from `index` on.
-__device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
-  for (; word != 0; word &= word - 1)
-    list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
-}
-
 }  // namespace
 
 // Non-zero elements before each granule, a group a block; behind the last one there are all.
-// `groups` is null where there is only one.
+// `groups` is null where there are few: then each block adds up all counts before its own.
 extern "C" __global__ void __launch_bounds__(kScanThreads)
     nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
                    Offset* starts, Offset* count) {
@@ -164,8 +181,13 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
   }
   if (groups != nullptr) {
     for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) outside += groups[g];
-    scan_block(outside, before);
+  } else {
+    for (unsigned i = threadIdx.x; i < blockIdx.x * (kGroup / 4); i += kScanThreads) {
+      const uint4 some = reinterpret_cast<const uint4*>(counts)[i];
+      outside += some.x + some.y + some.z + some.w;
+    }
   }
+  if (blockIdx.x > 0) scan_block(outside, before);
   unsigned total;
   const unsigned inside = scan_block(own.x + own.y + own.z + own.w, total);
   const unsigned each[4] = {own.x, own.y, own.z, own.w};
@@ -179,10 +201,30 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     starts[granules] = *count = static_cast<Offset>(before) + total;
 }
 
+namespace {
+
+// The places of a lane's bits into the list, from `index` on.
+__device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
+  for (; word != 0; word &= word - 1)
+    list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
+}
+
+// The same where many bits are set: every bit is looked at.
+__device__ void list_dense_bits(unsigned word, unsigned first, unsigned index,
+                                unsigned short* list) {
+  unsigned short* at = list + index;
+#pragma unroll
+  for (unsigned bit = 0; bit < 32; ++bit)
+    if ((word >> bit & 1) != 0) *at++ = static_cast<unsigned short>(first + bit);
+}
+
+}  // namespace
+
 // A warp writes the rows of a granule, or of one of its 2^parts_log parts. The places of the bits
 // go through a list, so that neighbouring lanes write neighbouring rows: of all the granule where
 // they are few, else of 1024 elements at a time.
-extern "C" __global__ void __launch_bounds__(kNonzeroThreads, kColumns == 1 || kColumns == 2 ? 6 : 4)
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads,
+                                             kColumns == 1 || kColumns == 2 ? 5 : 4)
     nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
                  int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
                  Offset row_step, Offset column_step, int paired) {
@@ -204,25 +246,29 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, kColumns == 1 || k
   if (all == 0 || (all <= kSlice && part != 0)) return;
 
   const Target target{rows, row_step, column_step, most, paired != 0};
-  Stretch stretch{axes, positions[warp], {}, 0};
+  Stretch stretch{axes, positions[warp], {}, 0, 0};
   // The first `ahead` places of the first granule are no elements.
   const unsigned ahead = own == 0 ? skip : 0;
+  const Offset first = own * kGranule + ahead - skip;
+  Offset held[kHeld];
+  if constexpr (kColumns == 0) {
+    for (int c = static_cast<int>(lane); c < axes.count; c += 32)
+      positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
+    __syncwarp();
+  } else {
+    Offset mine = 0;
+    if (static_cast<int>(lane) < kColumns) mine = position_of(axes.axes[lane], axes.narrow, first);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) held[c] = __shfl_sync(kAll, mine, c);
+  }
+  // Goes to a stretch; where it begins in the granule.
   const auto start_at = [&](unsigned slice, unsigned slices) {
     const unsigned place = max(slice * kSlice, ahead);
-    const Offset first = own * kGranule + place - skip;
+    stretch.from = place - ahead;
     stretch.length = (slice + slices) * kSlice - place;
-    if constexpr (kColumns == 0) {
-      __syncwarp();
-      for (int c = static_cast<int>(lane); c < axes.count; c += 32)
-        positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
-      __syncwarp();
-    } else {
-      Offset mine = 0;
-      if (static_cast<int>(lane) < kColumns)
-        mine = position_of(axes.axes[lane], axes.narrow, first);
+    unsigned carry = stretch.from;
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) stretch.held[c] = __shfl_sync(kAll, mine, c);
-    }
+    for (int c = kColumns - 1; c >= 0; --c) stretch.held[c] = advance(axes.axes[c], held[c], carry);
     return place;
   };
   unsigned short* const list = lists[warp];
@@ -278,8 +324,12 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, kColumns == 1 || k
       if (total == kSlice) {
         write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
       } else {
-        list_bits(words[j * 32 + lane], j * kSlice + lane * 32,
-                  static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF, list);
+        const unsigned word = words[j * 32 + lane], to = j * kSlice + lane * 32;
+        const unsigned index = static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF;
+        if (total < kDense)
+          list_bits(word, to, index, list);
+        else
+          list_dense_bits(word, to, index, list);
         __syncwarp();
         write_rows(stretch, target, row, total, stages[warp],
                    [&](unsigned i) -> unsigned { return list[i] - place; });

@@ -53,39 +53,54 @@ struct Uneven {
   }
 };
 
-// A warp takes kSlabRun units, one after the other in the whole.
+// A block takes kSlabBlock units: a run of the whole; or as many as its warps have of one row each,
+// or of several rows each, so that of each part a longer stretch is met.
 template <class Table>
 __device__ void move_units(const Slabs& slabs, const Table& all) {
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  unsigned first = (blockIdx.x * kSlabWarps + warp) * kSlabRun, end = slabs.items;
-  if (slabs.by_rows != 0) {
-    const unsigned down = slabs.across.quotient(blockIdx.x), row = down * kSlabWarps + warp;
-    const unsigned base = row * slabs.units.size;
-    if (row >= slabs.rows) return;
-    first = base + (blockIdx.x - down * slabs.across.size) * kSlabRun;
-    end = base + slabs.units.size;
-  }
-  if (first >= end) return;
-  const unsigned last = min(first + kSlabRun, end) - 1;
-  const Table table = all.meeting(slabs, first, last);
   const char* from[kSlabUnroll];
   char* to[kSlabUnroll];
-#pragma unroll
-  for (unsigned k = 0; k < kSlabUnroll; ++k) {
-    const unsigned i = min(first + k * 32 + lane, last);
-    const unsigned row = slabs.units.quotient(i), column = i - row * slabs.units.size;
+  bool own[kSlabUnroll];
+  const auto aim = [&](unsigned k, const Table& table, unsigned row, unsigned column) {
     char* const in_part = table.at(slabs, slabs.row + row, column);
     char* const in_whole =
         slabs.whole + (slabs.row + row) * slabs.step + static_cast<Offset>(column) * kSize;
     from[k] = kSplit ? in_whole : in_part;
     to[k] = kSplit ? in_part : in_whole;
+  };
+  if (slabs.shape == kManyRows) {
+    const unsigned down = slabs.across.quotient(blockIdx.x);
+    const unsigned row = (down * kSlabWarps + warp) * kSlabUnroll;
+    const unsigned column = (blockIdx.x - down * slabs.across.size) * 32 + lane;
+#pragma unroll
+    for (unsigned k = 0; k < kSlabUnroll; ++k) {
+      own[k] = row + k < slabs.rows && column < slabs.units.size;
+      aim(k, all, min(row + k, slabs.rows - 1), min(column, slabs.units.size - 1));
+    }
+  } else {
+    unsigned first = (blockIdx.x * kSlabWarps + warp) * kSlabRun, end = slabs.items;
+    if (slabs.shape == kEightRows) {
+      const unsigned down = slabs.across.quotient(blockIdx.x), row = down * kSlabWarps + warp;
+      if (row >= slabs.rows) return;
+      first = row * slabs.units.size + (blockIdx.x - down * slabs.across.size) * kSlabRun;
+      end = (row + 1) * slabs.units.size;
+    }
+    if (first >= end) return;
+    const unsigned last = min(first + kSlabRun, end) - 1;
+    const Table table = all.meeting(slabs, first, last);
+#pragma unroll
+    for (unsigned k = 0; k < kSlabUnroll; ++k) {
+      const unsigned i = min(first + k * 32 + lane, last), row = slabs.units.quotient(i);
+      own[k] = first + k * 32 + lane <= last;
+      aim(k, table, row, i - row * slabs.units.size);
+    }
   }
   Element value[kSlabUnroll];
 #pragma unroll
   for (unsigned k = 0; k < kSlabUnroll; ++k) value[k] = read<Element>(from[k]);
 #pragma unroll
   for (unsigned k = 0; k < kSlabUnroll; ++k)
-    if (first + k * 32 + lane <= last) write(to[k], value[k]);
+    if (own[k]) write(to[k], value[k]);
 }
 
 // Pieces of tens of bytes and more, at any addresses: a group of threads a segment of one.

@@ -7,9 +7,13 @@ namespace anydml::cuda {
 
 constexpr unsigned kSlabThreads = 256;
 constexpr unsigned kSlabUnroll = 4;
-// Units that a warp takes, one after the other in the whole; warps of a block.
+// Units that a warp takes; warps of a block.
 constexpr unsigned kSlabRun = 32 * kSlabUnroll;
 constexpr unsigned kSlabWarps = kSlabThreads / 32;
+constexpr unsigned kSlabBlock = kSlabRun * kSlabWarps;
+// How units lie that a block takes: in the order of the whole; a run in each of kSlabWarps rows; 32
+// in each of kSlabWarps * kSlabUnroll rows.
+constexpr unsigned kInOrder = 0, kEightRows = 1, kManyRows = 2;
 
 // The whole: rows of contiguous bytes, of which each part has a piece.
 struct Slabs {
@@ -26,7 +30,7 @@ struct Slabs {
   unsigned lanes_log;
   unsigned direct;               // whether an entry is a segment
   unsigned items;                // units, or segments, of all rows
-  unsigned by_rows;              // whether the warps of a block take units of as many rows
+  unsigned shape;                // kInOrder, kEightRows or kManyRows
   unsigned row_log, column_log;  // a tile
   Divisor across;                // tiles, or runs
 };

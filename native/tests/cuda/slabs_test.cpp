@@ -140,6 +140,14 @@ void check_all_slabs() {
     check_slabs(random, {40}, {1000, 0, 3001, 17}, {}, size, Strides::packed);
     check_slabs(random, {}, {100000, 1, 70001}, {}, size, Strides::packed);
     check_slabs(random, {9}, std::vector<Int>(100, 128), {}, size, Strides::packed);
+    // Short pieces in lines, several rows a block.
+    check_slabs(random, {301}, std::vector<Int>(40, 64 / size), {}, size, Strides::packed);
+    check_slabs(random, {101}, std::vector<Int>(20, 512 / size), {}, size, Strides::packed);
+    std::vector<Int> lines;
+    for (int p = 0; p < 90; ++p) lines.push_back(random.between(0, 14) * 16 / size);
+    check_slabs(random, {301}, lines, {}, size, Strides::packed);
+    check_slabs(random, {101}, {304 / size, 16 / size, 2000 / size, 640 / size}, {}, size,
+                Strides::packed);
     std::vector<Int> uneven;
     for (int p = 0; p < 600; ++p) uneven.push_back(p == 7 ? 2000 : random.between(0, 40));
     check_slabs(random, {50}, uneven, {}, size, Strides::packed);
