@@ -40,21 +40,43 @@ decltype(auto) told_of_device(const char* call, Body&& body) {
   raise_argument(std::string(kernel) + ": " + what);
 }
 
+Int number(const char* kernel, PyObject* object) {
+  const Int value = PyLong_AsLongLong(object);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    refuse(kernel, "expected sizes and strides of 64 bits");
+  }
+  return value;
+}
+
 Operand operand_on_device(const char* kernel, nb::handle given) {
-  const nb::tuple parts = nb::cast<nb::tuple>(given);
+  PyObject* const parts = given.ptr();
+  if (PyTuple_Check(parts) == 0 || PyTuple_GET_SIZE(parts) != 4) refuse(kernel, "no operand");
+  PyObject *const sizes = PyTuple_GET_ITEM(parts, 2), *const strides = PyTuple_GET_ITEM(parts, 3);
+  PyObject* const dtype = PyTuple_GET_ITEM(parts, 1);
+  const auto address =
+      static_cast<std::uintptr_t>(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(parts, 0)));
   Operand operand;
-  operand.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(parts[0]));
+  operand.data = reinterpret_cast<void*>(address);
   Tensor& tensor = operand.tensor;
-  const nb::object dtype = parts[1];
-  if (PyArray_DescrCheck(dtype.ptr()) == 0 ||
-      !element_of(reinterpret_cast<PyArray_Descr*>(dtype.ptr()), tensor.type, tensor.element_size))
+  if (PyArray_DescrCheck(dtype) == 0 ||
+      !element_of(reinterpret_cast<PyArray_Descr*>(dtype), tensor.type, tensor.element_size))
     refuse(kernel, "a type that no kernel takes");
-  const nb::tuple sizes = parts[2], strides = parts[3];
-  if (sizes.size() > kMaxRank || sizes.size() != strides.size()) refuse(kernel, "too many axes");
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    tensor.layout.push(nb::cast<Int>(sizes[i]), nb::cast<Int>(strides[i]));
+  if (PyTuple_Check(sizes) == 0 || PyTuple_Check(strides) == 0 ||
+      PyTuple_GET_SIZE(sizes) > kMaxRank || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
+    refuse(kernel, "too many axes");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); ++i)
+    tensor.layout.push(number(kernel, PyTuple_GET_ITEM(sizes, i)),
+                       number(kernel, PyTuple_GET_ITEM(strides, i)));
   if (!tensor.layout.settle(tensor.element_size))
     refuse(kernel, "expected at most 2^48 elements, within the address space");
+  // A GPU faults where a processor takes a little longer.
+  const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
+  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : address;
+  for (int i = 0; i < tensor.layout.rank; ++i)
+    if (tensor.layout.sizes[i] > 1)
+      low_bits |= static_cast<std::uintptr_t>(tensor.layout.strides[i]);
+  if (low_bits % (size < 8 ? size : 8) != 0) refuse(kernel, "expected elements that are aligned");
   return operand;
 }
 
@@ -126,9 +148,8 @@ struct MeasuredOnDevice {
   }
 };
 
-std::unique_ptr<MeasuredOnDevice> measure(const std::string& name, int device,
-                                          std::uintptr_t stream, nb::handle input,
-                                          const nb::dict& attributes) {
+MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
+                          nb::handle input, const nb::dict& attributes) {
   const Kernel& kernel = kernel_on_device(name);
   return told_of_device(kernel.name, [&] {
     if (kernel.measure_on_device == nullptr) refuse(kernel.name, "no kernel in two phases");
@@ -147,7 +168,7 @@ std::unique_ptr<MeasuredOnDevice> measure(const std::string& name, int device,
     made->found = kernel.measure_on_device(call, *made->queue);
     made->queue->read(&made->count, made->found.count, sizeof(Int));
     made->queue->leave();
-    return made;
+    return made.release();
   });
 }
 
@@ -190,6 +211,74 @@ class Buffer {
   std::unique_ptr<Queue> queue_;
   void* data_ = nullptr;
 };
+
+// What DLPack's first version hands over; the layout is its specification's.
+struct DlTensor {
+  void* data;
+  std::int32_t device_type, device;
+  std::int32_t rank;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t* sizes;
+  std::int64_t* strides;
+  std::uint64_t offset;
+};
+struct DlManagedTensor {
+  DlTensor tensor;
+  void* context;
+  void (*deleter)(DlManagedTensor*);
+};
+struct Exported {
+  DlManagedTensor managed;
+  PyObject* owner;
+  std::int64_t sizes[kMaxRank], strides[kMaxRank];
+};
+
+void release_exported(DlManagedTensor* managed) {
+  auto* const exported = static_cast<Exported*>(managed->context);
+  if (Py_IsInitialized() != 0) {  // at the end of the process the memory goes with it
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(exported->owner);
+    PyGILState_Release(state);
+  }
+  delete exported;
+}
+
+constexpr std::int32_t kDlCuda = 2;
+
+// A capsule of packed device memory; the owner lives until the consumer lets go of it.
+nb::object dlpack(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
+                  const std::vector<Int>& sizes) {
+  if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
+  auto exported = std::make_unique<Exported>();
+  Int stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    exported->sizes[i] = sizes[i];
+    exported->strides[i] = stride;
+    stride *= sizes[i] > 0 ? sizes[i] : 1;
+  }
+  exported->managed.tensor = {reinterpret_cast<void*>(address),
+                              kDlCuda,
+                              device,
+                              static_cast<std::int32_t>(sizes.size()),
+                              static_cast<std::uint8_t>(code),
+                              static_cast<std::uint8_t>(bits),
+                              1,
+                              exported->sizes,
+                              exported->strides,
+                              0};
+  exported->managed.context = exported.get();
+  exported->managed.deleter = release_exported;
+  PyObject* const capsule = PyCapsule_New(&exported->managed, "dltensor", [](PyObject* self) {
+    if (PyCapsule_IsValid(self, "dltensor") == 0) return;  // consumed
+    auto* const managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(self, "dltensor"));
+    managed->deleter(managed);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  exported->owner = owner.inc_ref().ptr();
+  (void)exported.release();
+  return nb::steal(capsule);
+}
 
 void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
   told_of_device("cuda", [&] {
@@ -304,6 +393,12 @@ void configure(const std::vector<std::string>& libraries, const std::string& cac
   if (!driver_library.empty()) cuda::set_driver_library(driver_library);
 }
 
+nb::list in_use() {
+  nb::list all;
+  for (const int ordinal : cuda::devices_in_use()) all.append(ordinal);
+  return all;
+}
+
 nb::list kernels() {
   nb::list names;
   for (const Kernel& kernel : all_kernels())
@@ -322,9 +417,11 @@ void bind_cuda(nb::module_& module) {
   cuda.def("configure", &configure);
   cuda.def("devices", &devices);
   cuda.def("kernels", &kernels);
+  cuda.def("in_use", &in_use);
   cuda.def("run", &run);
-  cuda.def("measure", &measure);
+  cuda.def("measure", &measure, nb::rv_policy::take_ownership);
   cuda.def("fill", &fill);
+  cuda.def("dlpack", &dlpack);
   cuda.def("upload", &upload);
   cuda.def("download", &download);
   cuda.def("clear", &clear);

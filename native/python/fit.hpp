@@ -38,6 +38,13 @@ inline bool is_index(DataType type) {
          type == DataType::uint32;
 }
 
+// Whether an index type holds every position on an axis of so many elements.
+inline bool holds(DataType type, Int size) {
+  return type == DataType::int32    ? size <= Int{1} << 31
+         : type == DataType::uint32 ? size <= Int{1} << 32
+                                    : true;
+}
+
 // But for one axis; -1 for none.
 bool same_sizes(const Layout& a, const Layout& b, int but = -1);
 bool at_most_but(const Layout& a, const Layout& most, int axis);
@@ -64,10 +71,13 @@ inline void push(Results::One& one, const Layout& from, int first, int last) {
   for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
 }
 
-// Borrowed: NumPy keeps its own types for ever.
-inline PyArray_Descr* uint32_descr() {
-  static PyArray_Descr* const descr = PyArray_DescrFromType(NPY_UINT32);
-  return descr;
-}
+// The types of the indices that functions return, the default first. Descriptors are borrowed:
+// NumPy keeps its own types for ever.
+struct IndexType {
+  PyArray_Descr* descr;
+  DataType type;
+};
+extern const Words kIndexTypes;
+const IndexType& index_type(Int number);
 
 }  // namespace anydml::python

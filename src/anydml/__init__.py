@@ -1,7 +1,7 @@
 """The DirectML operator system on any machine: descriptors, rules and guarantees of its pages."""
 
 from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
-from anydml.device import Device
+from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
 from anydml.errors import (
     AllocationError,
@@ -107,5 +107,6 @@ __all__ = [
     "slice_window",
     "split",
     "support",
+    "synchronize",
     "top_k",
 ]

@@ -6,9 +6,10 @@ Every reader raises `ModelError`; `field` puts the field's name in front, so tha
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from anydml.errors import AnyDMLError, ModelError
@@ -67,12 +68,17 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            raise ModelError(f"Field '{name}' is required.")
+            raise ModelError(f"Field '{name}' is required{_there_is(name, fields)}.")
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
         raise ModelError(f"Error parsing field '{name}': {error}") from error
+
+
+def _there_is(name: str, fields: Mapping[str, Any]) -> str:
+    near = nearest(name, fields)
+    return f" (there is {near!r})" if near else ""
 
 
 def anything(value: Any) -> Any:
@@ -139,6 +145,23 @@ def json_uint32_array(value: Any) -> tuple[int, ...]:
     return tuple(map(json_uint32, json_array(value)))
 
 
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """The known name that a misspelt one is near to; empty where there is none."""
+    if type(word) is not str or not 1 < len(word) <= 60:
+        return ""
+    from difflib import get_close_matches  # which only a message needs
+
+    names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
+    found = get_close_matches(word.lower(), names, 1, 0.7)
+    return names[found[0]] if found else ""
+
+
+def meant(word: Any, known: Iterable[Any]) -> str:
+    """The end of a message about a name that is not known: what may have been meant."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 def shown(value: Any, limit: int = 60) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:
@@ -147,4 +170,6 @@ def shown(value: Any, limit: int = 60) -> str:
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
         text = f"{digits} of thousands of digits"
+    if " at 0x" in text:  # where an object lies says nothing
+        text = re.sub(" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import anydml
-from anydml.backends import BACKENDS
+from anydml.backends import backends_here, cuda
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
@@ -132,7 +132,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
 @click.option(
     "--device",
-    type=click.Choice([*BACKENDS, "cuda", "auto"]),
+    metavar="[cpu|cuda|cuda:N|reference|auto]",
     default="cpu",
     show_default=True,
     help="Where the operators run.",
@@ -268,9 +268,18 @@ def _support(operator: type[Descriptor]) -> Table:
 def devices() -> None:
     """Show the devices that are here and how they compute."""
     table = _table("Devices", "device", "computes with", "threads")
-    for kind, backend in BACKENDS.items():
+    for kind, backend in backends_here().items():
         table.add_row(kind, *backend.describe())
     _console().print(table)
+
+
+@commands.command()
+def warm() -> None:
+    """Compile all kernels for the GPUs of this machine, so that no first call waits for it."""
+    found, _ = cuda.gpus()
+    for device, gpu in enumerate(found):
+        compiled, all_of_them = cuda.warm(device)
+        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

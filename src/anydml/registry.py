@@ -59,8 +59,9 @@ def operator_named(name: str) -> type[Descriptor]:
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
         known = ", ".join(OPERATORS)
+        near = _json.meant(name.removeprefix(PREFIX), OPERATORS)
         raise ModelError(
-            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}."
+            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}{near or '.'}"
         )
     return found
 

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from anydml import _json
 from anydml._named import NamedEnum
-from anydml.dtypes import DataType
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import (
     AllocationError,
     ArgumentError,
+    ArgumentTypeError,
     InvalidDescriptorError,
     ModelError,
     Violation,
@@ -29,6 +30,9 @@ _MOST_SIZES = 64
 # Of the search for two elements in one place; real layouts need a handful, and a model can have
 # thousands of tensors that need them all.
 _MOST_STEPS = 1_000
+
+
+FlagName = Literal["NONE", "OWNED_BY_DML", "DML_TENSOR_FLAG_NONE", "DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 
 class TensorFlags(NamedEnum):
@@ -82,11 +86,11 @@ class TensorDesc:
 
     def __init__(
         self,
-        data_type: DataType | str,
+        data_type: DataType | DataTypeName,
         sizes: Iterable[int],
         strides: Iterable[int] | None = None,
         *,
-        flags: TensorFlags | str | Iterable[str] = TensorFlags.NONE,
+        flags: TensorFlags | FlagName | Iterable[FlagName] = TensorFlags.NONE,
         total_tensor_size_in_bytes: int | None = None,
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:
@@ -140,7 +144,14 @@ class TensorDesc:
             raise ArgumentError(f"array: {error}") from error
         except MemoryError:
             raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
-        data_type = DataType.from_numpy(view.dtype)
+        try:
+            data_type = DataType.from_numpy(view.dtype)
+        except ArgumentTypeError:
+            accepted = ", ".join(member.suffix for member in DataType if member.bits >= 8)
+            got = _json.shown(array) if view.dtype.kind == "O" else view.dtype
+            raise ArgumentTypeError(
+                f"array: expected elements of one of {accepted}, got {got}"
+            ) from None
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
             return cls(data_type, sizes)
@@ -265,7 +276,7 @@ class TensorDesc:
         sizes = _json.field(fields, "Sizes", _dimensions)
         _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
         return cls(
-            _json.field(fields, "DataType", DataType.parse),
+            _json.field(fields, "DataType", DataType.read_json),
             sizes,
             _json.field(fields, "Strides", _optional_strides, None),
             flags=_json.field(fields, "Flags", parse_flags, TensorFlags.NONE),

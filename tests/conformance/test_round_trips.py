@@ -205,5 +205,5 @@ def test_from_array():
     assert dml.TensorDesc.from_array(repeated) == dml.TensorDesc("UINT8", (2, 3), (0, 1))
     with pytest.raises(dml.ArgumentError, match="strides"):
         dml.TensorDesc.from_array(np.zeros(4)[::-1])
-    with pytest.raises(dml.ArgumentTypeError, match="dtype"):
+    with pytest.raises(dml.ArgumentTypeError, match="array: expected elements of one of"):
         dml.TensorDesc.from_array(np.zeros(4, "c8"))

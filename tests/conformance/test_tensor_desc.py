@@ -47,7 +47,7 @@ def test_fields_of_the_wrong_kind(arguments, path):
         ({"Sizes": [2] * 100_000}, "'Sizes': Expected at most 8 integers, got 100000."),
         ({"Strides": [1.5]}, "'Strides': Expected an integer"),
         ({"Strides": {}}, "'Strides': Expected an array"),
-        ({"DataType": 1}, "'DataType': DataType: expected one of"),
+        ({"DataType": 1}, "'DataType': Expected one of"),
         ({"Type": "TEXTURE"}, "'Type': Expected BUFFER, got 'TEXTURE'."),
         ({"Type": 1}, "'Type': Expected a string, got 1."),
         ({"Flags": "OWNED"}, "'Flags': TensorFlags: expected one of NONE, OWNED_BY_DML"),

@@ -8,6 +8,16 @@ namespace {
 // What the pool keeps for the next call instead of giving it back to the system.
 constexpr unsigned long long kKept = 256ull << 20;
 
+// Leaked: calls may come while static objects are destroyed.
+struct Devices {
+  std::mutex mutex;
+  std::map<int, std::unique_ptr<Device>> made;
+};
+Devices& devices() {
+  static Devices* const all = new Devices;
+  return *all;
+}
+
 std::string joined(const char* source, const std::vector<std::string>& options) {
   std::string all = source;
   for (const std::string& option : options) all += " " + option;
@@ -83,18 +93,24 @@ bool Device::warm(const Variant& variant) {
 }
 
 Device& device_at(int ordinal) {
-  static std::mutex* const mutex = new std::mutex;
-  static auto* const devices = new std::map<int, std::unique_ptr<Device>>;
   const int count = driver().devices;
-  const std::lock_guard<std::mutex> lock(*mutex);
-  std::unique_ptr<Device>& device = (*devices)[ordinal];
-  if (device == nullptr) {
-    if (ordinal < 0 || ordinal >= count)
-      throw DeviceFailed("no CUDA device " + std::to_string(ordinal) + ": this machine has " +
-                         std::to_string(count));
-    device = std::make_unique<Device>(ordinal);
-  }
+  if (ordinal < 0 || ordinal >= count)
+    throw DeviceFailed("no CUDA device " + std::to_string(ordinal) + ": this machine has " +
+                       std::to_string(count));
+  Devices& all = devices();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::unique_ptr<Device>& device = all.made[ordinal];
+  if (device == nullptr) device = std::make_unique<Device>(ordinal);
   return *device;
+}
+
+std::vector<int> devices_in_use() {
+  Devices& all = devices();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::vector<int> found;
+  for (const auto& [ordinal, device] : all.made)
+    if (device != nullptr) found.push_back(ordinal);
+  return found;
 }
 
 }  // namespace anydml::cuda

@@ -48,4 +48,7 @@ struct Device {
 // The device of an ordinal; made at its first use, never destroyed.
 Device& device_at(int ordinal);
 
+// Those that have been made.
+std::vector<int> devices_in_use();
+
 }  // namespace anydml::cuda

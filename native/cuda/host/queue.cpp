@@ -118,6 +118,11 @@ void Queue::write(void* target, const void* host, Int bytes) {
 void Queue::read(void* host, const void* source, Int bytes) {
   if (bytes <= 0) return;
   const Driver& cuda = driver();
+  int capturing = 0;
+  if (cuda.cuStreamIsCapturing(stream_, &capturing) == kSuccess && capturing != 0)
+    throw DeviceFailed(
+        "a CUDA graph is being captured, and what has to be known on the host (how many results "
+        "there are) cannot be part of it");
   cuda.check(
       cuda.cuMemcpyDtoHAsync(host, address(source), static_cast<std::size_t>(bytes), stream_),
       "cuMemcpyDtoHAsync");

@@ -6,6 +6,7 @@ import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -15,8 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from anydml.bench import machine, ours, peers, plot, recipes, report
 from anydml.bench.cases import Case, chosen
 from anydml.bench.gate import Gate
-from anydml.bench.measure import Budget, Contestant, PlainCopy, take_turns
+from anydml.bench.measure import Budget, Contestant
+from anydml.bench.places import Cpu, Place
 from anydml.bench.suites import SUITES, Suite, suites_named
+from anydml.device import Device
 from anydml.threads import get_num_threads
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -32,6 +35,13 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     default=("table",),
     show_default=True,
     help="Which cases, and what they are compared with; may be given several times.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to measure; a GPU has suites of its own, and device times.",
 )
 @click.option("--list", "only_list", is_flag=True, help="Print the cases and stop.")
 @click.option("--peers/--no-peers", "with_peers", default=True, help="Run what else is installed.")
@@ -58,6 +68,7 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 def command(
     cases: tuple[str, ...],
     suite_names: tuple[str, ...],
+    device: str,
     only_list: bool,
     with_peers: bool,
     repeat: int,
@@ -74,7 +85,7 @@ def command(
     """
     selected = [
         (suite, found)
-        for suite in suites_named(suite_names)
+        for suite in suites_named(suite_names, device)
         if (found := chosen(suite.cases(full), cases))
     ]
     if not selected:
@@ -89,8 +100,11 @@ def command(
         raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
     threads = get_num_threads()
     wanted = any(suite.kind == "peers" for suite, _ in selected)
-    contenders = peers.installed(threads) if with_peers and wanted else []
+    place = _place(device, threads)
+    contenders = place.peers(threads) if with_peers and wanted else []
     described = machine.describe(contenders)
+    if device != "cpu":
+        described["GPU"] = place.describe()
     print(machine.in_one_line(described))
     outcomes: list[report.Outcome] = []
     with _progress() as progress:
@@ -100,7 +114,7 @@ def command(
             done = []
             task = progress.add_task(suite.name, total=len(found))
             for outcome in _run(
-                suite, found, contenders, Budget(repeat, seconds), threads, progress
+                suite, found, contenders, Budget(repeat, seconds), threads, place, progress
             ):
                 print(lines.line(outcome))
                 progress.advance(task)
@@ -147,15 +161,26 @@ def _run(
     contenders: Sequence[peers.Peer],
     budget: Budget,
     threads: int,
+    place: Place,
     progress: Progress,
 ) -> Iterator[report.Outcome]:
-    copy = PlainCopy(threads)
     try:
         for case in cases:
             progress.update(progress.task_ids[-1], description=f"{suite.name}: {case.title}")
-            yield run_case(suite, case, contenders, budget, threads, copy)
+            yield run_case(suite, case, contenders, budget, threads, place)
     finally:
-        copy.close()
+        place.close()
+
+
+def _place(device: str, threads: int) -> Place:
+    if device == "cpu":
+        return Cpu(threads)
+    if find_spec("torch") is None:
+        raise click.ClickException("--device cuda measures with PyTorch, which is not installed")
+    from anydml.bench.gpu import Gpu
+
+    Device(device)  # which says what is missing
+    return Gpu()
 
 
 def run_case(
@@ -164,18 +189,18 @@ def run_case(
     contenders: Sequence[peers.Peer],
     budget: Budget,
     threads: int,
-    copy: PlainCopy,
+    place: Place,
 ) -> report.Outcome:
     """Gate and measure one case."""
     job = case.job()
     gate = Gate(job)
     if suite.kind == "patterns":
-        entered = _patterns(case, gate)
+        entered = _patterns(case, gate, place)
     else:
         if suite.kind == "threads":
             entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
         else:
-            entered = [ours.dispatch(job) if case.dispatch else ours.function(job)]
+            entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
             if not case.dispatch:
                 entered += [c for peer in contenders for c in peer.contestants(job)]
         for contestant in entered:
@@ -183,8 +208,8 @@ def run_case(
                 contestant.pass_gate(gate)
     del gate
     traffic = job.traffic
-    copies = copy.contestants(traffic) if traffic >= report.SMALLEST_COPY else []
-    take_turns([*entered, *copies], budget)
+    copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
+    place.take_turns([*entered, *copies], budget)
     for contestant in (*entered, *copies):
         contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
     del job
@@ -192,12 +217,12 @@ def run_case(
     return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic)
 
 
-def _patterns(case: Case, gate: Gate) -> list[Contestant]:
+def _patterns(case: Case, gate: Gate, place: Place) -> list[Contestant]:
     """Our own calls on every pattern, the random one first."""
     entered = []
     for pattern in recipes.patterns(case.operation, case.dtype):
         job = case.job(pattern)
-        contestant = ours.function(job)
+        contestant = place.function(job)
         contestant.name = pattern
         contestant.pass_gate(gate if pattern == "random" else Gate(job))
         entered.append(contestant)

@@ -162,7 +162,7 @@ class EnumerationKind(Kind):
             yield "", f"one of {rest} at feature level {level} ({value} from {since})", value
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return self.members.parse(value)
+        return self.members.read_json(value)
 
     def write(self, value: Any) -> Any:
         return value.suffix

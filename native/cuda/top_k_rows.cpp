@@ -1,0 +1,172 @@
+// TOP_K of rows by the kernels that choose without sorting.
+#include <algorithm>
+#include <cmath>
+
+#include "top_k_job.hpp"
+
+namespace anydml::cuda::selection {
+namespace {
+
+constexpr int kEach = 16;  // elements of a thread of top_k_short
+constexpr int kLongThreads = 512;
+
+Int item_size(int width) { return width == 8 ? 16 : 8; }
+
+void ranks(const Job& job, Queue& queue) {
+  int lanes = 1;
+  while (lanes < job.rows.n) lanes *= 2;
+  Function& kernel = queue.function("top_k_small", "top_k_ranks",
+                                    {{"width", job.width}, {"is_float", job.is_float}});
+  const Int per_block = 256 / lanes;
+  queue.launch(kernel, {most_blocks((job.rows.rows + per_block - 1) / per_block)}, {256}, 0,
+               job.rows, lanes);
+}
+
+void rounds(const Job& job, Queue& queue) {
+  const Rows& rows = job.rows;
+  // Four elements at once: where every row begins at a multiple of them.
+  const Int four = job.width == 8 ? 16 : 4 * job.width;
+  const char* const first = rows.source != nullptr ? rows.source : rows.input;
+  bool fours = rows.n % 4 == 0 && reinterpret_cast<uintptr_t>(first) % four == 0;
+  if (rows.source == nullptr)
+    for (int i = 0; i < rows.rank; ++i) fours = fours && rows.input_strides[i] % four == 0;
+  Function& kernel = queue.function("top_k_small", "top_k_rounds",
+                                    {{"width", job.width}, {"is_float", job.is_float}});
+  queue.launch(kernel, {most_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
+}
+
+// Threads, and how many of them at most reach the bound, 0 for all elements. No threads: not so.
+struct Short {
+  Int threads, high;
+};
+Short short_plan(Int n, Int k, int width) {
+  const Int vector = 16 / width, most = n + vector - 1;
+  const Int least = std::max<Int>(power_of_two((most + kEach - 1) / kEach), 64);
+  if (least > 512) return {0, 0};
+  const Int threads = std::max(least, power_of_two(4 * k));
+  // k threads have to have something.
+  if (threads <= 512 && 2 * k <= n / vector) return {threads, k + k / 2 + 4};
+  if (n > 4096) return {0, 0};
+  return {std::min<Int>(std::max(least, power_of_two(n / 4)), 512), 0};
+}
+
+void short_rows(const Job& job, const Short& plan, Queue& queue) {
+  const Rows& rows = job.rows;
+  const Int room = plan.high == 0 ? rows.n : std::min(rows.n, kEach * plan.high);
+  Function& kernel =
+      queue.function("top_k_short", "top_k_short",
+                     {{"width", job.width}, {"is_float", job.is_float}, {"threads", plan.threads}});
+  queue.launch(kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
+               static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
+               static_cast<int>(plan.high), static_cast<int>(room));
+}
+
+// How many candidates of a sample may reach the bound, so that k of n do for certain, nearly, and
+// not many more: the k greatest have k / n of the sample, with a deviation of its root, and what
+// lies together is sampled together.
+bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
+  const Int vector = 16 / width, each = std::min<Int>(vector, 8);
+  const Int most = width == 8 ? 4096 : 8192;
+  const double size = static_cast<double>(each * std::min<Int>(1024, n / vector - 1));
+  const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
+  const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
+  const double high = low + std::max(2.0, low / 8);
+  double room =
+      (high + 4 * std::sqrt(high) + static_cast<double>(each)) * static_cast<double>(n) / size;
+  sampling.low = static_cast<int>(low);
+  sampling.high = static_cast<int>(high);
+  if (low > 0.8 * size || room > 0.9 * static_cast<double>(n)) {
+    sampling.low = sampling.high = 0;
+    room = static_cast<double>(n);
+  }
+  sampling.capacity = room <= 4096 ? 4096 : 8192;
+  return room <= static_cast<double>(most);
+}
+
+// Segments of each row: so many that the GPU is full, few enough that their results are not many.
+Int segments_of(const Rows& rows, int width, Queue& queue) {
+  const Int n = rows.n, k = rows.k;
+  const Int longest = k > 512 || width == 8 ? Int{1} << 17 : Int{1} << 18;
+  Int segments = 1;
+  if (n >= 65536) {
+    const Int blocks = 2 * queue.multiprocessors();
+    segments = rows.rows < blocks ? blocks / rows.rows : 1;
+    const double balanced = 1.5 * std::sqrt(static_cast<double>(n) / static_cast<double>(k));
+    segments = std::min(segments, static_cast<Int>(balanced));
+  }
+  segments = std::max(segments, (n + longest - 1) / longest);
+  return std::max<Int>(std::min({segments, n / 4096, n / (4 * k)}), 1);
+}
+
+void long_rows(const Job& job, Int segments, const Sampling& sampling, const Parts& parts,
+               Queue& queue) {
+  Function& kernel = queue.function("top_k_long", "top_k_long",
+                                    {{"width", job.width},
+                                     {"is_float", job.is_float},
+                                     {"threads", kLongThreads},
+                                     {"each", sampling.capacity / kLongThreads}});
+  queue.launch(kernel, {most_blocks(job.rows.rows * segments)}, {kLongThreads},
+               static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts,
+               sampling);
+}
+
+// Room for results of parts, and the job that chooses among them.
+Parts parts_of(const Job& job, Int segments, Queue& queue, Job& next) {
+  const Int count = job.rows.rows * segments * job.rows.k;
+  Parts parts;
+  parts.segments = segments;
+  parts.keys = queue.scratch(count * job.width);
+  parts.wide_places = job.rows.places != nullptr ? job.rows.wide_places : job.rows.n >= kWide;
+  parts.places = queue.scratch(count * (parts.wide_places ? 8 : 4));
+  next = job;
+  next.is_float = false;
+  next.rows.flip = 1ull << (8 * job.width - 1);
+  next.rows.n = segments * job.rows.k;
+  next.rows.source = static_cast<const char*>(parts.keys);
+  next.rows.places = parts.places;
+  next.rows.wide_places = parts.wide_places;
+  return parts;
+}
+
+}  // namespace
+
+void choose(const Job& job, Queue& queue) {
+  const Int n = job.rows.n, k = job.rows.k;
+  if (n <= 32) return ranks(job, queue);
+  if (n <= 128 && k <= 32) return rounds(job, queue);
+  const Short plan = short_plan(n, k, job.width);
+  if (plan.threads > 0) return short_rows(job, plan, queue);
+  const Int segments = segments_of(job.rows, job.width, queue);
+  Sampling sampling;
+  if (!sampling_plan(n / segments, k, job.width, sampling)) return sort(job, queue);
+  if (segments == 1) return long_rows(job, 1, sampling, {1, nullptr, nullptr, false}, queue);
+  Job next;
+  const Parts parts = parts_of(job, segments, queue, next);
+  long_rows(job, segments, sampling, parts, queue);
+  choose(next, queue);
+}
+
+bool columns(const Job& job, Queue& queue) {
+  const Rows& rows = job.rows;
+  const Int n = rows.n, k = rows.k, each = job.width == 8 ? 8 : 16;
+  const Int segments = (n + 32 * each - 1) / (32 * each);
+  // Of more than one tile a quarter is left at most: else it is a copy.
+  if (rows.rank == 0 || rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
+      (segments > 1 && k > 4 * each))
+    return false;
+  const Int count = rows.sizes[rows.rank - 1];
+  if (count < 8) return false;
+  Job next;
+  const Parts parts = parts_of(job, segments, queue, next);
+  const Int across = std::min<Int>(count, 32), bands = (count + across - 1) / across;
+  Function& kernel =
+      queue.function("top_k_columns", "top_k_columns",
+                     {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});
+  queue.launch(kernel, {most_blocks(rows.rows / count * bands * segments)}, {256},
+               static_cast<unsigned>(across * (32 * each + 1) * job.width), rows, parts,
+               static_cast<int>(across), count, bands);
+  choose(next, queue);
+  return true;
+}
+
+}  // namespace anydml::cuda::selection
