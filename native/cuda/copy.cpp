@@ -4,7 +4,7 @@
 // sides is moved in units as large as addresses and strides allow. Then:
 //   one run:   the driver's copy, where both addresses allow lines of 16 bytes;
 //   rows:      contiguous on both sides, but at addresses that allow no lines: lines are put
-//              together from two;
+//              together from two; or one element all along;
 //   tiles:     the source is densest along another dimension: through shared memory;
 //   units:     everything else, a source stride of zero included.
 #include "../cpu/runtime/copy.hpp"
@@ -66,7 +66,7 @@ bool reads_in_order(const Layout& given, int element_size) {
 namespace {
 
 // Shorter rows are copied in units even where these are small.
-constexpr Int kShortRow = 256;
+constexpr Int short_row(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
 struct Job {
   Layout to, from;
   char* target;
@@ -110,18 +110,34 @@ struct Job {
   }
 };
 
-void copy_rows(const Job& job, Int bytes, int outer, Queue& queue) {
+Rows rows_of(const Job& job, Int bytes, int outer) {
   Rows rows;
   rows.bytes = bytes;
-  rows.lanes_log = std::clamp(log_above((bytes + kLaneBytes - 1) / kLaneBytes), 5u, 8u);
-  const Int segment = kLaneBytes << rows.lanes_log, segments = (bytes + segment - 1) / segment;
+  rows.lanes_log =
+      std::clamp(log_above((bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 8u);
+  const Int segment = Int{kLaneBytes} << rows.lanes_log, segments = (bytes + segment - 1) / segment;
   Int count = segments;
   for (int i = 0; i < outer; ++i) count *= job.to.sizes[i];
   rows.segments = divisor_of(segments);
   rows.items = static_cast<unsigned>(count);
-  queue.launch(queue.function("copy", "copy_rows", {{"SIZE", 1}}),
-               {blocks_for(count << rows.lanes_log, kCopyThreads)}, {kCopyThreads}, 0, job.target,
-               job.source, walk_of(job.to, job.from, 0, outer), rows);
+  return rows;
+}
+
+Dim blocks_of(const Rows& rows) {
+  return {blocks_for(Int{rows.items} << rows.lanes_log, kCopyThreads)};
+}
+
+void copy_rows(const Job& job, Int bytes, int outer, Queue& queue) {
+  const Rows rows = rows_of(job, bytes, outer);
+  queue.launch(queue.function("copy", "copy_rows", {{"SIZE", 1}}), blocks_of(rows), {kCopyThreads},
+               0, job.target, job.source, walk_of(job.to, job.from, 0, outer), rows);
+}
+
+void fill_rows(const Job& job, Queue& queue) {
+  const Rows rows = rows_of(job, job.to.sizes[job.inner()] * job.unit, job.inner());
+  queue.launch(queue.function("copy", "fill_rows", {{"SIZE", 1}}), blocks_of(rows), {kCopyThreads},
+               0, job.target, job.source, walk_of(job.to, job.from, 0, job.inner()), rows,
+               static_cast<int>(job.unit));
 }
 
 // Where the source's elements lie closest together.
@@ -156,7 +172,7 @@ void copy_tiles(const Job& job, int row, Queue& queue) {
     plane.row_log = plane.column_log = log_above(word_side(size));
   } else {
     const unsigned all = tile_log(size);
-    plane.row_log = std::min(rows, all / 2);
+    plane.row_log = std::min(rows, tile_row_log(size));
     plane.column_log = std::min(columns, all - plane.row_log);
     plane.row_log = std::min(rows, all - plane.column_log);
     shared = ((1u << plane.column_log) + tile_pad(size)) * static_cast<unsigned>(size)
@@ -182,7 +198,7 @@ void run(const Job& job, Queue& queue) {
     const Int bytes = units * job.unit;
     const Int apart = static_cast<Int>(job.target - static_cast<char*>(nullptr)) -
                       static_cast<Int>(job.source - static_cast<const char*>(nullptr));
-    if (unit_of(apart) == 16 || bytes < kShortRow)
+    if (unit_of(apart) == 16 || bytes < short_row(1))
       queue.copy(job.target, job.source, bytes);
     else
       copy_rows(job, bytes, 0, queue);
@@ -202,9 +218,11 @@ void run(const Job& job, Queue& queue) {
     }
     return;
   }
-  if (contiguous && job.unit < 16 && job.to.sizes[job.inner()] * job.unit >= kShortRow) {
-    copy_rows(job, job.to.sizes[job.inner()] * job.unit, job.inner(), queue);
-    return;
+  const Int row_bytes = job.to.sizes[job.inner()] * job.unit;
+  if (row_bytes >= short_row(job.unit)) {
+    if (contiguous && job.unit < 16) return copy_rows(job, row_bytes, job.inner(), queue);
+    if (job.to.strides[job.inner()] == job.unit && job.from.strides[job.inner()] == 0)
+      return fill_rows(job, queue);
   }
   const int row = densest(job);
   if (row != job.inner()) return copy_tiles(job, row, queue);

@@ -33,6 +33,9 @@ Axes axes_of(const Layout& layout, int first, Int elements) {
   return axes;
 }
 
+// Groups whose counts are added up without sums kept by the scan.
+constexpr Int kFewGroups = 16;
+
 constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / kGranule; }
 
 }  // namespace
@@ -65,10 +68,10 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   const Int end = found.skip + elements, granules = granules_of(end);
   const Int groups = (granules + kGroup - 1) / kGroup;
   found.bits = queue.scratch(granules * kGranule / 8);
-  found.starts = queue.scratch_of<Int>(granules);
+  found.starts = queue.scratch_of<Int>(granules + 1);
   unsigned* const counts = queue.scratch_of<unsigned>(granules);
   unsigned long long* sums = nullptr;
-  if (groups > 1) {
+  if (groups > kFewGroups) {
     sums = queue.scratch_of<unsigned long long>(groups);
     queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
   }
@@ -85,7 +88,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
                  end, bits, counts, sums);
   }
   queue.launch(queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
-               {blocks_for(granules, kGroup)}, {kNonzeroThreads}, 0, counts, sums, granules,
+               {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules,
                static_cast<Int*>(found.starts), found.count);
   return found;
 }

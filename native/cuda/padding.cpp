@@ -2,7 +2,8 @@
 //
 // Dimensions that are not padded are fused with their neighbours; what is left of the innermost one
 // moves in units as large as addresses and strides allow. An input that is dense along another
-// dimension than the innermost is packed first.
+// dimension than the innermost is packed first. Rows that are contiguous on both sides move as
+// lines.
 #include <algorithm>
 #include <cstring>
 
@@ -12,6 +13,9 @@
 
 namespace anydml::cuda {
 namespace {
+
+// Rows of so many bytes are pieces with something around them.
+constexpr Int kPieces = 64;
 
 struct Dimension {
   Int size, from_size, start, to, from;
@@ -84,15 +88,24 @@ void run(const Job& job, Queue& queue) {
   for (int i = 0; i < pad.rank; ++i) pad.axes[i] = axis_of(job.dimensions[i]);
   pad.inner = axis_of(row);
   std::memcpy(pad.value, job.value, sizeof pad.value);
-  // Short rows: neighbouring threads on neighbouring units before several units a thread.
-  const unsigned least = std::min(log_above(row.size), 5u);
-  pad.lanes_log = std::clamp(log_above((row.size + kPadUnroll - 1) / kPadUnroll), least,
-                             log_above(kPadThreads));
-  const Int segment = Int{kPadUnroll} << pad.lanes_log;
+  const bool contiguous = row.to == job.unit && row.from == job.unit;
+  const bool pieces = contiguous && job.unit < 16 && row.size * job.unit >= kPieces;
+  Int segment;
+  if (pieces) {
+    pad.lanes_log = std::clamp(log_above((row.size * job.unit + kLaneBytes - 1) / kLaneBytes),
+                               kFewestLanesLog, kPadThreadsLog);
+    segment = (Int{kLaneBytes} << pad.lanes_log) / job.unit;
+  } else {
+    // Neighbouring threads on neighbouring units before several units a thread.
+    const unsigned least = std::min(log_above(row.size), log_above(64 / job.unit));
+    pad.lanes_log =
+        std::clamp(log_above((row.size + kPadUnroll - 1) / kPadUnroll), least, kPadThreadsLog);
+    segment = Int{kPadUnroll} << pad.lanes_log;
+  }
   const Int segments = (row.size + segment - 1) / segment, items = units / row.size * segments;
   pad.segments = divisor_of(segments);
   pad.items = static_cast<unsigned>(items);
-  queue.launch(queue.function("padding", "pad_units", {{"SIZE", job.unit}}),
+  queue.launch(queue.function("padding", pieces ? "pad_rows" : "pad_units", {{"SIZE", job.unit}}),
                {blocks_for(items << pad.lanes_log, kPadThreads)}, {kPadThreads}, 0, job.target,
                job.source, pad);
 }

@@ -6,6 +6,7 @@
 // tiles through shared memory where pieces are a few bytes. All other strides: a copy a part.
 // The parts are a table in the kernel's argument, or in scratch where they are many.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "kernels/slabs.cuh"
@@ -42,35 +43,52 @@ bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int&
   return true;
 }
 
-// Pieces from which on segments are better than small units, and tiles are worse than units.
-constexpr Int kLongPiece = 256, kShortPiece = 64;
-// Pieces that are segments in any case.
-constexpr Int kHugePiece = 16384;
+// Segments are better than small units from pieces of so many bytes on, and tiles are worse.
+constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
+constexpr Int kShortPiece = 48;
+// Pieces of up to so many bytes are moved many rows at a time, or eight.
+constexpr Int kTallPiece = 256, kShortRun = 1024;
+// Segments of a row that have an entry each.
+constexpr Int kDirect = 4096;
 
 struct Matrix {
   Slabs slabs;
   std::vector<SlabPart> parts;  // with the last entry
   Int rows, bytes, unit;
-  bool split;
+  bool split, alike;
 
-  void start(const char* way, Int size, Int blocks, unsigned shared, Queue& queue) const {
-    const unsigned count = slabs.count;
-    const std::string entry = std::string(way) + (count <= kFewParts    ? "_few"
-                                                  : count <= kManyParts ? "_many"
-                                                                        : "_table");
+  // With a table of the parts, as entries or as addresses.
+  void start(std::string entry, Int size, Int blocks, unsigned shared, Queue& queue) const {
+    const bool few = parts.size() <= kFewParts + 1;
+    const bool addresses = alike && entry != "segments";
+    const bool in_argument = addresses ? slabs.count <= kFewAddresses : few;
+    entry += std::string(addresses ? "_alike" : "") + (in_argument ? "_few" : "");
     Function& function =
         queue.function("slabs", entry.c_str(), {{"SIZE", size}, {"SPLIT", split ? 1 : 0}});
     const Dim grid{static_cast<unsigned>(blocks)}, block{kSlabThreads};
-    if (count <= kFewParts) {
-      SlabTable<kFewParts> table;
-      std::copy(parts.begin(), parts.end(), table.parts);
-      queue.launch(function, grid, block, shared, slabs, table);
-    } else if (count <= kManyParts) {
-      SlabTable<kManyParts> table;
-      std::copy(parts.begin(), parts.end(), table.parts);
+    if (!in_argument) {
+      queue.launch(function, grid, block, shared, slabs);
+    } else if (addresses) {
+      AddressTable table;
+      for (unsigned p = 0; p < slabs.count; ++p) table.data[p] = parts[p].data;
       queue.launch(function, grid, block, shared, slabs, table);
     } else {
-      queue.launch(function, grid, block, shared, slabs);
+      PartTable table;
+      std::copy(parts.begin(), parts.end(), table.parts);
+      queue.launch(function, grid, block, shared, slabs, table);
+    }
+  }
+
+  void keep_table(bool addresses, Queue& queue) {
+    if (addresses && slabs.count > kFewAddresses) {
+      std::vector<char*> all(parts.size() + parts.size() % 2);  // whole lines
+      for (std::size_t p = 0; p < parts.size(); ++p) all[p] = parts[p].data;
+      const Int room = static_cast<Int>(all.size() * sizeof(char*));
+      void* const table = queue.scratch(room);
+      store_lines(table, all.data(), room, queue);
+      slabs.table = table;
+    } else if (!addresses && parts.size() > kFewParts + 1) {
+      slabs.table = table_on_device(parts.data(), static_cast<Int>(parts.size()), queue);
     }
   }
 
@@ -89,15 +107,27 @@ struct Matrix {
 
   void segments(Queue& queue) {
     const Int mean = bytes / slabs.count;
-    slabs.lanes_log = std::clamp(log_above((mean + kSegmentLane - 1) / kSegmentLane), 5u, 8u);
-    const Int length = kSegmentLane << slabs.lanes_log;
+    slabs.lanes_log =
+        std::clamp(log_above((mean + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 8u);
+    const Int length = Int{kLaneBytes} << slabs.lanes_log;
     Int all = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
-      parts[p].segment = all;
+      parts[p].more = all;
       if (p + 1 < parts.size()) all += (parts[p + 1].begin - parts[p].begin + length - 1) / length;
     }
     slabs.segments = divisor_of(all);
-    keep_table(queue);
+    if (all <= kDirect) {
+      slabs.direct = 1;
+      std::vector<SlabPart> each;
+      for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
+        const Int piece = parts[p + 1].begin - parts[p].begin;
+        for (Int at = 0; at < piece; at += length)
+          each.push_back({parts[p].data + at, parts[p].step, parts[p].begin + at,
+                          std::min(length, piece - at)});
+      }
+      parts.swap(each);
+    }
+    keep_table(false, queue);
     for_stretches(all, [&](Int some) {
       slabs.items = static_cast<unsigned>(some * all);
       start("segments", 1, blocks_for(some * all << slabs.lanes_log, kSlabThreads), 0, queue);
@@ -105,11 +135,20 @@ struct Matrix {
   }
 
   void units(Queue& queue) {
-    const Int each = bytes / unit;
-    keep_table(queue);
+    const Int each = bytes / unit, mean = bytes / slabs.count;
+    // Several rows a block, if pieces are short: of each a longer stretch is written, or read.
+    slabs.shape = mean <= kTallPiece ? kManyRows : mean <= kShortRun ? kEightRows : kInOrder;
+    const Int run = slabs.shape == kManyRows ? 32 : kSlabRun, height = kSlabBlock / run;
+    const Int across = (each + run - 1) / run;
+    if (rows < 8 * height || across * run > each + each / 8) slabs.shape = kInOrder;
+    slabs.across = divisor_of(across);
+    keep_table(alike, queue);
     for_stretches(each, [&](Int some) {
       slabs.items = static_cast<unsigned>(some * each);
-      start("units", unit, blocks_for(some * each, kSlabThreads * kSlabUnroll), 0, queue);
+      start("units", unit,
+            slabs.shape == kInOrder ? (some * each + kSlabBlock - 1) / kSlabBlock
+                                    : (some + height - 1) / height * across,
+            0, queue);
     });
   }
 
@@ -124,15 +163,10 @@ struct Matrix {
     const unsigned shared =
         ((1u << slabs.column_log) + tile_pad(size)) * static_cast<unsigned>(size) << slabs.row_log;
     slabs.across = divisor_of(across);
-    keep_table(queue);
+    keep_table(alike, queue);
     for_stretches(each, [&](Int some) {
       start("tiles", unit, (some + height - 1) / height * across, shared, queue);
     });
-  }
-
-  void keep_table(Queue& queue) {
-    if (slabs.count > kManyParts)
-      slabs.table = table_on_device(parts.data(), static_cast<Int>(parts.size()), queue);
   }
 };
 
@@ -161,20 +195,22 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
                slabs.step))
     return by_layouts(plan, split, whole, data, queue);
   matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
+  matrix.alike = true;
   matrix.parts.reserve(static_cast<std::size_t>(plan.count()) + 1);
-  Int begin = 0, unit = std::min(unit_of(whole), matrix.rows > 1 ? unit_of(slabs.step) : 16);
-  Int first = 0;  // bytes of the first piece
-  bool equal = true;
+  const bool one_row = matrix.rows == 1;
+  Int begin = 0, first = 0, unit = std::min(unit_of(whole), one_row ? 16 : unit_of(slabs.step));
   for (Int p = 0; p < plan.count(); ++p) {
     Int bytes, step;
     if (!as_rows(plan.whole, plan.axis, plan.length(p), plan.strides(p), bytes, step))
       return by_layouts(plan, split, whole, data, queue);
     if (bytes == 0) continue;  // nothing of it is read or written
     matrix.parts.push_back({static_cast<char*>(data[p]), step, begin, 0});
-    unit = std::min(
-        {unit, unit_of(data[p]), unit_of(bytes), matrix.rows > 1 ? unit_of(step) : Int{16}});
-    if (begin == 0) first = bytes;
-    equal = equal && bytes == first;
+    unit = std::min({unit, unit_of(data[p]), unit_of(bytes), one_row ? 16 : unit_of(step)});
+    if (begin == 0) {
+      first = bytes;
+      slabs.part_step = step;
+    }
+    matrix.alike = matrix.alike && bytes == first && (one_row || step == slabs.part_step);
     begin += bytes;
   }
   slabs.whole = whole;
@@ -182,10 +218,9 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
   matrix.unit = unit;
   matrix.parts.push_back({nullptr, 0, begin, 0});
   const Int units = matrix.bytes / unit, mean = matrix.bytes / slabs.count;
-  if (mean >= kHugePiece || (unit < 16 && mean >= kLongPiece) || units > kMostUnits)
-    return matrix.segments(queue);
+  if ((unit < 16 && mean >= long_piece(unit)) || units > kMostUnits) return matrix.segments(queue);
   slabs.units = divisor_of(units);
-  if (equal) slabs.each = divisor_of(first / unit);
+  if (matrix.alike) slabs.each = divisor_of(first / unit);
   if (mean <= kShortPiece && matrix.rows >= 32 && slabs.count > 1) return matrix.tiles(queue);
   matrix.units(queue);
 }

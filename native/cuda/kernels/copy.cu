@@ -31,6 +31,43 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
     if (first + k * kCopyThreads < count) write(target + to[k], value[k]);
 }
 
+namespace {
+
+// A tile; with kWhole one that lies inside the plane, of the usual sides.
+template <bool kWhole>
+__device__ void copy_tile(char* target, const char* source, const Plane& plane, unsigned height,
+                          unsigned width, Element* tile) {
+  constexpr int kEach = static_cast<int>((1u << tile_log(kSize)) / kCopyThreads);
+  const unsigned row_log = kWhole ? tile_row_log(kSize) : plane.row_log;
+  const unsigned column_log = kWhole ? tile_log(kSize) - row_log : plane.column_log;
+  const unsigned rows = 1u << row_log, columns = 1u << column_log;
+  const unsigned pitch = columns + tile_pad(kSize), total = rows * columns;
+  Element value[kEach];
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const unsigned e = threadIdx.x + k * kCopyThreads;
+    const unsigned r = e & (rows - 1), c = e >> row_log;
+    if (kWhole || (e < total && r < height && c < width))
+      value[k] = read<Element>(source + r * plane.from_row + c * plane.from_column);
+  }
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const unsigned e = threadIdx.x + k * kCopyThreads;
+    const unsigned r = e & (rows - 1), c = e >> row_log;
+    if (kWhole || (e < total && r < height && c < width)) tile[r * pitch + c] = value[k];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < kEach; ++k) {
+    const unsigned e = threadIdx.x + k * kCopyThreads;
+    const unsigned c = e & (columns - 1), r = e >> column_log;
+    if (kWhole || (e < total && r < height && c < width))
+      write(target + r * plane.to_row + c * plane.to_column, tile[r * pitch + c]);
+  }
+}
+
+}  // namespace
+
 // The source is densest along another dimension than the target: through shared memory, so that
 // both sides are met along their own.
 extern "C" __global__ void __launch_bounds__(kCopyThreads)
@@ -38,7 +75,6 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
                const __grid_constant__ Plane plane) {
   extern __shared__ uint4 memory[];
   Element* const tile = reinterpret_cast<Element*>(memory);
-  constexpr int kEach = static_cast<int>((1u << tile_log(kSize)) / kCopyThreads);
   const unsigned above = plane.across.quotient(blockIdx.x);
   unsigned number[1] = {plane.down.quotient(above)};
   const unsigned column = (blockIdx.x - above * plane.across.size) << plane.column_log;
@@ -48,31 +84,11 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
   target += to[0] + row * plane.to_row + column * plane.to_column;
   source += from[0] + row * plane.from_row + column * plane.from_column;
   const unsigned height = plane.rows - row, width = plane.columns - column;
-  const unsigned rows = 1u << plane.row_log, columns = 1u << plane.column_log;
-  const unsigned pitch = columns + tile_pad(kSize), total = rows * columns;
-
-  Element value[kEach];
-#pragma unroll
-  for (int k = 0; k < kEach; ++k) {
-    const unsigned e = threadIdx.x + k * kCopyThreads;
-    const unsigned r = e & (rows - 1), c = e >> plane.row_log;
-    if (e < total && r < height && c < width)
-      value[k] = read<Element>(source + r * plane.from_row + c * plane.from_column);
-  }
-#pragma unroll
-  for (int k = 0; k < kEach; ++k) {
-    const unsigned e = threadIdx.x + k * kCopyThreads;
-    const unsigned r = e & (rows - 1), c = e >> plane.row_log;
-    if (e < total && r < height && c < width) tile[r * pitch + c] = value[k];
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < kEach; ++k) {
-    const unsigned e = threadIdx.x + k * kCopyThreads;
-    const unsigned c = e & (columns - 1), r = e >> plane.column_log;
-    if (e < total && r < height && c < width)
-      write(target + r * plane.to_row + c * plane.to_column, tile[r * pitch + c]);
-  }
+  if (plane.row_log == tile_row_log(kSize) && plane.row_log + plane.column_log == tile_log(kSize) &&
+      height >= 1u << plane.row_log && width >= 1u << plane.column_log)
+    copy_tile<true>(target, source, plane, height, width, tile);
+  else
+    copy_tile<false>(target, source, plane, height, width, tile);
 }
 
 #if ANYDML_SIZE < 4
@@ -142,14 +158,45 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
 extern "C" __global__ void __launch_bounds__(kCopyThreads)
     copy_rows(char* target, const char* source, const __grid_constant__ Walk outer,
               const __grid_constant__ Rows rows) {
-  const unsigned lanes = 1u << rows.lanes_log;
+  const unsigned lanes = 1u << rows.lanes_log, length = lanes * kLaneBytes;
   const unsigned item = (blockIdx.x << (8 - rows.lanes_log)) + (threadIdx.x >> rows.lanes_log);
   if (item >= rows.items) return;
   unsigned number[1] = {rows.segments.quotient(item)};
-  const Offset at = (item - number[0] * rows.segments.size) * (lanes * kLaneBytes);
+  const Offset at = static_cast<Offset>(item - number[0] * rows.segments.size) * length;
+  const Offset left = rows.bytes - at;
   Offset to[1], from[1];
   offsets_at(outer, number, to, from);
-  copy_piece(target + to[0] + at, source + from[0] + at, min(rows.bytes - at, lanes * kLaneBytes),
+  copy_piece(target + to[0] + at, source + from[0] + at,
+             left < length ? static_cast<unsigned>(left) : length, threadIdx.x & (lanes - 1),
+             lanes);
+}
+
+// The same, each row one element over and over.
+extern "C" __global__ void __launch_bounds__(kCopyThreads)
+    fill_rows(char* target, const char* source, const __grid_constant__ Walk outer,
+              const __grid_constant__ Rows rows, int size) {
+  const unsigned lanes = 1u << rows.lanes_log, length = lanes * kLaneBytes;
+  const unsigned item = (blockIdx.x << (8 - rows.lanes_log)) + (threadIdx.x >> rows.lanes_log);
+  if (item >= rows.items) return;
+  unsigned number[1] = {rows.segments.quotient(item)};
+  const Offset at = static_cast<Offset>(item - number[0] * rows.segments.size) * length;
+  const Offset left = rows.bytes - at;
+  Offset to[1], from[1];
+  offsets_at(outer, number, to, from);
+  const char* const element = source + from[0];
+  uint4 value;
+  if (size == 16) {
+    value = read<uint4>(element);
+  } else if (size == 8) {
+    const uint2 half = read<uint2>(element);
+    value = {half.x, half.y, half.x, half.y};
+  } else {
+    const unsigned word = size == 4   ? read<unsigned>(element)
+                          : size == 2 ? read<unsigned short>(element) * 0x10001u
+                                      : read<unsigned char>(element) * 0x1010101u;
+    value = {word, word, word, word};
+  }
+  fill_piece(target + to[0] + at, value, left < length ? static_cast<unsigned>(left) : length,
              threadIdx.x & (lanes - 1), lanes);
 }
 #endif

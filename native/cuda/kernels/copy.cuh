@@ -1,15 +1,14 @@
 // What the host and the kernels of copies have in common.
 #pragma once
 
-#include "walk.cuh"
+#include "pieces.cuh"
 
 namespace anydml::cuda {
 
 constexpr unsigned kCopyThreads = 256;
 constexpr int kCopyUnroll = 4;
 
-// Rows of bytes, each cut into segments of lanes * kLineBytes.
-constexpr Offset kLaneBytes = 64;
+// Rows of bytes, each cut into segments of kLaneBytes for each of 2^lanes_log threads.
 struct Rows {
   Offset bytes;      // of a row
   Divisor segments;  // of a row
@@ -28,6 +27,7 @@ struct Plane {
 // Elements of a tile, and what its rows have more in shared memory, so that columns of it lie in
 // different banks.
 ANYDML_BOTH constexpr unsigned tile_log(int size) { return size <= 4 ? 12 : size == 8 ? 11 : 10; }
+ANYDML_BOTH constexpr unsigned tile_row_log(int size) { return tile_log(size) / 2; }
 ANYDML_BOTH constexpr unsigned tile_pad(int size) {
   return size < 4 ? 4u / static_cast<unsigned>(size) : 1;
 }

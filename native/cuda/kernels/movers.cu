@@ -32,6 +32,24 @@ __device__ To mapped(T value, double scale, double bias) {
     return convert<To>(scaled(static_cast<double>(value), scale, bias));
 }
 
+// One byte scaled has 256 results: looking them up is faster than computing in FLOAT64.
+constexpr bool kLookUp = ANYDML_FROM == ANYDML_TO && sizeof(From) == 1;
+
+template <class T>
+__device__ T of_byte(unsigned byte) {
+  if constexpr (sizeof(T) == 1)
+    return static_cast<T>(byte);
+  else
+    return {};
+}
+template <class T>
+__device__ unsigned to_byte(T value) {
+  if constexpr (sizeof(T) == 1)
+    return static_cast<unsigned char>(value);
+  else
+    return 0;
+}
+
 template <class T>
 union Line {
   typename Unit<kEach* static_cast<int>(sizeof(T))>::Type whole;
@@ -62,6 +80,12 @@ extern "C" __global__ void __launch_bounds__(kMapThreads)
 extern "C" __global__ void __launch_bounds__(kMapThreads)
     map_lines(char* target, const char* source, const __grid_constant__ Walk walk, unsigned count,
               unsigned last, double scale, double bias) {
+  static_assert(!kLookUp || kMapThreads == 256);
+  __shared__ To results[kLookUp ? 256 : 1];
+  if constexpr (kLookUp) {
+    results[threadIdx.x] = mapped(of_byte<From>(threadIdx.x), scale, bias);
+    __syncthreads();
+  }
   const unsigned first = blockIdx.x * (kMapThreads * kMapUnroll) + threadIdx.x;
   unsigned number[kMapUnroll];
   Offset to[kMapUnroll], from[kMapUnroll];
@@ -86,7 +110,12 @@ extern "C" __global__ void __launch_bounds__(kMapThreads)
     if (first + k * kMapThreads >= count) continue;
     Line<To> made;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) made.items[i] = mapped(value[k].items[i], scale, bias);
+    for (int i = 0; i < kEach; ++i) {
+      if constexpr (kLookUp)
+        made.items[i] = results[to_byte(value[k].items[i])];
+      else
+        made.items[i] = mapped(value[k].items[i], scale, bias);
+    }
     if (whole || first + k * kMapThreads < count - 1) {
       write(target + to[k], made.whole);
     } else {

@@ -11,8 +11,9 @@ constexpr unsigned kGranuleWords = kGranule / 32;
 // Elements of which a warp takes one word a lane.
 constexpr unsigned kSlice = 1024;
 constexpr unsigned kSlices = kGranule / kSlice;
-// Granules whose sum the scan keeps.
-constexpr unsigned kGroup = 1024;
+// Granules whose sum the scan keeps: four a thread of a block.
+constexpr unsigned kScanThreads = 1024;
+constexpr unsigned kGroup = 4 * kScanThreads;
 
 constexpr unsigned kNonzeroThreads = 256;
 

@@ -7,36 +7,48 @@ namespace anydml::cuda {
 
 constexpr unsigned kSlabThreads = 256;
 constexpr unsigned kSlabUnroll = 4;
+// Units that a warp takes; warps of a block.
+constexpr unsigned kSlabRun = 32 * kSlabUnroll;
+constexpr unsigned kSlabWarps = kSlabThreads / 32;
+constexpr unsigned kSlabBlock = kSlabRun * kSlabWarps;
+// How units lie that a block takes: in the order of the whole; a run in each of kSlabWarps rows; 32
+// in each of kSlabWarps * kSlabUnroll rows.
+constexpr unsigned kInOrder = 0, kEightRows = 1, kManyRows = 2;
 
-// One part: a piece of every row of the whole. In the table a last entry says where the row ends.
-struct SlabPart {
-  char* data;
-  Offset step;     // from row to row
-  Offset begin;    // of the piece in the whole's row, in bytes
-  Offset segment;  // the number of its first segment in the row
-};
-
-// The whole, rows of contiguous bytes; and the parts, in the argument itself where they are few.
+// The whole: rows of contiguous bytes, of which each part has a piece.
 struct Slabs {
   char* whole;
-  Offset step;
-  Offset row;  // the first one
-  const SlabPart* table;
-  unsigned count;  // of parts
+  Offset step;        // from row to row
+  Offset part_step;   // the same of the parts, where these are alike
+  Offset row;         // the first one
+  const void* table;  // of the parts, where the argument does not hold it
+  unsigned count;     // entries
   unsigned rows;
   Divisor units;     // of a row
-  Divisor each;      // units of a part, where all have the same; else its size is 0
+  Divisor each;      // units of a part, where they are alike
   Divisor segments;  // of a row
   unsigned lanes_log;
+  unsigned direct;               // whether an entry is a segment
   unsigned items;                // units, or segments, of all rows
+  unsigned shape;                // kInOrder, kEightRows or kManyRows
   unsigned row_log, column_log;  // a tile
-  Divisor across;                // tiles
-};
-constexpr unsigned kFewParts = 60, kManyParts = 480;
-template <unsigned N>
-struct SlabTable {
-  SlabPart parts[N + 1];
+  Divisor across;                // tiles, or runs
 };
 
-constexpr Offset kSegmentLane = 64;  // bytes of a segment, a lane
+// Parts of equal pieces and steps are a table of their addresses. Else an entry is a part: a last
+// one says where the row ends. With segments it may be one of these.
+struct SlabPart {
+  char* data;
+  Offset step;   // from row to row
+  Offset begin;  // of the piece in the whole's row, in bytes
+  Offset more;   // of a part: the number of its first segment in the row; of a segment: bytes
+};
+constexpr unsigned kFewAddresses = 240, kFewParts = 60;
+struct AddressTable {
+  char* data[kFewAddresses];
+};
+struct PartTable {
+  SlabPart parts[kFewParts + 1];
+};
+
 }  // namespace anydml::cuda

@@ -23,9 +23,7 @@ struct Divisor {
   unsigned size, factor, shift;
 
 #if defined(__CUDACC__)
-  __device__ unsigned quotient(unsigned n) const {
-    return static_cast<unsigned>((static_cast<unsigned long long>(n) * factor) >> shift);
-  }
+  __device__ unsigned quotient(unsigned n) const { return __umulhi(n << 1, factor) >> shift; }
 #endif
 };
 
@@ -34,8 +32,7 @@ inline Divisor divisor_of(Offset size) {
   while ((Offset{1} << log) < size) ++log;
   const unsigned long long power = 1ull << (31 + log);
   const unsigned long long divisor = static_cast<unsigned long long>(size);
-  return {static_cast<unsigned>(size), static_cast<unsigned>((power + divisor - 1) / divisor),
-          31 + log};
+  return {static_cast<unsigned>(size), static_cast<unsigned>((power + divisor - 1) / divisor), log};
 }
 
 // Two layouts of the same sizes; strides in bytes.

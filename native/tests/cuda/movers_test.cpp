@@ -36,7 +36,7 @@ void check_casts() {
   Random random(41);
   for (DataType from : kTypes)
     for (DataType to : kTypes) {
-      for (int n = 0; n < 7; ++n) {
+      for (int n = 0; n < cases(7, 2); ++n) {
         const std::vector<Int> sizes =
             n == 0 ? std::vector<Int>{30011} : some_sizes(random, 4, 1000);
         const Strides strides = n < 3 ? Strides::packed : random_strides(random);
@@ -111,7 +111,7 @@ void check_sequences() {
   Random random(42);
   for (DataType type : kTypes) {
     if (type == DataType::float64) continue;
-    for (int n = 0; n < 40; ++n)
+    for (int n = 0; n < cases(40, 4); ++n)
       check_sequence(random, type, some_sizes(random, 4, 3000), random_strides(random),
                      start_bits(random, type), start_bits(random, type));
     for (int n = 0; n < 4; ++n)
@@ -159,7 +159,7 @@ void check_paddings() {
   Random random(43);
   const int element_sizes[] = {1, 2, 4, 8, 16};
   for (PaddingMode mode : kModes) {
-    for (int n = 0; n < 200; ++n) {
+    for (int n = 0; n < cases(200, 20); ++n) {
       std::vector<Int> sizes = some_sizes(random, 4, random.chance(0.2) ? 3000 : 60), starts, ends;
       for (Int& size : sizes) {
         if (mode != PaddingMode::constant) size = std::max<Int>(size, 1);
@@ -261,6 +261,7 @@ void time_paddings(Clock& clock) {
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
     Clock clock;
+    if (count > 2) clock.only = arguments[2];
     clock.copy_rate();
     time_casts(clock);
     time_sequences(clock);
@@ -269,7 +270,7 @@ int main(int count, char** arguments) {
   }
   Random random(40);
   for (DataType type : kTypes) {
-    for (int n = 0; n < 40; ++n)
+    for (int n = 0; n < cases(40, 4); ++n)
       check_identity(random, type, some_sizes(random, 4, 2000), random_strides(random));
     check_identity(random, type, {1100, 1000}, Strides::packed);
   }

@@ -103,7 +103,7 @@ void check_all() {
   Random random(21);
   for (const Kind& kind : kKinds)
     for (Pattern pattern : kPatterns) {
-      for (int n = 0; n < 10; ++n) {
+      for (int n = 0; n < cases(10, 1); ++n) {
         const Int most = random.chance(0.3) ? 40000 : 600;
         check(random, kind, some_sizes(random, 5, most), random_strides(random), pattern,
               random.chance(0.6) ? Strides::packed : random_strides(random));
@@ -167,9 +167,10 @@ void time_case(Clock& clock, const std::string& name, const Kind& kind,
                [&](cuda::Queue& queue) { cuda::nonzero_scan(plan, input.get(), queue); });
 }
 
-void time_all() {
+void time_all(const char* only) {
   Random random(22);
   Clock clock;
+  clock.only = only;
   clock.copy_rate();
   const Kind floats{DataType::float32, 4}, bytes{DataType::uint8, 1};
   const std::vector<Int> square{16384, 16384};
@@ -203,7 +204,7 @@ void time_all() {
 
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
-    time_all();
+    time_all(count > 2 ? arguments[2] : "");
     return 0;
   }
   check_all();

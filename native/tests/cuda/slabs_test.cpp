@@ -45,7 +45,7 @@ void check_permuted(Random& random, const std::vector<Int>& sizes, const std::ve
 void check_copies() {
   Random random(31);
   for (int size : kSizes)
-    for (int n = 0; n < 250; ++n)
+    for (int n = 0; n < cases(250, 25); ++n)
       check_copy(random, some_sizes(random, 6, random.chance(0.3) ? 20000 : 500), size,
                  random_strides(random), random_strides(random));
   for (int size : kSizes) {
@@ -117,7 +117,7 @@ void check_slabs(Random& random, const std::vector<Int>& before, const std::vect
 void check_all_slabs() {
   Random random(32);
   for (int size : kSizes)
-    for (int n = 0; n < 60; ++n) {
+    for (int n = 0; n < cases(60, 8); ++n) {
       const int rank = static_cast<int>(random.between(1, 4));
       const int axis = static_cast<int>(random.between(0, rank - 1));
       std::vector<Int> before, behind, lengths;
@@ -140,6 +140,14 @@ void check_all_slabs() {
     check_slabs(random, {40}, {1000, 0, 3001, 17}, {}, size, Strides::packed);
     check_slabs(random, {}, {100000, 1, 70001}, {}, size, Strides::packed);
     check_slabs(random, {9}, std::vector<Int>(100, 128), {}, size, Strides::packed);
+    // Short pieces in lines, several rows a block.
+    check_slabs(random, {301}, std::vector<Int>(40, 64 / size), {}, size, Strides::packed);
+    check_slabs(random, {101}, std::vector<Int>(20, 512 / size), {}, size, Strides::packed);
+    std::vector<Int> lines;
+    for (int p = 0; p < 90; ++p) lines.push_back(random.between(0, 14) * 16 / size);
+    check_slabs(random, {301}, lines, {}, size, Strides::packed);
+    check_slabs(random, {101}, {304 / size, 16 / size, 2000 / size, 640 / size}, {}, size,
+                Strides::packed);
     std::vector<Int> uneven;
     for (int p = 0; p < 600; ++p) uneven.push_back(p == 7 ? 2000 : random.between(0, 40));
     check_slabs(random, {50}, uneven, {}, size, Strides::packed);
@@ -184,9 +192,10 @@ void time_copy(const std::string& name, const Layout& to, const Layout& from, in
   });
 }
 
-void time_all() {
+void time_all(const char* only) {
   Clock clock;
   timer = &clock;
+  clock.only = only;
   clock.copy_rate();
   const auto equal = [](Int count, Int length) {
     return std::vector<Int>(static_cast<std::size_t>(count), length);
@@ -252,7 +261,7 @@ void time_all() {
 
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
-    time_all();
+    time_all(count > 2 ? arguments[2] : "");
     return 0;
   }
   check_copies();
