@@ -10,7 +10,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
 // Longest list that is ranked by counting; longer ones are sorted.
-constexpr int kMostRanked = kThreads < 256 ? kThreads : 256;
+constexpr int kMostRanked = kThreads < 128 ? kThreads : 128;
 
 struct BlockState {
   int slots[2][32];
@@ -58,52 +58,86 @@ __device__ inline int block_top(unsigned long long value, BlockState& state, int
 // Bits that tell the places below n apart.
 __device__ inline int place_bits(unsigned n) { return 32 - __clz(static_cast<int>(n)); }
 
-// An item that at least `low` of all threads' items reach, and at most `high` where places allow
-// it, which they do when high >= low and the places differ. There are `low` items of places below
-// n; what is no item is 0. The bits of the keys above `top` are those of `known`.
+// The greatest key that at least `low` of all threads' keys reach, from the known bits above `top`
+// on. Ends early where no more than `high` do, which `exact` tells. There are `low` keys, and what
+// is no key is 0.
 template <int Count>
-__device__ Item bound_of(const Item (&own)[Count], int low, int high, Key known, int top,
-                         unsigned n, BlockState& state, int& turn) {
-  const auto reached = [&](const auto& reaches) {
-    if constexpr (Count == 1) {
-      return __syncthreads_count(reaches(own[0]));
-    } else {
-      int count = 0;
-#pragma unroll
-      for (int i = 0; i < Count; ++i) count += reaches(own[i]) ? 1 : 0;
-      return block_sum(count, state, turn);
-    }
-  };
+__device__ Key key_bound(const Key (&own)[Count], int low, int high, Key known, int top,
+                         BlockState& state, int& turn, bool& exact) {
   Key key = known;
+  exact = false;
   for (int bit = top; bit >= 0; --bit) {
     const Key next = key | Key(1) << bit;
-    const int count = reached([&](const Item& item) { return Candidate::key(item) >= next; });
+    int count = 0;
+    if constexpr (Count == 1) {
+      count = __syncthreads_count(own[0] >= next);
+    } else {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) count += own[i] >= next ? 1 : 0;
+      count = block_sum(count, state, turn);
+    }
     if (count < low) continue;
     key = next;
-    if (count <= high) return Candidate::make(key, 0);
+    exact = count <= high;
+    if (exact) break;
   }
-  // Too many equals: the first of them.
+  return key;
+}
+
+// The complement of the place, up to which `low` to `high` items of this key or above are found:
+// places are below n.
+template <int Count>
+__device__ unsigned place_bound(const Item (&own)[Count], Key key, int low, int high, unsigned n,
+                                BlockState& state, int& turn) {
   const int bits = place_bits(n);
   unsigned back = bits >= 32 ? 0 : ~0u << bits;
   for (int bit = bits - 1; bit >= 0; --bit) {
     const unsigned next = back | 1u << bit;
     const Item least = Candidate::make(key, next);
-    const int count = reached([&](const Item& item) { return !Candidate::above(least, item); });
+    int count = 0;
+    if constexpr (Count == 1) {
+      count = __syncthreads_count(!Candidate::above(least, own[0]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) count += !Candidate::above(least, own[i]) ? 1 : 0;
+      count = block_sum(count, state, turn);
+    }
     if (count < low) continue;
     back = next;
     if (count <= high) break;
   }
-  return Candidate::make(key, back);
+  return back;
 }
 
-// A slot in the list for each thread that is here.
+// An item that at least `low` of all threads' items reach, and no more than `high`, as places
+// differ. What is no item is 0.
+template <int Count>
+__device__ Item bound_of(const Item (&own)[Count], int low, int high, Key known, int top,
+                         unsigned n, BlockState& state, int& turn) {
+  Key keys[Count];
+#pragma unroll
+  for (int i = 0; i < Count; ++i) keys[i] = Candidate::key(own[i]);
+  bool exact = false;
+  const Key key = key_bound(keys, low, high, known, top, state, turn, exact);
+  return Candidate::make(key, exact ? 0 : place_bound(own, key, low, high, n, state, turn));
+}
+
+// A slot in the list, for one thread.
 __device__ inline unsigned slot_of(int& count) {
-  const unsigned here = __activemask();
-  const int leader = __ffs(static_cast<int>(here)) - 1;
-  const unsigned before = __popc(here & ((1u << lane_of()) - 1));
+  unsigned slot;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&count));
+  asm volatile("atom.shared.add.u32 %0, [%1], 1;" : "=r"(slot) : "r"(address) : "memory");
+  return slot;
+}
+
+// The same for the threads of a warp that want one; all are here.
+__device__ inline unsigned slot_of(int& count, bool wanted) {
+  const unsigned with = __ballot_sync(kAll, wanted);
+  if (with == 0) return 0;
   int first = 0;
-  if (lane_of() == leader) first = atomicAdd(&count, __popc(here));
-  return static_cast<unsigned>(__shfl_sync(here, first, leader)) + before;
+  if (lane_of() == 0) first = atomicAdd(&count, __popc(with));
+  first = __shfl_sync(kAll, first, 0);
+  return static_cast<unsigned>(first) + __popc(with & ((1u << lane_of()) - 1));
 }
 
 // Leaves the k greatest of `count` items (at most Each a thread), in any order.
@@ -128,75 +162,107 @@ __device__ void cut(Item* items, int count, int k, unsigned n, BlockState& state
 #pragma unroll
   for (int i = 0; i < Each; ++i) {
     const int at = i * kThreads + static_cast<int>(threadIdx.x);
-    if (at < count && !Candidate::above(bound, own[i])) {
-      const unsigned slot = slot_of(state.count);
-      if (slot < static_cast<unsigned>(k)) items[slot] = own[i];
-    }
+    const bool stays = at < count && !Candidate::above(bound, own[i]);
+    const unsigned slot = slot_of(state.count, stays);
+    if (stays && slot < static_cast<unsigned>(k)) items[slot] = own[i];
   }
   __syncthreads();
 }
 
-// Bitonic, greatest first. `size` is a power of two; what is behind the items is 0.
+// One step of a bitonic sort between the lanes of a warp.
+__device__ inline void exchange(Item& item, int step, bool greater_first) {
+  const Item other = Candidate::from_lane(item, step);
+  const bool lower = (lane_of() & step) == 0;
+  if (Candidate::above(other, item) == (lower == greater_first)) item = other;
+}
+
+// Steps of 32 and less of a run, on the 64 items of a warp: lane and lane + 32.
+__device__ inline void exchange_64(Item& a, Item& b, int run, int first) {
+  const bool wide = (first & run) == 0;  // of runs of 64 and more
+  if (run >= 64) {
+    if (Candidate::above(b, a) == wide) {
+      const Item swap = a;
+      a = b;
+      b = swap;
+    }
+  }
+  for (int step = run >= 64 ? 16 : run / 2; step > 0; step /= 2) {
+    exchange(a, step, run >= 64 ? wide : (lane_of() & run) == 0);
+    exchange(b, step, run >= 64 ? wide : ((lane_of() + 32) & run) == 0);
+  }
+}
+
+// Bitonic, greatest first: in registers where 64 neighbours meet. `size` is a power of two of at
+// least 64; what is behind the items is 0.
 __device__ inline void sort(Item* items, int size) {
-  const int pairs = size / 2;
-  bool apart = true;  // what comes was written by other warps
-  for (int run = 2; run <= size; run *= 2) {
-    for (int step = run / 2; step > 0; step /= 2) {
-      if (apart || step > 32)
-        __syncthreads();
-      else
-        __syncwarp();
-      apart = step > 32;
-      for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += kThreads) {
+  __syncthreads();
+  for (int run = 64; run <= size; run *= 2) {
+    for (int step = run / 2; step > 32; step /= 2) {
+      for (int pair = static_cast<int>(threadIdx.x); pair < size / 2; pair += kThreads) {
         const int low = 2 * pair - (pair & (step - 1)), high = low + step;
         const Item a = items[low], b = items[high];
-        const bool descending = (low & run) == 0;
-        if (Candidate::above(descending ? b : a, descending ? a : b)) {
+        if (Candidate::above(b, a) == ((low & run) == 0)) {
           items[low] = b;
           items[high] = a;
         }
       }
+      __syncthreads();
     }
+    for (int first = static_cast<int>(threadIdx.x) / 32 * 64; first < size; first += 2 * kThreads) {
+      Item a = items[first + lane_of()], b = items[first + lane_of() + 32];
+      if (run == 64)
+        for (int small = 2; small < 64; small *= 2) exchange_64(a, b, small, first);
+      exchange_64(a, b, run, first);
+      items[first + lane_of()] = a;
+      items[first + lane_of() + 32] = b;
+    }
+    __syncthreads();
   }
-  __syncthreads();
 }
 
-// The k greatest of `count` items, greatest first, each given to write(rank, item). There is room
-// for the next power of two.
+// The k greatest of `count` items, each given to write(rank, item), greatest first if `ordered`.
+// There is room for the next power of two.
 template <int Each, class Write>
-__device__ void finish(Item* items, int count, int k, unsigned n, BlockState& state, int& turn,
-                       const Write& write) {
+__device__ void finish(Item* items, int count, int k, bool ordered, unsigned n, BlockState& state,
+                       int& turn, const Write& write) {
   const int me = static_cast<int>(threadIdx.x);
-  int size = 32;
+  int size = 64, wanted = 64;
   while (size < count) size *= 2;
-  if (size / 2 >= k && count > kMostRanked) {
-    cut<Each>(items, count, k, n, state, turn);
+  while (wanted < k) wanted *= 2;
+  // To sort twice of what is wanted takes as long as to cut it, while it is not much.
+  const bool much = count > kMostRanked && (size > 2 * wanted || (size > wanted && size >= 2048));
+  if (count > k && (much || !ordered)) {
+    if (Each > 1 && count <= kThreads)
+      cut<1>(items, count, k, n, state, turn);
+    else
+      cut<Each>(items, count, k, n, state, turn);
     count = k;
-    size = 32;
-    while (size < count) size *= 2;
+    size = wanted;
   }
-  if (count <= kMostRanked) {
-    // Several threads an item, each comparing with some of the others.
-    const int shares = kThreads / size > 0 ? kThreads / size : 1, share = me / size, i = me % size;
-    if (me < kMostRanked) state.ranks[me] = 0;
-    __syncthreads();
-    Item mine = Candidate::make(0, 0);
-    if (share < shares && i < count) {
-      mine = items[i];
-      int rank = 0;
-      for (int other = share; other < count; other += shares)
-        rank += Candidate::above(items[other], mine) ? 1 : 0;
-      if (shares > 1)
-        atomicAdd(&state.ranks[i], rank);
-      else
-        state.ranks[i] = rank;
-    }
-    __syncthreads();
-    if (share == 0 && i < count && state.ranks[i] < k) write(state.ranks[i], mine);
+  if (!ordered) {
+    for (int i = me; i < count && i < k; i += kThreads) write(i, items[i]);
   } else {
     for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
-    sort(items, size);
-    for (int i = me; i < k && i < count; i += kThreads) write(i, items[i]);
+    if (count <= kMostRanked) {
+      // Several threads an item, each comparing with some of the others.
+      const int shares = kThreads / size > 0 ? kThreads / size : 1, share = me / size;
+      const int i = me & (size - 1), length = size / shares;
+      if (me < kMostRanked) state.ranks[me] = 0;
+      __syncthreads();
+      const Item mine = items[i];
+      if (share < shares && i < count) {
+        int rank = 0;
+#pragma unroll 4
+        for (int other = share * length; other < (share + 1) * length; ++other)
+          rank += Candidate::above(items[other], mine) ? 1 : 0;
+        atomicAdd(&state.ranks[i], rank);
+      }
+      __syncthreads();
+      if (share == 0 && i < count && state.ranks[i] < k) write(state.ranks[i], mine);
+    } else {
+      sort(items, size);
+      for (int i = me; i < k && i < count; i += kThreads) write(i, items[i]);
+    }
   }
   // Fewer than k there are only when somebody changes the input meanwhile.
   for (int i = count + me; i < k; i += kThreads)

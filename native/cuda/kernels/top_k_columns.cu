@@ -34,8 +34,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long outer = group / bands, column = (group - outer * bands) * across;
     const long long first_row = outer * columns + column;
     const int width = static_cast<int>(columns - column < across ? columns - column : across);
-    const long long begin = rows.n * segment / parts.segments;
-    const int n = static_cast<int>(rows.n * (segment + 1) / parts.segments - begin);
+    const long long begin =
+        segment * parts.length + (segment < parts.longer ? segment : parts.longer);
+    const int n = static_cast<int>(parts.length + (segment < parts.longer ? 1 : 0));
     const char* const from = rows.input + offsets_of(rows, first_row).input + begin * rows.stride;
     __syncthreads();  // the tile before has been read
     const int own_column = static_cast<int>(threadIdx.x) % across;

@@ -62,6 +62,9 @@ struct Items {
   static __device__ unsigned key(Type item) { return static_cast<unsigned>(item >> 32); }
   static __device__ unsigned back(Type item) { return static_cast<unsigned>(item); }
   static __device__ bool above(Type a, Type b) { return a > b; }
+  static __device__ Type from_lane(Type item, int apart) {
+    return __shfl_xor_sync(0xFFFFFFFFu, item, apart);
+  }
 };
 template <>
 struct Items<8> {
@@ -74,6 +77,10 @@ struct Items<8> {
   static __device__ unsigned back(const Type& item) { return item.item_back; }
   static __device__ bool above(const Type& a, const Type& b) {
     return a.item_key > b.item_key || (a.item_key == b.item_key && a.item_back > b.item_back);
+  }
+  static __device__ Type from_lane(const Type& item, int apart) {
+    return {__shfl_xor_sync(0xFFFFFFFFu, item.item_key, apart),
+            __shfl_xor_sync(0xFFFFFFFFu, item.item_back, apart)};
   }
 };
 using Candidate = Items<W>;

@@ -11,13 +11,20 @@
 namespace anydml::top_k {
 namespace {
 
+constexpr bool kSmallest = ANYDML_smallest != 0;  // of floats
 constexpr int kUnroll = 4;
 constexpr int kEach = ANYDML_each;                   // candidates of a thread, at most
-constexpr int kSampled = kVector < 8 ? kVector : 8;  // of each of two vectors a thread
+constexpr int kSampled = kVector < 4 ? kVector : 4;  // of each of two vectors a thread
 
 struct Span {
   const Raw* first;
+  const unsigned* places;     // where the elements are, if not in the order of their places
+  unsigned most;              // places are below it
   unsigned n, head, vectors;  // elements; before the first whole 16 bytes; these
+
+  __device__ Item item(Raw bits, unsigned at, Raw flip) const {
+    return Candidate::make(key_of(bits, flip), ~(places != nullptr ? places[at] : at));
+  }
 };
 
 struct State {
@@ -51,8 +58,8 @@ __device__ inline unsigned hash(unsigned x) {
 }
 
 // The bound that about `low` of the sample reach.
-__device__ Item sampled(const Span& span, int low, int high, Raw flip, unsigned salt, State& state,
-                        int& turn) {
+__device__ __noinline__ Item sampled(const Span& span, int low, int high, Raw flip, unsigned salt,
+                                     State& state, int& turn) {
   Item own[2 * kSampled];
   constexpr unsigned strata = 2 * kThreads;
 #pragma unroll
@@ -66,12 +73,12 @@ __device__ Item sampled(const Span& span, int low, int high, Raw flip, unsigned 
     if (size > 0) x = vector_at(span, at);
 #pragma unroll
     for (int i = 0; i < kSampled; ++i) {
-      const unsigned place = span.head + at * kVector + static_cast<unsigned>(i);
-      own[j * kSampled + i] = size > 0 ? Candidate::make(key_of(element<W>(x, i), flip), ~place)
-                                       : Candidate::make(0, 0);
+      const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
+      own[j * kSampled + i] =
+          size > 0 ? span.item(element<W>(x, i), position, flip) : Candidate::make(0, 0);
     }
   }
-  return bound_of(own, low, high, 0, kKeyBits - 1, span.n, state.block, turn);
+  return bound_of(own, low, high, 0, kKeyBits - 1, span.most, state.block, turn);
 }
 
 struct Collector {
@@ -81,8 +88,8 @@ struct Collector {
   Item bound;
   Raw flip;
 
-  __device__ void take(Raw bits, unsigned place) const {
-    const Item item = Candidate::make(key_of(bits, flip), ~place);
+  __device__ void take(const Span& span, Raw bits, unsigned position) const {
+    const Item item = span.item(bits, position, flip);
     if (Candidate::above(bound, item)) return;
     const unsigned slot = slot_of(*count);
     if (slot < static_cast<unsigned>(capacity)) items[slot] = item;
@@ -95,13 +102,13 @@ template <bool Smallest>
 __device__ void collect(const Span& span, const Collector& collector) {
   using Filter = Gate<kFloat, Smallest>;
   const Key key = Candidate::key(collector.bound);
-  const unsigned last = ~Candidate::back(collector.bound);
+  const unsigned last = span.places != nullptr ? ~0u : ~Candidate::back(collector.bound);
   constexpr Key most = static_cast<Key>(kMostRaw);
   const Filter upto(key, collector.flip), behind(key == most ? most : key + 1, collector.flip);
   const unsigned rest = span.n - span.head - span.vectors * kVector;
   for (unsigned i = threadIdx.x; i < span.head + rest; i += kThreads) {
-    const unsigned place = i < span.head ? i : span.n - rest + (i - span.head);
-    collector.take(span.first[place], place);
+    const unsigned position = i < span.head ? i : span.n - rest + (i - span.head);
+    collector.take(span, span.first[position], position);
   }
   unsigned vectors = span.vectors;
   if (key == most) {  // nothing is greater
@@ -109,31 +116,37 @@ __device__ void collect(const Span& span, const Collector& collector) {
     vectors = reach < vectors ? reach : vectors;
   }
   const auto test = [&](const uint4& x, unsigned at) {
-    const unsigned place = span.head + at * kVector;
+    const unsigned position = span.head + at * kVector;
     Filter filter = upto;
-    if (place > last) filter.take(behind);
+    if (position > last) filter.take(behind);
     if (!filter.any(x)) return;
+    if constexpr (W == 8) {
+      if (filter.one(x.x, x.y)) collector.take(span, element<W>(x, 0), position);
+      if (filter.one(x.z, x.w)) collector.take(span, element<W>(x, 1), position + 1);
+    } else {
+      constexpr int each = W == 8 ? 1 : 4 / W;
 #pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      collector.take(element<W>(x, i), place + static_cast<unsigned>(i));
+      for (int word = 0; word < 4; ++word) {
+        const unsigned bits = word == 0 ? x.x : word == 1 ? x.y : word == 2 ? x.z : x.w;
+        if (!filter.one(bits)) continue;
+#pragma unroll
+        for (int i = 0; i < each; ++i)
+          collector.take(span, element<W>(x, word * each + i),
+                         position + static_cast<unsigned>(word * each + i));
+      }
+    }
   };
   const int volatile* const found = collector.count;
-  unsigned at = threadIdx.x;
-  for (; at + (kUnroll - 1) * kThreads < vectors; at += kUnroll * kThreads) {
+  for (unsigned at = threadIdx.x; at < vectors; at += kUnroll * kThreads) {
     uint4 x[kUnroll];
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) x[u] = vector_at(span, at + u * kThreads);
+    for (int u = 0; u < kUnroll; ++u)
+      if (at + u * kThreads < vectors) x[u] = vector_at(span, at + u * kThreads);
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) test(x[u], at + u * kThreads);
+    for (int u = 0; u < kUnroll; ++u)
+      if (at + u * kThreads < vectors) test(x[u], at + u * kThreads);
     if (*found > collector.capacity) return;
   }
-  uint4 x[kUnroll - 1];
-#pragma unroll
-  for (int u = 0; u < kUnroll - 1; ++u)
-    if (at + u * kThreads < vectors) x[u] = vector_at(span, at + u * kThreads);
-#pragma unroll
-  for (int u = 0; u < kUnroll - 1; ++u)
-    if (at + u * kThreads < vectors) test(x[u], at + u * kThreads);
 }
 
 // One more for a digit; threads of a warp that have the same one add together.
@@ -169,7 +182,7 @@ __device__ Digit digit_among(BlockState& state, unsigned need, bool from_top, co
 }
 
 // The bound that exactly k reach.
-__device__ Item exact(const Span& span, int k, Raw flip, State& state) {
+__device__ __noinline__ Item exact(const Span& span, int k, Raw flip, State& state) {
   Key key = 0;
   Digit found{0, static_cast<unsigned>(k), 0};
   for (int shift = kKeyBits - 8; shift >= 0; shift -= 8) {
@@ -186,9 +199,12 @@ __device__ Item exact(const Span& span, int k, Raw flip, State& state) {
   unsigned place = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
     found = digit_among(state.block, found.need, false, [&] {
-      for (unsigned i = threadIdx.x; i < span.n; i += kThreads)
-        if (key_of(span.first[i], flip) == key && (i >> shift >> 8) == (place >> shift >> 8))
-          tally(state.block.histogram, i >> shift & 255);
+      for (unsigned i = threadIdx.x; i < span.n; i += kThreads) {
+        const Item item = span.item(span.first[i], i, flip);
+        const unsigned its = ~Candidate::back(item);
+        if (Candidate::key(item) == key && (its >> shift >> 8) == (place >> shift >> 8))
+          tally(state.block.histogram, its >> shift & 255);
+      }
     });
     place |= found.digit << shift;
   }
@@ -206,10 +222,7 @@ __device__ int candidates(const Span& span, int k, const Sampling& sampling, Ite
     if (threadIdx.x == 0) state.block.count = 0;
     __syncthreads();
     const Collector collector{items, &state.block.count, sampling.capacity, bound, flip};
-    if (kFloat && flip != 0)
-      collect<true>(span, collector);
-    else
-      collect<false>(span, collector);
+    collect<kSmallest>(span, collector);
     __syncthreads();
     count = state.block.count;
     if ((count >= k && count <= sampling.capacity) || attempt == 2) break;
@@ -220,8 +233,8 @@ __device__ int candidates(const Span& span, int k, const Sampling& sampling, Ite
         const int at = i * kThreads + static_cast<int>(threadIdx.x);
         own[i] = at < sampling.capacity ? items[at] : Candidate::make(0, 0);
       }
-      bound = bound_of(own, k, k + k / 8, 0, kKeyBits - 1, span.n, state.block, turn);
-    } else if (attempt == 0 && sampling.low > 0) {
+      bound = bound_of(own, k, k + k / 8, 0, kKeyBits - 1, span.most, state.block, turn);
+    } else if (attempt == 0) {
       const int low = 3 * sampling.low + 8;
       bound = sampled(span, low, low + low / 8, flip, salt ^ 0x5A5A5A5Au, state, turn);
     } else {
@@ -247,13 +260,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   int turn = 0;
   const long long all = rows.rows * parts.segments;
   for (long long task = blockIdx.x; task < all; task += gridDim.x) {
-    const long long row = task / parts.segments, segment = task - row * parts.segments;
+    long long row = task, segment = 0;
+    if (parts.segments > 1) {
+      row = all >> 32 == 0 ? static_cast<unsigned>(task) / static_cast<unsigned>(parts.segments)
+                           : task / parts.segments;
+      segment = task - row * parts.segments;
+    }
     const RowOffsets at = offsets_of(rows, row);
-    const long long begin = rows.n * segment / parts.segments;
-    const long long end = rows.n * (segment + 1) / parts.segments;
+    const long long begin =
+        segment * parts.length + (segment < parts.longer ? segment : parts.longer);
     Span span;
     span.first = keys_of(rows, row, at) + begin;
-    span.n = static_cast<unsigned>(end - begin);
+    span.n = static_cast<unsigned>(parts.length + (segment < parts.longer ? 1 : 0));
+    span.places = nullptr;
+    span.most = span.n;
+    if (rows.places != nullptr && !rows.ordered) {
+      span.places = static_cast<const unsigned*>(rows.places) + row * rows.n + begin;
+      span.most = ~0u;
+    }
     const unsigned misaligned =
         static_cast<unsigned>(reinterpret_cast<unsigned long long>(span.first) & 15) / W;
     span.head = misaligned == 0 ? 0 : kVector - misaligned;
@@ -261,21 +285,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     span.vectors = (span.n - span.head) / kVector;
     const int count = candidates(span, k, sampling, items, flip,
                                  static_cast<unsigned>(task) * 7919u, state, turn);
-    if (parts.keys == nullptr) {
-      finish<kEach>(items, count, k, span.n, state.block, turn, [&](int r, const Item& item) {
-        const unsigned place = ~Candidate::back(item);
-        write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-      });
-    } else {
-      finish<kEach>(items, count, k, span.n, state.block, turn, [&](int r, const Item& item) {
-        const long long place = begin + ~Candidate::back(item), to = task * rows.k + r;
-        static_cast<Raw*>(parts.keys)[to] = static_cast<Raw>(Candidate::key(item));
-        const long long on_axis = place_of(rows, row, place);
-        if (parts.wide_places)
-          static_cast<long long*>(parts.places)[to] = on_axis;
-        else
-          static_cast<unsigned*>(parts.places)[to] = static_cast<unsigned>(on_axis);
-      });
-    }
+    const auto on_axis = [&](const Item& item) -> long long {
+      const unsigned place = ~Candidate::back(item);
+      return span.places != nullptr ? place : place_of(rows, row, begin + place);
+    };
+    const bool ordered = parts.keys == nullptr || parts.ordered;
+    finish<kEach>(items, count, k, ordered, span.most, state.block, turn,
+                  [&](int r, const Item& item) {
+                    const Key key = Candidate::key(item);
+                    const long long place = on_axis(item);
+                    if (parts.keys == nullptr) return write_result(rows, at, r, key, place, flip);
+                    const long long to = task * rows.k + r;
+                    static_cast<Raw*>(parts.keys)[to] = static_cast<Raw>(key);
+                    if (parts.wide_places)
+                      static_cast<long long*>(parts.places)[to] = place;
+                    else
+                      static_cast<unsigned*>(parts.places)[to] = static_cast<unsigned>(place);
+                  });
   }
 }

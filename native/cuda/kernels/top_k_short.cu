@@ -16,7 +16,7 @@ constexpr int kVectors = kEach / kVector;
 using namespace anydml::top_k;
 
 // `room`: candidates that there is room for. All elements fit it, or kEach of `high` threads.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1280 / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int room) {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ BlockState state;
@@ -50,36 +50,48 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const auto place_at = [&](int i) {
       return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
     };
-    Item bound[1] = {Candidate::make(0, 0)};
+    Key greatest[1] = {0};
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      own[i] = key_of(read[i / kVector].bits[i % kVector], flip);
       const int place = place_at(i);
-      const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-      if (place >= 0 && place < n && Candidate::above(item, bound[0])) bound[0] = item;
+      own[i] = place >= 0 && place < n ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
+      greatest[0] = own[i] > greatest[0] ? own[i] : greatest[0];
     }
-    const Item greatest = bound[0];
     Item least = Candidate::make(0, 0);
-    if (high > 0)
-      least = bound_of(bound, k, high, 0, kKeyBits - 1, static_cast<unsigned>(n), state, turn);
-    else
+    if (high > 0) {
+      bool exact = false;
+      const Key key = key_bound(greatest, k, high, 0, kKeyBits - 1, state, turn, exact);
+      unsigned back = 0;
+      if (!exact) {
+        // Many threads have this key: those whose first place of it comes first.
+        Item first[1] = {Candidate::make(greatest[0], 0)};
+#pragma unroll
+        for (int i = kEach - 1; i >= 0; --i) {
+          const int place = place_at(i);
+          if (own[i] == greatest[0] && place >= 0 && place < n)
+            first[0] = Candidate::make(greatest[0], ~static_cast<unsigned>(place));
+        }
+        back = place_bound(first, key, k, high, static_cast<unsigned>(n), state, turn);
+      }
+      least = Candidate::make(key, back);
+    } else {
       __syncthreads();
-    if (!Candidate::above(least, greatest)) {
+    }
+    if (__any_sync(kAll, greatest[0] >= Candidate::key(least))) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
         const int place = place_at(i);
         const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-        if (place >= 0 && place < n && !Candidate::above(least, item)) {
-          const unsigned slot = slot_of(state.count);
-          if (slot < static_cast<unsigned>(room)) items[slot] = item;
-        }
+        const bool taken = place >= 0 && place < n && !Candidate::above(least, item);
+        const unsigned slot = slot_of(state.count, taken);
+        if (taken && slot < static_cast<unsigned>(room)) items[slot] = item;
       }
     }
     __syncthreads();
     const int count = state.count < room ? state.count : room;
     __syncthreads();
     finish<kEach>(
-        items, count, k, static_cast<unsigned>(n), state, turn, [&](int r, const Item& item) {
+        items, count, k, true, static_cast<unsigned>(n), state, turn, [&](int r, const Item& item) {
           const unsigned place = ~Candidate::back(item);
           write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
         });
