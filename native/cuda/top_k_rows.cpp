@@ -9,7 +9,7 @@ namespace anydml::cuda::selection {
 namespace {
 
 constexpr int kEach = 16;  // elements of a thread of top_k_short
-constexpr int kLongThreads = 512;
+constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
 
@@ -74,7 +74,7 @@ void short_rows(const Job& job, const Short& plan, Queue& queue) {
 bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
   const Int vector = 16 / width, each = std::min<Int>(vector, 4);
   const Int most = width == 8 ? 4096 : 8192;
-  const double size = static_cast<double>(each * std::min<Int>(1024, n / vector - 1));
+  const double size = static_cast<double>(each * std::min<Int>(2 * kLongThreads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
@@ -96,7 +96,7 @@ Int segments_of(const Rows& rows, int width, Queue& queue) {
   const Int longest = k > 512 || width == 8 ? Int{1} << 17 : Int{1} << 18;
   Int segments = 1;
   if (n >= 65536) {
-    const Int blocks = 2 * queue.multiprocessors();
+    const Int blocks = kLongBlocks * queue.multiprocessors();
     segments = rows.rows < blocks ? blocks / rows.rows : 1;
     const double balanced = 1.5 * std::sqrt(static_cast<double>(n) / static_cast<double>(k));
     segments = std::min(segments, static_cast<Int>(balanced));
@@ -111,10 +111,11 @@ void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Que
                                      {"is_float", job.is_float},
                                      {"smallest", job.is_float && job.rows.flip != 0},
                                      {"threads", kLongThreads},
-                                     {"each", sampling.capacity / kLongThreads}});
-  queue.launch(kernel, {most_blocks(job.rows.rows * parts.segments)}, {kLongThreads},
-               static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts,
-               sampling);
+                                     {"blocks", kLongBlocks},
+                                     {"unroll", kLongUnroll}});
+  queue.launch(
+      kernel, {most_blocks(job.rows.rows * parts.segments)}, {static_cast<unsigned>(kLongThreads)},
+      static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts, sampling);
 }
 
 // Of whole rows.
@@ -174,7 +175,7 @@ void choose(const Job& job, Queue& queue) {
 
 bool columns(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
-  const Int n = rows.n, k = rows.k, each = 8;
+  const Int n = rows.n, k = rows.k, each = job.width == 8 ? 8 : 16;
   const Int segments = (n + 32 * each - 1) / (32 * each);
   // Of more than one tile a quarter is left at most: else it is a copy.
   if (rows.rank == 0 || rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
@@ -184,7 +185,7 @@ bool columns(const Job& job, Queue& queue) {
   if (count < 8) return false;
   Job next;
   const Parts parts = parts_for(job, segments, true, queue, next);
-  const Int across = std::min<Int>(count, 32), bands = (count + across - 1) / across;
+  const Int across = std::min<Int>(count, 16), bands = (count + across - 1) / across;
   Function& kernel =
       queue.function("top_k_columns", "top_k_columns",
                      {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});

@@ -58,8 +58,8 @@ __device__ inline Raw float_bits(Raw ordered) {
   return ordered & kSign ? static_cast<Raw>(kSign | static_cast<Raw>(~ordered + 1)) : ordered;
 }
 
-// Floats. Largest: greater than the one below the bound, or NaN. Smallest: at most the bound; where
-// NaN is wanted too, everything.
+// Floats. Largest: greater than the one below the bound, or NaN; everything where that is NaN.
+// Smallest: at most the bound; where NaN is wanted too, everything.
 template <bool Smallest>
 struct Gate<true, Smallest> {
   Raw limit;
@@ -76,9 +76,11 @@ struct Gate<true, Smallest> {
                                  : float_bits(static_cast<Raw>(most));
     } else {
       const Signed least = static_cast<Signed>(static_cast<Raw>(static_cast<Raw>(bound) ^ kSign));
-      everything = least <= -infinity;
-      const Signed below = static_cast<Signed>(least - (everything ? 0 : 1));
-      limit = below > infinity ? static_cast<Raw>(infinity) : float_bits(static_cast<Raw>(below));
+      const Signed below = static_cast<Signed>(least - (least > -infinity ? 1 : 0));
+      everything = false;
+      limit = least <= -infinity ? nan
+              : below > infinity ? static_cast<Raw>(infinity)
+                                 : float_bits(static_cast<Raw>(below));
     }
     if constexpr (W == 2) pair = static_cast<unsigned>(limit) * 0x00010001u;
   }
@@ -104,14 +106,15 @@ struct Gate<true, Smallest> {
 
   __device__ bool one(unsigned word) const {
     if constexpr (W == 2)
-      return everything || two(word) != 0;
+      return (Smallest && everything) || two(word) != 0;
     else
-      return everything ||
+      return (Smallest && everything) ||
              within(__uint_as_float(word), __uint_as_float(static_cast<unsigned>(limit)));
   }
   __device__ bool one(unsigned low, unsigned high) const {
-    return everything || within(__hiloint2double(static_cast<int>(high), static_cast<int>(low)),
-                                __longlong_as_double(static_cast<long long>(limit)));
+    return (Smallest && everything) ||
+           within(__hiloint2double(static_cast<int>(high), static_cast<int>(low)),
+                  __longlong_as_double(static_cast<long long>(limit)));
   }
 
   __device__ bool any(const uint4& x) const {
@@ -120,7 +123,7 @@ struct Gate<true, Smallest> {
     else if constexpr (W == 4)
       return one(x.x) || one(x.y) || one(x.z) || one(x.w);
     else
-      return everything || (two(x.x) | two(x.y) | two(x.z) | two(x.w)) != 0;
+      return (Smallest && everything) || (two(x.x) | two(x.y) | two(x.z) | two(x.w)) != 0;
   }
 };
 

@@ -91,10 +91,9 @@ struct RowOffsets {
   long long input, values, indices;
 };
 
-__device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
-  if (rows.rank <= 1)
-    return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0]};
+__device__ __noinline__ RowOffsets general_offsets(const Rows& rows, long long row) {
   RowOffsets at{0, 0, 0};
+#pragma unroll 1
   for (int i = rows.rank - 1; i >= 0; --i) {
     const long long next = row / rows.sizes[i], position = row - next * rows.sizes[i];
     at.input += position * rows.input_strides[i];
@@ -103,6 +102,11 @@ __device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
     row = next;
   }
   return at;
+}
+
+__device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
+  if (rows.rank > 1) return general_offsets(rows, row);
+  return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0]};
 }
 
 // The row's keys, or elements that become keys.
