@@ -143,8 +143,9 @@ std::vector<Variant> top_k_variants() {
     };
     add("top_k_small", {});
     for (const Int threads : {64, 128, 256, 512}) add("top_k_short", {{"threads", threads}});
-    add("top_k_long", {{"threads", 512}, {"each", 8}});
-    if (width < 8) add("top_k_long", {{"threads", 512}, {"each", 16}});
+    for (Int smallest = 0; smallest <= is_float; ++smallest) {
+      add("top_k_long", {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
+    }
     add("top_k_columns", {{"each", width == 8 ? 8 : 16}});
     for (const Int wide : {0, 1}) {
       add("top_k_sort", {{"wide", wide}});

@@ -24,8 +24,9 @@ inline unsigned most_blocks(Int count) {
   return static_cast<unsigned>(count < kMostBlocks ? count : kMostBlocks);
 }
 
+// At least 64.
 inline Int power_of_two(Int least) {
-  Int size = 32;
+  Int size = 64;
   while (size < least) size *= 2;
   return size;
 }

@@ -1,6 +1,7 @@
 // TOP_K of rows by the kernels that choose without sorting.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "top_k_job.hpp"
 
@@ -8,9 +9,20 @@ namespace anydml::cuda::selection {
 namespace {
 
 constexpr int kEach = 16;  // elements of a thread of top_k_short
-constexpr int kLongThreads = 512;
+constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
+
+// Whether every row begins at a multiple of so many bytes.
+bool aligned(const Job& job, Int bytes) {
+  const Rows& rows = job.rows;
+  const char* const first = rows.source != nullptr ? rows.source : rows.input;
+  if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(bytes) != 0) return false;
+  if (rows.source != nullptr) return rows.n * job.width % bytes == 0;
+  for (int i = 0; i < rows.rank; ++i)
+    if (rows.input_strides[i] % bytes != 0) return false;
+  return true;
+}
 
 void ranks(const Job& job, Queue& queue) {
   int lanes = 1;
@@ -24,12 +36,7 @@ void ranks(const Job& job, Queue& queue) {
 
 void rounds(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
-  // Four elements at once: where every row begins at a multiple of them.
-  const Int four = job.width == 8 ? 16 : 4 * job.width;
-  const char* const first = rows.source != nullptr ? rows.source : rows.input;
-  bool fours = rows.n % 4 == 0 && reinterpret_cast<uintptr_t>(first) % four == 0;
-  if (rows.source == nullptr)
-    for (int i = 0; i < rows.rank; ++i) fours = fours && rows.input_strides[i] % four == 0;
+  const bool fours = rows.n % 4 == 0 && aligned(job, job.width == 8 ? 16 : 4 * job.width);
   Function& kernel = queue.function("top_k_small", "top_k_rounds",
                                     {{"width", job.width}, {"is_float", job.is_float}});
   queue.launch(kernel, {most_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
@@ -39,9 +46,9 @@ void rounds(const Job& job, Queue& queue) {
 struct Short {
   Int threads, high;
 };
-Short short_plan(Int n, Int k, int width) {
-  const Int vector = 16 / width, most = n + vector - 1;
-  const Int least = std::max<Int>(power_of_two((most + kEach - 1) / kEach), 64);
+Short short_plan(Int n, Int k, int width, bool whole) {
+  const Int vector = 16 / width, most = whole ? n : n + vector - 1;
+  const Int least = power_of_two((most + kEach - 1) / kEach);
   if (least > 512) return {0, 0};
   const Int threads = std::max(least, power_of_two(4 * k));
   // k threads have to have something.
@@ -65,9 +72,9 @@ void short_rows(const Job& job, const Short& plan, Queue& queue) {
 // not many more: the k greatest have k / n of the sample, with a deviation of its root, and what
 // lies together is sampled together.
 bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
-  const Int vector = 16 / width, each = std::min<Int>(vector, 8);
+  const Int vector = 16 / width, each = std::min<Int>(vector, 4);
   const Int most = width == 8 ? 4096 : 8192;
-  const double size = static_cast<double>(each * std::min<Int>(1024, n / vector - 1));
+  const double size = static_cast<double>(each * std::min<Int>(2 * kLongThreads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
@@ -89,7 +96,7 @@ Int segments_of(const Rows& rows, int width, Queue& queue) {
   const Int longest = k > 512 || width == 8 ? Int{1} << 17 : Int{1} << 18;
   Int segments = 1;
   if (n >= 65536) {
-    const Int blocks = 2 * queue.multiprocessors();
+    const Int blocks = kLongBlocks * queue.multiprocessors();
     segments = rows.rows < blocks ? blocks / rows.rows : 1;
     const double balanced = 1.5 * std::sqrt(static_cast<double>(n) / static_cast<double>(k));
     segments = std::min(segments, static_cast<Int>(balanced));
@@ -98,26 +105,36 @@ Int segments_of(const Rows& rows, int width, Queue& queue) {
   return std::max<Int>(std::min({segments, n / 4096, n / (4 * k)}), 1);
 }
 
-void long_rows(const Job& job, Int segments, const Sampling& sampling, const Parts& parts,
-               Queue& queue) {
+void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Queue& queue) {
   Function& kernel = queue.function("top_k_long", "top_k_long",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
+                                     {"smallest", job.is_float && job.rows.flip != 0},
                                      {"threads", kLongThreads},
-                                     {"each", sampling.capacity / kLongThreads}});
-  queue.launch(kernel, {most_blocks(job.rows.rows * segments)}, {kLongThreads},
-               static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts,
-               sampling);
+                                     {"blocks", kLongBlocks},
+                                     {"unroll", kLongUnroll}});
+  queue.launch(
+      kernel, {most_blocks(job.rows.rows * parts.segments)}, {static_cast<unsigned>(kLongThreads)},
+      static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts, sampling);
+}
+
+// Of whole rows.
+Parts parts_of(Int n, Int segments) {
+  Parts parts{};
+  parts.segments = segments;
+  parts.length = n / segments;
+  parts.longer = n % segments;
+  return parts;
 }
 
 // Room for results of parts, and the job that chooses among them.
-Parts parts_of(const Job& job, Int segments, Queue& queue, Job& next) {
+Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& next) {
   const Int count = job.rows.rows * segments * job.rows.k;
-  Parts parts;
-  parts.segments = segments;
+  Parts parts = parts_of(job.rows.n, segments);
   parts.keys = queue.scratch(count * job.width);
   parts.wide_places = job.rows.places != nullptr ? job.rows.wide_places : job.rows.n >= kWide;
   parts.places = queue.scratch(count * (parts.wide_places ? 8 : 4));
+  parts.ordered = ordered || parts.wide_places;
   next = job;
   next.is_float = false;
   next.rows.flip = 1ull << (8 * job.width - 1);
@@ -125,7 +142,15 @@ Parts parts_of(const Job& job, Int segments, Queue& queue, Job& next) {
   next.rows.source = static_cast<const char*>(parts.keys);
   next.rows.places = parts.places;
   next.rows.wide_places = parts.wide_places;
+  next.rows.ordered = parts.ordered;
   return parts;
+}
+
+bool goes_long(const Rows& rows, Int n, int width, Queue& queue) {
+  Rows next = rows;
+  next.n = n;
+  Sampling sampling;
+  return n > 8192 && sampling_plan(n / segments_of(next, width, queue), rows.k, width, sampling);
 }
 
 }  // namespace
@@ -134,15 +159,17 @@ void choose(const Job& job, Queue& queue) {
   const Int n = job.rows.n, k = job.rows.k;
   if (n <= 32) return ranks(job, queue);
   if (n <= 128 && k <= 32) return rounds(job, queue);
-  const Short plan = short_plan(n, k, job.width);
+  const Short plan = short_plan(n, k, job.width, aligned(job, 16));
   if (plan.threads > 0) return short_rows(job, plan, queue);
   const Int segments = segments_of(job.rows, job.width, queue);
   Sampling sampling;
   if (!sampling_plan(n / segments, k, job.width, sampling)) return sort(job, queue);
-  if (segments == 1) return long_rows(job, 1, sampling, {1, nullptr, nullptr, false}, queue);
+  if (segments == 1) return long_rows(job, sampling, parts_of(n, 1), queue);
+  // Only the kernel of long rows chooses among what is in no order.
+  const bool ordered = !goes_long(job.rows, segments * k, job.width, queue);
   Job next;
-  const Parts parts = parts_of(job, segments, queue, next);
-  long_rows(job, segments, sampling, parts, queue);
+  const Parts parts = parts_for(job, segments, ordered, queue, next);
+  long_rows(job, sampling, parts, queue);
   choose(next, queue);
 }
 
@@ -157,8 +184,8 @@ bool columns(const Job& job, Queue& queue) {
   const Int count = rows.sizes[rows.rank - 1];
   if (count < 8) return false;
   Job next;
-  const Parts parts = parts_of(job, segments, queue, next);
-  const Int across = std::min<Int>(count, 32), bands = (count + across - 1) / across;
+  const Parts parts = parts_for(job, segments, true, queue, next);
+  const Int across = std::min<Int>(count, 16), bands = (count + across - 1) / across;
   Function& kernel =
       queue.function("top_k_columns", "top_k_columns",
                      {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});

@@ -49,7 +49,7 @@ Workspace workspace_for(const Job& job, Queue& queue) {
   Workspace space;
   space.wide = rows.n >= kWide || (rows.places != nullptr && rows.wide_places);
   space.picks = rows.k < rows.n / 8;
-  const Int tile = anydml::top_k::sort_tile(job.width, space.wide);
+  const Int tile = anydml::top_k::kSortTile;
   const Int sorted = space.picks ? rows.k : rows.n, counter = space.wide ? 8 : 4;
   space.tiles = (rows.n + tile - 1) / tile;
   space.picked_tiles = (sorted + tile - 1) / tile;

@@ -14,6 +14,7 @@ struct Rows {
   const char* source;
   const void* places;
   bool wide_places;  // of 64 bits
+  bool ordered;      // they ascend
   // Values are copied from the input.
   const char* input;
   unsigned long long flip;  // order.hpp, for the keys' type
@@ -26,12 +27,14 @@ struct Rows {
   long long sizes[kDims], input_strides[kDims], value_strides[kDims], index_strides[kDims];
 };
 
-// Results of a part of a row: k keys and where on the axis they lie, in order.
+// Results of a part of a row: k keys and where on the axis they lie.
 struct Parts {
-  long long segments;  // of each row
-  void* keys;          // null: the results are those of the whole row
+  long long segments;        // of each row
+  long long length, longer;  // elements of a segment, and how many segments have one more
+  void* keys;                // null: the results are those of the whole row
   void* places;
   bool wide_places;
+  bool ordered;  // as results are, so that equal keys are in the order of their places
 };
 
 // How a long row's bound is found, from a sample (top_k_long.cu).

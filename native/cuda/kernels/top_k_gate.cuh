@@ -9,6 +9,7 @@ namespace anydml::top_k {
 // The general gate, and the one of integers.
 template <bool Float, bool Smallest>
 struct Gate {
+  static constexpr unsigned kTops = W == 1 ? 0x80808080u : 0x80008000u;
   unsigned limit, flip;
   unsigned long long wide_limit, wide_flip;
 
@@ -26,24 +27,29 @@ struct Gate {
     wide_limit = other.wide_limit;
   }
 
+  // Where a lane of a word reaches the limit its top bit is set; compared below that bit by a
+  // difference that borrows from it only.
+  __device__ unsigned reached(unsigned word) const {
+    const unsigned a = word ^ flip;
+    const unsigned difference = (a | kTops) - (limit & ~kTops);
+    return (a & ~limit) | (~(a ^ limit) & difference);
+  }
+
+  __device__ bool one(unsigned word) const {
+    return W == 4 ? (word ^ flip) >= limit : (reached(word) & kTops) != 0;
+  }
+  __device__ bool one(unsigned low, unsigned high) const {
+    const unsigned long long word = low | static_cast<unsigned long long>(high) << 32;
+    return (word ^ wide_flip) >= wide_limit;
+  }
+
   __device__ bool any(const uint4& x) const {
-    if constexpr (W == 8) {
-      const unsigned long long low = x.x | static_cast<unsigned long long>(x.y) << 32;
-      const unsigned long long high = x.z | static_cast<unsigned long long>(x.w) << 32;
-      return (low ^ wide_flip) >= wide_limit || (high ^ wide_flip) >= wide_limit;
-    } else if constexpr (W == 4) {
-      return (x.x ^ flip) >= limit || (x.y ^ flip) >= limit || (x.z ^ flip) >= limit ||
-             (x.w ^ flip) >= limit;
-    } else {
-      // Each lane of a word: compared below the top bit by a difference that borrows from it only.
-      constexpr unsigned tops = W == 1 ? 0x80808080u : 0x80008000u;
-      const auto reach = [&](unsigned word) {
-        const unsigned a = word ^ flip;
-        const unsigned difference = (a | tops) - (limit & ~tops);
-        return (a & ~limit) | (~(a ^ limit) & difference);
-      };
-      return ((reach(x.x) | reach(x.y) | reach(x.z) | reach(x.w)) & tops) != 0;
-    }
+    if constexpr (W == 8)
+      return one(x.x, x.y) || one(x.z, x.w);
+    else if constexpr (W == 4)
+      return one(x.x) || one(x.y) || one(x.z) || one(x.w);
+    else
+      return ((reached(x.x) | reached(x.y) | reached(x.z) | reached(x.w)) & kTops) != 0;
   }
 };
 
@@ -52,8 +58,8 @@ __device__ inline Raw float_bits(Raw ordered) {
   return ordered & kSign ? static_cast<Raw>(kSign | static_cast<Raw>(~ordered + 1)) : ordered;
 }
 
-// Floats. Largest: greater than the one below the bound, or NaN. Smallest: at most the bound; where
-// NaN is wanted too, everything.
+// Floats. Largest: greater than the one below the bound, or NaN; everything where that is NaN.
+// Smallest: at most the bound; where NaN is wanted too, everything.
 template <bool Smallest>
 struct Gate<true, Smallest> {
   Raw limit;
@@ -70,9 +76,11 @@ struct Gate<true, Smallest> {
                                  : float_bits(static_cast<Raw>(most));
     } else {
       const Signed least = static_cast<Signed>(static_cast<Raw>(static_cast<Raw>(bound) ^ kSign));
-      everything = least <= -infinity;
-      const Signed below = static_cast<Signed>(least - (everything ? 0 : 1));
-      limit = below > infinity ? static_cast<Raw>(infinity) : float_bits(static_cast<Raw>(below));
+      const Signed below = static_cast<Signed>(least - (least > -infinity ? 1 : 0));
+      everything = false;
+      limit = least <= -infinity ? nan
+              : below > infinity ? static_cast<Raw>(infinity)
+                                 : float_bits(static_cast<Raw>(below));
     }
     if constexpr (W == 2) pair = static_cast<unsigned>(limit) * 0x00010001u;
   }
@@ -85,8 +93,8 @@ struct Gate<true, Smallest> {
 
   unsigned pair = 0;
 
-  __device__ static bool one(float x, float y) { return Smallest ? x <= y : !(x <= y); }
-  __device__ static bool one(double x, double y) { return Smallest ? x <= y : !(x <= y); }
+  __device__ static bool within(float x, float y) { return Smallest ? x <= y : !(x <= y); }
+  __device__ static bool within(double x, double y) { return Smallest ? x <= y : !(x <= y); }
   __device__ unsigned two(unsigned x) const {
     unsigned mask;
     if constexpr (Smallest)
@@ -96,18 +104,26 @@ struct Gate<true, Smallest> {
     return mask;
   }
 
+  __device__ bool one(unsigned word) const {
+    if constexpr (W == 2)
+      return (Smallest && everything) || two(word) != 0;
+    else
+      return (Smallest && everything) ||
+             within(__uint_as_float(word), __uint_as_float(static_cast<unsigned>(limit)));
+  }
+  __device__ bool one(unsigned low, unsigned high) const {
+    return (Smallest && everything) ||
+           within(__hiloint2double(static_cast<int>(high), static_cast<int>(low)),
+                  __longlong_as_double(static_cast<long long>(limit)));
+  }
+
   __device__ bool any(const uint4& x) const {
-    if constexpr (W == 2) {
-      return everything || (two(x.x) | two(x.y) | two(x.z) | two(x.w)) != 0;
-    } else if constexpr (W == 4) {
-      const float y = __uint_as_float(limit);
-      return everything || one(__uint_as_float(x.x), y) || one(__uint_as_float(x.y), y) ||
-             one(__uint_as_float(x.z), y) || one(__uint_as_float(x.w), y);
-    } else {
-      const double y = __longlong_as_double(static_cast<long long>(limit));
-      return everything || one(__hiloint2double(static_cast<int>(x.y), static_cast<int>(x.x)), y) ||
-             one(__hiloint2double(static_cast<int>(x.w), static_cast<int>(x.z)), y);
-    }
+    if constexpr (W == 8)
+      return one(x.x, x.y) || one(x.z, x.w);
+    else if constexpr (W == 4)
+      return one(x.x) || one(x.y) || one(x.z) || one(x.w);
+    else
+      return (Smallest && everything) || (two(x.x) | two(x.y) | two(x.z) | two(x.w)) != 0;
   }
 };
 

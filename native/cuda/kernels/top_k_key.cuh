@@ -62,6 +62,9 @@ struct Items {
   static __device__ unsigned key(Type item) { return static_cast<unsigned>(item >> 32); }
   static __device__ unsigned back(Type item) { return static_cast<unsigned>(item); }
   static __device__ bool above(Type a, Type b) { return a > b; }
+  static __device__ Type from_lane(Type item, int apart) {
+    return __shfl_xor_sync(0xFFFFFFFFu, item, apart);
+  }
 };
 template <>
 struct Items<8> {
@@ -75,6 +78,10 @@ struct Items<8> {
   static __device__ bool above(const Type& a, const Type& b) {
     return a.item_key > b.item_key || (a.item_key == b.item_key && a.item_back > b.item_back);
   }
+  static __device__ Type from_lane(const Type& item, int apart) {
+    return {__shfl_xor_sync(0xFFFFFFFFu, item.item_key, apart),
+            __shfl_xor_sync(0xFFFFFFFFu, item.item_back, apart)};
+  }
 };
 using Candidate = Items<W>;
 using Item = Candidate::Type;
@@ -84,10 +91,9 @@ struct RowOffsets {
   long long input, values, indices;
 };
 
-__device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
-  if (rows.rank <= 1)
-    return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0]};
+__device__ __noinline__ RowOffsets general_offsets(const Rows& rows, long long row) {
   RowOffsets at{0, 0, 0};
+#pragma unroll 1
   for (int i = rows.rank - 1; i >= 0; --i) {
     const long long next = row / rows.sizes[i], position = row - next * rows.sizes[i];
     at.input += position * rows.input_strides[i];
@@ -96,6 +102,11 @@ __device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
     row = next;
   }
   return at;
+}
+
+__device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
+  if (rows.rank > 1) return general_offsets(rows, row);
+  return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0]};
 }
 
 // The row's keys, or elements that become keys.

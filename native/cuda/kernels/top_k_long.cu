@@ -11,19 +11,29 @@
 namespace anydml::top_k {
 namespace {
 
-constexpr int kUnroll = 4;
-constexpr int kEach = ANYDML_each;                   // candidates of a thread, at most
-constexpr int kSampled = kVector < 8 ? kVector : 8;  // of each of two vectors a thread
+constexpr bool kSmallest = ANYDML_smallest != 0;  // of floats
+constexpr int kUnroll = ANYDML_unroll;
+constexpr int kBlocks = ANYDML_blocks;               // of a multiprocessor
+constexpr int kSampled = kVector < 4 ? kVector : 4;  // of each of two vectors a thread
 
+// The segment of a row that the block works on.
 struct Span {
   const Raw* first;
+  const unsigned* places;     // where the elements are, if not in the order of their places
+  unsigned most;              // places are below it
   unsigned n, head, vectors;  // elements; before the first whole 16 bytes; these
+  unsigned salt;              // of what is sampled
+  Raw flip;
+
+  __device__ Item item(Raw bits, unsigned at) const {
+    return Candidate::make(key_of(bits, flip), ~(places != nullptr ? places[at] : at));
+  }
 };
 
-struct State {
-  BlockState block;
-  Item bound;
-};
+// In shared memory, as functions that are called would have it in local memory.
+__shared__ Span span;
+__shared__ unsigned histogram[256];  // of digits
+__shared__ Item warp_least[kWarps];
 
 template <int Width>
 __device__ inline Raw element(const uint4& x, int i) {
@@ -38,7 +48,7 @@ __device__ inline Raw element(const uint4& x, int i) {
   }
 }
 
-__device__ inline uint4 vector_at(const Span& span, unsigned at) {
+__device__ inline uint4 vector_at(unsigned at) {
   return reinterpret_cast<const uint4*>(span.first + span.head)[at];
 }
 
@@ -50,94 +60,144 @@ __device__ inline unsigned hash(unsigned x) {
   return x ^ x >> 16;
 }
 
-// The bound that about `low` of the sample reach.
-__device__ Item sampled(const Span& span, int low, int high, Raw flip, unsigned salt, State& state,
-                        int& turn) {
+// The bound that about `low` of the sample reach. What of the sample is put into the list, and
+// looked at again, is what reaches the least of the maxima of groups of threads: `low` groups at
+// least, each of which has one.
+__device__ __noinline__ Item sampled(int low, int high) {
   Item own[2 * kSampled];
   constexpr unsigned strata = 2 * kThreads;
+  if (threadIdx.x == 0) state.count = 0;
+  // Neighbouring threads sample far from each other, so that all groups are alike in ordered rows.
+  const unsigned spread = (threadIdx.x & 31) * kWarps + threadIdx.x / 32;
+  Item most = Candidate::make(0, 0);
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
-    const unsigned stratum = static_cast<unsigned>(j) * kThreads + threadIdx.x;
+    const unsigned stratum = static_cast<unsigned>(j) * kThreads + spread;
     const unsigned long long all = span.vectors;
     const unsigned begin = static_cast<unsigned>(stratum * all / strata);
     const unsigned size = static_cast<unsigned>((stratum + 1) * all / strata) - begin;
-    const unsigned at = begin + __umulhi(hash(stratum + salt), size);
+    const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
     uint4 x{};
-    if (size > 0) x = vector_at(span, at);
+    if (size > 0) x = vector_at(at);
 #pragma unroll
     for (int i = 0; i < kSampled; ++i) {
-      const unsigned place = span.head + at * kVector + static_cast<unsigned>(i);
-      own[j * kSampled + i] = size > 0 ? Candidate::make(key_of(element<W>(x, i), flip), ~place)
-                                       : Candidate::make(0, 0);
+      const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
+      Item& item = own[j * kSampled + i];
+      item = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
+      if (Candidate::above(item, most)) most = item;
     }
   }
-  return bound_of(own, low, high, 0, kKeyBits - 1, span.n, state.block, turn);
+  int group = low > kThreads / 2 ? 0 : 32;
+  while (group > 1 && kThreads / group < low) group /= 2;
+  Item least = Candidate::make(0, 0);
+  if (group > 0) {
+    least = most;
+#pragma unroll 1
+    for (int step = 1; step < 32; step *= 2) {
+      const Item other = Candidate::from_lane(least, step);
+      if (Candidate::above(other, least) == (step < group)) least = other;
+    }
+    if (lane_of() == 0) warp_least[threadIdx.x / 32] = least;
+    __syncthreads();
+    for (int i = 0; i < kWarps; ++i)
+      if (Candidate::above(least, warp_least[i])) least = warp_least[i];
+  } else {
+    __syncthreads();
+  }
+  if (__any_sync(kAll, !Candidate::above(least, most))) {
+#pragma unroll
+    for (int i = 0; i < 2 * kSampled; ++i) {
+      const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(least, own[i]);
+      const unsigned slot = slot_of(taken);
+      if (taken) list()[slot] = own[i];
+    }
+  }
+  __syncthreads();
+  const int count = state.count;
+  if (count <= high) return count < low ? Candidate::make(0, 0) : least;
+  return bound_of(count, low, high, span.most);
 }
 
-struct Collector {
-  Item* items;
-  int* count;
-  int capacity;
-  Item bound;
-  Raw flip;
-
-  __device__ void take(Raw bits, unsigned place) const {
-    const Item item = Candidate::make(key_of(bits, flip), ~place);
-    if (Candidate::above(bound, item)) return;
-    const unsigned slot = slot_of(*count);
-    if (slot < static_cast<unsigned>(capacity)) items[slot] = item;
-  }
+// A bit for each element that a thread reads at a time.
+template <bool Many>
+struct MaskOf {
+  using Type = unsigned;
 };
+template <>
+struct MaskOf<true> {
+  using Type = unsigned long long;
+};
+using Mask = MaskOf<(kUnroll * kVector > 32)>::Type;
 
-// Gives the collector all that may reach its bound. Up to the bound's place equal keys do, behind
-// it greater ones only.
+// Puts all that reaches the bound into the list, as long as there is room. Up to the bound's place
+// equal keys do, behind it greater ones only.
 template <bool Smallest>
-__device__ void collect(const Span& span, const Collector& collector) {
+__device__ void collect(const Item& bound, int capacity) {
   using Filter = Gate<kFloat, Smallest>;
-  const Key key = Candidate::key(collector.bound);
-  const unsigned last = ~Candidate::back(collector.bound);
+  const Span here = span;
+  const Key key = Candidate::key(bound);
+  const unsigned last = here.places != nullptr ? ~0u : ~Candidate::back(bound);
   constexpr Key most = static_cast<Key>(kMostRaw);
-  const Filter upto(key, collector.flip), behind(key == most ? most : key + 1, collector.flip);
-  const unsigned rest = span.n - span.head - span.vectors * kVector;
-  for (unsigned i = threadIdx.x; i < span.head + rest; i += kThreads) {
-    const unsigned place = i < span.head ? i : span.n - rest + (i - span.head);
-    collector.take(span.first[place], place);
+  const Filter upto(key, here.flip), behind(key == most ? most : key + 1, here.flip);
+  const unsigned rest = here.n - here.head - here.vectors * kVector;
+  const auto put = [&](const Item& item, unsigned slot) {
+    if (slot < static_cast<unsigned>(capacity)) list()[slot] = item;
+  };
+  for (unsigned i = threadIdx.x; i < here.head + rest; i += kThreads) {
+    const unsigned position = i < here.head ? i : here.n - rest + (i - here.head);
+    const Item item = here.item(here.first[position], position);
+    if (!Candidate::above(bound, item)) put(item, slots_of(1));
   }
-  unsigned vectors = span.vectors;
+  unsigned vectors = here.vectors;
   if (key == most) {  // nothing is greater
-    const unsigned reach = last < span.head ? 0 : (last - span.head) / kVector + 1;
+    const unsigned reach = last < here.head ? 0 : (last - here.head) / kVector + 1;
     vectors = reach < vectors ? reach : vectors;
   }
-  const auto test = [&](const uint4& x, unsigned at) {
-    const unsigned place = span.head + at * kVector;
+  const uint4* const first = reinterpret_cast<const uint4*>(here.first + here.head);
+  const int volatile* const found = &state.count;
+  for (unsigned tile = 0; tile < vectors; tile += kUnroll * kThreads) {
+    const unsigned at = tile + threadIdx.x;
     Filter filter = upto;
-    if (place > last) filter.take(behind);
-    if (!filter.any(x)) return;
-#pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      collector.take(element<W>(x, i), place + static_cast<unsigned>(i));
-  };
-  const int volatile* const found = collector.count;
-  unsigned at = threadIdx.x;
-  for (; at + (kUnroll - 1) * kThreads < vectors; at += kUnroll * kThreads) {
+    if (here.head + tile * kVector > last) filter.take(behind);
     uint4 x[kUnroll];
+    unsigned reached = 0;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) x[u] = vector_at(span, at + u * kThreads);
+    for (int u = 0; u < kUnroll; ++u)
+      if (at + u * kThreads < vectors) x[u] = first[at + u * kThreads];
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) test(x[u], at + u * kThreads);
-    if (*found > collector.capacity) return;
+    for (int u = 0; u < kUnroll; ++u)
+      if (filter.any(x[u]) && at + u * kThreads < vectors) reached |= 1u << u;
+    if (reached == 0) continue;
+    Mask taken = 0;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if ((reached >> u & 1) == 0) continue;
+      constexpr int words = W == 8 ? 2 : 4, each = kVector / words;
+#pragma unroll
+      for (int word = 0; word < words; ++word) {
+        bool some = false;
+        if constexpr (W == 8)
+          some = word == 0 ? filter.one(x[u].x, x[u].y) : filter.one(x[u].z, x[u].w);
+        else
+          some = filter.one(word == 0 ? x[u].x : word == 1 ? x[u].y : word == 2 ? x[u].z : x[u].w);
+        if (some) taken |= ((Mask(1) << each) - 1) << (u * kVector + word * each);
+      }
+    }
+    // Read once more: it is near, and registers cannot be indexed.
+#pragma unroll 1
+    for (; taken != 0; taken &= taken - 1) {
+      const int bit = __ffsll(static_cast<long long>(taken)) - 1;
+      const unsigned position =
+          here.head + (at + bit / kVector * kThreads) * kVector + bit % kVector;
+      const Item item = here.item(here.first[position], position);
+      if (!Candidate::above(bound, item)) put(item, slots_of(1));
+    }
+    if (*found > capacity) return;
   }
-  uint4 x[kUnroll - 1];
-#pragma unroll
-  for (int u = 0; u < kUnroll - 1; ++u)
-    if (at + u * kThreads < vectors) x[u] = vector_at(span, at + u * kThreads);
-#pragma unroll
-  for (int u = 0; u < kUnroll - 1; ++u)
-    if (at + u * kThreads < vectors) test(x[u], at + u * kThreads);
 }
 
 // One more for a digit; threads of a warp that have the same one add together.
-__device__ inline void tally(unsigned* histogram, unsigned digit) {
+__device__ inline void tally(unsigned digit) {
   const unsigned same = __match_any_sync(__activemask(), digit);
   if (__ffs(static_cast<int>(same)) - 1 == lane_of()) atomicAdd(&histogram[digit], __popc(same));
 }
@@ -147,37 +207,37 @@ __device__ inline void tally(unsigned* histogram, unsigned digit) {
 struct Digit {
   unsigned digit, need, has;
 };
-__device__ inline Digit digit_of(const BlockState& state, unsigned need, bool from_top) {
+__device__ inline Digit digit_of(unsigned need, bool from_top) {
   for (unsigned i = 0; i < 255; ++i) {
-    const unsigned digit = from_top ? 255 - i : i, has = state.histogram[digit];
+    const unsigned digit = from_top ? 255 - i : i, has = histogram[digit];
     if (has >= need) return {digit, need, has};
     need -= has;
   }
   const unsigned digit = from_top ? 0 : 255;
-  return {digit, need, state.histogram[digit]};
+  return {digit, need, histogram[digit]};
 }
 
 template <class Each>
-__device__ Digit digit_among(BlockState& state, unsigned need, bool from_top, const Each& each) {
-  for (unsigned i = threadIdx.x; i < 256; i += kThreads) state.histogram[i] = 0;
+__device__ Digit digit_among(unsigned need, bool from_top, const Each& each) {
+  for (unsigned i = threadIdx.x; i < 256; i += kThreads) histogram[i] = 0;
   __syncthreads();
   each();
   __syncthreads();
-  const Digit found = digit_of(state, need, from_top);
+  const Digit found = digit_of(need, from_top);
   __syncthreads();
   return found;
 }
 
 // The bound that exactly k reach.
-__device__ Item exact(const Span& span, int k, Raw flip, State& state) {
+__device__ __noinline__ Item exact(int k) {
   Key key = 0;
   Digit found{0, static_cast<unsigned>(k), 0};
   for (int shift = kKeyBits - 8; shift >= 0; shift -= 8) {
-    found = digit_among(state.block, found.need, true, [&] {
+    found = digit_among(found.need, true, [&] {
       for (unsigned i = threadIdx.x; i < span.n; i += kThreads) {
-        const Key other = key_of(span.first[i], flip);
+        const Key other = key_of(span.first[i], span.flip);
         if ((other >> shift >> 8) == (key >> shift >> 8))
-          tally(state.block.histogram, static_cast<unsigned>(other >> shift) & 255);
+          tally(static_cast<unsigned>(other >> shift) & 255);
       }
     });
     key |= static_cast<Key>(found.digit) << shift;
@@ -185,10 +245,13 @@ __device__ Item exact(const Span& span, int k, Raw flip, State& state) {
   if (found.has <= found.need) return Candidate::make(key, 0);
   unsigned place = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    found = digit_among(state.block, found.need, false, [&] {
-      for (unsigned i = threadIdx.x; i < span.n; i += kThreads)
-        if (key_of(span.first[i], flip) == key && (i >> shift >> 8) == (place >> shift >> 8))
-          tally(state.block.histogram, i >> shift & 255);
+    found = digit_among(found.need, false, [&] {
+      for (unsigned i = threadIdx.x; i < span.n; i += kThreads) {
+        const Item item = span.item(span.first[i], i);
+        const unsigned its = ~Candidate::back(item);
+        if (Candidate::key(item) == key && (its >> shift >> 8) == (place >> shift >> 8))
+          tally(its >> shift & 255);
+      }
     });
     place |= found.digit << shift;
   }
@@ -196,37 +259,33 @@ __device__ Item exact(const Span& span, int k, Raw flip, State& state) {
 }
 
 // Collects at least k items, at most as many as there is room for; says how many.
-__device__ int candidates(const Span& span, int k, const Sampling& sampling, Item* items, Raw flip,
-                          unsigned salt, State& state, int& turn) {
-  Item bound = Candidate::make(0, 0);
-  if (sampling.low > 0) bound = sampled(span, sampling.low, sampling.high, flip, salt, state, turn);
-  int count = 0;
-  for (int attempt = 0; attempt < 3; ++attempt) {
+__device__ int candidates(int k, const Sampling& sampling) {
+  if (sampling.low == 0) {
+    for (unsigned i = threadIdx.x; i < span.n; i += kThreads)
+      list()[i] = span.item(span.first[i], i);
     __syncthreads();
-    if (threadIdx.x == 0) state.block.count = 0;
-    __syncthreads();
-    const Collector collector{items, &state.block.count, sampling.capacity, bound, flip};
-    if (kFloat && flip != 0)
-      collect<true>(span, collector);
+    return static_cast<int>(span.n);
+  }
+  int low = sampling.low, high = sampling.high, count = 0;
+#pragma unroll 1
+  for (int attempt = 0;; ++attempt) {
+    Item bound = Candidate::make(0, 0);
+    if (attempt == 1 && count > k)
+      bound = bound_of(sampling.capacity, k, k + k / 8, span.most);
+    else if (attempt < 2)
+      bound = sampled(low, high);
     else
-      collect<false>(span, collector);
+      bound = exact(k);
     __syncthreads();
-    count = state.block.count;
+    if (threadIdx.x == 0) state.count = 0;
+    __syncthreads();
+    collect<kSmallest>(bound, sampling.capacity);
+    __syncthreads();
+    count = state.count;
     if ((count >= k && count <= sampling.capacity) || attempt == 2) break;
-    if (attempt == 0 && count > k) {
-      Item own[kEach];
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const int at = i * kThreads + static_cast<int>(threadIdx.x);
-        own[i] = at < sampling.capacity ? items[at] : Candidate::make(0, 0);
-      }
-      bound = bound_of(own, k, k + k / 8, 0, kKeyBits - 1, span.n, state.block, turn);
-    } else if (attempt == 0 && sampling.low > 0) {
-      const int low = 3 * sampling.low + 8;
-      bound = sampled(span, low, low + low / 8, flip, salt ^ 0x5A5A5A5Au, state, turn);
-    } else {
-      bound = exact(span, k, flip, state);
-    }
+    low = 3 * low + 8;
+    high = low + low / 8;
+    if (threadIdx.x == 0) span.salt ^= 0x5A5A5A5Au;
   }
   return count < sampling.capacity ? count : sampling.capacity;
 }
@@ -236,46 +295,51 @@ __device__ int candidates(const Span& span, int k, const Sampling& sampling, Ite
 
 using namespace anydml::top_k;
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     top_k_long(const __grid_constant__ Rows rows, const __grid_constant__ Parts parts,
                const __grid_constant__ Sampling sampling) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  __shared__ State state;
-  Item* const items = reinterpret_cast<Item*>(shared);
   const Raw flip = static_cast<Raw>(rows.flip);
   const int k = static_cast<int>(rows.k);
-  int turn = 0;
   const long long all = rows.rows * parts.segments;
   for (long long task = blockIdx.x; task < all; task += gridDim.x) {
-    const long long row = task / parts.segments, segment = task - row * parts.segments;
-    const RowOffsets at = offsets_of(rows, row);
-    const long long begin = rows.n * segment / parts.segments;
-    const long long end = rows.n * (segment + 1) / parts.segments;
-    Span span;
-    span.first = keys_of(rows, row, at) + begin;
-    span.n = static_cast<unsigned>(end - begin);
-    const unsigned misaligned =
-        static_cast<unsigned>(reinterpret_cast<unsigned long long>(span.first) & 15) / W;
-    span.head = misaligned == 0 ? 0 : kVector - misaligned;
-    span.head = span.head < span.n ? span.head : span.n;
-    span.vectors = (span.n - span.head) / kVector;
-    const int count = candidates(span, k, sampling, items, flip,
-                                 static_cast<unsigned>(task) * 7919u, state, turn);
-    if (parts.keys == nullptr) {
-      finish<kEach>(items, count, k, span.n, state.block, turn, [&](int r, const Item& item) {
-        const unsigned place = ~Candidate::back(item);
-        write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-      });
-    } else {
-      finish<kEach>(items, count, k, span.n, state.block, turn, [&](int r, const Item& item) {
-        const long long place = begin + ~Candidate::back(item), to = task * rows.k + r;
-        static_cast<Raw*>(parts.keys)[to] = static_cast<Raw>(Candidate::key(item));
-        const long long on_axis = place_of(rows, row, place);
-        if (parts.wide_places)
-          static_cast<long long*>(parts.places)[to] = on_axis;
-        else
-          static_cast<unsigned*>(parts.places)[to] = static_cast<unsigned>(on_axis);
-      });
+    long long row = task, segment = 0;
+    if (parts.segments > 1) {
+      row = all >> 32 == 0 ? static_cast<unsigned>(task) / static_cast<unsigned>(parts.segments)
+                           : task / parts.segments;
+      segment = task - row * parts.segments;
     }
+    const RowOffsets at = offsets_of(rows, row);
+    const long long begin =
+        segment * parts.length + (segment < parts.longer ? segment : parts.longer);
+    const bool unordered = rows.places != nullptr && !rows.ordered;
+    if (threadIdx.x == 0) {
+      span.first = keys_of(rows, row, at) + begin;
+      span.n = static_cast<unsigned>(parts.length + (segment < parts.longer ? 1 : 0));
+      span.places =
+          unordered ? static_cast<const unsigned*>(rows.places) + row * rows.n + begin : nullptr;
+      span.most = unordered ? ~0u : span.n;
+      const unsigned misaligned =
+          static_cast<unsigned>(reinterpret_cast<unsigned long long>(span.first) & 15) / W;
+      const unsigned head = misaligned == 0 ? 0 : kVector - misaligned;
+      span.head = head < span.n ? head : span.n;
+      span.vectors = (span.n - span.head) / kVector;
+      span.salt = static_cast<unsigned>(task) * 7919u;
+      span.flip = flip;
+    }
+    __syncthreads();
+    const int count = candidates(k, sampling);
+    const bool ordered = parts.keys == nullptr || parts.ordered;
+    finish(count, k, ordered, span.most, [&](int r, const Item& item) {
+      const Key key = Candidate::key(item);
+      long long place = ~Candidate::back(item);
+      if (!unordered) place = place_of(rows, row, begin + place);
+      if (parts.keys == nullptr) return write_result(rows, at, r, key, place, flip);
+      const long long to = task * rows.k + r;
+      static_cast<Raw*>(parts.keys)[to] = static_cast<Raw>(key);
+      if (parts.wide_places)
+        static_cast<long long*>(parts.places)[to] = place;
+      else
+        static_cast<unsigned*>(parts.places)[to] = static_cast<unsigned>(place);
+    });
   }
 }

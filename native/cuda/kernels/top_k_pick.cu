@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = kSortThreads;
 constexpr int kWarps = kThreads / 32;
 constexpr bool kWide = ANYDML_wide != 0;
-constexpr int kEach = sort_tile(W, kWide) / kThreads;
+constexpr int kEach = kSortTile / kThreads;
 constexpr int kTile = kEach * kThreads;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 

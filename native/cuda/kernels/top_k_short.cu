@@ -16,15 +16,12 @@ constexpr int kVectors = kEach / kVector;
 using namespace anydml::top_k;
 
 // `room`: candidates that there is room for. All elements fit it, or kEach of `high` threads.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int room) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  __shared__ BlockState state;
-  Item* const items = reinterpret_cast<Item*>(shared);
+  Item* const items = list();
   const Raw flip = static_cast<Raw>(rows.flip);
   const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
   const int me = static_cast<int>(threadIdx.x);
-  int turn = 0;
   for (long long row = blockIdx.x; row < rows.rows; row += gridDim.x) {
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
@@ -50,38 +47,60 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const auto place_at = [&](int i) {
       return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
     };
-    Item bound[1] = {Candidate::make(0, 0)};
+    Key greatest = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      own[i] = key_of(read[i / kVector].bits[i % kVector], flip);
       const int place = place_at(i);
-      const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-      if (place >= 0 && place < n && Candidate::above(item, bound[0])) bound[0] = item;
+      own[i] = place >= 0 && place < n ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
+      greatest = own[i] > greatest ? own[i] : greatest;
     }
-    const Item greatest = bound[0];
     Item least = Candidate::make(0, 0);
-    if (high > 0)
-      least = bound_of(bound, k, high, 0, kKeyBits - 1, static_cast<unsigned>(n), state, turn);
-    else
+    if (high > 0) {
+      bool exact = false;
+      const Key key = key_bound(k, high, 0, kKeyBits - 1, exact,
+                                [&](Key next) { return __syncthreads_count(greatest >= next); });
+      unsigned back = 0;
+      if (!exact) {
+        // Many threads have this key: those whose first place of it comes first.
+        Item first = Candidate::make(greatest, 0);
+#pragma unroll
+        for (int i = kEach - 1; i >= 0; --i) {
+          const int place = place_at(i);
+          if (own[i] == greatest && place >= 0 && place < n)
+            first = Candidate::make(greatest, ~static_cast<unsigned>(place));
+        }
+        back = place_bound(key, k, high, static_cast<unsigned>(n), [&](const Item& bound) {
+          return __syncthreads_count(!Candidate::above(bound, first));
+        });
+      }
+      least = Candidate::make(key, back);
+    } else {
       __syncthreads();
-    if (!Candidate::above(least, greatest)) {
+    }
+    if (high == 0) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
         const int place = place_at(i);
+        if (place >= 0 && place < n)
+          items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
+      }
+    } else if (greatest >= Candidate::key(least)) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (own[i] < Candidate::key(least)) continue;
+        const int place = place_at(i);
         const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-        if (place >= 0 && place < n && !Candidate::above(least, item)) {
-          const unsigned slot = slot_of(state.count);
-          if (slot < static_cast<unsigned>(room)) items[slot] = item;
-        }
+        if (place < 0 || place >= n || Candidate::above(least, item)) continue;
+        const unsigned slot = slots_of(1);
+        if (slot < static_cast<unsigned>(room)) items[slot] = item;
       }
     }
     __syncthreads();
-    const int count = state.count < room ? state.count : room;
+    const int count = high == 0 ? n : state.count < room ? state.count : room;
     __syncthreads();
-    finish<kEach>(
-        items, count, k, static_cast<unsigned>(n), state, turn, [&](int r, const Item& item) {
-          const unsigned place = ~Candidate::back(item);
-          write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-        });
+    finish(count, k, true, static_cast<unsigned>(n), [&](int r, const Item& item) {
+      const unsigned place = ~Candidate::back(item);
+      write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
+    });
   }
 }

@@ -27,6 +27,9 @@ __device__ inline Any greatest(Any key, bool there, unsigned* lanes) {
   }
 }
 
+// Whether a key cannot tell that there is no element.
+constexpr bool kMarked = !kFloat && W >= 4;
+
 // Four neighbouring elements, read at once where the rows allow it.
 struct alignas(W == 8 ? 16 : 4 * W) Four {
   Raw bits[4];
@@ -61,8 +64,11 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
 
 // Up to 128 elements and k of up to 32: every lane orders four, and the best of the lanes' first
 // ones is taken k times.
-extern "C" __global__ void top_k_rounds(const __grid_constant__ Rows rows, int fours) {
+extern "C" __global__ void __launch_bounds__(256, 6)
+    top_k_rounds(const __grid_constant__ Rows rows, int fours) {
   const Raw flip = static_cast<Raw>(rows.flip);
+  // Of the smallest floats NaN has the key 0, of the largest nothing has it; narrow keys have room.
+  const Key shift = W < 4 || (kFloat && flip != 0) ? 1 : 0;
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
   const long long warps = static_cast<long long>(gridDim.x) * (blockDim.x / 32);
@@ -79,12 +85,13 @@ extern "C" __global__ void top_k_rounds(const __grid_constant__ Rows rows, int f
 #pragma unroll
       for (int i = 0; i < 4; ++i) read.bits[i] = i < left ? first[4 * lane + i] : Raw(0);
     }
+    // Keys above zero, which is what is not there: only integers may have the key that is left out.
     Key key[4];
-    int sub[4];
+    unsigned subs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      key[i] = i < left ? key_of(read.bits[i], flip) : 0;
-      sub[i] = 4 * lane + i;
+      key[i] = i < left ? key_of(read.bits[i], flip) + shift : 0;
+      subs[i] = static_cast<unsigned>(i);
     }
     // Neighbours change places only where the later one is greater, so that equals stay in order,
     // and what is not there stays last: its key is the least.
@@ -94,24 +101,28 @@ extern "C" __global__ void top_k_rounds(const __grid_constant__ Rows rows, int f
       for (int i = round & 1; i < 3; i += 2) {
         const bool swap = key[i + 1] > key[i];
         const Key greater = swap ? key[i + 1] : key[i], less = swap ? key[i] : key[i + 1];
-        const int before = swap ? sub[i + 1] : sub[i], behind = swap ? sub[i] : sub[i + 1];
-        key[i] = greater, key[i + 1] = less, sub[i] = before, sub[i + 1] = behind;
+        const unsigned before = swap ? subs[i + 1] : subs[i], behind = swap ? subs[i] : subs[i + 1];
+        key[i] = greater, key[i + 1] = less, subs[i] = before, subs[i + 1] = behind;
       }
     }
+    // Places, the first of them in the lowest byte.
+    unsigned places = (subs[0] | subs[1] << 8 | subs[2] << 16 | subs[3] << 24) +
+                      static_cast<unsigned>(4 * lane) * 0x01010101u;
     Key mine = 0;
-    int place = 0;
+    unsigned place = 0;
     for (int r = 0; r < k; ++r) {
       unsigned with = 0;
-      const Key most = greatest(key[0], left > 0, &with);
+      const Key most = greatest(key[0], !kMarked || left > 0, &with);
       const int winner = __ffs(static_cast<int>(with)) - 1;  // k <= n: there is one
-      const int its = __shfl_sync(kAll, sub[0], winner);
-      if (lane == r) mine = most, place = its;
+      const unsigned its = __shfl_sync(kAll, places, winner);
+      if (lane == r) mine = most, place = its & 255;
       if (lane == winner) {
-        key[0] = key[1], key[1] = key[2], key[2] = key[3];
-        sub[0] = sub[1], sub[1] = sub[2], sub[2] = sub[3];
+        key[0] = key[1], key[1] = key[2], key[2] = key[3], key[3] = 0;
+        places >>= 8;
         --left;
       }
     }
+    mine -= shift;
     if (lane < k) write_result(rows, at, lane, mine, place_of(rows, row, place), flip);
   }
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = kSortThreads;
 constexpr int kWarps = kThreads / 32;
 constexpr bool kWide = ANYDML_wide != 0;  // more elements than 32 bits count
-constexpr int kEach = sort_tile(W, kWide) / kThreads;
+constexpr int kEach = kSortTile / kThreads;
 constexpr int kTile = kEach * kThreads;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
@@ -92,20 +92,29 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Raw* const elements = keys_of(rows, tile.row, tile.at) + tile.begin;
   counts[threadIdx.x] = 0;
   __syncthreads();
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kThreads) {
+  Raw key[kEach];
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = j * kThreads + static_cast<int>(threadIdx.x);
+    key[j] = 0;
+    if (i < tile.size)
+      key[j] = sort.keys != nullptr
+                   ? static_cast<const Raw*>(sort.keys)[first + i]
+                   : static_cast<Raw>(~key_of(elements[i], static_cast<Raw>(rows.flip)));
+  }
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = j * kThreads + static_cast<int>(threadIdx.x);
     const bool there = i < tile.size;
-    Raw key = 0;
-    if (there && sort.keys != nullptr) {
-      key = static_cast<const Raw*>(sort.keys)[first + i];
+    if (there && sort.keys == nullptr) static_cast<Raw*>(sort.made)[first + i] = key[j];
+    const unsigned digit = digit_of(sort, key[j]);
+    // A warp of equals adds once; few equals do not wait long for each other.
+    const unsigned its = __shfl_sync(kAll, digit, 0), with = __ballot_sync(kAll, there);
+    if (__all_sync(kAll, !there || digit == its)) {
+      if ((threadIdx.x & 31) == 0) atomicAdd(&counts[its], __popc(with));
     } else if (there) {
-      key = static_cast<Raw>(~key_of(elements[i], static_cast<Raw>(rows.flip)));
-      static_cast<Raw*>(sort.made)[first + i] = key;
+      atomicAdd(&counts[digit], 1u);
     }
-    const unsigned digit = digit_of(sort, key);
-    const unsigned same = peers_of(digit) & __ballot_sync(kAll, there);
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    if (there && __ffs(static_cast<int>(same)) - 1 == lane) atomicAdd(&counts[digit], __popc(same));
   }
   __syncthreads();
   const long long number = tile.begin / kTile;

@@ -6,8 +6,7 @@ namespace anydml::top_k {
 constexpr int kSortThreads = 256;
 constexpr int kSortFewTiles = 64;  // up to so many are summed up by one warp
 
-// Elements of a block, as many as shared memory holds.
-constexpr int sort_tile(int width, bool wide) { return width == 8 || wide ? 2048 : 4096; }
+constexpr int kSortTile = 2048;  // elements of a block
 
 // One pass over some rows. Pairs are packed. Without `keys`, counting makes them of the rows'
 // elements, in `made`; without `places` they are positions in the row; without `to_keys` pairs

@@ -57,7 +57,7 @@ void check(cuda::Device& device, Random& random, const Case& c) {
 
 // The places that top_k_long samples, when its first row begins at a multiple of 16 bytes.
 std::vector<Int> sampled_places(Int n, int width, uint32_t salt) {
-  const Int vector = 16 / width, vectors = n / vector, each = std::min<Int>(vector, 8);
+  const Int vector = 16 / width, vectors = n / vector, each = std::min<Int>(vector, 4);
   std::vector<Int> places;
   for (Int stratum = 0; stratum < 1024; ++stratum) {
     const Int begin = stratum * vectors / 1024, size = (stratum + 1) * vectors / 1024 - begin;
