@@ -24,7 +24,6 @@ from anydml.functions._types import (
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
-from anydml.threads import get_num_threads
 
 _quick_gather = _engine.quick(Gather.KERNEL)
 _quick_elements = _engine.quick(GatherElements.KERNEL)
@@ -124,7 +123,7 @@ def gather(
            [5, 6]])
     """
     if out is None:
-        result = _quick_gather(None, x, indices, axis, mode, get_num_threads())
+        result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
@@ -250,7 +249,7 @@ def gather_elements(
     array([[9., 5.]])
     """
     if out is None and broadcast is False:
-        result = _quick_elements(None, x, indices, axis, mode, get_num_threads())
+        result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
@@ -360,7 +359,7 @@ def gather_nd(
     array([2, 1])
     """
     if out is None:
-        result = _quick_nd(None, x, indices, batch_dims, mode, get_num_threads())
+        result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
