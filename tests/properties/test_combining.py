@@ -122,6 +122,20 @@ def test_rows_of_scatter_nd():
     assert_same_bits(got[3], (x[3] + 10) / np.float32(2))
 
 
+def test_rank_0():
+    for name, include_self, expected in (
+        ("mean", False, 3),
+        ("mean", True, 7 / 3),
+        ("max", False, 4),
+    ):
+        got = dml.scatter_elements(1.0, [0, -1], [2.0, 4.0], reduction=name,
+                                   include_self=include_self)  # fmt: skip
+        assert got.shape == ()
+        assert got == expected
+    assert dml.gather(5, [3, -3], mode="wrap").tolist() == [5, 5]
+    assert dml.gather_elements(5, [[3], [-3]], mode="clip").tolist() == [[5], [5]]
+
+
 def test_elements_that_nothing_names_keep_their_bits():
     quiet = np.array([0x7FC00001, 0xFFC00002, 0x80000000, 0x3F800000], np.uint32).view("f4")
     for name in ("add", "mul", "min", "max", "mean"):
