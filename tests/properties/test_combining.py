@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
+from anydml.functions import _engine
 from anydml.testing import assert_same_bits, strategies
 
 NAMES = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
@@ -137,14 +138,32 @@ def test_rank_0():
 
 
 def test_elements_that_nothing_names_keep_their_bits():
-    quiet = np.array([0x7FC00001, 0xFFC00002, 0x80000000, 0x3F800000], np.uint32).view("f4")
+    # NaNs of both kinds, and a negative zero.
+    kept = np.array([0x7FC00001, 0xFFA00002, 0x80000000, 0x3F800000], np.uint32).view("f4")
     for name in ("add", "mul", "min", "max", "mean"):
         for include_self in (True, False):
-            got = dml.scatter_elements(quiet, [3], np.float32([2]), reduction=name,
+            got = dml.scatter_elements(kept, [3], np.float32([2]), reduction=name,
                                        include_self=include_self)  # fmt: skip
-            assert_same_bits(got[:3], quiet[:3])
-    sums = dml.scatter_elements(quiet, [3, 3], np.float32([2, 4]), reduction="mean")
+            assert_same_bits(got[:3], kept[:3])
+    sums = dml.scatter_elements(kept, [3, 3], np.float32([2, 4]), reduction="mean")
     assert sums[3] == np.float32(7) / 3
+
+
+@pytest.mark.parametrize("name", ["add", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch, name, include_self):
+    kind = "complex64" if include_self else "float32"
+    lookup, given, run = np.array([0, 1]), [], _engine.run
+
+    def watched(room, inputs, *rest, **options):
+        given.append(inputs[1])
+        run(room, inputs, *rest, **options)
+
+    monkeypatch.setattr(_engine, "run", watched)
+    dml.scatter_elements(np.zeros(2, kind), lookup, np.ones(2, kind), reduction=name,
+                         include_self=include_self, out=np.zeros(2, kind))  # fmt: skip
+    assert len(given) > 1
+    assert not any(np.shares_memory(indices, lookup) for indices in given)
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "bool", "int8"])
