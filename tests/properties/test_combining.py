@@ -392,3 +392,26 @@ def test_wrong_points():
             dml.split(x, sections, near_equal=True)
     with pytest.raises(dml.ArgumentTypeError, match="near_equal: expected a bool"):
         dml.split(x, 2, near_equal=1)
+
+
+def test_memory_that_is_not_there():
+    many, one = np.broadcast_to(0, (2**45,)), np.ones(1)
+    for call, name in (
+        (lambda: dml.gather(one, many, mode="wrap"), "gather: memory for scratch"),
+        (
+            lambda: dml.gather_elements(one, many, mode="clip"),
+            "gather_elements: memory for scratch",
+        ),
+        (lambda: dml.join([many, many], axis=None), "join: memory for scratch"),
+        (
+            lambda: dml.nonzero_coordinates(np.broadcast_to(1j, (2**45,))),
+            "nonzero_coordinates: mem",
+        ),
+        (
+            lambda: dml.scatter_elements(one, many, 1.0, reduction="mean"),
+            "scatter_elements: memory",
+        ),
+        (lambda: dml.join([many, one], promote=True), "arrays"),
+    ):
+        with pytest.raises(dml.AllocationError, match=f"^{name}"):
+            call()
