@@ -146,7 +146,7 @@ def test_elements_that_nothing_names_keep_their_bits():
                                        include_self=include_self)  # fmt: skip
             assert_same_bits(got[:3], kept[:3])
     sums = dml.scatter_elements(kept, [3, 3], np.float32([2, 4]), reduction="mean")
-    assert sums[3] == np.float32(7) / 3
+    assert sums[3] == np.float32(7) / np.float32(3)
 
 
 @pytest.mark.parametrize("name", ["add", "mean"])
