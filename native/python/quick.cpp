@@ -11,6 +11,19 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
+// The position of a type of indices; -1 for what is none.
+Int index_type_of(PyObject* object) {
+  if (object == Py_None) return 0;
+  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
+    PyArray_Descr* const descr = index_type(i).descr;
+    if (object == reinterpret_cast<PyObject*>(descr) ||
+        object == reinterpret_cast<PyObject*>(descr->typeobj))
+      return i;
+  }
+  return -1;
+}
+
 bool number_of(const Argument& argument, PyObject* object, Int& number) {
   switch (argument.kind) {
     case Argument::integer: {
@@ -22,6 +35,9 @@ bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::boolean:
       number = object == Py_True;
       return PyBool_Check(object);
+    case Argument::index_type_or_none:
+      number = index_type_of(object);
+      return number >= 0;
     case Argument::word_or_none:
       if (object == Py_None) {
         number = 0;
