@@ -2,16 +2,6 @@
 
 namespace anydml::python {
 
-const Words kIndexTypes{"int64", "int32", "uint32", "uint64"};
-
-const IndexType& index_type(Int number) {
-  static const IndexType types[] = {{PyArray_DescrFromType(NPY_INT64), DataType::int64},
-                                    {PyArray_DescrFromType(NPY_INT32), DataType::int32},
-                                    {PyArray_DescrFromType(NPY_UINT32), DataType::uint32},
-                                    {PyArray_DescrFromType(NPY_UINT64), DataType::uint64}};
-  return types[number];
-}
-
 bool same_sizes(const Layout& a, const Layout& b, int but) {
   if (a.rank != b.rank) return false;
   for (int i = 0; i < a.rank; ++i)

@@ -68,13 +68,4 @@ inline void push(Results::One& one, const Layout& from, int first, int last) {
   for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
 }
 
-// The types of the indices that functions return, the default first. Descriptors are borrowed:
-// NumPy keeps its own types for ever.
-struct IndexType {
-  PyArray_Descr* descr;
-  DataType type;
-};
-extern const Words kIndexTypes;
-const IndexType& index_type(Int number);
-
 }  // namespace anydml::python

@@ -83,15 +83,24 @@ enum class Lists { none, inputs, outputs };
 using Words = std::vector<const char*>;
 extern const Words kReductions;
 
+// The types of the indices that functions return, by their words, the default first. Descriptors
+// are borrowed: NumPy keeps its own types for ever.
+struct IndexType {
+  PyArray_Descr* descr;
+  DataType type;
+};
+extern const Words kIndexTypes;
+const IndexType& index_type(Int number);
+
 struct Attribute {
   const char* name;
   const Words* words = nullptr;  // where it is a word
 };
 
 // How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
-// is the first word.
+// is the first word; a type of indices by its word, or as NumPy's type or dtype.
 struct Argument {
-  enum Kind { integer, boolean, word, word_or_none } kind;
+  enum Kind { integer, boolean, word, word_or_none, index_type_or_none } kind;
   const Words* words = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -19,6 +20,19 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
+// The position of a type of indices; -1 for what is none.
+Int index_type_of(PyObject* object) {
+  if (object == Py_None) return 0;
+  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
+    PyArray_Descr* const descr = index_type(i).descr;
+    if (object == reinterpret_cast<PyObject*>(descr) ||
+        object == reinterpret_cast<PyObject*>(descr->typeobj))
+      return i;
+  }
+  return -1;
+}
+
 bool number_of(const Argument& argument, PyObject* object, Int& number) {
   switch (argument.kind) {
     case Argument::integer: {
@@ -30,6 +44,9 @@ bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::boolean:
       number = object == Py_True;
       return PyBool_Check(object);
+    case Argument::index_type_or_none:
+      number = index_type_of(object);
+      return number >= 0;
     case Argument::word_or_none:
       if (object == Py_None) {
         number = 0;
@@ -324,7 +341,27 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   return kernel.outputs > 1 ? named_tuple(values[0], outputs[0], outputs[1]) : outputs[0];
 }
 
-// How many values a quick call takes between the class of its results and the threads.
+// What decides how many threads a call may use (threads.py): a block in the context, else the
+// process. Asked for here: a call of Python's for it costs a tenth of a small quick call.
+PyObject* in_context = nullptr;  // a ContextVar; 0 outside of every block
+std::atomic<int> in_process{1};
+
+// -1 with an exception set.
+int threads_now() {
+  if (in_context == nullptr) return in_process.load();
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(in_context, nullptr, &value) < 0) return -1;
+  const long count = PyLong_AsLong(value);
+  Py_DECREF(value);
+  return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
+}
+
+void use_threads(nb::handle context, int process) {
+  in_context = context.inc_ref().ptr();
+  in_process = process;
+}
+
+// How many values a quick call takes behind the class of its results.
 Py_ssize_t taken(const Kernel& kernel) {
   return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
          static_cast<Py_ssize_t>(kernel.arguments.size());
@@ -334,16 +371,14 @@ Py_ssize_t taken(const Kernel& kernel) {
 // kernel does on 16 elements.
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
-  const long threads = count == taken(kernel) + 2 ? PyLong_AsLong(values[count - 1]) : 0;
-  if (threads < 1 || threads > std::numeric_limits<int>::max()) {
-    if (PyErr_Occurred() == nullptr)
-      PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
+  if (count != taken(kernel) + 1) {
+    PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
     return nullptr;
   }
+  const int threads = threads_now();
+  if (threads < 1) return nullptr;
   try {
-    return told(kernel.name, [&] { return called(kernel, values, static_cast<int>(threads)); })
-        .release()
-        .ptr();
+    return told(kernel.name, [&] { return called(kernel, values, threads); }).release().ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -401,6 +436,7 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);
   module.def("quick", &quick);
+  module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);
 }
 

@@ -41,6 +41,7 @@ def _from_environment() -> int:
 
 
 _in_process = _from_environment()
+native.use_threads(_in_context, _in_process)
 
 
 def get_num_threads() -> int:
@@ -80,6 +81,7 @@ def set_num_threads(count: int) -> None:
     """
     global _in_process
     _in_process = _checked(count, "count")
+    native.use_threads(_in_context, _in_process)
 
 
 class num_threads:

@@ -155,6 +155,12 @@ def test_tensors_that_are_refused_are_told_what_helps():
         assert words in text
 
 
+def test_a_type_that_a_library_adds_is_named():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    text = message(lambda: dml.gather(np.zeros(2, ml_dtypes.int4), [0]))
+    assert text.endswith(", got int4")
+
+
 def test_an_inference_tensor_can_be_written():
     torch = pytest.importorskip("torch")
     with torch.inference_mode():

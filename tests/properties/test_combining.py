@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
+from anydml.functions import _engine
 from anydml.testing import assert_same_bits, strategies
 
 NAMES = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
@@ -122,15 +123,47 @@ def test_rows_of_scatter_nd():
     assert_same_bits(got[3], (x[3] + 10) / np.float32(2))
 
 
+def test_rank_0():
+    for name, include_self, expected in (
+        ("mean", False, 3),
+        ("mean", True, 7 / 3),
+        ("max", False, 4),
+    ):
+        got = dml.scatter_elements(1.0, [0, -1], [2.0, 4.0], reduction=name,
+                                   include_self=include_self)  # fmt: skip
+        assert got.shape == ()
+        assert got == expected
+    assert dml.gather(5, [3, -3], mode="wrap").tolist() == [5, 5]
+    assert dml.gather_elements(5, [[3], [-3]], mode="clip").tolist() == [[5], [5]]
+
+
 def test_elements_that_nothing_names_keep_their_bits():
-    quiet = np.array([0x7FC00001, 0xFFC00002, 0x80000000, 0x3F800000], np.uint32).view("f4")
+    # NaNs of both kinds, and a negative zero.
+    kept = np.array([0x7FC00001, 0xFFA00002, 0x80000000, 0x3F800000], np.uint32).view("f4")
     for name in ("add", "mul", "min", "max", "mean"):
         for include_self in (True, False):
-            got = dml.scatter_elements(quiet, [3], np.float32([2]), reduction=name,
+            got = dml.scatter_elements(kept, [3], np.float32([2]), reduction=name,
                                        include_self=include_self)  # fmt: skip
-            assert_same_bits(got[:3], quiet[:3])
-    sums = dml.scatter_elements(quiet, [3, 3], np.float32([2, 4]), reduction="mean")
-    assert sums[3] == np.float32(7) / 3
+            assert_same_bits(got[:3], kept[:3])
+    sums = dml.scatter_elements(kept, [3, 3], np.float32([2, 4]), reduction="mean")
+    assert sums[3] == np.float32(7) / np.float32(3)
+
+
+@pytest.mark.parametrize("name", ["add", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch, name, include_self):
+    kind = "complex64" if include_self else "float32"
+    lookup, given, run = np.array([0, 1]), [], _engine.run
+
+    def watched(room, inputs, *rest, **options):
+        given.append(inputs[1])
+        run(room, inputs, *rest, **options)
+
+    monkeypatch.setattr(_engine, "run", watched)
+    dml.scatter_elements(np.zeros(2, kind), lookup, np.ones(2, kind), reduction=name,
+                         include_self=include_self, out=np.zeros(2, kind))  # fmt: skip
+    assert len(given) > 1
+    assert not any(np.shares_memory(indices, lookup) for indices in given)
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "bool", "int8"])
@@ -359,3 +392,26 @@ def test_wrong_points():
             dml.split(x, sections, near_equal=True)
     with pytest.raises(dml.ArgumentTypeError, match="near_equal: expected a bool"):
         dml.split(x, 2, near_equal=1)
+
+
+def test_memory_that_is_not_there():
+    many, one = np.broadcast_to(0, (2**45,)), np.ones(1)
+    for call, name in (
+        (lambda: dml.gather(one, many, mode="wrap"), "gather: memory for scratch"),
+        (
+            lambda: dml.gather_elements(one, many, mode="clip"),
+            "gather_elements: memory for scratch",
+        ),
+        (lambda: dml.join([many, many], axis=None), "join: memory for scratch"),
+        (
+            lambda: dml.nonzero_coordinates(np.broadcast_to(1j, (2**45,))),
+            "nonzero_coordinates: mem",
+        ),
+        (
+            lambda: dml.scatter_elements(one, many, 1.0, reduction="mean"),
+            "scatter_elements: memory",
+        ),
+        (lambda: dml.join([many, one], promote=True), "arrays"),
+    ):
+        with pytest.raises(dml.AllocationError, match=f"^{name}"):
+            call()

@@ -23,7 +23,9 @@ from anydml.program import ArraySpec, Dynamic
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 INDICES = st.sampled_from(["i8", "i4", "u8", "u4", "i2", "f4", "?"])
 DATA = st.sampled_from(["f4", "i8", "u1", "c8", "?", "M8[s]"])
-INDEX_TYPES = st.sampled_from([None, "int64", "int32", "uint32", "uint64"])
+INDEX_TYPES = st.sampled_from(["int64", "int32", "uint32", "uint64"]).flatmap(
+    lambda kind: st.sampled_from([None, kind, getattr(np, kind), np.dtype(kind)])
+)
 AXES = st.integers(-5, 4)
 MEASURED = -1
 
@@ -208,12 +210,14 @@ def test_words_are_an_arguments_own():
         assert native.shapes("gather", x, i, 0, word) is not None
     for word in (None, "none", "add", 0, False):
         assert native.shapes("gather", x, i, 0, word) is None
+    for kind in ("int16", np.int16, np.dtype(">i8"), "", 0, float, np.bool_):
+        assert native.shapes("nonzero_coordinates", x, kind) is None
 
 
 def test_other_numbers_of_arguments():
     call = native.quick("gather")
     x, i = np.zeros(3, "f4"), np.zeros(3, "i8")
-    for values in ((), (None, x, i, 0, "raise"), (None, x, i, 0, "raise", 1, 1),
-                   (None, x, i, 0, "raise", 0), (None, x, i, 0, "raise", None)):  # fmt: skip
+    for values in ((), (None,), (None, x, i, 0), (None, x, i, 0, "raise", 1),
+                   (x, i, 0, "raise")):  # fmt: skip
         with pytest.raises(TypeError):
             call(*values)

@@ -98,6 +98,16 @@ desc = dml.TopK1(
     axis_direction="DECREASING",
 )
 assert_type(desc, dml.TopK1)
+padding = dml.Padding1(
+    input_tensor=tensor,
+    output_tensor=tensor,
+    padding_mode="EDGE",
+    padding_value_data_type="FLOAT32",
+    padding_value=0,
+    start_padding=(0, 0),
+    end_padding=(0, 0),
+)
+assert_type(padding, dml.Padding1)
 device = dml.Device("cpu", feature_level="5_0")
 assert_type(device.check(desc), list[dml.Violation])
 assert_type(device.minimum_feature_level(desc), dml.FeatureLevel | None)

@@ -21,4 +21,5 @@ dml.pad(x, 1, "mirror")  # error: a mode that there is not
 dml.split(x, "ab")  # error: no sizes
 dml.TensorDesc("FLOAT31", (2,))  # error: a type that there is not
 dml.Split(input_tensor=dml.TensorDesc("FLOAT32", (2,)), axes=0)  # error: no field
+dml.FillValueSequence(value_data_type="FLOAT31")  # error: a type that there is not
 _ = dml.join([x, x]).no_such  # error: an array is what comes back

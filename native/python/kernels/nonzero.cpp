@@ -110,7 +110,7 @@ const Registration nonzero{{
     .attributes = {{"columns"}},
     .misfit = misfit,
     .run = run,
-    .arguments = {{Argument::word_or_none, &kIndexTypes}},
+    .arguments = {{Argument::index_type_or_none}},
     .shape = shape,
     .measure = measure,
     .unfilled = rows_misfit,

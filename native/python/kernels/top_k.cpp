@@ -74,7 +74,7 @@ const Registration top_k{{
     .arguments = {{Argument::integer},
                   {Argument::integer},
                   {Argument::boolean},
-                  {Argument::word_or_none, &kIndexTypes}},
+                  {Argument::index_type_or_none}},
     .shape = shape,
     .enqueue = enqueue,
 }};

@@ -141,7 +141,9 @@ _OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "V": "records"}
 
 def _numbers(array: Array, name: str) -> Array:
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
-        other = _OTHER.get(array.dtype.kind)
+        # A type that another library adds to NumPy looks like a record, and has no fields.
+        added = array.dtype.kind == "V" and array.dtype.names is None
+        other = None if added else _OTHER.get(array.dtype.kind)
         got = f"{other} ({array.dtype})" if other else array.dtype
         raise ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")
     if not array.dtype.isnative:

@@ -104,7 +104,8 @@ def quick(kernel: str) -> Callable[..., Any]:
     """The quick call of a kernel, which takes an array function's own arguments.
 
     It gives None where anything about them is unusual or wrong, and has done nothing then. First
-    comes the class of several results, or None; last the number of threads.
+    comes the class of several results, or None. How many threads it uses is what `anydml.threads`
+    says.
     """
     call: Callable[..., Any] = native.quick(kernel)
     return call

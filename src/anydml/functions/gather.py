@@ -24,7 +24,6 @@ from anydml.functions._types import (
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
-from anydml.threads import get_num_threads
 
 _quick_gather = _engine.quick(Gather.KERNEL)
 _quick_elements = _engine.quick(GatherElements.KERNEL)
@@ -124,14 +123,14 @@ def gather(
            [5, 6]])
     """
     if out is None:
-        result = _quick_gather(None, x, indices, axis, mode, get_num_threads())
+        result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     data = data if data.ndim else data.reshape(1)
     number = _arguments.axis_of(axis, data)
-    lookup, clamp = _inside(mode, lookup, data, (number,))
+    lookup, clamp = _inside("gather", mode, lookup, data, (number,))
     result = _gathered(Gather, data, lookup, out, axis=number, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
@@ -250,7 +249,7 @@ def gather_elements(
     array([[9., 5.]])
     """
     if out is None and broadcast is False:
-        result = _quick_elements(None, x, indices, axis, mode, get_num_threads())
+        result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
@@ -262,7 +261,7 @@ def gather_elements(
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
         data = np.broadcast_to(data, (1, *lookup.shape[1:]))
-    lookup, clamp = _inside(mode, lookup, data, (number,))
+    lookup, clamp = _inside("gather_elements", mode, lookup, data, (number,))
     result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
@@ -360,16 +359,15 @@ def gather_nd(
     array([2, 1])
     """
     if out is None:
-        result = _quick_nd(None, x, indices, batch_dims, mode, get_num_threads())
+        result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
     tuples = lookup.shape[-1] if lookup.ndim else 0
-    lookup, clamp = _inside(
-        mode, lookup, data, range(max(batch, 0), min(batch + tuples, data.ndim))
-    )
+    axes = range(max(batch, 0), min(batch + tuples, data.ndim))
+    lookup, clamp = _inside("gather_nd", mode, lookup, data, axes)
     result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
@@ -412,7 +410,9 @@ def _alike(axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
     return np.broadcast_to(data, wanted[0]), np.broadcast_to(lookup, wanted[1])
 
 
-def _inside(mode: Any, lookup: Array, data: Array, axes: Sequence[int]) -> tuple[Array, bool]:
+def _inside(
+    call: str, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
+) -> tuple[Array, bool]:
     """The indices that the kernel is to read, and whether it clamps them.
 
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
@@ -441,4 +441,4 @@ def _inside(mode: Any, lookup: Array, data: Array, axes: Sequence[int]) -> tuple
             return np.remainder(wide, sizes, out=wide)
         return np.clip(wide, 0, sizes - kind(1), out=wide)
 
-    return _engine.scratch("gather", moved), False
+    return _engine.scratch(call, moved), False

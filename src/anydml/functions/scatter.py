@@ -21,7 +21,6 @@ from anydml.functions._types import (
 )
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
-from anydml.threads import get_num_threads
 
 _quick_elements = _engine.quick(Scatter.KERNEL)
 _quick_nd = _engine.quick(ScatterND.KERNEL)
@@ -156,7 +155,7 @@ def scatter_elements(
     array([ 0, 11,  7])
     """
     if out is None and include_self is True and broadcast is False:
-        result = _quick_elements(None, x, indices, updates, axis, reduction, get_num_threads())
+        result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
@@ -286,7 +285,7 @@ def scatter_nd(
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
     if out is None and include_self is True:
-        result = _quick_nd(None, x, indices, updates, reduction, get_num_threads())
+        result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)

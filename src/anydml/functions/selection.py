@@ -23,7 +23,6 @@ from anydml.functions._types import (
 )
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
-from anydml.threads import get_num_threads
 
 Values = TypeVar("Values")
 Indices = TypeVar("Indices")
@@ -207,7 +206,7 @@ def top_k(
     (array([3., 3.]), array([0, 2]))
     """
     if out is None:
-        result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype, get_num_threads())
+        result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
     return _top_k(x, k, axis, largest, index_dtype, out)
@@ -341,7 +340,7 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
            [1, 1]])
     """
     if out is None:
-        coordinates = _quick_nonzero(None, x, index_dtype, get_num_threads())
+        coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
     return _nonzero_coordinates(x, index_dtype, out)

@@ -24,7 +24,6 @@ from anydml.functions._types import (
 )
 from anydml.ops.join import Join
 from anydml.ops.split import Split
-from anydml.threads import get_num_threads
 
 _quick_split = _engine.quick(Split.KERNEL)
 _quick_join = _engine.quick(Join.KERNEL)
@@ -137,7 +136,7 @@ def split(
     (array([1, 2, 3]), array([4, 5]))
     """
     if out is None and points is None and near_equal is False:
-        parts = _quick_split(None, x, sections_or_sizes, axis, get_num_threads())
+        parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     array, wrap = adopt(x, "x")
@@ -306,7 +305,7 @@ def join(
     array([1. , 2. , 0.5])
     """
     if out is None and promote is False:
-        result = _quick_join(None, arrays, axis, get_num_threads())
+        result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
