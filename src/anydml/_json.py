@@ -1,24 +1,34 @@
 """Reading JSON fields the way DxDispatch reads them, with errors that say where.
 
 Every reader raises `ModelError`; `field` puts the field's name in front, so that nested fields give
-``Error parsing field 'InputTensor': Field 'Sizes' is required.``
+``Error parsing field 'InputTensor': Field 'Sizes' is required.`` Readers of several fields collect
+what is wrong with each, by `Faults`, and raise all of it at once.
 """
 
 from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice, takewhile
+from typing import Any, Final, TypeVar, cast
 
-from anydml.errors import AnyDMLError, ModelError
+from anydml.errors import AnyDMLError, InvalidDescriptorError, ModelError
 
 T = TypeVar("T")
 
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
 
+MOST_TOLD: Final = 1000
+"""Of problems, so that a text made of them takes no more memory than others."""
+
 _WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+# What is looked through for a similar name: those of people, not those made to take time.
+_LONGEST_GUESSED: Final = 40
+_MOST_GUESSED: Final = 100
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxlevel = 3
@@ -67,12 +77,110 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            raise ModelError(f"Field '{name}' is required.")
+            near = similar(name, fields)
+            hint = f" (is {shown(near)} meant to be it?)" if near else ""
+            raise ModelError(f"Field '{name}' is required{hint}.")
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
-        raise ModelError(f"Error parsing field '{name}': {error}") from error
+        texts = [text.removeprefix(f"{name}: ") for text in problems_of(error)]
+        raise ModelError(*_within(f"Error parsing field '{name}'", texts)) from error
+
+
+class Faults:
+    """Collects what is wrong with several parts, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether more than is ever told has been collected."""
+        return len(self._texts) > MOST_TOLD
+
+    def add(self, error: AnyDMLError, where: str = "") -> None:
+        """What an error tells, and where it is."""
+        if not self.full:
+            texts = problems_of(error)
+            self._texts += _within(where, texts) if where else texts
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside, errors are collected and end the block only."""
+        try:
+            yield
+        except AnyDMLError as error:
+            self.add(error)
+
+    def field(
+        self,
+        fields: Mapping[str, Any],
+        name: str,
+        read: Callable[[Any], T],
+        default: T = _REQUIRED,
+    ) -> T:
+        """The same as `field`; None, which `finish` keeps from being used, if that raises."""
+        with self.kept():
+            return field(fields, name, read, default)
+        return cast(T, None)
+
+    def finish(self) -> None:
+        """Raise everything that has been collected, if anything has."""
+        if self._texts:
+            raise ModelError(*self._texts)
+
+
+def problems_of(error: AnyDMLError) -> tuple[str, ...]:
+    """What an error tells, one thing after another."""
+    if isinstance(error, ModelError):
+        return error.problems
+    if isinstance(error, InvalidDescriptorError):
+        return tuple(map(str, error.violations))
+    return (str(error),)
+
+
+def _within(where: str, texts: Iterable[str]) -> list[str]:
+    return [f"{where}: {text[:1].upper()}{text[1:]}" for text in texts]
+
+
+def each(value: Any, read: Callable[[Any], T]) -> list[T]:
+    """The members of a JSON array, each read; a message says which ones are wrong."""
+    found: list[T] = []
+    faults = Faults()
+    for i, member in enumerate(json_array(value)):
+        try:
+            found.append(read(member))
+        except AnyDMLError as error:
+            faults.add(error, f"[{i}]")
+            if faults.full:
+                break
+    faults.finish()
+    return found
+
+
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """The one of the known names that a name which is not known may stand for, if any.
+
+    They differ in one place, by at most two letters; upper case does not count.
+    """
+    for other in islice(known, _MOST_GUESSED):
+        if other != name and len(other) <= _LONGEST_GUESSED and _near(name.lower(), other.lower()):
+            return other
+    return None
+
+
+def _near(one: str, other: str) -> bool:
+    longest = max(len(one), len(other))
+    ahead = _alike(one, other)
+    behind = _alike(one[ahead:][::-1], other[ahead:][::-1])
+    differing = longest - ahead - behind
+    return differing <= 2 and 2 * differing < longest
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two names begin with in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def anything(value: Any) -> Any:
@@ -136,7 +244,7 @@ json_uint64 = json_integer(0, UINT64_MAX)
 
 
 def json_uint32_array(value: Any) -> tuple[int, ...]:
-    return tuple(map(json_uint32, json_array(value)))
+    return tuple(each(value, json_uint32))
 
 
 def shown(value: Any, limit: int = 60) -> str:

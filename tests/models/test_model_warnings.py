@@ -27,7 +27,8 @@ def desc_of(model):
         (lambda m: m.update(coments=1), "Top level: nothing reads member 'coments'."),
         (
             lambda m: m["resources"]["A"].update(sizInBytes=4),
-            "Resource 'A': nothing reads member 'sizInBytes'.",
+            "Resource 'A': nothing reads member 'sizInBytes' "
+            "(is 'sizeInBytes' meant?).",
         ),
         (
             lambda m: m["resources"]["Out1"]["initialValues"].update(valueDelta=4),
@@ -39,11 +40,12 @@ def desc_of(model):
         ),
         (
             lambda m: desc_of(m).update(Axes=0),
-            "Dispatchable 'split': desc: nothing reads member 'Axes'.",
+            "Dispatchable 'split': desc: nothing reads member 'Axes' (is 'Axis' meant?).",
         ),
         (
             lambda m: desc_of(m)["OutputTensors"][1]["Desc"].update(Stride=1),
-            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride'.",
+            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride' "
+            "(is 'Strides' meant?).",
         ),
         (
             lambda m: m["commands"][0]["bindings"]["OutputTensors"][1].update({"ofset\x1b": 1}),
@@ -61,7 +63,7 @@ def desc_of(model):
         ),
         (
             lambda m: m["commands"][1].update(verbos=True),
-            "Command at index 1: nothing reads member 'verbos'.",
+            "Command at index 1: nothing reads member 'verbos' (is 'verbose' meant?).",
         ),
     ],
 )  # fmt: skip

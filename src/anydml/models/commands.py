@@ -98,28 +98,33 @@ def read_command(value: Any) -> Command:
     Raises
     ------
     ModelError
-        A field is missing or wrong, or the command is not known.
+        Fields are missing or wrong, or the command is not known.
     """
     fields = _json.json_object(value)
     kind = _json.field(fields, "type", _json.json_string)
+    faults = _json.Faults()
+    command: Command
     match kind.lower():
         case "dispatch":
-            return Dispatch(
-                _json.field(fields, "dispatchable", _json.json_string),
-                _json.field(fields, "bindings", read_bindings),
+            command = Dispatch(
+                faults.field(fields, "dispatchable", _json.json_string),
+                faults.field(fields, "bindings", read_bindings),
             )
         case "print":
-            return Print(
-                _json.field(fields, "resource", _json.json_string),
-                _json.field(fields, "verbose", _json.json_bool, False),
+            command = Print(
+                faults.field(fields, "resource", _json.json_string),
+                faults.field(fields, "verbose", _json.json_bool, False),
             )
         case "writefile":
-            return WriteFile(
-                _json.field(fields, "resource", _json.json_string),
-                _json.field(fields, "targetPath", _target),
-                _json.field(fields, "dimensions", _dimensions, ()),
+            command = WriteFile(
+                faults.field(fields, "resource", _json.json_string),
+                faults.field(fields, "targetPath", _target),
+                faults.field(fields, "dimensions", _dimensions, ()),
             )
-    raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
+        case _:
+            raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
+    faults.finish()
+    return command
 
 
 def _dimensions(value: Any) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def run_model(
     }
     problems = [*run_problems(model, limits)]
     if problems:
-        raise ModelError("\n".join(problems))
+        raise ModelError(*problems)
     buffers = {name: _allocated(resource) for name, resource in model.resources.items()}
     for name, dispatchable in model.dispatchables.items():
         with _located(f"Dispatchable {shown(name)}"):

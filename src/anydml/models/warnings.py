@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from anydml._json import Fields, shown
+from anydml._json import Fields, shown, similar
 from anydml.models.commands import Command, Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 
@@ -97,4 +97,6 @@ def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()
     if read:
         for name in value.unread():
             if name not in silent:
-                yield f"{where}: nothing reads member {shown(name)}."
+                near = similar(name, value.read)
+                hint = f" (is {shown(near)} meant?)" if near else ""
+                yield f"{where}: nothing reads member {shown(name)}{hint}."
