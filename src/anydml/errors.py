@@ -114,6 +114,7 @@ class ModelError(AnyDMLError, ValueError):
 
     @property
     def problems(self) -> tuple[str, ...]:
+        """Everything that is wrong, one after another."""
         return self.args
 
     def __str__(self) -> str:
