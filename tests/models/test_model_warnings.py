@@ -73,6 +73,15 @@ def test_what_nothing_reads(tmp_path, change, warning):
     assert warnings(tmp_path, model) == (warning,)
 
 
+def test_dimensions_of_a_raw_file(tmp_path):
+    written = {"type": "writeFile", "resource": "A", "targetPath": "a.bin", "dimensions": [2, "x"]}
+    model = split_model()
+    model["commands"] = [written]
+    assert warnings(tmp_path, model) == ("Command at index 0: nothing reads member 'dimensions'.",)
+    written |= {"targetPath": "a.NPY", "dimensions": [2, 3]}
+    assert warnings(tmp_path, model) == ()
+
+
 def test_it_runs_all_the_same(tmp_path):
     model = load_model(write_model(tmp_path, split_model() | {"extra": 1}))
     assert model.warnings
