@@ -85,7 +85,7 @@ def field(
         return read(fields[name])
     except AnyDMLError as error:
         texts = [text.removeprefix(f"{name}: ") for text in problems_of(error)]
-        raise ModelError(*_within(f"Error parsing field '{name}'", texts)) from error
+        raise ModelError(*_within(f"Error parsing field {shown(name)}", texts)) from error
 
 
 class Faults:

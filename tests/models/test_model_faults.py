@@ -127,6 +127,15 @@ def test_the_three_members_of_a_model(tmp_path):
     )
 
 
+def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
+    bindings = {"\x1b[2J": 1, "\ud800": 2, "x" * 1000: 3}
+    command = {"type": "dispatch", "dispatchable": "d", "bindings": bindings}
+    found = problems(tmp_path, only(commands=[command]))
+    assert [text.isprintable() for text in found] == [True] * 3
+    assert r"Error parsing field '\x1b[2J': Expected a resource's name" in found[0]
+    assert max(map(len, found)) < 300
+
+
 def test_very_many_faults_are_cut(tmp_path):
     model = only({"r": listed(["x"] * 20_000)})
     found = problems(tmp_path, model)
