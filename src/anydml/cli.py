@@ -133,7 +133,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@commands.command()
+@commands.command(short_help="Run a JSON model.")
 @click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
 @click.option(
     "--device",
@@ -174,7 +174,7 @@ def run(
     run_model(loaded, chosen, write=sys.stdout.write, repeat=repeat, timing=timing)
 
 
-@commands.command()
+@commands.command(short_help="Say what is wrong with JSON models.")
 @click.argument(
     "models", metavar="MODEL.json|-...", type=click.Path(path_type=Path), nargs=-1, required=True
 )
@@ -219,7 +219,7 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-@commands.command()
+@commands.command(short_help="List the operators, or show one.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all of it, or one operator's.")
 def ops(name: str | None, as_json: bool) -> None:
@@ -244,12 +244,13 @@ def _operator(name: str) -> str:
     for known, operator in OPERATORS.items():
         if wanted in (known, operator.__name__.upper()):
             return known
-    near = similar(wanted, OPERATORS)
+    longer = (known for known in OPERATORS if wanted and known.startswith(wanted))
+    near = similar(wanted, OPERATORS) or next(longer, None)
     hint = f" (is {near} meant?)" if near else ""
     raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}{hint}")
 
 
-@commands.command()
+@commands.command(short_help="Show the devices that are here.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def devices(as_json: bool) -> None:
     """Show the devices that are here and how they compute."""

@@ -61,9 +61,16 @@ def test_devices_as_json(call):
     assert {"device": "reference", "computes_with": "Python", "threads": 1} in others
 
 
-def test_an_operator_that_is_nearly_right(capsys):
-    assert cli.main(["ops", "TOP_K2"]) == 2
-    assert "got 'TOP_K2' (is TOP_K meant?)" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("TOP_K2", " (is TOP_K meant?)"), ("nonzero", " (is NONZERO_COORDINATES meant?)"),
+        ("DML_OPERATOR_SPILT", " (is SPLIT meant?)"), ("GEMM", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_an_operator_that_is_nearly_right(capsys, name, hint):
+    assert cli.main(["ops", name]) == 2
+    assert capsys.readouterr().err.endswith(f"got {name!r}{hint}\n")
 
 
 def test_fields_have_their_meaning(call):

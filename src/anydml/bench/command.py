@@ -23,7 +23,7 @@ from anydml.threads import get_num_threads
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
-@click.command("bench")
+@click.command("bench", short_help="Measure this library beside others.")
 @click.argument("cases", metavar="[CASE]...", nargs=-1)
 @click.option(
     "--suite",
