@@ -7,6 +7,7 @@ what is wrong with each, by `Faults`, and raise all of it at once.
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,15 +78,18 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            near = similar(name, fields)
-            hint = f" (is {shown(near)} meant to be it?)" if near else ""
-            raise ModelError(f"Field '{name}' is required{hint}.")
+            raise ModelError(f"Field '{name}' is required{_there_is(name, fields)}.")
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
         texts = [text.removeprefix(f"{name}: ") for text in problems_of(error)]
         raise ModelError(*_within(f"Error parsing field {shown(name)}", texts)) from error
+
+
+def _there_is(name: str, fields: Mapping[str, Any]) -> str:
+    near = similar(name, fields)
+    return f" (there is {shown(near)})" if near else ""
 
 
 class Faults:
@@ -162,12 +166,19 @@ def each(value: Any, read: Callable[[Any], T]) -> list[T]:
 def similar(name: str, known: Iterable[str]) -> str | None:
     """The one of the known names that a name which is not known may stand for, if any.
 
-    They differ in one place, by at most two letters; upper case does not count.
+    Stricter than `nearest`, and quick for the many names of a model: they differ in one place, by
+    at most two letters; upper case does not count.
     """
     for other in islice(known, _MOST_GUESSED):
         if other != name and len(other) <= _LONGEST_GUESSED and _near(name.lower(), other.lower()):
             return other
     return None
+
+
+def or_similar(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known: what may have been meant."""
+    near = similar(name, known)
+    return f"; did you mean {shown(near)}?" if near else "."
 
 
 def _near(one: str, other: str) -> bool:
@@ -247,6 +258,23 @@ def json_uint32_array(value: Any) -> tuple[int, ...]:
     return tuple(each(value, json_uint32))
 
 
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """The known name that a misspelt one is near to; empty where there is none."""
+    if type(word) is not str or not 1 < len(word) <= 60:
+        return ""
+    from difflib import get_close_matches  # which only a message needs
+
+    names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
+    found = get_close_matches(word.lower(), names, 1, 0.7)
+    return names[found[0]] if found else ""
+
+
+def meant(word: Any, known: Iterable[Any]) -> str:
+    """The end of a message about a name that is not known: what may have been meant."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 def shown(value: Any, limit: int = 60) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:
@@ -255,4 +283,6 @@ def shown(value: Any, limit: int = 60) -> str:
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
         text = f"{digits} of thousands of digits"
+    if " at 0x" in text:  # where an object lies says nothing
+        text = re.sub(" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -246,7 +246,7 @@ def _operator(name: str) -> str:
             return known
     longer = (known for known in OPERATORS if wanted and known.startswith(wanted))
     near = similar(wanted, OPERATORS) or next(longer, None)
-    hint = f" (is {near} meant?)" if near else ""
+    hint = f"; did you mean {near}?" if near else ""
     raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}{hint}")
 
 

@@ -59,10 +59,9 @@ def operator_named(name: str) -> type[Descriptor]:
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
         known = ", ".join(OPERATORS)
-        near = _json.similar(name.removeprefix(PREFIX), OPERATORS)
-        hint = f" (is {near} meant?)" if near else ""
+        near = _json.meant(name.removeprefix(PREFIX), OPERATORS)
         raise ModelError(
-            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}{hint}."
+            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}{near or '.'}"
         )
     return found
 

@@ -128,7 +128,7 @@ class TestRun:
         status, out, err = call("run", "model.json", commnads=[])
         assert (status, out) == (0, WRITES + PRINTED)
         assert (
-            err == "Warning: Top level: nothing reads member 'commnads' (is 'commands' meant?).\n"
+            err == "Warning: Top level: nothing reads member 'commnads'; did you mean 'commands'?\n"
         )
 
     def test_devices(self, call):

@@ -64,8 +64,8 @@ def test_devices_as_json(call):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("TOP_K2", " (is TOP_K meant?)"), ("nonzero", " (is NONZERO_COORDINATES meant?)"),
-        ("DML_OPERATOR_SPILT", " (is SPLIT meant?)"), ("GEMM", ""), ("", ""),
+        ("TOP_K2", "; did you mean TOP_K?"), ("nonzero", "; did you mean NONZERO_COORDINATES?"),
+        ("DML_OPERATOR_SPILT", "; did you mean SPLIT?"), ("GEMM", ""), ("", ""),
     ],
 )  # fmt: skip
 def test_an_operator_that_is_nearly_right(capsys, name, hint):

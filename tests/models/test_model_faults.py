@@ -6,9 +6,12 @@ import pytest
 from model_files import listed, only, split_model, write_model
 
 import anydml as dml
-from anydml.models import load_model, run_model
+from anydml.models import Limits, load_model, run_model
 from anydml.models.loader import read_model
+from anydml.models.report import report
 from anydml.models.text import parse
+
+DEVICE = dml.Device("cpu")
 
 
 def problems(folder, model):
@@ -33,7 +36,7 @@ def test_all_faults_of_a_descriptor(tmp_path):
         f"{where}Error parsing field 'OutputCount': Expected an integer in 0..4294967295, got 2.0.",
         f"{where}Error parsing field 'OutputTensors': [0]: Field 'Sizes' is required.",
         f"{where}Error parsing field 'OutputTensors': [1]: Expected an object, got 5.",
-        f"{where}Field 'Axis' is required (is 'Axes' meant to be it?).",
+        f"{where}Field 'Axis' is required (there is 'Axes').",
     ]
 
 
@@ -121,7 +124,7 @@ def test_the_three_members_of_a_model(tmp_path):
     with pytest.raises(dml.ModelError) as caught:
         load_model(write_model(tmp_path, {"resource": {}, "commands": {}}))
     assert caught.value.problems == (
-        "Field 'resources' is required (is 'resource' meant to be it?).",
+        "Field 'resources' is required (there is 'resource').",
         "Field 'dispatchables' is required.",
         "Error parsing field 'commands': Expected an array, got {}.",
     )
@@ -134,6 +137,15 @@ def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
     assert [text.isprintable() for text in found] == [True] * 3
     assert r"Error parsing field '\x1b[2J': Expected a resource's name" in found[0]
     assert max(map(len, found)) < 300
+
+
+def test_a_file_of_a_resource_without_a_type(tmp_path):
+    untyped = {"initialValues": [{"type": "INT8", "value": 1}]}
+    written = {"type": "writeFile", "resource": "r", "targetPath": "r.npy", "dimensions": [9]}
+    found = report(write_model(tmp_path, only({"r": untyped}, [written])), DEVICE, Limits(tmp_path))
+    assert found.problems == (
+        "Command at index 0: Resource 'r' needs an 'initialValuesDataType' for this.",
+    )
 
 
 def test_very_many_faults_are_cut(tmp_path):
@@ -171,13 +183,13 @@ def test_an_error_of_json_has_its_line_and_column(text, where, wrong):
     ("change", "problem"),
     [
         (lambda m: m["commands"][1].update(resource="out1"),
-         "Command at index 1: names resource 'out1', which the model lacks (is 'Out1' meant?)."),
+         "Command at index 1: names resource 'out1', which the model lacks; did you mean 'Out1'?"),
         (lambda m: m["commands"][0].update(dispatchable="spilt"),
-         "Command at index 0: dispatches 'spilt', which the model lacks (is 'split' meant?)."),
+         "Command at index 0: dispatches 'spilt', which the model lacks; did you mean 'split'?"),
         (lambda m: m["commands"][1].update(resource="something"),
          "Command at index 1: names resource 'something', which the model lacks."),
         (lambda m: m["dispatchables"]["split"].update(type="DML_OPERATOR_SPLTI"),
-         "got 'DML_OPERATOR_SPLTI' (is SPLIT meant?)."),
+         "got 'DML_OPERATOR_SPLTI'; did you mean 'SPLIT'?"),
     ],
 )  # fmt: skip
 def test_a_name_that_is_nearly_right(tmp_path, change, problem):
@@ -195,8 +207,8 @@ def test_a_member_that_nothing_reads(tmp_path, member, near):
     model = split_model()
     model["dispatchables"]["split"]["desc"][member] = 1
     (warning,) = load_model(write_model(tmp_path, model)).warnings
-    hint = f" (is '{near}' meant?)" if near else ""
-    assert warning == f"Dispatchable 'split': desc: nothing reads member '{member}'{hint}."
+    hint = f"; did you mean '{near}'?" if near else "."
+    assert warning == f"Dispatchable 'split': desc: nothing reads member '{member}'{hint}"
 
 
 def test_what_a_run_refuses_before_it_begins_is_a_problem_each(tmp_path):

@@ -27,8 +27,8 @@ def desc_of(model):
         (lambda m: m.update(coments=1), "Top level: nothing reads member 'coments'."),
         (
             lambda m: m["resources"]["A"].update(sizInBytes=4),
-            "Resource 'A': nothing reads member 'sizInBytes' "
-            "(is 'sizeInBytes' meant?).",
+            "Resource 'A': nothing reads member 'sizInBytes'; "
+            "did you mean 'sizeInBytes'?",
         ),
         (
             lambda m: m["resources"]["Out1"]["initialValues"].update(valueDelta=4),
@@ -40,12 +40,12 @@ def desc_of(model):
         ),
         (
             lambda m: desc_of(m).update(Axes=0),
-            "Dispatchable 'split': desc: nothing reads member 'Axes' (is 'Axis' meant?).",
+            "Dispatchable 'split': desc: nothing reads member 'Axes'; did you mean 'Axis'?",
         ),
         (
             lambda m: desc_of(m)["OutputTensors"][1]["Desc"].update(Stride=1),
-            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride' "
-            "(is 'Strides' meant?).",
+            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride'; "
+            "did you mean 'Strides'?",
         ),
         (
             lambda m: m["commands"][0]["bindings"]["OutputTensors"][1].update({"ofset\x1b": 1}),
@@ -63,7 +63,7 @@ def desc_of(model):
         ),
         (
             lambda m: m["commands"][1].update(verbos=True),
-            "Command at index 1: nothing reads member 'verbos' (is 'verbose' meant?).",
+            "Command at index 1: nothing reads member 'verbos'; did you mean 'verbose'?",
         ),
     ],
 )  # fmt: skip

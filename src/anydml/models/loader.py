@@ -118,7 +118,7 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
         for source in named(dispatchable.bindings):
             if source not in resources:
                 problems.tell(
-                    f"Dispatchable {shown(key)}: names resource {_lacking(source, resources)}."
+                    f"Dispatchable {shown(key)}: names resource {_lacking(source, resources)}"
                 )
     output = output_folder(name, limits)
     for index, command in read_commands.items():
@@ -197,9 +197,7 @@ def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _
 
 
 def _lacking(name: str, known: Mapping[str, Any]) -> str:
-    near = _json.similar(name, known)
-    hint = f" (is {shown(near)} meant?)" if near else ""
-    return f"{shown(name)}, which the model lacks{hint}"
+    return f"{shown(name)}, which the model lacks{_json.or_similar(name, known)}"
 
 
 def _wrong_in(
@@ -210,10 +208,10 @@ def _wrong_in(
     output: Folder,
 ) -> Iterator[str]:
     if isinstance(command, Dispatch) and command.dispatchable not in dispatchables:
-        yield f"dispatches {_lacking(command.dispatchable, dispatchables)}."
+        yield f"dispatches {_lacking(command.dispatchable, dispatchables)}"
     for name in command.resources():
         if name not in resources:
-            yield f"names resource {_lacking(name, resources)}."
+            yield f"names resource {_lacking(name, resources)}"
     if isinstance(command, WriteFile):
         try:
             parts_below(output, command.target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from anydml._json import Fields, shown, similar
+from anydml._json import Fields, or_similar, shown
 from anydml.models.commands import Command, Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 
@@ -97,6 +97,4 @@ def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()
     if read:
         for name in value.unread():
             if name not in silent:
-                near = similar(name, value.read)
-                hint = f" (is {shown(near)} meant?)" if near else ""
-                yield f"{where}: nothing reads member {shown(name)}{hint}."
+                yield f"{where}: nothing reads member {shown(name)}{or_similar(name, value.read)}"
