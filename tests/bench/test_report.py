@@ -226,6 +226,8 @@ def test_many_bars_stand_in_two_columns_of_whole_groups():
     columns = plot.arranged(outcomes)
     assert len(columns) == 2
     assert all(column[0].outcome is None for column in columns)
+    shown = [row.outcome for column in columns for row in column if row.outcome]
+    assert shown == outcomes  # in their order
     assert abs(len(columns[0]) - len(columns[1])) < 16
     assert sum(row.outcome is not None for column in columns for row in column) == len(outcomes)
 

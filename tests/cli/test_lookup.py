@@ -109,6 +109,9 @@ def test_a_narrow_table_wraps_between_words(width):
         for word in " ".join(row).split():
             assert word in words
     assert max(map(len, found)) <= max(width, 39)
+    starts = [i for i in range(2, len(found[3])) if found[3][i - 1 : i + 1] == " -"]
+    for line in found[2:]:  # every column begins where it does in the heading
+        assert all(line[i - 2 : i].strip() == "" for i in starts)
 
 
 def test_a_wide_table_is_not_stretched():

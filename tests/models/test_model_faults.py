@@ -201,7 +201,8 @@ def test_a_name_that_is_nearly_right(tmp_path, change, problem):
 @pytest.mark.parametrize(
     ("member", "near"),
     [("axis", "Axis"), ("OutputTensor", "OutputTensors"), ("outptuTensors", "OutputTensors"),
-     ("Batch", None), ("InpTens", None)],
+     ("Batch", None), ("InpTens", None),
+     ("OutputTensorXYZs", None)],
 )  # fmt: skip
 def test_a_member_that_nothing_reads(tmp_path, member, near):
     model = split_model()
