@@ -198,27 +198,34 @@ def anything(value: Any) -> Any:
     return value
 
 
+def _got(value: Any) -> str:
+    """A value as its JSON text has it, where Python has another word."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else shown(value)
+
+
 def json_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(f"Expected an object, got {shown(value)}.")
+        raise ModelError(f"Expected an object, got {_got(value)}.")
     return value
 
 
 def json_array(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise ModelError(f"Expected an array, got {shown(value)}.")
+        raise ModelError(f"Expected an array, got {_got(value)}.")
     return list(value)
 
 
 def json_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ModelError(f"Expected a string, got {shown(value)}.")
+        raise ModelError(f"Expected a string, got {_got(value)}.")
     return value
 
 
 def json_bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ModelError(f"Expected a bool, got {shown(value)}.")
+        raise ModelError(f"Expected true or false, got {_got(value)}.")
     return value
 
 
@@ -227,9 +234,9 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
         if not low <= value <= high:
-            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
         return value
 
     return read
@@ -240,7 +247,7 @@ def json_float(value: Any) -> float:
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {shown(value)}.")
+        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {_got(value)}.")
     try:
         number = float(value)
     except OverflowError:

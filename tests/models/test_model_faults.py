@@ -93,7 +93,7 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         "Resource 'a': Error parsing field 'initialValues': [1]: Expected a number, 'nan', 'inf' "
         "or '-inf', got 'x'.",
         "Resource 'a': Error parsing field 'initialValues': [2]: Expected a number, 'nan', 'inf' "
-        "or '-inf', got None.",
+        "or '-inf', got null.",
         "Resource 'b': Error parsing field 'initialValuesDataType': DataType: expected one of",
         "Resource 'b': Error parsing field 'sizeInBytes': Expected an integer in "
         "0..18446744073709551615, got 'x'.",
@@ -105,7 +105,7 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         "Command at index 0: Field 'dispatchable' is required.",
         "Command at index 0: Field 'bindings' is required.",
         "Command at index 1: Error parsing field 'resource': Expected a string, got 1.",
-        "Command at index 1: Error parsing field 'verbose': Expected a bool, got 2.",
+        "Command at index 1: Error parsing field 'verbose': Expected true or false, got 2.",
         "Command at index 2: Field 'resource' is required.",
         "Command at index 2: Error parsing field 'targetPath': Expected an .npy or raw file, got "
         "'x.png': images are not written.",
@@ -137,6 +137,12 @@ def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
     assert [text.isprintable() for text in found] == [True] * 3
     assert r"Error parsing field '\x1b[2J': Expected a resource's name" in found[0]
     assert max(map(len, found)) < 300
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true"), ([False], "[False]")])
+def test_words_of_json(tmp_path, value, shown):
+    (found,) = problems(tmp_path, only(commands=[{"type": value}]))
+    assert found.endswith(f"Error parsing field 'type': Expected a string, got {shown}.")
 
 
 def test_a_file_of_a_resource_without_a_type(tmp_path):
