@@ -26,6 +26,7 @@ from anydml.models.printing import printed
 from anydml.models.resources import Resource
 from anydml.models.timing import timed
 from anydml.ops._fields import Role
+from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -139,12 +140,21 @@ def _bound(
     bound: dict[str, Any] = {}
     for info in desc.bind_points():
         if owned(desc, info) is initial:
+            tensors = info.paths(getattr(desc, info.attribute))
             views = [
-                buffers[source.name][source.start(resources[source.name]) :]
-                for source in bindings[info.name]
+                _elements(tensor, buffers[source.name][source.start(resources[source.name]) :])
+                for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
             ]
             bound[info.name] = views if info.many else views[0]
     return bound
+
+
+def _elements(tensor: TensorDesc, octets: Array) -> Array:
+    """A tensor's part of a buffer: as an array where it is packed, which is bound natively."""
+    if tensor.strides is not None:
+        return octets
+    dtype = tensor.data_type.numpy
+    return octets[: tensor.element_count * dtype.itemsize].view(dtype).reshape(tensor.sizes)
 
 
 def _dispatch(
