@@ -215,8 +215,7 @@ def test_little_memory(anydml, tmp_path, kibibytes):
         json.dumps(MODEL | {"resources": {"x": large}, "commands": []})
     )
     script = f"ulimit -v {kibibytes}; OPENBLAS_NUM_THREADS=1 anydml run large.json >/dev/null; true"
-    _, err = anydml(script, 0)
-    assert err.count("\n") <= 1 or "OpenBLAS" in err
+    anydml(script, 0)  # whatever the system says of it
 
 
 def test_a_fault_of_the_command_itself(monkeypatch, capsys, tmp_path):
