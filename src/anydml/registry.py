@@ -112,7 +112,8 @@ def from_json(value: Any) -> Descriptor:
     Raises
     ------
     ModelError
-        An unknown operator; a field missing, of the wrong kind or out of range.
+        An unknown operator; fields missing, of the wrong kind or out of range: ``problems`` has
+        all of them.
 
     Examples
     --------

@@ -265,29 +265,32 @@ class TensorDesc:
         Raises
         ------
         ModelError
-            A field is missing, of the wrong kind or out of its range.
+            Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
         fields = _json.json_object(value)
-        _json.field(fields, "Type", _buffer_type, None)
+        faults = _json.Faults()
+        faults.field(fields, "Type", _buffer_type, None)
         for nested in ("Desc", "desc"):
             if nested in fields:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
-        sizes = _json.field(fields, "Sizes", _dimensions)
-        _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
+        read = faults.field
+        data_type = read(fields, "DataType", DataType.parse)
+        sizes = read(fields, "Sizes", _dimensions)
+        count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
+        read(fields, "DimensionCount", count, 0)
+        strides = read(fields, "Strides", _optional_strides, None)
+        flags = read(fields, "Flags", parse_flags, TensorFlags.NONE)
+        total = read(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
+        alignment = read(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
+        faults.finish()
         return cls(
-            _json.field(fields, "DataType", DataType.read_json),
+            data_type,
             sizes,
-            _json.field(fields, "Strides", _optional_strides, None),
-            flags=_json.field(fields, "Flags", parse_flags, TensorFlags.NONE),
-            # 0 stands for "computed" in a model, as an absent field does.
-            total_tensor_size_in_bytes=_json.field(
-                fields, "TotalTensorSizeInBytes", _json.json_uint64, 0
-            )
-            or None,
-            guaranteed_base_offset_alignment=_json.field(
-                fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0
-            ),
+            strides,
+            flags=flags,
+            total_tensor_size_in_bytes=total or None,  # 0 stands for "computed", as if absent
+            guaranteed_base_offset_alignment=alignment,
         )
 
     def __repr__(self) -> str:
@@ -431,7 +434,7 @@ def _optional_strides(value: Any) -> tuple[int, ...] | None:
 
 def _buffer_type(value: Any) -> None:
     if _json.json_string(value) not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
-        raise ModelError(f"Expected BUFFER, got {value!r}.")
+        raise ModelError(f"Expected BUFFER, got {_json.shown(value)}.")
 
 
 def _exactly(count: int) -> Any:

@@ -7,6 +7,7 @@ The innermost `num_threads` block of the current context decides, then `set_num_
 from __future__ import annotations
 
 import os
+import re
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Final
@@ -35,8 +36,8 @@ def _from_environment() -> int:
     text = os.environ.get(VARIABLE)
     if not text:
         return int(native.available_threads())
-    if not text.isdecimal():
-        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {text!r}")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {shown(text)}")
     return _checked(int(text), VARIABLE)
 
 

@@ -121,7 +121,7 @@ def test_minimum_implied_size(arguments, least):
         ({"type": "SPLIT", "InputTensor": {}}, "'InputTensor': Field 'Sizes' is required."),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [1.0], "DataType": "FLOAT32"}},
-            "'InputTensor': Error parsing field 'Sizes': Expected an integer",
+            "'InputTensor': Error parsing field 'Sizes': [0]: Expected an integer",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2**32], "DataType": "FLOAT32"}},

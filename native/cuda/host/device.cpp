@@ -1,5 +1,7 @@
 #include "device.hpp"
 
+#include <algorithm>
+
 #include "compiler.hpp"
 
 namespace anydml::cuda {
@@ -16,6 +18,12 @@ struct Devices {
 Devices& devices() {
   static Devices* const all = new Devices;
   return *all;
+}
+
+std::size_t hash_of(const char* text, std::size_t state) {
+  for (; *text != '\0'; ++text)
+    state = (state ^ static_cast<unsigned char>(*text)) * 0x100000001B3ull;
+  return state;
 }
 
 std::string joined(const char* source, const std::vector<std::string>& options) {
@@ -65,10 +73,31 @@ Device::Device(int number) : ordinal(number) {
 
 Function& Device::function(const char* source, const char* entry, const Define* defines,
                            std::size_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::size_t hash = hash_of(source, hash_of(entry, count));
+  for (std::size_t i = 0; i < count; ++i)
+    hash = hash_of(defines[i].name, hash ^ static_cast<std::size_t>(defines[i].value));
+  const auto [begin, end] = known_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Known& known = it->second;
+    if (known.source == source && known.entry == entry && known.defines.size() == count &&
+        std::equal(defines, defines + count, known.defines.begin(),
+                   [](const Define& define, const auto& other) {
+                     return other.second == define.value && other.first == define.name;
+                   }))
+      return *known.function;
+  }
+  Known known{source, entry, {}, &made(source, entry, defines, count)};
+  for (std::size_t i = 0; i < count; ++i)
+    known.defines.emplace_back(defines[i].name, defines[i].value);
+  return *known_.emplace(hash, std::move(known))->second.function;
+}
+
+Function& Device::made(const char* source, const char* entry, const Define* defines,
+                       std::size_t count) {
   const std::vector<std::string> options = options_of({defines, defines + count});
   const std::string variant = joined(source, options);
   const std::string key = variant + " " + entry;
-  const std::lock_guard<std::mutex> lock(mutex_);
   const auto known = functions_.find(key);
   if (known != functions_.end()) return *known->second;
   const Driver& cuda = driver();
@@ -79,9 +108,9 @@ Function& Device::function(const char* source, const char* entry, const Define* 
     const std::string cubin = cubin_of(source, architecture, cuda.version, options);
     cuda.check(cuda.cuModuleLoadData(&module, cubin.data()), "cuModuleLoadData");
   }
-  auto made = std::make_unique<Function>();
-  cuda.check(cuda.cuModuleGetFunction(&made->handle, module, entry), "cuModuleGetFunction");
-  return *(functions_[key] = std::move(made));
+  auto fresh = std::make_unique<Function>();
+  cuda.check(cuda.cuModuleGetFunction(&fresh->handle, module, entry), "cuModuleGetFunction");
+  return *(functions_[key] = std::move(fresh));
 }
 
 bool Device::warm(const Variant& variant) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "driver.hpp"
@@ -40,9 +41,19 @@ struct Device {
   unsigned most_shared = 0;
 
  private:
+  Function& made(const char* source, const char* entry, const Define* defines, std::size_t count);
+
   std::mutex mutex_;
   std::map<std::string, CUmodule> modules_;                     // by variant
   std::map<std::string, std::unique_ptr<Function>> functions_;  // by variant and entry
+
+  // The same without a text to be built for it, which a small call would notice.
+  struct Known {
+    std::string source, entry;
+    std::vector<std::pair<std::string, Int>> defines;
+    Function* function;
+  };
+  std::unordered_multimap<std::size_t, Known> known_;
 };
 
 // The device of an ordinal; made at its first use, never destroyed.

@@ -23,9 +23,15 @@ from anydml.errors import DeviceError
 NAMES: Final = ("cpu", "cuda", "cuda:N", "reference")
 """What `Device` takes, besides "auto"; N is the number of a GPU."""
 
+_GPU: Final = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
 _CPU: Final = CpuBackend()
 _REFERENCE: Final = ReferenceBackend()
 _CPU_KERNELS: Final = CpuKernels()
+
+
+def is_name(name: str) -> bool:
+    """Whether it names a backend, be it here or not."""
+    return name in (*NAMES[:2], "reference", "auto") or _GPU.fullmatch(name) is not None
 
 
 def backend_named(name: str) -> tuple[str, Backend]:
@@ -40,7 +46,7 @@ def backend_named(name: str) -> tuple[str, Backend]:
         return "cpu", _CPU
     if name == "reference":
         return "reference", _REFERENCE
-    number = re.fullmatch(r"cuda(?::(0|[1-9][0-9]{0,3}))?", name)
+    number = _GPU.fullmatch(name)
     if number is None:
         accepted = ", ".join((*NAMES, "auto"))
         raise DeviceError(f"kind: expected one of {accepted}, got {shown(name)}")
@@ -74,5 +80,5 @@ def kernels_for(arrays: Sequence[Any]) -> Kernels:
     return _CPU_KERNELS
 
 
-__all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline",
+__all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline", "is_name",
            "kernels_for"]  # fmt: skip

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from anydml.bench import machine, ours, peers, plot, recipes, report
+from anydml.bench import machine, ours, peers, plot, recipes, report, stored
 from anydml.bench.cases import Case, chosen
 from anydml.bench.gate import Gate
 from anydml.bench.measure import Budget, Contestant
@@ -25,7 +26,7 @@ from anydml.threads import get_num_threads
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
-@click.command("bench")
+@click.command("bench", short_help="Measure this library beside others.")
 @click.argument("cases", metavar="[CASE]...", nargs=-1)
 @click.option(
     "--suite",
@@ -60,6 +61,12 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     help="Time for each contestant; everybody gets 3 runs at least.",
 )
 @click.option("--full", is_flag=True, help="Sizes up to 2^28 in the suite of types.")
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measure nothing: show what --json has written.",
+)
 @click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
 @click.option(
@@ -74,6 +81,7 @@ def command(
     repeat: int,
     seconds: float,
     full: bool,
+    from_file: Path | None,
     json_file: Path | None,
     markdown_file: Path | None,
     plot_file: Path | None,
@@ -98,6 +106,56 @@ def command(
         return
     if plot_file and not plot.available():
         raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
+    for path in (json_file, markdown_file, plot_file):
+        if path and not path.absolute().parent.is_dir():
+            raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+    if from_file:
+        described, outcomes = _stored(from_file, selected)
+    else:
+        described, outcomes = _measured(selected, device, with_peers, Budget(repeat, seconds))
+    if json_file:
+        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
+        json_file.write_text(written + "\n", encoding="utf-8")
+    if markdown_file:
+        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
+    if plot_file:
+        first = [o for o in outcomes if o.suite is outcomes[0].suite]
+        plot.draw(plot_file, first, machine.in_one_line(described))
+    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
+    if wrong:
+        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+
+
+def _stored(
+    path: Path, selected: Sequence[tuple[Suite, Sequence[Case]]]
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """What a file has of the selected cases, printed."""
+    names = {(suite.name, case.name) for suite, cases in selected for case in cases}
+    try:
+        document = json.loads(path.read_bytes())
+        found = stored.outcomes_in(document)
+        described = dict(document["machine"])
+        print(machine.in_one_line(described))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from error
+    outcomes = [o for o in found if (o.suite.name, o.case.name) in names]
+    if not outcomes:
+        raise click.ClickException(f"{path} has none of these cases")
+    for suite, _ in selected:
+        done = [o for o in outcomes if o.suite is suite]
+        if done:
+            lines = report.Lines(suite, [o.case for o in done])
+            print("\n".join(["", lines.heading(), *map(lines.line, done), lines.footing(done)]))
+    return described, outcomes
+
+
+def _measured(
+    selected: Sequence[tuple[Suite, Sequence[Case]]],
+    device: str,
+    with_peers: bool,
+    budget: Budget,
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """The machine, and the outcomes, each printed as soon as it is there."""
     threads = get_num_threads()
     wanted = any(suite.kind == "peers" for suite, _ in selected)
     place = _place(device, threads)
@@ -113,24 +171,13 @@ def command(
             print(f"\n{lines.heading()}")
             done = []
             task = progress.add_task(suite.name, total=len(found))
-            for outcome in _run(
-                suite, found, contenders, Budget(repeat, seconds), threads, place, progress
-            ):
+            for outcome in _run(suite, found, contenders, budget, threads, place, progress):
                 print(lines.line(outcome))
                 progress.advance(task)
                 done.append(outcome)
             print(lines.footing(done))
             outcomes += done
-    if json_file:
-        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
-        json_file.write_text(written + "\n", encoding="utf-8")
-    if markdown_file:
-        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
-    if plot_file:
-        plot.draw(plot_file, [o for o in outcomes if o.suite is selected[0][0]])
-    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
-    if wrong:
-        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+    return described, outcomes
 
 
 def _print_list(selected: Sequence[tuple[Suite, Sequence[Case]]]) -> None:

@@ -330,12 +330,15 @@ class Descriptor:
         Raises
         ------
         ModelError
-            A field is missing, of the wrong kind or out of its range.
+            Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
         given = _json.json_object(value)
         read: dict[str, Any] = {}
+        faults = _json.Faults()
         for info in cls.fields():
-            read[info.attribute] = _read_field(given, info, read)
+            with faults.kept():
+                read[info.attribute] = _read_field(given, info, read)
+        faults.finish()
         return cls(**read)
 
     @classmethod
@@ -358,6 +361,8 @@ class Descriptor:
 
 def _read_field(given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any]) -> Any:
     def value_of(value: Any) -> Any:
+        if not info.kind.needs <= read.keys():
+            return None  # what it depends on could not be read, which is told
         return None if value is None and info.optional else info.kind.read(value, read)
 
     if info.optional:
