@@ -17,6 +17,10 @@ class NamedEnum(enum.IntEnum):
         raise NotImplementedError
 
     @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls.parse(value)  # a name, or an error of this package
+
+    @classmethod
     def parse(cls, value: object) -> Self:
         """The member that `value` names: the member itself, its full name or its suffix."""
         member = cls._named(value)

@@ -155,6 +155,24 @@ def test_tensors_that_are_refused_are_told_what_helps():
         assert words in text
 
 
+def test_sparse_arrays_are_told_what_helps():
+    class Sparse:  # as SciPy's and JAX's
+        def todense(self):
+            raise AssertionError("not to be called")
+
+    assert message(lambda: dml.top_k(Sparse(), 1)).endswith("Sparse; use .todense()")
+    sparse = pytest.importorskip("jax.experimental.sparse")
+    value = sparse.BCOO.fromdense(np.eye(3, dtype="f4"))
+    assert message(lambda: dml.gather(X, value)).endswith("class BCOO; use .todense()")
+
+
+def test_enumerations_by_call():
+    assert dml.DataType("FLOAT32") is dml.DataType.FLOAT32 is dml.DataType(1)
+    assert dml.AxisDirection("DML_AXIS_DIRECTION_INCREASING") is dml.AxisDirection.INCREASING
+    assert message(lambda: dml.FeatureLevel(3)).startswith("FeatureLevel: expected one of 1_0, ")
+    assert message(lambda: dml.DataType("FLOAT31")).endswith("; did you mean 'FLOAT32'?")
+
+
 def test_a_type_that_a_library_adds_is_named():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     text = message(lambda: dml.gather(np.zeros(2, ml_dtypes.int4), [0]))

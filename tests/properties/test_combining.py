@@ -123,6 +123,17 @@ def test_rows_of_scatter_nd():
     assert_same_bits(got[3], (x[3] + 10) / np.float32(2))
 
 
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_means_of_complex_numbers(kind):
+    x = np.array([1 + 1j, 2 - 2j, 3j], kind)
+    updates = np.array([4 + 2j, 5, 7 - 1j], kind)
+    got = dml.scatter_elements(x, [0, 0, 2], updates, reduction="mean")
+    assert got.tolist() == [(10 + 3j) / 3 if kind == "complex128" else got[0], 2 - 2j, 3.5 + 1j]
+    assert np.allclose(got[0], (10 + 3j) / 3)
+    got = dml.scatter_elements(x, [0, 0, 2], updates, reduction="mean", include_self=False)
+    assert got.tolist() == [4.5 + 1j, 2 - 2j, 7 - 1j]
+
+
 def test_rank_0():
     for name, include_self, expected in (
         ("mean", False, 3),

@@ -124,7 +124,10 @@ def _named(value: Any) -> str:
     plain = value is None or isinstance(
         value, str | bytes | int | float | list | tuple | dict | set
     )
-    return shown(value) if plain else f"an object of class {type(value).__qualname__}"
+    if plain:
+        return shown(value)
+    sparse = callable(getattr(type(value), "todense", None))  # SciPy's and JAX's
+    return f"an object of class {type(value).__qualname__}" + "; use .todense()" * sparse
 
 
 def _library_of(value: Any) -> Library:
