@@ -158,7 +158,12 @@ __device__ void collect(const Item& bound, int capacity) {
   for (unsigned tile = 0; tile < vectors; tile += kUnroll * kThreads) {
     const unsigned at = tile + threadIdx.x;
     Filter filter = upto;
-    if (here.head + tile * kVector > last) filter.take(behind);
+    const unsigned begin = here.head + tile * kVector;
+    if (begin > last) filter.take(behind);
+    // Whether some elements pass that do not reach the bound: equals about its place, and all where
+    // keys end or where lists are in no order.
+    const bool checked = here.places != nullptr || key == most ||
+                         (begin <= last && last - begin < kUnroll * kThreads * kVector);
     uint4 x[kUnroll];
     unsigned reached = 0;
 #pragma unroll
@@ -172,26 +177,32 @@ __device__ void collect(const Item& bound, int capacity) {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       if ((reached >> u & 1) == 0) continue;
-      constexpr int words = W == 8 ? 2 : 4, each = kVector / words;
-#pragma unroll
-      for (int word = 0; word < words; ++word) {
-        bool some = false;
-        if constexpr (W == 8)
-          some = word == 0 ? filter.one(x[u].x, x[u].y) : filter.one(x[u].z, x[u].w);
-        else
-          some = filter.one(word == 0 ? x[u].x : word == 1 ? x[u].y : word == 2 ? x[u].z : x[u].w);
-        if (some) taken |= ((Mask(1) << each) - 1) << (u * kVector + word * each);
+      unsigned own = 0;
+      if constexpr (W == 8) {
+        own = (filter.one(x[u].x, x[u].y) ? 1 : 0) | (filter.one(x[u].z, x[u].w) ? 2 : 0);
+      } else {
+        constexpr int each = kVector / 4;
+        own = filter.lanes(x[u].x) | filter.lanes(x[u].y) << each |
+              filter.lanes(x[u].z) << 2 * each | filter.lanes(x[u].w) << 3 * each;
       }
+      taken |= static_cast<Mask>(own) << (u * kVector);
     }
     // Read once more: it is near, and registers cannot be indexed.
-#pragma unroll 1
-    for (; taken != 0; taken &= taken - 1) {
-      const int bit = __ffsll(static_cast<long long>(taken)) - 1;
+    const auto item_of = [&](Mask bits) {
+      const int bit = __ffsll(static_cast<long long>(bits)) - 1;
       const unsigned position =
           here.head + (at + bit / kVector * kThreads) * kVector + bit % kVector;
-      const Item item = here.item(here.first[position], position);
-      if (!Candidate::above(bound, item)) put(item, slots_of(1));
+      return here.item(here.first[position], position);
+    };
+    if (checked) {
+#pragma unroll 1
+      for (Mask bits = taken; bits != 0; bits &= bits - 1)
+        if (Candidate::above(bound, item_of(bits))) taken ^= bits & (~bits + 1);
+      if (taken == 0) continue;
     }
+    unsigned slot = slots_of(__popcll(taken));
+#pragma unroll 1
+    for (; taken != 0; taken &= taken - 1) put(item_of(taken), slot++);
     if (*found > capacity) return;
   }
 }
