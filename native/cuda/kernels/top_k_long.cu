@@ -14,7 +14,7 @@ namespace {
 constexpr bool kSmallest = ANYDML_smallest != 0;  // of floats
 constexpr int kUnroll = ANYDML_unroll;
 constexpr int kBlocks = ANYDML_blocks;               // of a multiprocessor
-constexpr int kSampled = kVector < 4 ? kVector : 4;  // of each of two vectors a thread
+constexpr int kSampled = kVector < 4 ? kVector : 4;  // of one vector a thread
 
 // The segment of a row that the block works on.
 struct Span {
@@ -64,28 +64,22 @@ __device__ inline unsigned hash(unsigned x) {
 // looked at again, is what reaches the least of the maxima of groups of threads: `low` groups at
 // least, each of which has one.
 __device__ __noinline__ Item sampled(int low, int high) {
-  Item own[2 * kSampled];
-  constexpr unsigned strata = 2 * kThreads;
   if (threadIdx.x == 0) state.count = 0;
-  // Neighbouring threads sample far from each other, so that all groups are alike in ordered rows.
-  const unsigned spread = (threadIdx.x & 31) * kWarps + threadIdx.x / 32;
-  Item most = Candidate::make(0, 0);
+  // Each thread has a stratum. Neighbouring threads sample far from each other, so that all groups
+  // are alike in ordered rows.
+  const unsigned stratum = (threadIdx.x & 31) * kWarps + threadIdx.x / 32;
+  const unsigned long long all = span.vectors;
+  const unsigned begin = static_cast<unsigned>(stratum * all / kThreads);
+  const unsigned size = static_cast<unsigned>((stratum + 1) * all / kThreads) - begin;
+  const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
+  uint4 x{};
+  if (size > 0) x = vector_at(at);
+  Item own[kSampled], most = Candidate::make(0, 0);
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const unsigned stratum = static_cast<unsigned>(j) * kThreads + spread;
-    const unsigned long long all = span.vectors;
-    const unsigned begin = static_cast<unsigned>(stratum * all / strata);
-    const unsigned size = static_cast<unsigned>((stratum + 1) * all / strata) - begin;
-    const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
-    uint4 x{};
-    if (size > 0) x = vector_at(at);
-#pragma unroll
-    for (int i = 0; i < kSampled; ++i) {
-      const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
-      Item& item = own[j * kSampled + i];
-      item = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
-      if (Candidate::above(item, most)) most = item;
-    }
+  for (int i = 0; i < kSampled; ++i) {
+    const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
+    own[i] = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
+    if (Candidate::above(own[i], most)) most = own[i];
   }
   int group = low > kThreads / 2 ? 0 : 32;
   while (group > 1 && kThreads / group < low) group /= 2;
@@ -106,7 +100,7 @@ __device__ __noinline__ Item sampled(int low, int high) {
   }
   if (__any_sync(kAll, !Candidate::above(least, most))) {
 #pragma unroll
-    for (int i = 0; i < 2 * kSampled; ++i) {
+    for (int i = 0; i < kSampled; ++i) {
       const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(least, own[i]);
       const unsigned slot = slot_of(taken);
       if (taken) list()[slot] = own[i];
