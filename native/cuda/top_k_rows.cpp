@@ -74,7 +74,7 @@ void short_rows(const Job& job, const Short& plan, Queue& queue) {
 bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
   const Int vector = 16 / width, each = std::min<Int>(vector, 4);
   const Int most = width == 8 ? 4096 : 8192;
-  const double size = static_cast<double>(each * std::min<Int>(2 * kLongThreads, n / vector - 1));
+  const double size = static_cast<double>(each * std::min<Int>(kLongThreads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
@@ -146,11 +146,14 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
   return parts;
 }
 
-bool goes_long(const Rows& rows, Int n, int width, Queue& queue) {
-  Rows next = rows;
-  next.n = n;
-  Sampling sampling;
-  return n > 8192 && sampling_plan(n / segments_of(next, width, queue), rows.k, width, sampling);
+// Segments that are short enough for a sample to say enough of them. False: there are none.
+bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Sampling& sampling) {
+  segments = segments_of(rows, width, queue);
+  while (!sampling_plan(rows.n / segments, rows.k, width, sampling)) {
+    segments *= 2;
+    if (segments > rows.n / (4 * rows.k) || segments > rows.n / 4096) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -161,12 +164,17 @@ void choose(const Job& job, Queue& queue) {
   if (n <= 128 && k <= 32) return rounds(job, queue);
   const Short plan = short_plan(n, k, job.width, aligned(job, 16));
   if (plan.threads > 0) return short_rows(job, plan, queue);
-  const Int segments = segments_of(job.rows, job.width, queue);
+  Int segments;
   Sampling sampling;
-  if (!sampling_plan(n / segments, k, job.width, sampling)) return sort(job, queue);
+  if (!long_plan(job.rows, job.width, queue, segments, sampling)) return sort(job, queue);
   if (segments == 1) return long_rows(job, sampling, parts_of(n, 1), queue);
   // Only the kernel of long rows chooses among what is in no order.
-  const bool ordered = !goes_long(job.rows, segments * k, job.width, queue);
+  Rows rest = job.rows;
+  rest.n = segments * k;
+  Int unused;
+  Sampling sampling_of_rest;
+  const bool ordered =
+      rest.n <= 8192 || !long_plan(rest, job.width, queue, unused, sampling_of_rest);
   Job next;
   const Parts parts = parts_for(job, segments, ordered, queue, next);
   long_rows(job, sampling, parts, queue);

@@ -56,6 +56,22 @@ __device__ inline int block_top(unsigned long long value, int& turn) {
   return high >= 0 ? high + 32 : low;
 }
 
+// The greatest key of the block's threads, or one above it.
+__device__ inline unsigned block_most(unsigned value, int& turn) {
+  value = __reduce_max_sync(kAll, value);
+  if constexpr (kWarps == 1) return value;
+  turn ^= 1;
+  int* const slots = state.slots[turn];
+  if (lane_of() == 0) slots[threadIdx.x / 32] = static_cast<int>(value);
+  __syncthreads();
+  const int all = lane_of() < kWarps ? slots[lane_of()] : 0;
+  return __reduce_max_sync(kAll, static_cast<unsigned>(all));
+}
+__device__ inline unsigned long long block_most(unsigned long long value, int& turn) {
+  const unsigned high = block_most(static_cast<unsigned>(value >> 32), turn);
+  return static_cast<unsigned long long>(high) << 32 | 0xFFFFFFFFu;
+}
+
 // Bits that tell the places below n apart.
 __device__ inline int place_bits(unsigned n) { return 32 - __clz(static_cast<int>(n)); }
 
@@ -116,12 +132,28 @@ __device__ __noinline__ Item bound_of(int count, int low, int high, unsigned n) 
                              return __syncthreads_count(!Candidate::above(least, mine));
                            }));
   }
-  const Key key = key_bound(low, high, known, top, exact, [&](Key next) {
-    int reached = 0;
+  constexpr int each = 4;
+  Key key;
+  if (count <= each * kThreads) {
+    Key own[each];
+#pragma unroll
+    for (int i = 0; i < each; ++i)
+      own[i] = i * kThreads + me < count ? Candidate::key(items[i * kThreads + me]) : 0;
+    key = key_bound(low, high, known, top, exact, [&](Key next) {
+      int reached = 0;
+#pragma unroll
+      for (int i = 0; i < each; ++i) reached += own[i] >= next ? 1 : 0;
+      return block_sum(reached, turn);
+    });
+  } else {
+    key = key_bound(low, high, known, top, exact, [&](Key next) {
+      int reached = 0;
 #pragma unroll 4
-    for (int i = me; i < count; i += kThreads) reached += Candidate::key(items[i]) >= next ? 1 : 0;
-    return block_sum(reached, turn);
-  });
+      for (int i = me; i < count; i += kThreads)
+        reached += Candidate::key(items[i]) >= next ? 1 : 0;
+      return block_sum(reached, turn);
+    });
+  }
   if (exact) return Candidate::make(key, 0);
   return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& least) {
                            int reached = 0;

@@ -41,6 +41,7 @@ __device__ bool few(const Key (&own)[kEach], Key most, int n, int k, const Resul
   const unsigned last = __ballot_sync(kAll, rank == k - 1);
   const Key bound = __shfl_sync(kAll, most, __ffs(static_cast<int>(last)) - 1);
   int count = 0;
+  __syncwarp();  // what the column before left has been read
 #pragma unroll
   for (int j = 0; j < kEach; ++j) {
     const int i = 32 * j + lane;
@@ -57,7 +58,6 @@ __device__ bool few(const Key (&own)[kEach], Key most, int n, int k, const Resul
   for (int other = 0; other < count; ++other) rank += Candidate::above(found[other], mine) ? 1 : 0;
   if (lane < count && rank < k)
     results.put(rank, Candidate::key(mine), static_cast<int>(~Candidate::back(mine)));
-  __syncwarp();
   return true;
 }
 

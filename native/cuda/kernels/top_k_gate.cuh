@@ -35,9 +35,14 @@ struct Gate {
     return (a & ~limit) | (~(a ^ limit) & difference);
   }
 
-  __device__ bool one(unsigned word) const {
-    return W == 4 ? (word ^ flip) >= limit : (reached(word) & kTops) != 0;
+  // A bit for each element of a word.
+  __device__ unsigned lanes(unsigned word) const {
+    if constexpr (W == 4) return one(word) ? 1 : 0;
+    const unsigned tops = reached(word);
+    return W == 2 ? (tops >> 15 & 1) | (tops >> 30 & 2)
+                  : (tops >> 7 & 1) | (tops >> 14 & 2) | (tops >> 21 & 4) | (tops >> 28 & 8);
   }
+  __device__ bool one(unsigned word) const { return (word ^ flip) >= limit; }
   __device__ bool one(unsigned low, unsigned high) const {
     const unsigned long long word = low | static_cast<unsigned long long>(high) << 32;
     return (word ^ wide_flip) >= wide_limit;
@@ -104,12 +109,14 @@ struct Gate<true, Smallest> {
     return mask;
   }
 
+  __device__ unsigned lanes(unsigned word) const {
+    if constexpr (W == 4) return one(word) ? 1 : 0;
+    const unsigned mask = Smallest && everything ? ~0u : two(word);
+    return (mask & 1) | (mask >> 30 & 2);
+  }
   __device__ bool one(unsigned word) const {
-    if constexpr (W == 2)
-      return (Smallest && everything) || two(word) != 0;
-    else
-      return (Smallest && everything) ||
-             within(__uint_as_float(word), __uint_as_float(static_cast<unsigned>(limit)));
+    return (Smallest && everything) ||
+           within(__uint_as_float(word), __uint_as_float(static_cast<unsigned>(limit)));
   }
   __device__ bool one(unsigned low, unsigned high) const {
     return (Smallest && everything) ||

@@ -14,7 +14,7 @@ namespace {
 constexpr bool kSmallest = ANYDML_smallest != 0;  // of floats
 constexpr int kUnroll = ANYDML_unroll;
 constexpr int kBlocks = ANYDML_blocks;               // of a multiprocessor
-constexpr int kSampled = kVector < 4 ? kVector : 4;  // of each of two vectors a thread
+constexpr int kSampled = kVector < 4 ? kVector : 4;  // of one vector a thread
 
 // The segment of a row that the block works on.
 struct Span {
@@ -64,28 +64,22 @@ __device__ inline unsigned hash(unsigned x) {
 // looked at again, is what reaches the least of the maxima of groups of threads: `low` groups at
 // least, each of which has one.
 __device__ __noinline__ Item sampled(int low, int high) {
-  Item own[2 * kSampled];
-  constexpr unsigned strata = 2 * kThreads;
   if (threadIdx.x == 0) state.count = 0;
-  // Neighbouring threads sample far from each other, so that all groups are alike in ordered rows.
-  const unsigned spread = (threadIdx.x & 31) * kWarps + threadIdx.x / 32;
-  Item most = Candidate::make(0, 0);
+  // Each thread has a stratum. Neighbouring threads sample far from each other, so that all groups
+  // are alike in ordered rows.
+  const unsigned stratum = (threadIdx.x & 31) * kWarps + threadIdx.x / 32;
+  const unsigned long long all = span.vectors;
+  const unsigned begin = static_cast<unsigned>(stratum * all / kThreads);
+  const unsigned size = static_cast<unsigned>((stratum + 1) * all / kThreads) - begin;
+  const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
+  uint4 x{};
+  if (size > 0) x = vector_at(at);
+  Item own[kSampled], most = Candidate::make(0, 0);
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const unsigned stratum = static_cast<unsigned>(j) * kThreads + spread;
-    const unsigned long long all = span.vectors;
-    const unsigned begin = static_cast<unsigned>(stratum * all / strata);
-    const unsigned size = static_cast<unsigned>((stratum + 1) * all / strata) - begin;
-    const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
-    uint4 x{};
-    if (size > 0) x = vector_at(at);
-#pragma unroll
-    for (int i = 0; i < kSampled; ++i) {
-      const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
-      Item& item = own[j * kSampled + i];
-      item = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
-      if (Candidate::above(item, most)) most = item;
-    }
+  for (int i = 0; i < kSampled; ++i) {
+    const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
+    own[i] = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
+    if (Candidate::above(own[i], most)) most = own[i];
   }
   int group = low > kThreads / 2 ? 0 : 32;
   while (group > 1 && kThreads / group < low) group /= 2;
@@ -106,7 +100,7 @@ __device__ __noinline__ Item sampled(int low, int high) {
   }
   if (__any_sync(kAll, !Candidate::above(least, most))) {
 #pragma unroll
-    for (int i = 0; i < 2 * kSampled; ++i) {
+    for (int i = 0; i < kSampled; ++i) {
       const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(least, own[i]);
       const unsigned slot = slot_of(taken);
       if (taken) list()[slot] = own[i];
@@ -158,7 +152,12 @@ __device__ void collect(const Item& bound, int capacity) {
   for (unsigned tile = 0; tile < vectors; tile += kUnroll * kThreads) {
     const unsigned at = tile + threadIdx.x;
     Filter filter = upto;
-    if (here.head + tile * kVector > last) filter.take(behind);
+    const unsigned begin = here.head + tile * kVector;
+    if (begin > last) filter.take(behind);
+    // Whether some elements pass that do not reach the bound: equals about its place, and all where
+    // keys end or where lists are in no order.
+    const bool checked = here.places != nullptr || key == most ||
+                         (begin <= last && last - begin < kUnroll * kThreads * kVector);
     uint4 x[kUnroll];
     unsigned reached = 0;
 #pragma unroll
@@ -172,26 +171,32 @@ __device__ void collect(const Item& bound, int capacity) {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       if ((reached >> u & 1) == 0) continue;
-      constexpr int words = W == 8 ? 2 : 4, each = kVector / words;
-#pragma unroll
-      for (int word = 0; word < words; ++word) {
-        bool some = false;
-        if constexpr (W == 8)
-          some = word == 0 ? filter.one(x[u].x, x[u].y) : filter.one(x[u].z, x[u].w);
-        else
-          some = filter.one(word == 0 ? x[u].x : word == 1 ? x[u].y : word == 2 ? x[u].z : x[u].w);
-        if (some) taken |= ((Mask(1) << each) - 1) << (u * kVector + word * each);
+      unsigned own = 0;
+      if constexpr (W == 8) {
+        own = (filter.one(x[u].x, x[u].y) ? 1 : 0) | (filter.one(x[u].z, x[u].w) ? 2 : 0);
+      } else {
+        constexpr int each = kVector / 4;
+        own = filter.lanes(x[u].x) | filter.lanes(x[u].y) << each |
+              filter.lanes(x[u].z) << 2 * each | filter.lanes(x[u].w) << 3 * each;
       }
+      taken |= static_cast<Mask>(own) << (u * kVector);
     }
     // Read once more: it is near, and registers cannot be indexed.
-#pragma unroll 1
-    for (; taken != 0; taken &= taken - 1) {
-      const int bit = __ffsll(static_cast<long long>(taken)) - 1;
+    const auto item_of = [&](Mask bits) {
+      const int bit = __ffsll(static_cast<long long>(bits)) - 1;
       const unsigned position =
           here.head + (at + bit / kVector * kThreads) * kVector + bit % kVector;
-      const Item item = here.item(here.first[position], position);
-      if (!Candidate::above(bound, item)) put(item, slots_of(1));
+      return here.item(here.first[position], position);
+    };
+    if (checked) {
+#pragma unroll 1
+      for (Mask bits = taken; bits != 0; bits &= bits - 1)
+        if (Candidate::above(bound, item_of(bits))) taken ^= bits & (~bits + 1);
+      if (taken == 0) continue;
     }
+    unsigned slot = slots_of(__popcll(taken));
+#pragma unroll 1
+    for (; taken != 0; taken &= taken - 1) put(item_of(taken), slot++);
     if (*found > capacity) return;
   }
 }

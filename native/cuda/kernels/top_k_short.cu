@@ -57,8 +57,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
     Item least = Candidate::make(0, 0);
     if (high > 0) {
       bool exact = false;
-      const Key key = key_bound(k, high, 0, kKeyBits - 1, exact,
-                                [&](Key next) { return __syncthreads_count(greatest >= next); });
+      int turn = 0;
+      const Key most = block_most(greatest, turn);
+      const Key key = key_bound(k, high, 0, kKeyBits - 1, exact, [&](Key next) {
+        return next > most ? 0 : __syncthreads_count(greatest >= next);
+      });
       unsigned back = 0;
       if (!exact) {
         // Many threads have this key: those whose first place of it comes first.

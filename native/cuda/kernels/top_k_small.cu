@@ -64,7 +64,7 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
 
 // Up to 128 elements and k of up to 32: every lane orders four, and the best of the lanes' first
 // ones is taken k times.
-extern "C" __global__ void __launch_bounds__(256, 6)
+extern "C" __global__ void __launch_bounds__(256, 8)
     top_k_rounds(const __grid_constant__ Rows rows, int fours) {
   const Raw flip = static_cast<Raw>(rows.flip);
   // Of the smallest floats NaN has the key 0, of the largest nothing has it; narrow keys have room.
