@@ -5,48 +5,81 @@
 // same whole number of u: delta rounded to a multiple of u. Only a tie (delta ends in half a u)
 // depends on the value, on whether its last bit is even; but a sum that was a tie is even, so from
 // the second value in a binade on all steps are equal. So the sequence is cut into segments, of one
-// element or of equal steps inside a binade, of which a segment gives any element at once: a whole
-// number that FLOAT32 holds, times u. The cuts are found by adding: there are a few for each
-// binade, whatever the length. Where a sum is the value itself, it stays for ever.
+// element or of equal steps inside a binade and on one side of zero, where the bits of the floats,
+// taken for integers, have equal steps as well. So floats too are written as integers are. The cuts
+// are found by adding: there are a few for each binade, whatever the length. Where a sum is the
+// value itself, it stays for ever.
 #include <algorithm>
 #include <cmath>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
-#include "cast.hpp"
 #include "convert.hpp"
 
 namespace anydml {
 namespace {
 
-constexpr Int kBlock = 1024;
+constexpr Int kBlock = 8192;  // bytes that are made at a time
 // More than two formats' binades can need.
 constexpr Int kMostSegments = 8192;
 
+#if defined(__AVX512BW__)
+constexpr int kVector = 64;
+#elif defined(__AVX2__)
+constexpr int kVector = 32;
+#else
+constexpr int kVector = 16;
+#endif
+
+// `count` elements, each `step` more than the one before, modulo the type.
+template <class T>
+void ramp(char* target, Int count, T value, T step) {
+  typedef T Vector __attribute__((vector_size(kVector)));
+  constexpr Int lanes = kVector / Int{sizeof(T)};
+  alignas(kVector) T first[lanes];
+  for (Int i = 0; i < lanes; ++i)
+    first[i] = static_cast<T>(value + static_cast<T>(i) * uint64_t{step});
+  Vector values;
+  std::memcpy(&values, first, kVector);
+  const Vector more = Vector{} + static_cast<T>(static_cast<uint64_t>(lanes) * step);
+  for (; count >= lanes; count -= lanes, target += kVector, values += more)
+    std::memcpy(target, &values, kVector);
+  char rest[kVector];
+  std::memcpy(rest, &values, kVector);
+  copy_short(target, rest, count * Int{sizeof(T)});
+}
+
+// From element `begin` on: bits, which are `step` more from one element to the next.
 struct Segment {
-  Int begin;            // the first element
-  int32_t units, step;  // element begin + i is (units + i * step) * unit, or
-  float unit, value;    // this value, where unit is 0
+  Int begin;
+  uint32_t bits, step;
 };
 
 struct Format {
   int digits, least;  // of the significand; the exponent of the least normal number
+  uint32_t sign;      // the bit of it
   double (*nearest)(double);
+  uint32_t (*bits)(double);  // of a number of the format
 };
 
 double nearest_float(double value) { return static_cast<double>(static_cast<float>(value)); }
 double nearest_half(double value) {
   return static_cast<double>(half_to_float(float_to_half(to_odd(value))));
 }
+uint32_t float_bits(double number) {
+  return std::bit_cast<uint32_t>(canonical(static_cast<float>(number)));
+}
+uint32_t half_bits(double number) { return float_to_half(static_cast<float>(number)); }
 
-constexpr Format kFloat{24, -126, nearest_float}, kHalf{11, -14, nearest_half};
+constexpr Format kFloat{24, -126, 0x80000000U, nearest_float, float_bits};
+constexpr Format kHalf{11, -14, 0x8000U, nearest_half, half_bits};
 
 // The segments of `count` elements, ordered; how many there are.
 Int cut(const Format& format, double value, double delta, Int count, Segment* segments) {
   Int made = 0;
   const auto single = [&](Int begin, double number) {
-    segments[made++] = {begin, 0, 0, 0, canonical(static_cast<float>(number))};
+    segments[made++] = {begin, format.bits(number), 0};
   };
   // Two values of a format have an exact sum in a double, or one that it rounds like the format.
   const auto next = [&](double number) { return format.nearest(number + delta); };
@@ -72,14 +105,23 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
       return number >= static_cast<double>(low) * unit &&
              number <= static_cast<double>(high) * unit;
     };
+    // The bits of a number of units are those of the binade's lowest number of none, and so many.
+    const Int none = Int{exponent - format.least} << (format.digits - 1);
+    const auto steps = [&](Int begin, Int units, Int step) {
+      const Int size = none + (units < 0 ? -units : units);
+      segments[made++] = {begin, static_cast<uint32_t>(size) | (units < 0 ? format.sign : 0),
+                          static_cast<uint32_t>(units < 0 ? -step : step)};
+    };
     if (at < count && inside(second) && inside(third)) {
       const Int units = static_cast<Int>(second / unit);
       const Int step = static_cast<Int>((third - second) / unit);
-      Int length = count - at;
+      Int length = count - at, before = length;  // before is: on the first one's side of zero
       if (step > 0) length = std::min(length, (high - units) / step + 1);
       if (step < 0) length = std::min(length, (units - low) / -step + 1);
-      segments[made++] = {at, static_cast<int32_t>(units), static_cast<int32_t>(step),
-                          static_cast<float>(unit), 0};
+      if (step > 0 && units < 0) before = (step - 1 - units) / step;
+      if (step < 0 && units >= 0) before = units / -step + 1;
+      steps(at, units, step);
+      if (before < length) steps(at + before, units + before * step, step);
       at += length;
       value = next(static_cast<double>(units + (length - 1) * step) * unit);
     } else {
@@ -89,58 +131,46 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
   return made;
 }
 
-void make_floats(const Segment& segment, Int skip, Int count, char* target) {
-  if (segment.unit == 0) {
-    for (Int i = 0; i < count; ++i) store(target + i * 4, segment.value);
-    return;
-  }
-  int32_t units = segment.units + static_cast<int32_t>(skip) * segment.step;
-  const int32_t step = segment.step;
-  const float unit = segment.unit;
-  for (Int i = 0; i < count; ++i, units += step)
-    store(target + i * 4, static_cast<float>(units) * unit);
-}
-
+// T has the bits of the floats.
+template <class T>
 class FloatSource {
  public:
+  using Element = T;
+
   FloatSource(const SequencePlan& plan, Int count)
-      : half_(plan.output.type == DataType::float16),
-        segments_(std::min(2 * count + 2, kMostSegments)),
-        made_(cut(half_ ? kHalf : kFloat, plan.float_start, plan.float_delta, count,
+      : segments_(std::min(2 * count + 2, kMostSegments)),
+        made_(cut(sizeof(T) == 2 ? kHalf : kFloat, plan.float_start, plan.float_delta, count,
                   segments_.get())) {}
 
   // `count` elements from `first` on, packed.
   void operator()(Int first, Int count, char* target) const {
-    alignas(64) char block[kBlock * 4];
-    char* const floats = half_ ? block : target;
     Int n = std::upper_bound(segments_.get(), segments_.get() + made_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
     for (Int at = 0; at < count; ++n) {
+      const Segment& segment = segments_[n];
       const Int end = n + 1 < made_ ? segments_[n + 1].begin : first + count;
       const Int some = std::min(count - at, end - first - at);
-      make_floats(segments_[n], first + at - segments_[n].begin, some, floats + at * 4);
+      const uint32_t skip = static_cast<uint32_t>(first + at - segment.begin);
+      ramp(target + at * Int{sizeof(T)}, some, static_cast<T>(segment.bits + skip * segment.step),
+           static_cast<T>(segment.step));
       at += some;
     }
-    if (half_) to_halves_.run(floats, target, count);
   }
 
  private:
-  bool half_;
-  CastMap to_halves_{DataType::float32, DataType::float16};
   Scratch<Segment> segments_;
   Int made_;
 };
 
 template <class T>
 struct IntegerSource {
+  using Element = T;
+
   T start, delta;
 
   void operator()(Int first, Int count, char* target) const {
-    const T step = delta;  // a copy: the stores could alias the member
-    T value = static_cast<T>(start + static_cast<T>(first) * step);
-    for (Int i = 0; i < count; ++i, value = static_cast<T>(value + step))
-      store(target + i * Int{sizeof(T)}, value);
+    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta);
   }
 };
 
@@ -149,7 +179,8 @@ template <class Source>
 void fill(const Source& source, const Tensor& output, char* target, int threads) {
   Layout layout = output.layout;
   Layout* layouts[1] = {&layout};
-  const Int total = layout.count(), size = output.element_size;
+  constexpr Int size = sizeof(typename Source::Element), block_count = kBlock / size;
+  const Int total = layout.count();
   collapse(layouts);
   if (layout.rank == 0) layout.push(1, size);
   const int inner = layout.rank - 1;
@@ -158,13 +189,13 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
              stream = packed && total * size >= kStreamBytes;
   const Layout* const outer[1] = {&layout};
   parallel_ranges(total, kCopyGrain / size, threads, [&](Int begin, Int end) {
-    alignas(64) char block[kBlock * 8];
+    alignas(64) char block[kBlock];
     Walker<1> walker(outer, inner);
     walker.start(begin / row);
     Int column = begin % row;
     LineWriter writer(target + (packed ? begin * size : 0));
-    for (Int at = begin; at < end; at += kBlock) {
-      const Int count = std::min(kBlock, end - at);
+    for (Int at = begin; at < end; at += block_count) {
+      const Int count = std::min(block_count, end - at);
       source(at, count, stream || !packed ? block : target + at * size);
       if (stream) writer.append(block, count * size);
       for (Int done = 0; !packed && done < count;) {
@@ -190,8 +221,10 @@ void SequencePlan::run(void* to, int threads) const {
   const Int total = output.layout.count();
   if (total == 0) return;
   char* const target = static_cast<char*>(to);
-  if (output.type == DataType::float32 || output.type == DataType::float16)
-    return fill(FloatSource(*this, total), output, target, threads);
+  if (output.type == DataType::float32)
+    return fill(FloatSource<uint32_t>(*this, total), output, target, threads);
+  if (output.type == DataType::float16)
+    return fill(FloatSource<uint16_t>(*this, total), output, target, threads);
   switch (output.element_size) {
     case 1:
       return fill(IntegerSource<uint8_t>{static_cast<uint8_t>(start), static_cast<uint8_t>(delta)},
