@@ -32,21 +32,47 @@ constexpr int kVector = 32;
 constexpr int kVector = 16;
 #endif
 
-// `count` elements, each `step` more than the one before, modulo the type.
+typedef char Bytes __attribute__((vector_size(kVector)));
+
+// To an aligned address, past the cache.
+inline void stream_vector(char* target, Bytes value) {
+#if defined(__AVX512BW__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), (__m512i)value);
+#elif defined(__AVX2__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(target), (__m256i)value);
+#elif defined(__SSE2__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(target), (__m128i)value);
+#else
+  std::memcpy(target, &value, kVector);
+#endif
+}
+
+// `count` elements, each `step` more than the one before, modulo the type. `stream`: past the
+// cache, but for those in front of the first whole line.
 template <class T>
-void ramp(char* target, Int count, T value, T step) {
+void ramp(char* target, Int count, T value, T step, bool stream) {
+  stream = stream && reinterpret_cast<uintptr_t>(target) % sizeof(T) == 0;
+  for (; stream && count > 0 && reinterpret_cast<uintptr_t>(target) % 64 != 0; --count) {
+    store(target, value);
+    target += sizeof(T);
+    value = static_cast<T>(value + step);
+  }
   typedef T Vector __attribute__((vector_size(kVector)));
+  typedef Vector Unaligned __attribute__((aligned(1), may_alias));
   constexpr Int lanes = kVector / Int{sizeof(T)};
   alignas(kVector) T first[lanes];
   for (Int i = 0; i < lanes; ++i)
     first[i] = static_cast<T>(value + static_cast<T>(i) * uint64_t{step});
-  Vector values;
-  std::memcpy(&values, first, kVector);
+  Vector values = *reinterpret_cast<const Unaligned*>(first);
   const Vector more = Vector{} + static_cast<T>(static_cast<uint64_t>(lanes) * step);
-  for (; count >= lanes; count -= lanes, target += kVector, values += more)
-    std::memcpy(target, &values, kVector);
+  if (stream)
+    for (; count >= lanes; count -= lanes, target += kVector, values += more)
+      stream_vector(target, (Bytes)values);
+  else
+    for (; count >= lanes; count -= lanes, target += kVector, values += more)
+      *reinterpret_cast<Unaligned*>(target) = values;
   char rest[kVector];
-  std::memcpy(rest, &values, kVector);
+  *reinterpret_cast<Unaligned*>(rest) = values;
   copy_short(target, rest, count * Int{sizeof(T)});
 }
 
@@ -143,7 +169,7 @@ class FloatSource {
                   segments_.get())) {}
 
   // `count` elements from `first` on, packed.
-  void operator()(Int first, Int count, char* target) const {
+  void operator()(Int first, Int count, char* target, bool stream = false) const {
     Int n = std::upper_bound(segments_.get(), segments_.get() + made_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
@@ -153,7 +179,7 @@ class FloatSource {
       const Int some = std::min(count - at, end - first - at);
       const uint32_t skip = static_cast<uint32_t>(first + at - segment.begin);
       ramp(target + at * Int{sizeof(T)}, some, static_cast<T>(segment.bits + skip * segment.step),
-           static_cast<T>(segment.step));
+           static_cast<T>(segment.step), stream);
       at += some;
     }
   }
@@ -169,8 +195,9 @@ struct IntegerSource {
 
   T start, delta;
 
-  void operator()(Int first, Int count, char* target) const {
-    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta);
+  void operator()(Int first, Int count, char* target, bool stream = false) const {
+    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta,
+         stream);
   }
 };
 
@@ -189,16 +216,19 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
              stream = packed && total * size >= kStreamBytes;
   const Layout* const outer[1] = {&layout};
   parallel_ranges(total, kCopyGrain / size, threads, [&](Int begin, Int end) {
+    if (packed) {
+      source(begin, end - begin, target + begin * size, stream);
+      stream_fence();
+      return;
+    }
     alignas(64) char block[kBlock];
     Walker<1> walker(outer, inner);
     walker.start(begin / row);
     Int column = begin % row;
-    LineWriter writer(target + (packed ? begin * size : 0));
     for (Int at = begin; at < end; at += block_count) {
       const Int count = std::min(block_count, end - at);
-      source(at, count, stream || !packed ? block : target + at * size);
-      if (stream) writer.append(block, count * size);
-      for (Int done = 0; !packed && done < count;) {
+      source(at, count, block);
+      for (Int done = 0; done < count;) {
         const Int some = std::min(count - done, row - column);
         copy_steps(target + walker.offset[0] + column * step, step, block + done * size, size, some,
                    static_cast<int>(size));
@@ -210,8 +240,6 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
         }
       }
     }
-    writer.finish();
-    stream_fence();
   });
 }
 
