@@ -209,6 +209,66 @@ def cast(chance: Random) -> Case:
     return Case(desc, expected)
 
 
+def identity(chance: Random) -> Case:
+    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
+    scale, bias = (chance.choice((0.0, 1.0, -2.5, 0.1, 3e38, 1e-40)) for _ in range(2))
+    scaled = chance.random() < 0.8
+    desc = dml.ElementWiseIdentity(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, sizes, output=True),
+        scale_bias=(scale, bias) if scaled else None,
+    )
+    single = data in (dml.DataType.FLOAT32, dml.DataType.FLOAT16)
+    wide = np.dtype(np.float32 if single else np.float64)
+    factor, summand = (wide.type(np.float32(number)) for number in (scale, bias))
+
+    def expected(arrays: Arrays) -> Arrays:
+        x = arrays["InputTensor"]
+        if not scaled:
+            return {"OutputTensor": bits(x)}
+        with np.errstate(all="ignore"):
+            product = x.astype(wide) * factor
+            made = product + summand
+        made = np.where(np.isnan(made), wide.type(np.nan), made)
+        return {"OutputTensor": bits(converted(made, data.numpy))}
+
+    return Case(desc, expected)
+
+
+def sequence(chance: Random) -> Case:
+    sizes = any_sizes(chance)
+    data = chance.choice([one for one in ALL_TYPES if one is not dml.DataType.FLOAT64])
+    kind = data.numpy
+    start, delta = _start_and_delta(chance, kind)
+    desc = dml.FillValueSequence(
+        output_tensor=tensor(chance, data, sizes, output=True),
+        value_data_type=data,
+        value_start=start,
+        value_delta=delta,
+    )
+
+    def expected(_: Arrays) -> Arrays:
+        with np.errstate(all="ignore"):
+            steps = np.full(sizes, delta).reshape(-1).astype(kind)
+            steps[0] = np.asarray(start).astype(kind)
+            made = np.add.accumulate(steps, dtype=kind).reshape(sizes)  # one after the other
+            if kind.kind == "f":
+                made = np.where(np.isnan(made), kind.type(np.nan), made)
+        return {"OutputTensor": bits(made)}
+
+    return Case(desc, expected)
+
+
+def _start_and_delta(chance: Random, kind: np.dtype[Any]) -> tuple[Any, Any]:
+    if kind.kind == "f":
+        start, delta = (chance.uniform(-4000, 4000) * 2.0 ** chance.randint(-30, 3) for _ in "ab")
+        return (start, chance.choice((delta, start / 64, -start / 4096, 0.0)))
+    limits = np.iinfo(kind)
+    least, most = int(limits.min), int(limits.max)
+    small = chance.choice((1, 3, -1, chance.randint(-100, 100)))
+    return chance.randint(least, most), chance.choice((small, chance.randint(least, most)))
+
+
 def padding1(chance: Random) -> Case:
     sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES)
     starts = [chance.choice((0, 0, 1, 2, 5)) for _ in sizes]
@@ -372,4 +432,7 @@ def nd(chance: Random) -> Case:
     return Case(kind(**given), expected, limits)
 
 
-MAKERS = (top_k, nonzero, slabs, slice1, cast, padding1, elements, elements, gather, nd, nd)
+MAKERS = (
+    *(top_k, nonzero, slabs, slice1, cast, identity, sequence, padding1),
+    *(elements, elements, gather, nd, nd),
+)

@@ -126,7 +126,7 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
   table.reserve(static_cast<std::size_t>(made));
   for (Int i = 0; i < made; ++i) {
     const Segment& segment = segments[static_cast<std::size_t>(i)];
-    table.push_back({segment.begin, segment.units, segment.step, segment.unit, segment.value, 0});
+    table.push_back({segment.begin, segment.bits, segment.step});
   }
   const SequenceSegment* const on_device = table_on_device(table.data(), made, queue);
   queue.launch(queue.function("sequence", "sequence_floats", {{"SIZE", size}}), grid, block, 0,

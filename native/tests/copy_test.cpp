@@ -1,7 +1,10 @@
-// Elements at one step to elements at another, between pages that may not be touched.
+// Elements at one step to elements at another, runs of bytes to others, between pages that may not
+// be touched.
 #include "../cpu/runtime/copy.hpp"
 
 #include <algorithm>
+
+#include "../cpu/runtime/steps.hpp"
 
 #include "harness.hpp"
 
@@ -72,11 +75,77 @@ void check(Random& random, const Fenced& from, const Fenced& to, int size, Int t
   }
 }
 
+// Elements that a packer packs are right, and those after them untouched; how many it packed.
+Int check_packer(Random& random, const Fenced& from, const Fenced& to, int size, Int step,
+                 Int count) {
+  const Int from_span = span(step, count, size), to_span = count * size;
+  Int done = 0;
+  for (const bool end : {false, true}) {
+    char* const source = end ? from.last(from_span) : from.first(from_span);
+    char* const target = end ? to.last(to_span) : to.first(to_span);
+    for (Int i = 0; i < from_span; ++i) source[i] = static_cast<char>(random.bits());
+    for (Int i = 0; i < to_span; ++i) target[i] = static_cast<char>(random.bits());
+    std::vector<char> expected(target, target + to_span);
+    char* const first = source + (step < 0 ? from_span - size : 0);
+    done = StepPacker(step, size).pack(target, first, count);
+    EXPECT(done >= 0 && done <= count, "%lld of %lld", done, count);
+    for (Int n = 0; n < done; ++n) {
+      const Int i = step < 0 ? count - 1 - n : n;
+      std::memcpy(expected.data() + i * size, first + i * step, static_cast<std::size_t>(size));
+    }
+    EXPECT(std::equal(expected.begin(), expected.end(), target),
+           "%lld of %lld elements of %d at step %lld packed", done, count, size, step);
+    ++passed;
+  }
+  return done;
+}
+
+void check_pieces(Random& random, const Fenced& from, const Fenced& to, Int bytes, Int to_step,
+                  Int from_step, Int count) {
+  const Int from_span = span(from_step, count, static_cast<int>(bytes)),
+            to_span = span(to_step, count, static_cast<int>(bytes));
+  for (const bool end : {false, true}) {
+    char* const source = end ? from.last(from_span) : from.first(from_span);
+    char* const target = end ? to.last(to_span) : to.first(to_span);
+    for (Int i = 0; i < from_span; ++i) source[i] = static_cast<char>(random.bits());
+    for (Int i = 0; i < to_span; ++i) target[i] = static_cast<char>(random.bits());
+    std::vector<char> expected(target, target + to_span);
+    const char* const first = source + (from_step < 0 ? from_span - bytes : 0);
+    for (Int i = 0; i < count; ++i)
+      std::memcpy(expected.data() + i * to_step, first + i * from_step,
+                  static_cast<std::size_t>(bytes));
+    copy_pieces(target, to_step, first, from_step, bytes, count);
+    EXPECT(std::equal(expected.begin(), expected.end(), target), "%lld runs of %lld bytes", count,
+           bytes);
+    ++passed;
+  }
+}
+
 }  // namespace
 
 int main() {
   Random random(7);
   const Fenced from, to;
+  for (const int size : {1, 2, 4, 8, 16})
+    for (Int count = 1; count < 300; count += count < 140 ? 1 : 37)
+      for (Int times = -9; times <= 9; ++times)
+        for (const Int more : {0, 1}) {
+          const Int step = times * size + more;
+          const Int done = check_packer(random, from, to, size, step, count);
+#if defined(__SSSE3__)
+          if (count >= 48 && size <= 2 && (times == 2 || times == -2))
+            EXPECT(done > 0, "nothing packed of %lld of %d at %lld", count, size, step);
+#else
+          (void)done;
+#endif
+        }
+  for (Int bytes = 1; bytes < 1200; bytes += bytes < 140 ? 1 : 131)
+    for (const Int count : {1, 2, 7}) {
+      check_pieces(random, from, to, bytes, bytes, bytes, count);
+      check_pieces(random, from, to, bytes, bytes + 5, 2 * bytes + 1, count);
+      check_pieces(random, from, to, bytes, bytes, 0, count);
+      check_pieces(random, from, to, bytes, bytes + 1, -bytes, count);
+    }
   for (const int size : {1, 2, 4, 8, 16})
     for (Int count = 1; count < 300; count += count < 140 ? 1 : 37)
       for (const Int step : {0, 1, 2, 3, 7, -1, -2, -3}) {

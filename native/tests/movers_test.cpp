@@ -187,6 +187,10 @@ void test_paddings(Random& random) {
                     Strides::packed, threads);
       check_padding(random, mode, 2, {300, 500 / k, 33}, {1, 1, 0}, {2, 0, 0}, Strides::packed,
                     Strides::packed, threads);
+      check_padding(random, mode, 2, {4, 30000 / k, 34}, {0, 2, 1}, {1, 1, 3}, Strides::packed,
+                    Strides::packed, threads);
+      check_padding(random, mode, 1, {4, 30000 / k, 70}, {0, 2, 1}, {1, 1, 3}, Strides::packed,
+                    Strides::stepped, threads);
       check_padding(random, mode, 8, {5}, {700000 / k}, {700000 / k}, Strides::packed,
                     Strides::packed, threads);
     }
@@ -201,6 +205,9 @@ int main() {
     for (int n = 0; n < cases(120, 20); ++n)
       check_identity(random, type, random_sizes(random, 2000), random_strides(random),
                      static_cast<int>(random.between(1, 4)));
+    // Enough for a table of what each byte becomes.
+    for (int n = 0; n < cases(12, 4); ++n)
+      check_identity(random, type, {5003}, random_strides(random), 1);
     check_identity(random, type, {1100, 1000}, Strides::packed, 3);
     if (type == DataType::float64) continue;
     for (int n = 0; n < cases(120, 20); ++n)

@@ -40,7 +40,7 @@ def test_an_unknown_case_is_wrong_usage():
     assert "no case of suite table is named no/such" in told.stderr
 
 
-@pytest.mark.parametrize("suite", ["table", "small", "adversarial", "scaling", "types"])
+@pytest.mark.parametrize("suite", ["table", "small", "adversarial", "scaling", "movers", "types"])
 def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
     files = [tmp_path / "times.json", tmp_path / "times.md"]
     told = run(

@@ -44,6 +44,14 @@ def test_this_library_does_the_jobs_of_all_types():
         assert contestant.problem == "", case.name
 
 
+@pytest.mark.parametrize("case", SUITES["movers"].cases(False), ids=lambda case: case.name)
+def test_this_library_does_the_jobs_of_the_movers(case):
+    job = shrunk(case).job()
+    contestant = ours.function(job)
+    contestant.pass_gate(Gate(job))
+    assert contestant.problem == ""
+
+
 @pytest.mark.parametrize(
     "case", [c for c in SUITES["small"].cases(False) if c.dispatch], ids=lambda case: case.name
 )
@@ -127,6 +135,36 @@ def test_all_is_every_suite_once():
                 {"batch_dims": 1},
             ),
             80 + 96 + 160,
+        ),
+        (Job("cast", (np.zeros(8, "f4"),), {"dtype": "int8"}), 32 + 8),
+        (
+            Job("pad", (np.zeros((2, 3), "i2"),), {"pad_width": ((1, 0), (2, 2)), "mode": "edge"}),
+            12 + 3 * 7 * 2,
+        ),
+        (  # rows that are left out need not be read, what lies in a line must be
+            Job(
+                "slice_window",
+                (np.zeros((4, 6), "f4"),),
+                {"starts": (0, 0), "sizes": (4, 6), "strides": (2, -3)},
+            ),
+            2 * 2 * (12 + 4),
+        ),
+        (
+            Job(
+                "slice_window",
+                (np.zeros(100, "f8"),),
+                {"starts": (0,), "sizes": (100,), "strides": (50,)},
+            ),
+            2 * (64 + 8),
+        ),
+        (Job("element_wise_identity", (np.zeros(8, "f4"),), {"scale": 2, "bias": 1}), 64),
+        (
+            Job(
+                "fill_value_sequence",
+                (),
+                {"shape": (2, 3), "dtype": "int16", "start": 0, "delta": 1},
+            ),
+            12,
         ),
     ],
     ids=lambda value: value.operation if isinstance(value, Job) else None,

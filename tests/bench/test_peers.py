@@ -11,6 +11,7 @@ from anydml.bench import peers
 from anydml.bench.cases import table
 from anydml.bench.gate import Gate
 from anydml.bench.jobs import Job
+from anydml.bench.suites import SUITES
 
 MODULES = ("numpy", "torch", "onnxruntime", "jax")
 
@@ -48,6 +49,21 @@ def test_its_results_are_right(peer, cases):
             if not contestant.problem:
                 done.add(job.operation)
     assert len(done) == 9, done  # every operation in some case
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_its_copies_and_conversions_are_right(peer):
+    done = set()
+    for case in map(shrunk, SUITES["movers"].cases(False)):
+        job = case.job()
+        gate = Gate(job)
+        for contestant in peer.contestants(job):
+            if not contestant.problem:
+                contestant.pass_gate(gate)
+            assert not contestant.wrong, (case.name, contestant.label, contestant.problem)
+            if not contestant.problem:
+                done.add(job.operation)
+    assert done >= {"cast", "pad", "slice_window"}
 
 
 @pytest.mark.filterwarnings("ignore")

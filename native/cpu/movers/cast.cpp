@@ -1,13 +1,14 @@
 // Every type as every other one.
 //
-// A conversion is one step, or two with FLOAT32 between them: from and to FLOAT16, where the first
-// step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows FLOAT16 in any case (an
-// integer above), or keeps what the second needs to round once (FLOAT64). The steps are loops over
-// blocks in the nearest cache; FLOAT16 is converted by the processor where the level has that.
+// Where the level has vectors for a pair of types, a conversion is one pass over them (lanes.hpp);
+// elsewhere it is a loop that the compiler makes vectors of. FLOAT16 then takes two, with FLOAT32
+// between them: the first step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows
+// FLOAT16 in any case (an integer above), or keeps what the second needs to round once (FLOAT64).
 #include "cast.hpp"
 
 #include "../runtime/copy.hpp"
 #include "convert.hpp"
+#include "lanes.hpp"
 
 namespace anydml {
 namespace {
@@ -16,7 +17,11 @@ using Step = CastMap::Step;
 
 template <class To, class From>
 To convert(From value) {
-  if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>)
+  if constexpr (std::is_same_v<From, Half>)
+    return half_to_float(value.bits);
+  else if constexpr (std::is_same_v<To, Half>)
+    return {float_to_half(value)};
+  else if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>)
     return canonical(static_cast<To>(value));
   else if constexpr (std::is_floating_point_v<From>)
     return to_integer<To>(value);
@@ -28,45 +33,25 @@ To convert(From value) {
 
 template <class To, class From>
 void each(const char* __restrict source, char* __restrict target, Int count) {
-  for (Int i = 0; i < count; ++i)
-    store(target + i * Int{sizeof(To)}, convert<To>(load<From>(source + i * Int{sizeof(From)})));
+  if constexpr (kLanes<To, From> != 0)
+    for_lanes<kLanes<To, From>, To, From>(source, target, count, lanes::convert<To, From>);
+  else
+    for (Int i = 0; i < count; ++i)
+      store(target + i * Int{sizeof(To)}, convert<To>(load<From>(source + i * Int{sizeof(From)})));
 }
 
 void odd_floats(const char* __restrict source, char* __restrict target, Int count) {
   for (Int i = 0; i < count; ++i) store(target + i * 4, to_odd(load<double>(source + i * 8)));
 }
 
-void halves_to_floats(const char* __restrict source, char* __restrict target, Int count) {
-  Int i = 0;
-#if defined(__F16C__) && defined(__AVX__)
-  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
-  for (; i + 8 <= count; i += 8) {
-    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i * 2));
-    const __m256 floats = _mm256_cvtph_ps(halves);
-    const __m256 unordered = _mm256_cmp_ps(floats, floats, _CMP_UNORD_Q);
-    _mm256_storeu_ps(reinterpret_cast<float*>(target + i * 4),
-                     _mm256_blendv_ps(floats, nan, unordered));
-  }
-#endif
-  for (; i < count; ++i) store(target + i * 4, half_to_float(load<uint16_t>(source + i * 2)));
-}
+// Whether `each` has a loop of its own for a pair of types.
+template <class To, class From>
+constexpr bool kDirect =
+    kLanes<To, From> != 0 || (!std::is_same_v<To, Half> && !std::is_same_v<From, Half>) ||
+    (std::is_same_v<To, Half> && std::is_same_v<From, float>) ||
+    (std::is_same_v<To, float> && std::is_same_v<From, Half>);
 
-void floats_to_halves(const char* __restrict source, char* __restrict target, Int count) {
-  Int i = 0;
-#if defined(__F16C__) && defined(__AVX__)
-  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
-  for (; i + 8 <= count; i += 8) {
-    const __m256 floats = _mm256_loadu_ps(reinterpret_cast<const float*>(source + i * 4));
-    const __m256 unordered = _mm256_cmp_ps(floats, floats, _CMP_UNORD_Q);
-    const __m128i halves = _mm256_cvtps_ph(_mm256_blendv_ps(floats, nan, unordered),
-                                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(target + i * 2), halves);
-  }
-#endif
-  for (; i < count; ++i) store(target + i * 2, float_to_half(load<float>(source + i * 4)));
-}
-
-// Calls body(T{}) with the C++ type; FLOAT16 has none.
+// Calls body(T{}) with the C++ type.
 template <class Body>
 Step with_type(DataType type, Body&& body) {
   switch (type) {
@@ -74,6 +59,8 @@ Step with_type(DataType type, Body&& body) {
       return body(double{});
     case DataType::float32:
       return body(float{});
+    case DataType::float16:
+      return body(Half{});
     case DataType::int64:
       return body(int64_t{});
     case DataType::uint64:
@@ -93,10 +80,15 @@ Step with_type(DataType type, Body&& body) {
   }
 }
 
+// Null where it takes two.
 Step step_between(DataType from, DataType to) {
-  return with_type(from, [&](auto source) {
-    return with_type(
-        to, [&](auto target) -> Step { return &each<decltype(target), decltype(source)>; });
+  return with_type(from, [&]<class From>(From) {
+    return with_type(to, []<class To>(To) -> Step {
+      if constexpr (std::is_same_v<To, From> || !kDirect<To, From>)
+        return nullptr;
+      else
+        return &each<To, From>;
+    });
   });
 }
 
@@ -106,18 +98,10 @@ bool is_integer(DataType type) {
 
 }  // namespace
 
-CastMap::CastMap(DataType from, DataType to) {
-  if (to == DataType::float16) {
-    first_ = from == DataType::float32   ? nullptr
-             : from == DataType::float64 ? &odd_floats
-                                         : step_between(from, DataType::float32);
-    last_ = &floats_to_halves;
-  } else if (from == DataType::float16) {
-    if (to != DataType::float32) first_ = &halves_to_floats;
-    last_ = first_ == nullptr ? &halves_to_floats : step_between(DataType::float32, to);
-  } else {
-    last_ = step_between(from, to);
-  }
+CastMap::CastMap(DataType from, DataType to) : last_(step_between(from, to)) {
+  if (last_ != nullptr) return;
+  first_ = from == DataType::float64 ? &odd_floats : step_between(from, DataType::float32);
+  last_ = step_between(DataType::float32, to);
 }
 
 void CastMap::run(const char* source, char* target, Int count) const {

@@ -1,58 +1,150 @@
 // A copy, or each element times a scale plus a bias.
 //
-// Blocks become FLOAT32 or FLOAT64 as CAST makes them, are computed with in the nearest cache, and
-// become their type again. Product and sum are loops of their own, so that no compiler makes one
-// rounding of the two at the levels that have an instruction for it.
+// Product and sum are rounded one after the other: the build allows no instruction that makes one
+// rounding of the two, and where one is used the product is exact. Elements become FLOAT32 or
+// FLOAT64 in registers where the level has vectors for that, or block by block in the nearest
+// cache. Of many bytes each value is computed once and looked up.
+#include <cmath>
+
 #include "../runtime/copy.hpp"
 #include "cast.hpp"
 #include "convert.hpp"
+#include "lanes.hpp"
 
 namespace anydml {
 namespace {
 
+// Source and target are the same, or do not overlap.
 template <class T>
-void scale_and_add(const T* from, T* to, Int count, T scale, T bias) {
-  for (Int i = 0; i < count; ++i) to[i] = from[i] * scale;
+void scale_and_add(const char* source, char* target, Int count, T scale, T bias) {
+  constexpr Int size = sizeof(T);
+#pragma GCC ivdep
   for (Int i = 0; i < count; ++i) {
-    const T sum = to[i] + bias;
-    const T nan = kept(canonical(std::numeric_limits<T>::quiet_NaN()), sum != sum);
-    to[i] = joined(kept(sum, sum == sum), nan);
+    const T product = load<T>(source + i * size) * scale;
+    store(target + i * size, canonical(product + bias));
   }
 }
 
+// Blocks of elements as T.
 template <class T>
-class ScaledMap : public ElementMap {
+class BlockMap : public ElementMap {
  public:
-  explicit ScaledMap(const IdentityPlan& plan)
+  explicit BlockMap(const IdentityPlan& plan)
       : plain_(plan.input.type == kType),
-        size_(plan.input.element_size),
         scale_(static_cast<T>(plan.scale)),
         bias_(static_cast<T>(plan.bias)),
         read_(plan.input.type, kType),
         write_(kType, plan.input.type) {}
-
   void run(const char* source, char* target, Int count) const override {
-    alignas(64) T numbers[kMapBlock];
-    char* const block = reinterpret_cast<char*>(numbers);
-    if (plain_)
-      std::memcpy(block, source, static_cast<std::size_t>(count * size_));
-    else
-      read_.run(source, block, count);
-    scale_and_add(numbers, numbers, count, scale_, bias_);
-    if (plain_)
-      std::memcpy(target, block, static_cast<std::size_t>(count * size_));
-    else
-      write_.run(block, target, count);
+    if (plain_) return scale_and_add(source, target, count, scale_, bias_);
+    alignas(64) char block[kMapBlock * sizeof(T)];
+    read_.run(source, block, count);
+    scale_and_add(block, block, count, scale_, bias_);
+    write_.run(block, target, count);
   }
 
  private:
   static constexpr DataType kType = sizeof(T) == 4 ? DataType::float32 : DataType::float64;
 
   bool plain_;
-  Int size_;
   T scale_, bias_;
-  CastMap read_, write_;
+  CastMap read_, write_;  // neither, of the very type
 };
+
+#if defined(__AVX2__) && defined(__F16C__)
+// FLOAT16 and FLOAT32.
+template <class T>
+class SingleMap : public ElementMap {
+ public:
+  explicit SingleMap(const IdentityPlan& plan)
+      : scale_(static_cast<float>(plan.scale)), bias_(static_cast<float>(plan.bias)) {}
+  void run(const char* source, char* target, Int count) const override {
+    constexpr int width = kLanes<float, Half>;
+    const float scale = scale_, bias = bias_;
+    for_lanes<width, T, T>(source, target, count, [=](const char* from, char* to) {
+#if defined(__AVX512F__)
+      using namespace lanes;
+      write_sixteen<T>(to, canonical_sixteen(read_sixteen<T>(from) * scale + bias));
+#else
+      using namespace lanes;
+      write_eight<T>(to, canonical_eight(read_eight<T>(from) * scale + bias));
+#endif
+    });
+  }
+
+ private:
+  float scale_, bias_;
+};
+#else
+template <class>
+using SingleMap = BlockMap<float>;
+#endif
+
+#if defined(__AVX512F__)
+// FLOAT64 and integers.
+template <class T>
+class DoubleMap : public ElementMap {
+ public:
+  explicit DoubleMap(const IdentityPlan& plan) : scale_(plan.scale), bias_(plan.bias) {}
+  void run(const char* source, char* target, Int count) const override {
+    using namespace lanes;
+    const double scale = scale_, bias = bias_;
+    for_lanes<8, T, T>(source, target, count, [=](const char* from, char* to) {
+      const __m512d sums = doubles<T>(read_wide<T>(from)) * scale + bias;
+      if constexpr (std::is_same_v<T, double>)
+        write_wide<T>(to, canonical_wide(sums));
+      else
+        write_wide<T>(to, whole_wide<T>(sums));
+    });
+  }
+
+ private:
+  double scale_, bias_;
+};
+
+// Integers of 16 bits, by finite numbers. A product with the 24 digits of a FLOAT is exact in a
+// double, so that one rounding is two.
+template <class T>
+class ShortMap : public ElementMap {
+ public:
+  explicit ShortMap(const IdentityPlan& plan) : scale_(plan.scale), bias_(plan.bias) {}
+  void run(const char* source, char* target, Int count) const override {
+    const __m512d scale = _mm512_set1_pd(scale_), bias = _mm512_set1_pd(bias_);
+    for_lanes<16, T, T>(source, target, count, [=](const char* from, char* to) {
+      lanes::scale_sixteen<T>(from, to, scale, bias);
+    });
+  }
+
+ private:
+  double scale_, bias_;
+};
+
+// Elements that are worth a table of bytes.
+constexpr Int kTabled = 4096;
+
+// Integers of 8 bits, by what each of them becomes.
+template <class T>
+class ByteMap : public ElementMap {
+ public:
+  explicit ByteMap(const IdentityPlan& plan) {
+    char all[256];
+    for (int i = 0; i < 256; ++i) all[i] = static_cast<char>(i);
+    DoubleMap<T>(plan).run(all, table_, 256);
+  }
+  void run(const char* source, char* target, Int count) const override {
+    const lanes::ByteTable table(table_);
+    for_lanes<64, T, T>(source, target, count, [&](const char* from, char* to) {
+      _mm512_storeu_si512(to, table.at(_mm512_loadu_si512(from)));
+    });
+  }
+
+ private:
+  char table_[256];
+};
+#else
+template <class>
+using DoubleMap = BlockMap<double>;
+#endif
 
 }  // namespace
 
@@ -61,10 +153,42 @@ void IdentityPlan::run(const void* from, void* to, int threads) const {
     if (from == to) return;  // in place
     return copy_elements(output.layout, to, input.layout, from, input.element_size, threads);
   }
-  if (input.type == DataType::float32 || input.type == DataType::float16)
-    map_elements(ScaledMap<float>(*this), output, to, input, from, threads);
-  else
-    map_elements(ScaledMap<double>(*this), output, to, input, from, threads);
+  const auto by = [&](const ElementMap& map) {
+    map_elements(map, output, to, input, from, threads);
+  };
+  const auto whole = [&]<class T>(T) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 2)
+      if (std::isfinite(scale) && std::isfinite(bias)) return by(ShortMap<T>(*this));
+    if constexpr (sizeof(T) == 1)
+      if (output.layout.count() >= kTabled) return by(ByteMap<T>(*this));
+#endif
+    by(DoubleMap<T>(*this));
+  };
+  switch (input.type) {
+    case DataType::float64:
+      return by(DoubleMap<double>(*this));
+    case DataType::float32:
+      return by(SingleMap<float>(*this));
+    case DataType::float16:
+      return by(SingleMap<Half>(*this));
+    case DataType::int64:
+      return whole(int64_t{});
+    case DataType::uint64:
+      return whole(uint64_t{});
+    case DataType::int32:
+      return whole(int32_t{});
+    case DataType::uint32:
+      return whole(uint32_t{});
+    case DataType::int16:
+      return whole(int16_t{});
+    case DataType::uint16:
+      return whole(uint16_t{});
+    case DataType::int8:
+      return whole(int8_t{});
+    default:
+      return whole(uint8_t{});
+  }
 }
 
 }  // namespace anydml

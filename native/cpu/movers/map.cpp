@@ -60,7 +60,10 @@ void map_long_row(const ElementMap& map, const Pair& pair, char* target, const c
     }
     map.run(in, own ? made : out, some);
     if (stream)
-      writer.append(made, some * pair.to_size);
+      writer.append(made, some * pair.to_size,
+                    ahead_of(source + (at + some) * pair.from_step(), pair.from_step(),
+                             std::min(kMapBlock, count - at - some), pair.from_size,
+                             some * pair.to_size / 64));
     else if (!to_packed)
       copy_steps(out, pair.to_step(), made, pair.to_size, some, pair.to_size);
   }

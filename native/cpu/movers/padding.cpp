@@ -5,11 +5,16 @@
 // ascending, descending, one place for ever, or none, where the value is. They are computed as the
 // row goes, so that neither short rows nor long paddings cost memory. Large outputs go past the
 // cache.
+//
+// Short rows of a few runs are written many at a time, run by run, so that what a run costs to find
+// is shared, or by vectors in which a row's elements have their order; those that go past the cache
+// in a block of the nearest one, whose places of the value are filled once.
 #include <algorithm>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
+#include "row_shuffle.hpp"
 
 namespace anydml {
 namespace {
@@ -17,6 +22,11 @@ namespace {
 constexpr Int kNowhere = -1;            // where the value is
 constexpr Int kForever = Int{1} << 62;  // longer than any row
 constexpr Int kPiece = Int{1} << 16;    // blocks that a thread takes of a long row
+constexpr Int kShortRow = RowShuffle::kMostBytes;
+constexpr Int kShuffledRow = 256;  // bytes of a row of bytes, whose vectors are short
+constexpr Int kMostRuns = 32;      // of a short row
+constexpr Int kRowsBytes = 8192;   // of short rows that are written at a time
+constexpr Int kColumns = 8;        // of several short rows that are written one by one
 
 // Consecutive places of a dimension, in blocks of the input.
 struct Run {
@@ -69,6 +79,10 @@ class Padding {
 
   void run(int threads) const {
     const Int row = inner().size, rows = total_ * size_ / block_ / row;
+    if (rank_ > 1 && row * block_ <= kShortRow && inner().to_step == block_) {
+      const ShortRows short_rows(*this);
+      if (short_rows.apply()) return run_short(short_rows, rows, threads);
+    }
     const Int pieces = (row + kPiece - 1) / kPiece, all = rows * pieces;
     const bool stream = total_ * size_ >= kStreamBytes && packed();
     const Int each = std::max<Int>(1, total_ * size_ / all);
@@ -102,6 +116,162 @@ class Padding {
     dimensions_[rank_++] = next;
   }
 
+  // The runs of a row, of so few bytes that many rows are written at a time.
+  class ShortRows {
+   public:
+    explicit ShortRows(const Padding& padding)
+        : padding_(padding), row_(padding.inner().size * padding.block_) {
+      const Dimension& d = padding.inner();
+      for (Int at = 0; at < d.size;) {
+        if (count_ == kMostRuns) {
+          count_ = 0;
+          return;
+        }
+        Run run = run_from(padding.mode_, at - d.start, d.from_size);
+        run.length = std::min(run.length, d.size - at);
+        runs_[count_++] = run;
+        at += run.length;
+      }
+      if (padding.mode_ == PaddingMode::constant)
+        copy_steps(values_, padding.size_, padding.value_, 0, row_ / padding.size_,
+                   static_cast<int>(padding.size_));
+      else if (d.from_step == padding.block_ && (row_ <= kShuffledRow || padding.size_ > 1))
+        shuffled_ = shuffle();
+    }
+
+    bool apply() const { return count_ > 0; }
+    Int bytes() const { return row_; }
+
+    // `count` rows of nothing but the value.
+    void put_values(char* target, Int step, Int count) const {
+      copy_pieces(target, step, values_, 0, row_, count);
+    }
+
+    // `count` rows; the value is there already if it is `filled`.
+    void put(char* target, Int to_step, const char* source, Int from_step, Int count,
+             bool filled) const {
+      if (shuffled_) return shuffle_.run(target, to_step, source, from_step, count);
+      const Int block = padding_.block_, step = padding_.inner().from_step;
+      for (Int i = 0; i < count_; ++i) {
+        const Run& run = runs_[i];
+        const Int bytes = run.length * block;
+        if (run.place == kNowhere) {
+          if (!filled) copy_pieces(target, to_step, values_, 0, bytes, count);
+        } else if (run.length == 1 || run.step * step == block) {
+          copy_pieces(target, to_step, source + run.place * step, from_step, bytes, count);
+        } else if (run.length > kColumns && block == padding_.size_) {
+          for (Int n = 0; n < count; ++n)
+            copy_steps(target + n * to_step, block, source + n * from_step + run.place * step,
+                       run.step * step, run.length, static_cast<int>(block));
+        } else {
+          for (Int n = 0; n < run.length; ++n)
+            copy_pieces(target + n * block, to_step, source + (run.place + n * run.step) * step,
+                        from_step, block, count);
+        }
+        target += bytes;
+      }
+    }
+
+   private:
+    // The input's rows are packed.
+    bool shuffle() {
+      const Int block = padding_.block_;
+      shuffle_.begin(row_, padding_.inner().from_size * block, padding_.size_);
+      Int to = 0;
+      for (int i = 0; i < count_; ++i)
+        for (Int n = 0; n < runs_[i].length; ++n) {
+          const Int from = (runs_[i].place + n * runs_[i].step) * block;
+          for (Int at = 0; at < block; at += shuffle_.unit(), to += shuffle_.unit())
+            shuffle_.put(to, from + at);
+        }
+      return shuffle_.finish();
+    }
+
+    const Padding& padding_;
+    Int row_;
+    int count_ = 0;
+    bool shuffled_ = false;
+    RowShuffle shuffle_;
+    Run runs_[kMostRuns];
+    alignas(64) char values_[kShortRow];
+  };
+
+  void run_short(const ShortRows& short_rows, Int rows, int threads) const {
+    const bool stream = total_ * size_ >= kStreamBytes && packed();
+    const Int grain = std::max<Int>(1, kCopyGrain / short_rows.bytes());
+    parallel_ranges(rows, grain, threads, [&](Int begin, Int end) {
+      if (stream) {
+        LineWriter writer(to_ + begin * short_rows.bytes());
+        write_short(short_rows, begin, end, &writer);
+      } else {
+        write_short(short_rows, begin, end, nullptr);
+      }
+      stream_fence();
+    });
+  }
+
+  // Rows [begin, end).
+  void write_short(const ShortRows& short_rows, Int begin, Int end, LineWriter* writer) const {
+    alignas(64) char block[kRowsBytes];
+    const Int row = short_rows.bytes(), most = kRowsBytes / row;
+    const bool filled = writer != nullptr && mode_ == PaddingMode::constant;
+    if (filled) short_rows.put_values(block, row, most);
+    const Dimension& d = dimensions_[rank_ - 2];
+    const Int from_row = inner().from_size * block_;
+    Int places[kMaxRank + 1], rest = begin / d.size, at = begin % d.size, held = 0;
+    for (int n = rank_ - 3; n >= 0; --n) {
+      places[n] = rest % dimensions_[n].size;
+      rest /= dimensions_[n].size;
+    }
+    for (Int i = begin; i < end;) {
+      const Offsets offsets = offsets_of(places, rank_ - 2);
+      const Run run = run_from(mode_, at - d.start, d.from_size);
+      const Int count = std::min({run.length, d.size - at, end - i, most - held});
+      char* const target =
+          writer != nullptr ? block + held * row : to_ + offsets.to + at * d.to_step;
+      const Int step = writer != nullptr ? row : d.to_step;
+      const char* next = nullptr;
+      if (offsets.nowhere || run.place == kNowhere) {
+        short_rows.put_values(target, step, count);
+      } else {
+        const char* const from = from_ + offsets.from + run.place * d.from_step;
+        short_rows.put(target, step, from, run.step * d.from_step, count, filled);
+        next = from + (run.step > 0 ? count : -most) * d.from_step;
+      }
+      i += count;
+      at += count;
+      held += writer != nullptr ? count : 0;
+      if (writer != nullptr && (held == most || i == end)) {
+        // Most rows go on where these end.
+        const bool rows_packed = next != nullptr && d.from_step == from_row;
+        writer->append(block, held * row,
+                       rows_packed ? Ahead(next, most * from_row, held * row / 64) : Ahead());
+        held = 0;
+      }
+      if (at < d.size) continue;
+      at = 0;
+      for (int n = rank_ - 3; n >= 0 && ++places[n] == dimensions_[n].size; --n) places[n] = 0;
+    }
+  }
+
+  // Where a place of the outermost dimensions is, in bytes.
+  struct Offsets {
+    Int to = 0, from = 0;
+    bool nowhere = false;
+  };
+
+  Offsets offsets_of(const Int* places, int rank) const {
+    Offsets offsets;
+    for (int n = 0; n < rank; ++n) {
+      const Dimension& d = dimensions_[n];
+      const Int place = run_from(mode_, places[n] - d.start, d.from_size).place;
+      offsets.nowhere = offsets.nowhere || place == kNowhere;
+      offsets.to += places[n] * d.to_step;
+      offsets.from += place * d.from_step;
+    }
+    return offsets;
+  }
+
   bool packed() const {
     Int step = block_;
     for (int i = rank_ - 1; i >= 0; --i) {
@@ -121,17 +291,9 @@ class Padding {
       rest /= dimensions_[n].size;
     }
     for (Int i = begin; i < end; ++i) {
-      Int to = 0, from = 0;
-      bool nowhere = false;
-      for (int n = 0; n < rank_ - 1; ++n) {
-        const Dimension& d = dimensions_[n];
-        const Int place = run_from(mode_, places[n] - d.start, d.from_size).place;
-        nowhere = nowhere || place == kNowhere;
-        to += places[n] * d.to_step;
-        from += place * d.from_step;
-      }
+      const Offsets at = offsets_of(places, rank_ - 1);
       const Int first = piece * kPiece, last = std::min(row, first + kPiece);
-      write_row(to_ + to, nowhere ? nullptr : from_ + from, first, last, writer);
+      write_row(to_ + at.to, at.nowhere ? nullptr : from_ + at.from, first, last, writer);
       if (++piece < pieces) continue;
       piece = 0;
       for (int n = rank_ - 2; n >= 0 && ++places[n] == dimensions_[n].size; --n) places[n] = 0;

@@ -5,10 +5,10 @@
 // every sum moves by one and the same whole number of u: delta rounded to a multiple of u. Only a
 // tie (delta ends in half a u) depends on the value, on whether its last bit is even; but a sum
 // that was a tie is even, so from the second value in a binade on all steps are equal. So the
-// sequence is cut into segments, of one element or of equal steps inside a binade, of which a
-// segment gives any element: a whole number that FLOAT32 holds, times u. The cuts are found by
-// adding: there are a few for each binade, whatever the length. Where a sum is the value itself, it
-// stays for ever.
+// sequence is cut into segments, of one element or of equal steps inside a binade and on one side
+// of zero, where the bits of the floats, taken for integers, have equal steps as well: floats are
+// written as integers are. The cuts are found by adding: there are a few for each binade, whatever
+// the length. Where a sum is the value itself, it stays for ever.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ namespace anydml {
 // More than two formats' binades can need.
 constexpr Int kMostSegments = 8192;
 
+// From element `begin` on: the bits of the float, which are `step` more from one element to the
+// next.
 struct Segment {
-  Int begin;            // the first element
-  int32_t units, step;  // element begin + i is (units + i * step) * unit, or
-  float unit, value;    // this value, where unit is 0
+  Int begin;
+  uint32_t bits, step;
 };
 
 // Room for the segments of `count` elements.

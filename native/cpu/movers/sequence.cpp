@@ -1,70 +1,112 @@
 // Sequences whose sums are rounded one after the other, made without adding one after the other.
 //
-// Integers wrap around: element i is start + i * delta. Floats come from segments (segments.hpp).
+// Integers wrap around: element i is start + i * delta. Floats come from segments (segments.hpp),
+// of which the bits are written as integers are.
 #include <algorithm>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
-#include "cast.hpp"
 #include "segments.hpp"
 
 namespace anydml {
 namespace {
 
-constexpr Int kBlock = 1024;
+constexpr Int kBlock = 8192;  // bytes that are made at a time
 
-void make_floats(const Segment& segment, Int skip, Int count, char* target) {
-  if (segment.unit == 0) {
-    for (Int i = 0; i < count; ++i) store(target + i * 4, segment.value);
-    return;
-  }
-  int32_t units = segment.units + static_cast<int32_t>(skip) * segment.step;
-  const int32_t step = segment.step;
-  const float unit = segment.unit;
-  for (Int i = 0; i < count; ++i, units += step)
-    store(target + i * 4, static_cast<float>(units) * unit);
+#if defined(__AVX512BW__)
+constexpr int kVector = 64;
+#elif defined(__AVX2__)
+constexpr int kVector = 32;
+#else
+constexpr int kVector = 16;
+#endif
+
+typedef char Bytes __attribute__((vector_size(kVector)));
+
+// To an aligned address, past the cache.
+inline void stream_vector(char* target, Bytes value) {
+#if defined(__AVX512BW__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), (__m512i)value);
+#elif defined(__AVX2__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(target), (__m256i)value);
+#elif defined(__SSE2__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(target), (__m128i)value);
+#else
+  std::memcpy(target, &value, kVector);
+#endif
 }
 
+// `count` elements, each `step` more than the one before, modulo the type. `stream`: past the
+// cache, but for those in front of the first whole line.
+template <class T>
+void ramp(char* target, Int count, T value, T step, bool stream) {
+  stream = stream && reinterpret_cast<uintptr_t>(target) % sizeof(T) == 0;
+  for (; stream && count > 0 && reinterpret_cast<uintptr_t>(target) % 64 != 0; --count) {
+    store(target, value);
+    target += sizeof(T);
+    value = static_cast<T>(value + step);
+  }
+  typedef T Vector __attribute__((vector_size(kVector)));
+  typedef Vector Unaligned __attribute__((aligned(1), may_alias));
+  constexpr Int lanes = kVector / Int{sizeof(T)};
+  alignas(kVector) T first[lanes];
+  for (Int i = 0; i < lanes; ++i)
+    first[i] = static_cast<T>(value + static_cast<T>(i) * uint64_t{step});
+  Vector values = *reinterpret_cast<const Unaligned*>(first);
+  const Vector more = Vector{} + static_cast<T>(static_cast<uint64_t>(lanes) * step);
+  if (stream)
+    for (; count >= lanes; count -= lanes, target += kVector, values += more)
+      stream_vector(target, (Bytes)values);
+  else
+    for (; count >= lanes; count -= lanes, target += kVector, values += more)
+      *reinterpret_cast<Unaligned*>(target) = values;
+  char rest[kVector];
+  *reinterpret_cast<Unaligned*>(rest) = values;
+  copy_short(target, rest, count * Int{sizeof(T)});
+}
+
+// T has the bits of the floats.
+template <class T>
 class FloatSource {
  public:
+  using Element = T;
+
   FloatSource(const SequencePlan& plan, Int count)
-      : half_(plan.output.type == DataType::float16),
-        segments_(segments_room(count)),
-        made_(cut_sequence(half_, plan.float_start, plan.float_delta, count, segments_.get())) {}
+      : segments_(segments_room(count)),
+        made_(cut_sequence(sizeof(T) == 2, plan.float_start, plan.float_delta, count,
+                           segments_.get())) {}
 
   // `count` elements from `first` on, packed.
-  void operator()(Int first, Int count, char* target) const {
-    alignas(64) char block[kBlock * 4];
-    char* const floats = half_ ? block : target;
+  void operator()(Int first, Int count, char* target, bool stream = false) const {
     Int n = std::upper_bound(segments_.get(), segments_.get() + made_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
     for (Int at = 0; at < count; ++n) {
+      const Segment& segment = segments_[n];
       const Int end = n + 1 < made_ ? segments_[n + 1].begin : first + count;
       const Int some = std::min(count - at, end - first - at);
-      make_floats(segments_[n], first + at - segments_[n].begin, some, floats + at * 4);
+      const uint32_t skip = static_cast<uint32_t>(first + at - segment.begin);
+      ramp(target + at * Int{sizeof(T)}, some, static_cast<T>(segment.bits + skip * segment.step),
+           static_cast<T>(segment.step), stream);
       at += some;
     }
-    if (half_) to_halves_.run(floats, target, count);
   }
 
  private:
-  bool half_;
-  CastMap to_halves_{DataType::float32, DataType::float16};
   Scratch<Segment> segments_;
   Int made_;
 };
 
 template <class T>
 struct IntegerSource {
+  using Element = T;
+
   T start, delta;
 
-  void operator()(Int first, Int count, char* target) const {
-    const T step = delta;  // a copy: the stores could alias the member
-    T value = static_cast<T>(start + static_cast<T>(first) * step);
-    for (Int i = 0; i < count; ++i, value = static_cast<T>(value + step))
-      store(target + i * Int{sizeof(T)}, value);
+  void operator()(Int first, Int count, char* target, bool stream = false) const {
+    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta,
+         stream);
   }
 };
 
@@ -73,7 +115,8 @@ template <class Source>
 void fill(const Source& source, const Tensor& output, char* target, int threads) {
   Layout layout = output.layout;
   Layout* layouts[1] = {&layout};
-  const Int total = layout.count(), size = output.element_size;
+  constexpr Int size = sizeof(typename Source::Element), block_count = kBlock / size;
+  const Int total = layout.count();
   collapse(layouts);
   if (layout.rank == 0) layout.push(1, size);
   const int inner = layout.rank - 1;
@@ -82,16 +125,19 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
              stream = packed && total * size >= kStreamBytes;
   const Layout* const outer[1] = {&layout};
   parallel_ranges(total, kCopyGrain / size, threads, [&](Int begin, Int end) {
-    alignas(64) char block[kBlock * 8];
+    if (packed) {
+      source(begin, end - begin, target + begin * size, stream);
+      stream_fence();
+      return;
+    }
+    alignas(64) char block[kBlock];
     Walker<1> walker(outer, inner);
     walker.start(begin / row);
     Int column = begin % row;
-    LineWriter writer(target + (packed ? begin * size : 0));
-    for (Int at = begin; at < end; at += kBlock) {
-      const Int count = std::min(kBlock, end - at);
-      source(at, count, stream || !packed ? block : target + at * size);
-      if (stream) writer.append(block, count * size);
-      for (Int done = 0; !packed && done < count;) {
+    for (Int at = begin; at < end; at += block_count) {
+      const Int count = std::min(block_count, end - at);
+      source(at, count, block);
+      for (Int done = 0; done < count;) {
         const Int some = std::min(count - done, row - column);
         copy_steps(target + walker.offset[0] + column * step, step, block + done * size, size, some,
                    static_cast<int>(size));
@@ -103,8 +149,6 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
         }
       }
     }
-    writer.finish();
-    stream_fence();
   });
 }
 
@@ -114,8 +158,10 @@ void SequencePlan::run(void* to, int threads) const {
   const Int total = output.layout.count();
   if (total == 0) return;
   char* const target = static_cast<char*>(to);
-  if (output.type == DataType::float32 || output.type == DataType::float16)
-    return fill(FloatSource(*this, total), output, target, threads);
+  if (output.type == DataType::float32)
+    return fill(FloatSource<uint32_t>(*this, total), output, target, threads);
+  if (output.type == DataType::float16)
+    return fill(FloatSource<uint16_t>(*this, total), output, target, threads);
   switch (output.element_size) {
     case 1:
       return fill(IntegerSource<uint8_t>{static_cast<uint8_t>(start), static_cast<uint8_t>(delta)},

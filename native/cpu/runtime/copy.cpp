@@ -7,12 +7,15 @@
 //   planes    the source's smallest stride is along another dimension: square blocks of these two,
 //             transposed in registers where both sides are contiguous, so that each cache line is
 //             read and written once;
-//   strided   everything else, a source stride of zero (broadcast) included; every other element
-//             by shuffles; past the cache as rows are.
+//   strided   everything else, a source stride of zero (broadcast) included; small steps by
+//             shuffles (steps.hpp); past the cache as rows are.
 // One read and one write an element, no scratch.
 #include "copy.hpp"
 
+#include <cstdlib>
+
 #include "../plans.hpp"
+#include "steps.hpp"
 #include "threads.hpp"
 #include "transpose.hpp"
 
@@ -21,6 +24,8 @@ namespace {
 
 // Rows shorter than this are not worth the trouble of going past the cache.
 constexpr Int kStreamRow = 512;
+// Elements that are worth the making of a packer.
+constexpr Int kPacked = 256;
 
 // The two dimensions of a blocked copy: `column` is the target's innermost, `row` is the one along
 // which the source is densest.
@@ -48,6 +53,51 @@ void copy_run(char* __restrict target, Int to_step, const char* __restrict sourc
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source - i * size));
   } else {
     for (Int i = 0; i < count; ++i) store(target + i * size, load<T>(source + i * from_step));
+  }
+}
+
+// The same, what the packer can do by it. `more` elements lie above these in memory.
+template <class T>
+void copy_packed(const StepPacker& packer, char* target, const char* source, Int from_step,
+                 Int count, Int more = 0) {
+  constexpr Int size = sizeof(T);
+  const Int done = packer.pack(target, source, count, more), next = from_step < 0 ? 0 : done;
+  copy_run<T>(target + next * size, size, source + next * from_step, from_step, count - done);
+}
+
+// Elements of a block in the nearest cache, on their way past it. Twice as many bytes are read, at
+// most: what is asked for ahead has to stay in that cache as well.
+constexpr Int kBlock = 4096;
+Int block_count(Int step, Int size) {
+  return std::max<Int>(1, 128 * size / std::max(2 * size, std::abs(step))) * 64 / size;
+}
+
+// A row past the cache, upwards in the source's memory.
+template <class T>
+void stream_packed(const StepPacker& packer, char* target, const char* source, Int step,
+                   Int count) {
+  constexpr Int size = sizeof(T);
+  alignas(64) char buffer[kBlock];
+  const Int most = block_count(step, size);
+  LineWriter writer(target);
+  const auto put = [&](Int begin, Int end, Int more, Int next, Int next_count) {
+    copy_packed<T>(packer, buffer, source + begin * step, step, end - begin, more);
+    writer.append(buffer, (end - begin) * size,
+                  ahead_of(source + next * step, step, next_count, size, most * size / 64));
+  };
+  if (step >= 0) {
+    for (Int at = 0; at < count; at += most) {
+      const Int end = std::min(at + most, count);
+      put(at, end, count - end, end, std::min(most, count - end));
+    }
+    return;
+  }
+  for (Int end = count; end > 0;) {
+    const Int begin = (end - 1) / most * most, next = std::max<Int>(0, begin - most);
+    writer.start(target + begin * size);
+    put(begin, end, begin, next, begin - next);
+    writer.finish();
+    end = begin;
   }
 }
 
@@ -185,13 +235,19 @@ template <class T>
 void CopyPlan::copy_strided(char* target, const char* source, int threads, bool stream) const {
   constexpr Int size = sizeof(T);
   const Int to_step = to_.strides[to_.rank - 1], from_step = from_.strides[to_.rank - 1];
-  stream = stream && to_step == size && to_.sizes[to_.rank - 1] * size >= kStreamRow;
+  if (to_step != size) {
+    for_rows(kCopyGrain / 4 / size, threads, [&](Int to, Int from, Int length) {
+      copy_run<T>(target + to, to_step, source + from, from_step, length);
+    });
+    return;
+  }
+  const StepPacker packer(from_step, static_cast<int>(size));
+  stream = stream && to_.sizes[to_.rank - 1] * size >= kStreamRow;
   for_rows(kCopyGrain / 4 / size, threads, [&](Int to, Int from, Int length) {
-    char* const out = target + to;
-    const char* const in = source + from;
-    if (!stream) return copy_run<T>(out, to_step, in, from_step, length);
-    LineWriter writer(out);
-    append_steps(writer, in, from_step, length, static_cast<int>(size));
+    if (stream)
+      stream_packed<T>(packer, target + to, source + from, from_step, length);
+    else
+      copy_packed<T>(packer, target + to, source + from, from_step, length);
   });
 }
 
@@ -259,19 +315,94 @@ void CopyPlan::run(void* target, const void* source, int threads, bool stream) c
 
 void copy_steps(char* target, Int to_step, const char* source, Int from_step, Int count, int size) {
   with_element(size, [&](auto unit) {
-    copy_run<decltype(unit)>(target, to_step, source, from_step, count);
+    using T = decltype(unit);
+    if (to_step == size && from_step != size && count >= kPacked)
+      copy_packed<T>(StepPacker(from_step, size), target, source, from_step, count);
+    else
+      copy_run<T>(target, to_step, source, from_step, count);
   });
 }
 
 // Not inlined: GCC 12 then takes the writer's line for too short.
 [[gnu::noinline]] void append_steps(LineWriter& writer, const char* source, Int step, Int count,
                                     int size) {
-  alignas(64) char buffer[4096];
-  const Int most = Int{sizeof(buffer)} / size;
+  alignas(64) char buffer[kBlock];
+  const Int most = block_count(step, size);
   for (Int at = 0; at < count; at += most) {
-    const Int some = std::min(most, count - at);
+    const Int some = std::min(most, count - at), next = std::min(most, count - at - some);
     copy_steps(buffer, size, source + at * step, step, some, size);
-    writer.append(buffer, some * size);
+    writer.append(buffer, some * size,
+                  ahead_of(source + (at + some) * step, step, next, size, some * size / 64));
+  }
+}
+
+namespace {
+
+template <int N>
+struct Bytes {
+  typedef char Type __attribute__((vector_size(N), aligned(1), may_alias));
+};
+
+template <int N>
+inline void move(char* target, const char* source) {
+  using Type = typename Bytes<N>::Type;
+  *reinterpret_cast<Type*>(target) = *reinterpret_cast<const Type*>(source);
+}
+
+// Of N bytes each.
+template <int N>
+void move_units(char* target, Int to_step, const char* source, Int from_step, Int count) {
+  for (Int i = 0; i < count; ++i) move<N>(target + i * to_step, source + i * from_step);
+}
+
+// Of N to 2 N bytes each, by two moves, which may overlap.
+template <int N>
+void move_pairs(char* target, Int to_step, const char* source, Int from_step, Int bytes,
+                Int count) {
+  const Int last = bytes - N;
+  for (Int i = 0; i < count; ++i, target += to_step, source += from_step) {
+    move<N>(target, source);
+    move<N>(target + last, source + last);
+  }
+}
+
+}  // namespace
+
+void copy_pieces(char* target, Int to_step, const char* source, Int from_step, Int bytes,
+                 Int count) {
+  switch (bytes) {
+    case 0:
+      return;
+    case 1:
+      return move_units<1>(target, to_step, source, from_step, count);
+    case 2:
+      return move_units<2>(target, to_step, source, from_step, count);
+    case 4:
+      return move_units<4>(target, to_step, source, from_step, count);
+    case 8:
+      return move_units<8>(target, to_step, source, from_step, count);
+    case 16:
+      return move_units<16>(target, to_step, source, from_step, count);
+    case 32:
+      return move_units<32>(target, to_step, source, from_step, count);
+    case 64:
+      return move_units<64>(target, to_step, source, from_step, count);
+    default:
+      break;
+  }
+  if (bytes < 4) return move_pairs<2>(target, to_step, source, from_step, bytes, count);
+  if (bytes < 8) return move_pairs<4>(target, to_step, source, from_step, bytes, count);
+  if (bytes < 16) return move_pairs<8>(target, to_step, source, from_step, bytes, count);
+  if (bytes < 32) return move_pairs<16>(target, to_step, source, from_step, bytes, count);
+  if (bytes < 64) return move_pairs<32>(target, to_step, source, from_step, bytes, count);
+  if (bytes <= 128) return move_pairs<64>(target, to_step, source, from_step, bytes, count);
+  for (Int i = 0; i < count; ++i, target += to_step, source += from_step) {
+    if (bytes > 4096) {  // a call is nothing beside it
+      std::memcpy(target, source, static_cast<std::size_t>(bytes));
+      continue;
+    }
+    for (Int at = 0; at < bytes - 64; at += 64) move<64>(target + at, source + at);
+    move<64>(target + bytes - 64, source + bytes - 64);
   }
 }
 

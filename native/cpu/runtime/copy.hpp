@@ -72,6 +72,11 @@ inline void copy_short(char* target, const char* source, Int bytes) {
 // `to_step` bytes apart, which do not overlap. Gaps between elements of the source may be read.
 void copy_steps(char* target, Int to_step, const char* source, Int from_step, Int count, int size);
 
+// `count` runs of `bytes` each, from places `from_step` bytes apart to places `to_step` bytes
+// apart.
+void copy_pieces(char* target, Int to_step, const char* source, Int from_step, Int bytes,
+                 Int count);
+
 // One line, 64-byte aligned at the target, past the cache.
 inline void stream_line(char* target, const char* source) {
 #if defined(__AVX512F__)
@@ -140,6 +145,35 @@ class CopyPlan {
   Int bytes_;
 };
 
+// Asks for bytes that are read next, a part at a time between other work: without it, whoever reads
+// and writes in turns waits for each. What is asked for may lie anywhere.
+class Ahead {
+ public:
+  Ahead() = default;
+  // All of `bytes` within so many parts.
+  Ahead(const char* from, Int bytes, Int parts)
+      : at_(from), step_(parts > 0 ? (bytes + parts - 1) / parts : 0) {}
+
+  void next() {
+#if defined(__SSE2__)
+    for (Int i = 0; i < step_; i += 64) _mm_prefetch(at_ + i, _MM_HINT_T0);
+#endif
+    at_ += step_;
+  }
+
+ private:
+  const char* at_ = nullptr;
+  Int step_ = 0;
+};
+
+// For `count` elements at a step that are read next, in so many parts; for none that lie far apart.
+inline Ahead ahead_of(const char* source, Int step, Int count, Int size, Int parts) {
+  const Int apart = step < 0 ? -step : step;
+  if (count <= 0 || apart > 64) return {};
+  const Int bytes = (count - 1) * apart + size;
+  return {step < 0 ? source + size - bytes : source, bytes, parts};
+}
+
 // Sequential output past the cache, whatever the lengths of its pieces: whole lines only, gathered
 // in a line of our own where a piece ends inside one.
 class LineWriter {
@@ -159,7 +193,7 @@ class LineWriter {
   // Where the next byte goes.
   char* position() const { return out_ + fill_; }
 
-  void append(const char* source, Int bytes) {
+  void append(const char* source, Int bytes, Ahead ahead = {}) {
     if (fill_ != 0) {
       const Int take = std::min(bytes, 64 - fill_);
       copy_short(line_ + fill_, source, take);
@@ -174,7 +208,10 @@ class LineWriter {
       source += take;
       bytes -= take;
     }
-    for (; bytes >= 64; bytes -= 64, source += 64, out_ += 64) stream_line(out_, source);
+    for (; bytes >= 64; bytes -= 64, source += 64, out_ += 64) {
+      ahead.next();
+      stream_line(out_, source);
+    }
     copy_short(line_, source, bytes);
     fill_ = bytes;
   }

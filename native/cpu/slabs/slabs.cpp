@@ -154,39 +154,6 @@ void by_rows(const Matrix& matrix, int threads) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-template <int Bytes>
-void move_fixed(char* target, Int to_step, const char* source, Int from_step, Int count) {
-  for (Int i = 0; i < count; ++i) std::memcpy(target + i * to_step, source + i * from_step, Bytes);
-}
-
-// `count` pieces of `bytes` each.
-void move_pieces(char* target, Int to_step, const char* source, Int from_step, Int bytes,
-                 Int count) {
-  switch (bytes) {
-#define ANYDML_CASE(n) \
-  case n:              \
-    return move_fixed<n>(target, to_step, source, from_step, count);
-    ANYDML_CASE(1)
-    ANYDML_CASE(2)
-    ANYDML_CASE(3)
-    ANYDML_CASE(4)
-    ANYDML_CASE(5)
-    ANYDML_CASE(6)
-    ANYDML_CASE(7)
-    ANYDML_CASE(8)
-    ANYDML_CASE(10)
-    ANYDML_CASE(12)
-    ANYDML_CASE(16)
-    ANYDML_CASE(24)
-    ANYDML_CASE(32)
-    ANYDML_CASE(64)
-#undef ANYDML_CASE
-    default:
-      break;
-  }
-  for (Int i = 0; i < count; ++i) copy_short(target + i * to_step, source + i * from_step, bytes);
-}
-
 // Rows [row, row + height) of parts [begin, end).
 template <bool Split>
 void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, bool stream) {
@@ -197,10 +164,10 @@ void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, b
       const char* const source = matrix.whole + row * matrix.step + part.offset;
       char* const target = part.data + row * part.step;
       if (stream && part.step == part.bytes && height * part.bytes <= Int{sizeof buffer}) {
-        move_pieces(buffer, part.bytes, source, matrix.step, part.bytes, height);
+        copy_pieces(buffer, part.bytes, source, matrix.step, part.bytes, height);
         stream_copy(target, buffer, static_cast<std::size_t>(height * part.bytes));
       } else {
-        move_pieces(target, part.step, source, matrix.step, part.bytes, height);
+        copy_pieces(target, part.step, source, matrix.step, part.bytes, height);
       }
     }
   } else {
@@ -217,7 +184,7 @@ void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, b
       char* const target = buffered ? buffer : whole;
       for (Int p = begin; p < end; ++p) {
         const Part& part = matrix.parts[p];
-        move_pieces(target + part.offset - offset, step, part.data + r * part.step, part.step,
+        copy_pieces(target + part.offset - offset, step, part.data + r * part.step, part.step,
                     part.bytes, count);
       }
       if (!buffered) continue;

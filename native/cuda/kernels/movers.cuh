@@ -14,9 +14,7 @@ ANYDML_BOTH constexpr int map_elements_at_once(int a, int b) { return 16 / (a > 
 // As native/cpu/movers/segments.hpp, in lines.
 struct alignas(16) SequenceSegment {
   Offset begin;
-  int units, step;
-  float unit, value;
-  Offset unused;
+  unsigned bits, step;
 };
 constexpr unsigned kSequenceThreads = 256;
 constexpr unsigned kSequenceUnroll = 4;  // lines of a thread

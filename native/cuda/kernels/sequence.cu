@@ -4,7 +4,6 @@
 // Lines begin before the first element, where that is not at the beginning of one; positions count
 // from there.
 #include "movers.cuh"
-#include "numbers.cuh"
 
 namespace {
 
@@ -62,16 +61,8 @@ __device__ int segment_at(const SequenceSegment* segments, int low, int high, Of
 }
 
 __device__ Element float_of(const SequenceSegment& segment, Offset element) {
-  float value = segment.value;
-  if (segment.unit != 0) {
-    const unsigned moved =
-        static_cast<unsigned>(element - segment.begin) * static_cast<unsigned>(segment.step);
-    value = __fmul_rn(static_cast<float>(static_cast<int>(segment.units + moved)), segment.unit);
-  }
-  if constexpr (kSize == 2)
-    return narrow(value).bits;
-  else
-    return __float_as_uint(value);
+  return static_cast<Element>(segment.bits +
+                              static_cast<unsigned>(element - segment.begin) * segment.step);
 }
 #endif
 

@@ -8,6 +8,7 @@ index type and the rounding of its sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -58,7 +59,8 @@ class Gate:
             return _top_k_problem(self.job, results[0], results[1], strict)
         if len(results) != len(self.expected):
             return f"expected {len(self.expected)} results, got {len(results)}"
-        inexact = not strict and self.job.options.get("reduction") is not None
+        rounds = self.job.operation == "element_wise_identity"
+        inexact = not strict and (rounds or self.job.options.get("reduction") is not None)
         for got, expected in zip(results, self.expected, strict=True):
             if got.shape != expected.shape:
                 return f"expected shape {expected.shape}, got {got.shape}"
@@ -91,6 +93,8 @@ def reference(job: Job) -> Results:
     """What a job gives, computed plainly; any operation but ``top_k``."""
     options = job.options
     reduction: str | None = options.get("reduction")
+    if job.operation == "fill_value_sequence":
+        return (_sequence(**options),)
     first, *others = job.arrays
     match job.operation:
         case "nonzero_coordinates":
@@ -109,7 +113,39 @@ def reference(job: Job) -> Results:
             return (_gather_elements(first, others[0], options["axis"]),)
         case "gather_nd":
             return (_gather_nd(first, others[0], options["batch_dims"]),)
+        case "cast":
+            return (first.astype(options["dtype"]),)
+        case "pad":
+            mode = options["mode"].replace("reflection", "reflect")
+            return (np.pad(first, options["pad_width"], mode),)
+        case "slice_window":
+            steps = tuple(slice(None, None, step) for step in options["strides"])
+            return (first[window(options)][steps],)
+        case "element_wise_identity":
+            return (_scaled(first, **options),)
     raise ValueError(f"operation: expected an array function's name, got {job.operation!r}")
+
+
+def window(options: Mapping[str, Any]) -> tuple[slice, ...]:
+    """A `slice_window`'s window, before its strides."""
+    pairs = zip(options["starts"], options["sizes"], strict=True)
+    return tuple(slice(start, start + size) for start, size in pairs)
+
+
+def _scaled(x: Array, scale: float | None, bias: float) -> Array:
+    if scale is None:
+        return x.copy()
+    wide = np.dtype(np.float32 if x.dtype.name in ("float32", "float16") else np.float64)
+    factor, summand = wide.type(np.float32(scale)), wide.type(np.float32(bias))
+    product = x.astype(wide) * factor
+    return (product + summand).astype(x.dtype)
+
+
+def _sequence(shape: tuple[int, ...], dtype: str, start: float, delta: float) -> Array:
+    steps = np.full(prod(shape), delta, dtype)
+    steps[:1] = start
+    # One after the other, each sum rounded to the type.
+    return np.add.accumulate(steps, dtype=steps.dtype).reshape(shape)
 
 
 def _grid(indices: Array, axis: int, size: int) -> tuple[Array, ...]:

@@ -42,11 +42,25 @@ class Job:
         """The least bytes that must move: inputs read once, outputs written once.
 
         What need not be read is left out, so that no fraction of a bandwidth comes out too good:
-        rows that `scatter_nd` replaces, and what a gather does not pick.
+        rows that `scatter_nd` replaces, and what a gather does not pick. Memory is read by cache
+        lines: between elements that lie closer than these, everything is.
         """
+        if self.operation == "fill_value_sequence":
+            return int(prod(self.options["shape"]) * np.dtype(self.options["dtype"]).itemsize)
         first, *others = self.arrays
         size = first.nbytes
         match self.operation:
+            case "cast":
+                return int(size + first.size * np.dtype(self.options["dtype"]).itemsize)
+            case "pad":
+                pairs = zip(first.shape, self.options["pad_width"], strict=True)
+                return int(size + prod(n + sum(pair) for n, pair in pairs) * first.itemsize)
+            case "slice_window":
+                strides = [abs(step) for step in self.options["strides"]]
+                taken = prod(-(-n // step) for n, step in zip(first.shape, strides, strict=True))
+                return int(taken * (min(strides[-1] * first.itemsize, CACHE_LINE) + first.itemsize))
+            case "element_wise_identity":
+                return 2 * size
             case "top_k":
                 axis, k = self.options["axis"], int(self.options["k"])
                 results = first.size // first.shape[axis] * k

@@ -14,11 +14,15 @@ from anydml.bench.jobs import Array, Job
 from anydml.bench.measure import Contestant
 
 NAME: Final = "anydml"
+_OPERATORS: Final = ("element_wise_identity", "fill_value_sequence")
+"""Jobs that no array function does, only a dispatch."""
 _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
 
 
 def function(job: Job) -> Contestant:
-    """The array function, called with no more than it needs."""
+    """The array function, called with no more than it needs; the operator where there is none."""
+    if job.operation in _OPERATORS:
+        return dispatch(job)
     options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
     called = getattr(dml, job.operation)
     match job.operation:
@@ -28,6 +32,8 @@ def function(job: Job) -> Contestant:
             call = partial(called, *job.arrays, options.pop("sections"), **options)
         case "join":
             call = partial(called, job.arrays, **options)
+        case "cast":
+            call = partial(called, *job.arrays, options.pop("dtype"))
         case _:
             call = partial(called, *job.arrays, **options)
     return Contestant(NAME, f"dml.{job.operation}", call, results, strict=True)
@@ -73,6 +79,8 @@ def _needed(job: Job, name: str, value: Any) -> bool:
 
 def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
     tensor = dml.TensorDesc.from_array
+    if job.operation == "fill_value_sequence":
+        return _filled(**job.options)
     x, *others = job.arrays
     desc: dml.Descriptor
     bindings: dict[str, Any]
@@ -117,10 +125,34 @@ def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
                 "UpdatesTensor": updates,
                 "OutputTensor": outputs[0],
             }
+        case "element_wise_identity":
+            outputs = (np.zeros_like(x),)
+            scale, bias = job.options["scale"], job.options["bias"]
+            desc = dml.ElementWiseIdentity(
+                input_tensor=tensor(x),
+                output_tensor=tensor(outputs[0]),
+                scale_bias=None if scale is None else dml.ScaleBias(scale, bias),
+            )
+            bindings = {"OutputTensor": outputs[0]}
         case _:
             raise ValueError(f"operation: no dispatch is measured for {job.operation!r}")
     compiled = dml.Device("cpu").create_operator(desc).compile()
     return partial(compiled.dispatch, InputTensor=x, **bindings), outputs
+
+
+def _filled(
+    shape: tuple[int, ...], dtype: str, start: float, delta: float
+) -> tuple[Callable[[], None], Results]:
+    output = np.zeros(shape, dtype)
+    tensor = dml.TensorDesc.from_array(output)
+    desc = dml.FillValueSequence(
+        output_tensor=tensor,
+        value_data_type=tensor.data_type,
+        value_start=start,
+        value_delta=delta,
+    )
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    return partial(compiled.dispatch, OutputTensor=output), (output,)
 
 
 def _scatter(job: Job, x: Array, indices: Array, updates: Array) -> dml.Descriptor:

@@ -280,3 +280,70 @@ def gather_nd(
     options: dict[str, Any] = {"batch_dims": batch_dims}
     arrays = (numbers(rng, shape, dtype), indices.astype(index_dtype, copy=False))
     return Job("gather_nd", arrays, options)
+
+
+def cast(
+    rng: Generator,
+    *,
+    shape: Shape,
+    to: str,
+    dtype: str = "float32",
+    pattern: str = "random",  # the values that every type has, and fractions
+) -> Job:
+    """Numbers from 0 to 100, which become the same in everybody's hands."""
+    x = (100 * rng.random(shape, np.float32)).astype(dtype)
+    return Job("cast", (x,), {"dtype": to})
+
+
+def pad(
+    rng: Generator,
+    *,
+    shape: Shape,
+    pad_width: Sequence[tuple[int, int]],
+    mode: str = "constant",
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter to a copy
+) -> Job:
+    """So many elements in front of and behind each axis."""
+    return Job("pad", (numbers(rng, shape, dtype),), {"pad_width": tuple(pad_width), "mode": mode})
+
+
+def slice_window(
+    rng: Generator,
+    *,
+    shape: Shape,
+    strides: Sequence[int],
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter to a copy
+) -> Job:
+    """The whole array as the window, with a stride along each axis."""
+    options = {"starts": (0,) * len(shape), "sizes": shape, "strides": tuple(strides)}
+    return Job("slice_window", (numbers(rng, shape, dtype),), options)
+
+
+def element_wise_identity(
+    rng: Generator,
+    *,
+    shape: Shape,
+    scale: float | None = 0.75,
+    bias: float = 1.5,
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter
+) -> Job:
+    """A copy, or numbers from 0 to 100 times a scale plus a bias."""
+    x = (100 * rng.random(shape, np.float32)).astype(dtype)
+    return Job("element_wise_identity", (x,), {"scale": scale, "bias": bias})
+
+
+def fill_value_sequence(
+    rng: Generator,
+    *,
+    shape: Shape,
+    start: float = 0,
+    delta: float = 1,
+    dtype: str = "float32",
+    pattern: str = "random",  # there is no input
+) -> Job:
+    """A sequence from a start by equal steps."""
+    options = {"shape": shape, "dtype": dtype, "start": start, "delta": delta}
+    return Job("fill_value_sequence", (), options)

@@ -122,6 +122,54 @@ def types(full: bool = False) -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def movers(_full: bool = False) -> tuple[Case, ...]:
+    """Copies and conversions: arrays of 64 MiB, which no cache holds, and of 1 MiB."""
+    cast, identity, fill = recipes.cast, recipes.element_wise_identity, recipes.fill_value_sequence
+    pad, window = recipes.pad, recipes.slice_window
+    square, small = (4096, 4096), (512, 512)
+    around = ((0, 0), (1, 1))
+    cases = [
+        _case(cast, f"{dtype}-to-{to}", shape=square, dtype=dtype, to=to)
+        for dtype, to in (
+            *(("float32", "float16"), ("float16", "float32"), ("float16", "int8")),
+            *(("int8", "float16"), ("float32", "uint8"), ("uint8", "float32")),
+            *(("float32", "int32"), ("int64", "int32"), ("float64", "float32")),
+        )
+    ]
+    cases += [
+        _case(cast, "small-float32-to-float16", shape=small, to="float16"),
+        _case(identity, "copy", shape=square, scale=None),
+        _case(identity, "scaled", shape=square),
+        _case(identity, "scaled-float16", shape=square, dtype="float16"),
+        _case(identity, "scaled-uint8", shape=square, dtype="uint8"),
+        _case(identity, "small-scaled", shape=small),
+        _case(fill, "float32", shape=square),
+        _case(fill, "float16", shape=(8192, 4096), dtype="float16", delta=0.001),
+        _case(fill, "int64", shape=(2048, 4096), dtype="int64"),
+        _case(fill, "uint8", shape=(16384, 4096), dtype="uint8", delta=3),
+        _case(pad, "rows-of-34", shape=(512 * K, 32), pad_width=around),
+        _case(pad, "uint8-rows-of-34", shape=(2 * M, 32), dtype="uint8", pad_width=around),
+        _case(pad, "edge-rows-of-34", shape=(512 * K, 32), pad_width=around, mode="edge"),
+        _case(
+            pad,
+            "reflection-256x64x32x32",
+            shape=(256, 64, 32, 32),
+            pad_width=((0, 0), (0, 0), (1, 1), (1, 1)),
+            mode="reflection",
+        ),
+        _case(pad, "4096x4096", shape=square, pad_width=((1, 1), (1, 1))),
+        _case(window, "4096x4096-rows", shape=square, strides=(-1, 1)),
+        *(
+            _case(window, f"{taken}-of-4096x4096", shape=square, strides=(1, step))
+            for taken, step in (("halves", 2), ("thirds", 3), ("quarters", 4), ("mirrored", -1))
+        ),
+        _case(window, "uint8-halves", shape=(8192, 8192), strides=(1, 2), dtype="uint8"),
+        _case(window, "uint8-mirrored", shape=(8192, 8192), strides=(1, -1), dtype="uint8"),
+        _case(window, "small-halves", shape=small, strides=(1, 2)),
+    ]
+    return tuple(cases)
+
+
 def _by_type() -> Iterator[Case]:
     for t in TYPES:
         square = {"shape": (1024, 1024), "dtype": t}
@@ -185,6 +233,9 @@ SUITES: Final = {
             lambda _full: table(),
             kind="threads",
             headings=("all threads", "one thread", "speed-up"),
+        ),
+        Suite(
+            "movers", "copies and conversions of 64 MiB, as parts of a plain copy's rate", movers
         ),
         Suite("types", "all types, sizes, k, axes, densities", types),
     )

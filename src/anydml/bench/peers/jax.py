@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
+from anydml.bench.gate import window
 from anydml.bench.jobs import Array
-from anydml.bench.peers._peer import Call, Peer, Ways
+from anydml.bench.peers._peer import Call, Peer, Ways, exact
 
 _UPDATE: Final = {None: "set", "add": "add", "mul": "multiply", "min": "min", "max": "max"}
 
@@ -112,3 +114,36 @@ class JAX(Peer):
         for _ in range(batch_dims):
             taken = jax.vmap(taken)
         yield "x[i, ..]", self._compiled(taken, x, indices)
+
+    def cast(self, x: Any, dtype: str) -> Ways:
+        """Already what is asked for."""
+        yield "astype", self._compiled(lambda x: x.astype(dtype), x)
+
+    def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
+        """Already what is asked for."""
+        named, jnp = "reflect" if mode == "reflection" else mode, self.jax.numpy
+        yield "pad", self._compiled(lambda x: jnp.pad(x, pad_width, named), x)
+
+    def slice_window(self, x: Any, **options: Any) -> Ways:
+        """Indexing by slices."""
+        inside = window(options)
+        steps = tuple(slice(None, None, step) for step in options["strides"])
+        yield "x[::s]", self._compiled(lambda x: x[inside][steps], x)
+
+    def element_wise_identity(self, x: Any, scale: float | None, bias: float) -> Ways:
+        """One expression."""
+        jnp = self.jax.numpy
+        if scale is None:
+            yield "copy", self._compiled(jnp.copy, x)
+        elif np.dtype(x.dtype).kind == "f":
+            factor, summand = x.dtype.type(scale), x.dtype.type(bias)
+            yield "x * s + b", self._compiled(lambda x: x * factor + summand, x)
+
+    def fill_value_sequence(self, shape: Any, dtype: str, start: float, delta: float) -> Ways:
+        """Already what is asked for, where the type has every number."""
+        jnp, stop = self.jax.numpy, start + delta * prod(shape)
+        if exact(dtype, stop - delta):
+            yield (
+                "arange",
+                self._compiled(lambda: jnp.arange(start, stop, delta, dtype).reshape(shape)),
+            )

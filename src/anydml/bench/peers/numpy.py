@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
+from anydml.bench.gate import window
 from anydml.bench.jobs import Array
-from anydml.bench.peers._peer import Peer, Ways
+from anydml.bench.peers._peer import Peer, Ways, exact
 
 _COMBINE: Final[dict[str, Any]] = {
     "add": np.add,
@@ -134,6 +136,45 @@ class NumPy(Peer):
         """Fancy indexing."""
         at = (*_batches(indices, batch_dims), *np.moveaxis(indices, -1, 0))
         yield "x[i, ..]", lambda: x[at]
+
+    def cast(self, x: Array, dtype: str) -> Ways:
+        """Already what is asked for."""
+        yield "astype", lambda: x.astype(dtype)
+
+    def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
+        """Already what is asked for."""
+        named: Any = "reflect" if mode == "reflection" else mode
+        yield "pad", lambda: np.pad(x, pad_width, named)
+
+    def slice_window(self, x: Array, **options: Any) -> Ways:
+        """A view, and a copy of it."""
+        inside = window(options)
+        steps = tuple(slice(None, None, step) for step in options["strides"])
+        view: Array = x[inside][steps]
+        yield "x[::s].copy", view.copy
+
+    def element_wise_identity(self, x: Array, scale: float | None, bias: float) -> Ways:
+        """Two passes, the second in place."""
+        if scale is None:
+            yield "copy", x.copy
+        elif x.dtype.kind == "f":
+            factor, summand = x.dtype.type(scale), x.dtype.type(bias)
+
+            def scaled() -> Array:
+                y: Array = x * factor
+                y += summand
+                return y
+
+            yield "x * s, y += b", scaled
+
+    def fill_value_sequence(
+        self, shape: tuple[int, ...], dtype: str, start: float, delta: float
+    ) -> Ways:
+        """Already what is asked for, where the type has every number."""
+        stop = start + delta * prod(shape)
+        arange: Any = np.arange  # which has no form for a type by name
+        if exact(dtype, stop - delta):
+            yield "arange", lambda: arange(start, stop, delta, dtype).reshape(shape)
 
 
 def _slice(array: Array, axis: int, taken: slice) -> Array:

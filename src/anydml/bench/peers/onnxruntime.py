@@ -71,6 +71,31 @@ class ONNXRuntime(Peer):
         """GatherND."""
         yield "GatherND", self._node("GatherND", [x, indices], batch_dims=batch_dims)
 
+    def cast(self, x: Array, dtype: str) -> Ways:
+        """Cast."""
+        to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        yield "Cast", self._node("Cast", [x], to=to)
+
+    def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
+        """Pad."""
+        pads = np.array([pair[side] for side in (0, 1) for pair in pad_width])
+        named = "reflect" if mode == "reflection" else mode
+        yield "Pad", self._node("Pad", [x], constants={"pads": pads}, mode=named)
+
+    def slice_window(self, x: Array, starts: Any, sizes: Any, strides: Any) -> Ways:
+        """Slice, which begins at the end where a stride is negative."""
+        least = np.iinfo(np.int64).min
+        triples = list(zip(starts, sizes, strides, strict=True))
+        constants = {
+            "starts": np.array([at if step > 0 else at + n - 1 for at, n, step in triples]),
+            "ends": np.array([at + n if step > 0 else at - 1 for at, n, step in triples]),
+            "axes": np.arange(x.ndim),
+            "steps": np.array(strides),
+        }
+        below = [i for i, (at, _, step) in enumerate(triples) if step < 0 and at == 0]
+        constants["ends"][below] = least
+        yield "Slice", self._node("Slice", [x], constants=constants)
+
     def _node(
         self,
         operator: str,

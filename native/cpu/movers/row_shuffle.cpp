@@ -1,0 +1,99 @@
+#include "row_shuffle.hpp"
+
+namespace anydml {
+
+#if defined(__SSSE3__)
+
+bool RowShuffle::finish() {
+  width_ = 16;
+#if defined(__AVX512BW__)
+  if (unit_ > 1 && bytes_ >= 64 && from_bytes_ >= 64) width_ = 64;
+#endif
+  if (bytes_ < width_ || from_bytes_ < width_) return false;
+  // The last vector ends with the row, whatever it has in common with the one before.
+  for (Int at = 0; at < bytes_; at += width_) {
+    const Int to = std::min(at, bytes_ - width_);
+    const int16_t* const units = from_ + to / unit_;
+    const auto [low, high] = std::minmax_element(units, units + width_ / unit_);
+    const Int from = std::min<Int>(*low, from_bytes_ - width_);
+    if (*high + unit_ > from + width_) return false;
+    unsigned char* const order = order_ + count_ * width_;
+    for (int i = 0; i < width_ / unit_; ++i) {
+      if (width_ == 64) {  // places of units
+        const uint64_t place = static_cast<uint64_t>((units[i] - from) / unit_);
+        std::memcpy(order + i * unit_, &place, static_cast<std::size_t>(unit_));
+      } else {
+        for (int byte = 0; byte < unit_; ++byte)
+          order[i * unit_ + byte] = static_cast<unsigned char>(units[i] - from + byte);
+      }
+    }
+    vectors_[count_++] = {static_cast<int16_t>(to), static_cast<int16_t>(from)};
+  }
+  return true;
+}
+
+template <int N>
+void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* source,
+                             Int from_step, Int count) const {
+  const unsigned char* const order = order_ + first * width_;
+  Vector vectors[N];
+  for (int v = 0; v < N; ++v) vectors[v] = vectors_[first + v];
+#if defined(__AVX512BW__)
+  const auto in_order = [&](auto permute) {
+    __m512i places[N];
+    for (int v = 0; v < N; ++v) places[v] = _mm512_load_si512(order + v * 64);
+    for (Int i = 0; i < count; ++i, target += to_step, source += from_step)
+      for (int v = 0; v < N; ++v)
+        _mm512_storeu_si512(target + vectors[v].to,
+                            permute(places[v], _mm512_loadu_si512(source + vectors[v].from)));
+  };
+  using V = __m512i;
+  if (width_ == 64) {
+    if (unit_ == 2)
+      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, a, b); });
+    else if (unit_ == 4)
+      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi32(0xFFFF, a, b); });
+    else
+      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi64(0xFF, a, b); });
+    return;
+  }
+#endif
+  __m128i places[N];
+  for (int v = 0; v < N; ++v)
+    places[v] = _mm_load_si128(reinterpret_cast<const __m128i*>(order + v * 16));
+  for (Int i = 0; i < count; ++i, target += to_step, source += from_step)
+    for (int v = 0; v < N; ++v) {
+      const __m128i bytes =
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + vectors[v].from));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(target + vectors[v].to),
+                       _mm_shuffle_epi8(bytes, places[v]));
+    }
+}
+
+void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step,
+                     Int count) const {
+  // Several vectors of a row at a time, as many as share what a loop costs.
+  int first = 0;
+  for (; first + 4 <= count_; first += 4)
+    run_vectors<4>(first, target, to_step, source, from_step, count);
+  switch (count_ - first) {
+    case 1:
+      return run_vectors<1>(first, target, to_step, source, from_step, count);
+    case 2:
+      return run_vectors<2>(first, target, to_step, source, from_step, count);
+    case 3:
+      return run_vectors<3>(first, target, to_step, source, from_step, count);
+    default:
+      return;
+  }
+}
+
+#else  // no vectors of bytes in any order
+
+bool RowShuffle::finish() { return false; }
+
+void RowShuffle::run(char*, Int, const char*, Int, Int) const {}
+
+#endif
+
+}  // namespace anydml

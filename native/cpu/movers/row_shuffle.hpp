@@ -1,0 +1,44 @@
+// Rows that are made of the bytes of others, always in the same order: whole vectors of the source,
+// put in order, are whole vectors of the target.
+#pragma once
+
+#include "../runtime/copy.hpp"
+
+namespace anydml {
+
+class RowShuffle {
+ public:
+  static constexpr Int kMostBytes = 2048;  // of a row
+
+  // Begins rows of `bytes` bytes from rows of `from_bytes`, of units of `size` bytes.
+  void begin(Int bytes, Int from_bytes, Int size) {
+    bytes_ = bytes;
+    from_bytes_ = from_bytes;
+    unit_ = static_cast<int>(std::min<Int>(size, 8));
+    count_ = 0;
+  }
+  // The unit of the row at byte `to` is that of the source at byte `from`.
+  void put(Int to, Int from) { from_[to / unit_] = static_cast<int16_t>(from); }
+  Int unit() const { return unit_; }
+  // When all have been put: whether vectors can do it.
+  bool finish();
+
+  // `count` rows. Reads and writes these and nothing between them.
+  void run(char* target, Int to_step, const char* source, Int from_step, Int count) const;
+
+ private:
+  template <int N>
+  void run_vectors(int first, char* target, Int to_step, const char* source, Int from_step,
+                   Int count) const;
+
+  Int bytes_ = 0, from_bytes_ = 0;
+  int unit_ = 1, width_ = 16, count_ = 0;  // of vectors
+  int16_t from_[kMostBytes];
+  struct Vector {
+    int16_t to, from;  // where it is written and read
+  };
+  Vector vectors_[kMostBytes / 16 + 1];
+  alignas(64) unsigned char order_[kMostBytes + 64];
+};
+
+}  // namespace anydml
