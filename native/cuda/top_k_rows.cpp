@@ -168,13 +168,14 @@ void choose(const Job& job, Queue& queue) {
   Sampling sampling;
   if (!long_plan(job.rows, job.width, queue, segments, sampling)) return sort(job, queue);
   if (segments == 1) return long_rows(job, sampling, parts_of(n, 1), queue);
-  // Only the kernel of long rows chooses among what is in no order.
+  // What is in no order only one block a row of the kernel of long rows can choose among: several
+  // would leave equals of one of these segments to two of their own.
   Rows rest = job.rows;
   rest.n = segments * k;
-  Int unused;
+  Int of_rest;
   Sampling sampling_of_rest;
-  const bool ordered =
-      rest.n <= 8192 || !long_plan(rest, job.width, queue, unused, sampling_of_rest);
+  const bool ordered = rest.n <= 8192 ||
+                       !long_plan(rest, job.width, queue, of_rest, sampling_of_rest) || of_rest > 1;
   Job next;
   const Parts parts = parts_for(job, segments, ordered, queue, next);
   long_rows(job, sampling, parts, queue);

@@ -37,12 +37,13 @@ enum class Fill {
   bits,      // any bits
   specials,  // zeros of both signs, infinities, NaN of several kinds, a few numbers
   all_nan,
-  crowded,  // one small range of bit patterns
+  crowded,   // one small range of bit patterns
+  repeated,  // about 16 of each value, anywhere
   count_
 };
-constexpr const char* kFills[] = {"random", "ascending", "descending", "constant",
-                                  "few",    "zeros",     "nan",        "hot",
-                                  "bits",   "specials",  "all_nan",    "crowded"};
+constexpr const char* kFills[] = {"random",  "ascending", "descending", "constant", "few",
+                                  "zeros",   "nan",       "hot",        "bits",     "specials",
+                                  "all_nan", "crowded",   "repeated"};
 
 inline uint64_t mixed(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
@@ -129,6 +130,10 @@ inline uint64_t element(const Type& type, Fill fill, Int row, Int i, Int n, uint
     case Fill::crowded:
       return (bits_of(type, 1) + (type.width == 8 ? (hash & 3) << 40 : 0) + (hash >> 8 & 0x3F)) &
              all;
+    case Fill::repeated: {
+      const uint64_t value = (hash >> 8) % static_cast<uint64_t>(n / 16 + 1);
+      return type.is_float ? bits_of(type, static_cast<double>(value)) : value & all >> 1;
+    }
     default:
       return bits_of(type, normal);
   }

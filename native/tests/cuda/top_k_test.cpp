@@ -142,6 +142,15 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
   for (const Type& type : kTypes) {
     if (only >= 0 && only != number++) continue;
     if (shortening() == 0) fool(device, random, type);
+    // Results of segments that are rows to choose from, more than once: equals stay in order.
+    for (const Fill fill : {Fill::few, Fill::repeated})
+      for (const Int k : {1000, 1982})
+        for (const Int n : {Int{204186}, Int{1} << 22}) {
+          if (n > 300000 && shortening() > 0) continue;
+          Case c{{n}, 0, k, k == 1000, &type};
+          c.fill = fill;
+          check(device, random, c);
+        }
     for (const bool largest : {true, false})
       for (int fill = 0; fill < static_cast<int>(Fill::count_); fill += cases(1, 6)) {
         const auto at = [&](std::vector<Int> sizes, int axis, Int k) {
