@@ -275,7 +275,7 @@ class TensorDesc:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
         read = faults.field
-        data_type = read(fields, "DataType", DataType.parse)
+        data_type = read(fields, "DataType", DataType.read_json)
         sizes = read(fields, "Sizes", _dimensions)
         count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
         read(fields, "DimensionCount", count, 0)
