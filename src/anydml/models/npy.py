@@ -26,12 +26,14 @@ _LONGEST_HEADER: Final = 10_000
 _MOST_DIMENSIONS: Final = 64
 
 _MEMBERS: Final = ("descr", "fortran_order", "shape")
-_GAP: Final = r"[ \t\n]*+"
-_SIZE: Final = rf"(?:0|[1-9][0-9]{{0,19}}+)L?{_GAP}"  # L: from Python 2
+# Every step is decided by its first character: a match takes time in proportion to its text.
+# (No possessive quantifiers: Python 3.11.2 gets nested ones wrong.)
+_GAP: Final = r"[ \t\n]*"
+_SIZE: Final = rf"(?:0|[1-9][0-9]{{0,19}})L?{_GAP}"  # L: from Python 2
 _VALUES: Final = {
-    "descr": r"""'[^'\\]*+'|"[^"\\]*+"|\[[^:]*\]""",  # a list: fields of a record
+    "descr": r"""'[^'\\]*'|"[^"\\]*"|\[[^:]*\]""",  # a list: fields of a record
     "fortran_order": r"True|False",
-    "shape": rf"\({_GAP}(?:{_SIZE},{_GAP}(?:{_SIZE}(?:,{_GAP}{_SIZE})*+(?:,{_GAP})?+)?+)?+\)",
+    "shape": rf"\({_GAP}(?:{_SIZE},{_GAP}(?:{_SIZE}(?:,{_GAP}{_SIZE})*(?:,{_GAP})?)?)?\)",
 }
 _ONE: Final = "|".join(
     rf"""(?:'{name}'|"{name}"){_GAP}:{_GAP}(?P<{name}>{value})""" for name, value in _VALUES.items()

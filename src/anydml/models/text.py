@@ -17,7 +17,7 @@ from anydml.errors import ModelError
 
 # A string or comment that is not closed runs to the end of the text: each character is looked at
 # once, whatever the text.
-_STRING: Final = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
 _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 # A comma behind an opening bracket, a colon or a comma is no trailing one: left to be refused.
 _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
