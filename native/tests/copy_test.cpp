@@ -125,7 +125,7 @@ void check_pieces(Random& random, const Fenced& from, const Fenced& to, Int byte
 
 // A row at a step that goes past the cache, with nothing behind its last byte.
 void check_long(Random& random, const Fenced& from, int size, Int step) {
-  const Int count = kStreamBytes / size + 3, all = span(step, count, size);
+  const Int count = kStreamBytes / size + 64, all = span(step, count, size);  // whole vectors
   char* const source = from.last(all);
   for (Int i = 0; i < all; i += 8) store(source + std::min(i, all - 8), random.bits());
   const char* const first = source + (step < 0 ? all - size : 0);
@@ -147,7 +147,7 @@ int main() {
   Random random(7);
   const Fenced from, to;
   constexpr Int page = 65536;  // or less
-  const Fenced large((4 * (kStreamBytes + 64) + page - 1) / page * page);
+  const Fenced large((4 * (kStreamBytes + 256) + page - 1) / page * page);
   for (const Int times : {-3, -2, -1, 2, 3, 4}) {
     check_long(random, large, 1, times);
     check_long(random, large, 4, 4 * times);
