@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../cpu/plans.hpp"
 #include "../cpu/runtime/steps.hpp"
 
 #include "harness.hpp"
@@ -27,26 +28,27 @@ constexpr Int kMost = Int{64} << 10;
 // Memory between two pages that end the program when they are touched, where the system has such.
 class Fenced {
  public:
-  Fenced() {
+  explicit Fenced(Int bytes = kMost) : size_(bytes) {
 #if ANYDML_GUARDS
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    void* const all =
-        mmap(nullptr, kMost + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const all = mmap(nullptr, static_cast<std::size_t>(size_) + 2 * page,
+                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(all != MAP_FAILED, "mmap");
     begin_ = static_cast<char*>(all) + page;
-    EXPECT(mprotect(all, page, PROT_NONE) == 0 && mprotect(begin_ + kMost, page, PROT_NONE) == 0,
+    EXPECT(mprotect(all, page, PROT_NONE) == 0 && mprotect(begin_ + size_, page, PROT_NONE) == 0,
            "mprotect");
 #else
-    bytes_.resize(kMost);
+    bytes_.resize(static_cast<std::size_t>(size_));
     begin_ = bytes_.data();
 #endif
   }
   // Bytes that touch one of the pages.
   char* first(Int) const { return begin_; }
-  char* last(Int bytes) const { return begin_ + kMost - bytes; }
+  char* last(Int bytes) const { return begin_ + size_ - bytes; }
 
  private:
   std::vector<char> bytes_;
+  Int size_;
   char* begin_;
 };
 
@@ -121,11 +123,35 @@ void check_pieces(Random& random, const Fenced& from, const Fenced& to, Int byte
   }
 }
 
+// A row at a step that goes past the cache, with nothing behind its last byte.
+void check_long(Random& random, const Fenced& from, int size, Int step) {
+  const Int count = kStreamBytes / size + 64, all = span(step, count, size);  // whole vectors
+  char* const source = from.last(all);
+  for (Int i = 0; i < all; i += 8) store(source + std::min(i, all - 8), random.bits());
+  const char* const first = source + (step < 0 ? all - size : 0);
+  std::vector<char> target(static_cast<std::size_t>(count * size));
+  Layout to, in;
+  to.push(count, size);
+  in.push(count, step);
+  copy_elements(to, target.data(), in, first, size, 1);
+  for (Int i = 0; i < count; ++i)
+    EXPECT(std::memcmp(target.data() + i * size, first + i * step,
+                       static_cast<std::size_t>(size)) == 0,
+           "element %lld of %d bytes at step %lld", i, size, step);
+  ++passed;
+}
+
 }  // namespace
 
 int main() {
   Random random(7);
   const Fenced from, to;
+  constexpr Int page = 65536;  // or less
+  const Fenced large((4 * (kStreamBytes + 256) + page - 1) / page * page);
+  for (const Int times : {-3, -2, -1, 2, 3, 4}) {
+    check_long(random, large, 1, times);
+    check_long(random, large, 4, 4 * times);
+  }
   for (const int size : {1, 2, 4, 8, 16})
     for (Int count = 1; count < 300; count += count < 140 ? 1 : 37)
       for (Int times = -9; times <= 9; ++times)

@@ -219,11 +219,24 @@ int main() {
                      start_bits(random, type), threads);
   }
   // Through all binades: every sum of steps that are rounded, of ties, of the smallest numbers.
-  const long double pairs[][2] = {{0, 0.1L},       {-3, 0.7L},     {16777215, 1},
-                                  {-16777300, 3},  {1, 0x1p-24L},  {1, 0x3p-24L},
-                                  {1, 0x5p-25L},   {0, 0x1p-149L}, {-0x7p-130L, 0x3p-149L},
-                                  {3e38L, 1e36L},  {-1, 1e-6L},    {2049, -0x1p-11L},
-                                  {-65504, 0.01L}, {0, 0x1p-24L},  {-0x3p-14L, 0x1p-24L}};
+  const long double pairs[][2] = {{0, 0.1L},
+                                  {-3, 0.7L},
+                                  {16777215, 1},
+                                  {-16777300, 3},
+                                  {1, 0x1p-24L},
+                                  {1, 0x3p-24L},
+                                  {1, 0x5p-25L},
+                                  {0, 0x1p-149L},
+                                  {-0x7p-130L, 0x3p-149L},
+                                  {3e38L, 1e36L},
+                                  {-1, 1e-6L},
+                                  {2049, -0x1p-11L},
+                                  {-65504, 0.01L},
+                                  {0, 0x1p-24L},
+                                  {-0x3p-14L, 0x1p-24L},
+                                  {0x3p-14L, -0x1p-24L},
+                                  {0x7p-130L, -0x3p-149L},
+                                  {0x5p-24L, -0x2p-24L}};
   for (DataType type : {DataType::float32, DataType::float16})
     for (const auto& pair : pairs)
       check_sequence(random, type, {cases(400000, 40000)}, Strides::packed,
