@@ -155,5 +155,7 @@ def test_device_kinds():
     assert (
         eval(repr(dml.Device("cpu", feature_level="2_1")), vars(dml)).feature_level.suffix == "2_1"
     )
-    with pytest.raises(dml.DeviceError, match="expected one of cpu, cuda, cuda:N, reference, auto, got 'npu'"):
+    with pytest.raises(
+        dml.DeviceError, match="expected one of cpu, cuda, cuda:N, reference, auto, got 'npu'"
+    ):
         dml.Device("npu")
