@@ -1,6 +1,7 @@
-"""Write the measured tables and the plot: README.md, docs/performance.md, docs/images/.
+"""Write the measured tables and the plot: README.md, docs/performance.md, gpu.md and images/.
 
-They show `benchmarks/results.json`, which is what `anydml bench --json` wrote; a test compares.
+They show `benchmarks/results.json` and, on docs/gpu.md, `benchmarks/gpu-h200.json`, which are what
+`anydml bench --json` wrote; a test compares.
 Run this after a new measurement: ``anydml bench --json benchmarks/results.json``, with every peer
 installed and nothing else on the machine.
 """
@@ -20,6 +21,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results.json"
 README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "docs" / "performance.md"
+GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h200.json"
+GPU_PAGE: Final = ROOT / "docs" / "gpu.md"
 PLOT: Final = ROOT / "docs" / "images" / "benchmark.png"
 
 # One or two for each operator, among them what is not faster than everybody else.
@@ -61,6 +64,8 @@ def pages(results: Mapping[str, Any]) -> dict[Path, str]:
         README: as_markdown(described, representative(outcomes), outcomes),
         PAGE: as_markdown(described, outcomes),
     }
+    gpu = json.loads(GPU_RESULTS.read_bytes())
+    tables[GPU_PAGE] = as_markdown(gpu["machine"], measured(gpu))
     return {path: _replaced(path.read_text(), table) for path, table in tables.items()}
 
 

@@ -15,7 +15,9 @@ _SPEC.loader.exec_module(shown)
 RESULTS = shown.document()
 
 
-@pytest.mark.parametrize("path", [shown.README, shown.PAGE], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [shown.README, shown.PAGE, shown.GPU_PAGE], ids=lambda path: path.name
+)
 def test_a_page_shows_the_results(path):
     assert path.read_text() == shown.pages(RESULTS)[path], "run scripts/show_benchmarks.py"
 

@@ -9,7 +9,7 @@ from anydml.bench import recipes
 from anydml.bench.cases import Case
 from anydml.bench.measure import Contestant
 from anydml.bench.report import Outcome
-from anydml.bench.suites import SUITES, Suite
+from anydml.bench.suites import GPU_SUITES, SUITES, Suite
 
 
 def outcomes_in(document: Mapping[str, Any]) -> list[Outcome]:
@@ -21,8 +21,9 @@ def outcomes_in(document: Mapping[str, Any]) -> list[Outcome]:
         The file has not what `report.as_json` gives.
     """
     try:
+        suites = GPU_SUITES if "GPU" in document["machine"] else SUITES
         return [
-            _outcome(SUITES[name], case)
+            _outcome(suites[name], case)
             for name, suite in document["suites"].items()
             for case in suite["cases"]
         ]
