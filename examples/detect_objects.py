@@ -37,8 +37,8 @@ def detect(predictions: np.ndarray) -> list[tuple[int, str, float, np.ndarray]]:
     """Image, class, score and box of every object, best first."""
     boxes, objectness, likelihoods = dml.split(predictions, [4, 1, len(CLASSES)], axis=2)
     scores = objectness * likelihoods
-    best, classes = dml.top_k(scores, 1, axis=2, index_dtype="int64")
-    values, anchors = dml.top_k(best[:, :, 0], CANDIDATES, axis=1, index_dtype="int64")
+    best, classes = dml.top_k(scores, 1, axis=2)
+    values, anchors = dml.top_k(best[:, :, 0], CANDIDATES, axis=1)
 
     found = []
     for image in range(IMAGES):

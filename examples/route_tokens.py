@@ -15,7 +15,7 @@ CAPACITY = 160  # tokens that one expert takes; later ones are dropped
 
 def route(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Experts and weights of every token's choices, and each choice's place at its expert."""
-    best, experts = dml.top_k(scores, CHOICES, axis=-1, index_dtype="int64")
+    best, experts = dml.top_k(scores, CHOICES, axis=-1)
     weights = np.exp(best - best[:, :1])
     weights /= weights.sum(axis=-1, keepdims=True)
 
@@ -32,7 +32,7 @@ def mix(
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the chosen experts make of every token, and the experts' loads."""
     experts, weights, places = route(scores)
-    kept = dml.nonzero_coordinates(places < CAPACITY).astype(np.int64)  # rows of (token, choice)
+    kept = dml.nonzero_coordinates(places < CAPACITY)  # rows of (token, choice)
     slots = np.stack([dml.gather_nd(experts, kept), dml.gather_nd(places, kept)], axis=-1)
 
     buffers = np.zeros((EXPERTS, CAPACITY, WIDTH), np.float32)

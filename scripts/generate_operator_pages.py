@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from anydml.lookup import meanings, sections
 from anydml.ops._descriptor import Descriptor, TensorSupport
 from anydml.registry import OPERATORS, PREFIX
 
@@ -98,13 +99,13 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
 
 
 def _operator(kind: type[Descriptor]) -> Iterator[str]:
-    sections = _sections(inspect.cleandoc(kind.__doc__ or ""))
+    parts = sections(inspect.cleandoc(kind.__doc__ or ""))
     yield f"## `{kind.__name__}`"
-    yield from _markdown(sections[""])
+    yield from _markdown(parts[""])
     yield "### Fields"
-    yield _fields(kind, _parameters(sections["Parameters"]))
+    yield _fields(kind, {name: _inline(text) for name, text in meanings(kind).items()})
     yield "### Example"
-    yield f"```pycon\n{sections['Examples']}\n```"
+    yield f"```pycon\n{parts['Examples']}\n```"
     yield "### Support"
     yield (
         "Each row holds from its feature level up to the next row. Ranks are DimensionCount. Below "
@@ -133,23 +134,6 @@ def _support(kind: type[Descriptor]) -> str:
             types = ", ".join(map(str, accepted.data_types))
             lines.append(f"| {row.level} | {', '.join(names)} | {ranks} | {types} |")
     return "\n".join(lines)
-
-
-def _sections(doc: str) -> dict[str, str]:
-    """A NumPy-style docstring by section; what comes before the first one is under ''."""
-    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", doc, flags=re.MULTILINE)
-    names = ["", *parts[1::2]]
-    return {name: text.strip() for name, text in zip(names, parts[::2], strict=True)}
-
-
-def _parameters(section: str) -> dict[str, str]:
-    """What a Parameters section says of each name."""
-    told = {}
-    for names, text in re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)*)", section, re.MULTILINE):
-        meaning = _inline(" ".join(textwrap.dedent(text).split()))
-        for name in names.partition(" : ")[0].split(", "):
-            told[name] = meaning
-    return told
 
 
 def _markdown(text: str) -> Iterator[str]:

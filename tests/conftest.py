@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, and heavy tests only when asked for."""
+"""What all tests share: hypothesis profiles; heavy tests and those on a GPU only on request."""
 
 import os
 
@@ -22,9 +22,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def pytest_collection_modifyitems(config, items):
     if config.option.markexpr:
         return
-    heavy = [item for item in items if item.get_closest_marker("heavy")]
-    config.hook.pytest_deselected(items=heavy)
-    items[:] = [item for item in items if not item.get_closest_marker("heavy")]
+    asked_for = [item for item in items if _asked_for(item)]
+    config.hook.pytest_deselected(items=asked_for)
+    items[:] = [item for item in items if not _asked_for(item)]
+
+
+def _asked_for(item):
+    return item.get_closest_marker("heavy") or item.get_closest_marker("gpu")
 
 
 @pytest.fixture(params=[1, 2, 4], ids=lambda count: f"{count} threads")

@@ -69,7 +69,7 @@ def _wrong(path: Path) -> list[str]:
     json.dumps(found.as_json())
     for line in found.lines():
         watch.message(line)
-    return [] if found.good else [found.unreadable or "something", *found.problems]
+    return [] if found.good else [*found.unreadable, *found.problems, "or something else"]
 
 
 def _shown(text: str) -> None:

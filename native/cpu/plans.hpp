@@ -52,7 +52,8 @@ enum class OutOfRange { raise, clamp };
 enum class Reduction { none, add, mul, min, max };
 
 // ---- TOP_K --------------------------------------------------------------------------------------
-// values and indices have the input's sizes with k on the axis. indices is uint32, uint64 or int64.
+// values and indices have the input's sizes with k on the axis. indices has one of the four index
+// types.
 struct TopKPlan {
   Tensor input, values, indices;
   int axis;
@@ -76,7 +77,7 @@ struct NonzeroPlan {
     uint64_t few[16] = {};   // the bits of small inputs, which must not pay for a heap block
   };
   Found scan(const void* input, int threads) const;
-  // rows: {count or more, columns}, uint32 or uint64.
+  // rows: {count or more, columns}, one of the four index types.
   void write(const Found& found, const Tensor& rows, void* coordinates, int threads) const;
 };
 

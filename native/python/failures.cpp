@@ -42,6 +42,11 @@ void raise_set(const char* call, unsigned long long bytes, const char* purpose) 
   raise_allocation(call, bytes, purpose);
 }
 
+void raise_device(const std::string& message) {
+  const nb::object kind = error_class("DeviceError");
+  raise(kind, kind(nb::str(message.c_str())));
+}
+
 void raise_argument(const std::string& message) {
   const nb::object kind = error_class("ArgumentError");
   raise(kind, kind(nb::str(message.c_str())));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "../cuda/host/queue.hpp"
 #include "numpy.hpp"
 // nanobind after Python.h, which numpy.hpp includes first.
 #include <nanobind/nanobind.h>
@@ -22,6 +23,9 @@ constexpr unsigned long long kUncounted = ~0ull;
 // The exception that is set, or AllocationError in place of a plain MemoryError.
 [[noreturn]] void raise_set(const char* call, unsigned long long bytes, const char* purpose);
 
+// DeviceError: what a GPU, its driver or its compiler refused.
+[[noreturn]] void raise_device(const std::string& message);
+
 // ArgumentError: operands that a kernel cannot take, whatever has been checked before.
 [[noreturn]] void raise_argument(const std::string& message);
 
@@ -35,6 +39,8 @@ decltype(auto) told(const char* call, Body&& body) {
     raise_allocation(call, failed.bytes(), failed.purpose());
   } catch (const std::bad_alloc&) {
     raise_allocation(call, kUncounted, "the list of arrays");
+  } catch (const cuda::DeviceFailed& failed) {
+    raise_device(failed.what());
   } catch (const std::length_error&) {  // of a vector
     raise_allocation(call, kUncounted, "the list of arrays");
   }

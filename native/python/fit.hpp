@@ -26,16 +26,20 @@ inline bool same_element(const Tensor& a, const Tensor& b) {
 
 // As NumPy has it: dates and complex numbers, which are only moved here, are told apart.
 inline bool same_type(PyArray_Descr* type, const Operand& other) {
-  return type == PyArray_DESCR(other.array) ||
-         PyArray_EquivTypes(type, PyArray_DESCR(other.array)) != 0;
+  return type == other.descr || PyArray_EquivTypes(type, other.descr) != 0;
 }
-inline bool same_element(const Operand& a, const Operand& b) {
-  return same_type(PyArray_DESCR(a.array), b);
-}
+inline bool same_element(const Operand& a, const Operand& b) { return same_type(a.descr, b); }
 
 inline bool is_index(DataType type) {
   return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
          type == DataType::uint32;
+}
+
+// Whether an index type holds every position on an axis of so many elements.
+inline bool holds(DataType type, Int size) {
+  return type == DataType::int32    ? size <= Int{1} << 31
+         : type == DataType::uint32 ? size <= Int{1} << 32
+                                    : true;
 }
 
 // But for one axis; -1 for none.
@@ -57,17 +61,11 @@ inline bool axis_in(Int argument, const Layout& layout, int& axis) {
 // A result of these dimensions, with an operand's type.
 inline void begin(Results::One& one, const char* purpose, const Operand& like) {
   one.purpose = purpose;
-  one.descr = PyArray_DESCR(like.array);
+  one.descr = like.descr;
   one.rank = 0;
 }
 inline void push(Results::One& one, const Layout& from, int first, int last) {
   for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
-}
-
-// Borrowed: NumPy keeps its own types for ever.
-inline PyArray_Descr* uint32_descr() {
-  static PyArray_Descr* const descr = PyArray_DescrFromType(NPY_UINT32);
-  return descr;
 }
 
 }  // namespace anydml::python

@@ -45,6 +45,16 @@ void append(const Kernel& kernel, const Attribute& attribute, nb::handle value,
 
 const Words kReductions{"none", "add", "mul", "min", "max"};
 
+const Words kIndexTypes{"int64", "int32", "uint32", "uint64"};
+
+const IndexType& index_type(Int number) {
+  static const IndexType types[] = {{PyArray_DescrFromType(NPY_INT64), DataType::int64},
+                                    {PyArray_DescrFromType(NPY_INT32), DataType::int32},
+                                    {PyArray_DescrFromType(NPY_UINT32), DataType::uint32},
+                                    {PyArray_DescrFromType(NPY_UINT64), DataType::uint64}};
+  return types[number];
+}
+
 Registration::Registration(Kernel kernel) { table().push_back(std::move(kernel)); }
 
 const std::vector<Kernel>& all_kernels() { return table(); }

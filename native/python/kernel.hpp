@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../cuda/plans.hpp"
 #include "failures.hpp"
 #include "numpy.hpp"
 
@@ -82,15 +83,24 @@ enum class Lists { none, inputs, outputs };
 using Words = std::vector<const char*>;
 extern const Words kReductions;
 
+// The types of the indices that functions return, by their words, the default first. Descriptors
+// are borrowed: NumPy keeps its own types for ever.
+struct IndexType {
+  PyArray_Descr* descr;
+  DataType type;
+};
+extern const Words kIndexTypes;
+const IndexType& index_type(Int number);
+
 struct Attribute {
   const char* name;
   const Words* words = nullptr;  // where it is a word
 };
 
 // How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
-// is the first word.
+// is the first word; a type of indices by its word, or as NumPy's type or dtype.
 struct Argument {
-  enum Kind { integer, boolean, word, word_or_none } kind;
+  enum Kind { integer, boolean, word, word_or_none, index_type_or_none } kind;
   const Words* words = nullptr;
 };
 
@@ -119,6 +129,11 @@ struct Kernel {
   Found (*measure)(const Call&) = nullptr;
   const char* (*unfilled)(const Call&, const Found&) = nullptr;  // as misfit, once it is known
   void (*fill)(const Call&, const Found&) = nullptr;
+
+  // The same work put into a GPU's queue, without waiting for it. Null: none yet.
+  void (*enqueue)(const Call&, cuda::Queue&) = nullptr;
+  cuda::NonzeroFound (*measure_on_device)(const Call&, cuda::Queue&) = nullptr;
+  void (*fill_on_device)(const Call&, const cuda::NonzeroFound&, Int count, cuda::Queue&) = nullptr;
 };
 
 constexpr std::size_t kMostOperands = 8;   // of a call, without a list
@@ -142,6 +157,7 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attribut
 void bind_door(nanobind::module_& module);
 void bind_quick(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
+void bind_cuda(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that says how much for what.
 nanobind::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,

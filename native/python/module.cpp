@@ -39,4 +39,5 @@ NB_MODULE(ANYDML_MODULE, module) {
   bind_door(module);
   bind_quick(module);
   bind_binder(module);
+  bind_cuda(module);
 }

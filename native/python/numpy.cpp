@@ -57,6 +57,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   const npy_intp* const strides = PyArray_STRIDES(array);
   operand.tensor.layout.rank = 0;
   operand.data = PyArray_DATA(array);
+  operand.descr = PyArray_DESCR(array);
   operand.array = array;
   unsigned long long sizes = 0, far = 0;  // the bits that are set in any
   bool empty = false;

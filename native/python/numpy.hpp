@@ -28,7 +28,8 @@ namespace anydml::python {
 struct Operand {
   Tensor tensor;
   void* data = nullptr;
-  PyArrayObject* array = nullptr;
+  PyArray_Descr* descr = nullptr;  // borrowed
+  PyArrayObject* array = nullptr;  // null where it is no NumPy array
 };
 
 // DataType and element size of a NumPy type; false for what no kernel takes (objects, strings,

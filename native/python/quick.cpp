@@ -1,15 +1,37 @@
-// The array functions' quick way: a user's arguments as they are. It does the whole job when
-// nothing is unusual about them, and returns None otherwise: the general path then finds out why.
+// The array functions' quick way: a user's arguments as they are, NumPy arrays or plain tensors of
+// a library with an exchange table, on the CPU or on a GPU. It does the whole job when nothing is
+// unusual about them, and returns None otherwise: the general path then finds out why.
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <memory>
 
+#include "../cuda/host/compiler.hpp"
+#include "../cuda/host/device.hpp"
 #include "kernel.hpp"
+#include "tensors.hpp"
 
 namespace nb = nanobind;
 
 namespace anydml::python {
 namespace {
+
+// The position of a type of indices; -1 for what is none.
+Int index_type_of(PyObject* object) {
+  if (object == Py_None) return 0;
+  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
+    PyArray_Descr* const descr = index_type(i).descr;
+    if (object == reinterpret_cast<PyObject*>(descr) ||
+        object == reinterpret_cast<PyObject*>(descr->typeobj))
+      return i;
+  }
+  return -1;
+}
 
 bool number_of(const Argument& argument, PyObject* object, Int& number) {
   switch (argument.kind) {
@@ -22,6 +44,9 @@ bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::boolean:
       number = object == Py_True;
       return PyBool_Check(object);
+    case Argument::index_type_or_none:
+      number = index_type_of(object);
+      return number >= 0;
     case Argument::word_or_none:
       if (object == Py_None) {
         number = 0;
@@ -71,6 +96,9 @@ class Held {
   nb::object many_;
 };
 
+// Tensors of a list that are taken the quick way: an operand is a kilobyte.
+constexpr std::size_t kMostMembers = 1024;
+
 // A quick call's inputs and arguments, taken from what Python gives.
 struct Given {
   Operand operands[kQuickOperands];
@@ -78,10 +106,40 @@ struct Given {
   Held held;
   Int arguments[kMostNumbers];
 
+  // Of what kind all arrays are: NumPy's, or tensors on one device.
+  enum { unknown, numpy, tensors } kind = unknown;
+  int device = kHost;
+  std::vector<Operand> members;  // of a list of tensors
+
+  bool take_array(PyObject* value, Operand& operand) {
+    if (kind != tensors) {
+      if (operand_of(value, operand)) {
+        kind = numpy;
+        return true;
+      }
+      if (kind == numpy || !is_tensor(value) || !tensors_are_themselves()) return false;
+    }
+    int there = kHost;
+    if (!tensor_of(value, operand, there) || (kind == tensors && there != device)) return false;
+    kind = tensors;
+    device = there;
+    return true;
+  }
+
+  bool take_list(const Kernel& kernel, PyObject* value) {
+    if (!held.hold(kernel.name, value, list)) return false;
+    if (list.count == 0 || list.count > kMostMembers || !is_tensor(list.arrays[0])) return true;
+    members.resize(list.count);
+    for (std::size_t i = 0; i < list.count; ++i)
+      if (!take_array(list.arrays[i], members[i])) return false;
+    list = {members.data(), nullptr, members.size()};
+    return true;
+  }
+
   bool take(const Kernel& kernel, PyObject* const* values) {
     for (int i = 0; i < kernel.inputs; ++i)
-      if (!operand_of(*values++, operands[i])) return false;
-    if (kernel.list == Lists::inputs && !held.hold(kernel.name, *values++, list)) return false;
+      if (!take_array(*values++, operands[i])) return false;
+    if (kernel.list == Lists::inputs && !take_list(kernel, *values++)) return false;
     Int* next = arguments;
     for (const Argument& argument : kernel.arguments)
       if (!number_of(argument, *values++, *next++)) return false;
@@ -135,6 +193,121 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
   return named;
 }
 
+// ---- tensors: results by their library's own allocator
+// -------------------------------------------
+
+NewTensor tensor_result(const Results::One& one, int device, Operand& operand, bool& made) {
+  NewTensor tensor;
+  made = made && tensor.make(one.rank, one.dims, one.descr, device, operand);
+  return tensor;
+}
+
+// Whether GPU calls wait for themselves, so that an error is raised where it comes from.
+bool blocking() {
+  const char* const told_so = std::getenv("ANYDML_BLOCKING");
+  return told_so != nullptr && *told_so != '\0' && std::strcmp(told_so, "0") != 0;
+}
+
+// Runs the kernel where the tensors are; false where it turns out to be an unusual call.
+bool run_there(const Kernel& kernel, const Call& call, int device) {
+  if (device == kHost) return kernel.run(call) == -1;
+  void* const stream = stream_of(device);
+  const nb::gil_scoped_release unlocked;
+  cuda::Queue queue(cuda::device_at(device), stream);
+  kernel.enqueue(call, queue);
+  if (blocking()) queue.wait(false);
+  return true;
+}
+
+nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results, Call& call) {
+  Operand& rows = given.operands[kernel.inputs];
+  const auto sized = [&](Int count) {
+    for (int i = 0; i < results.one[0].rank; ++i)
+      if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = count;
+  };
+  bool made = true;
+  if (given.device == kHost) {
+    const Found found = kernel.measure(call);
+    sized(found.count);
+    NewTensor tensor = tensor_result(results.one[0], given.device, rows, made);
+    if (!made) return nb::none();
+    kernel.fill(call, found);
+    return tensor.object();
+  }
+  void* const stream = stream_of(given.device);
+  Int count = 0;
+  std::unique_ptr<cuda::Queue> queue;
+  cuda::NonzeroFound found;
+  {
+    const nb::gil_scoped_release unlocked;
+    queue = std::make_unique<cuda::Queue>(cuda::device_at(given.device), stream);
+    found = kernel.measure_on_device(call, *queue);
+    queue->read(&count, found.count, sizeof count);
+    queue->leave();
+  }
+  sized(count);
+  NewTensor tensor = tensor_result(results.one[0], given.device, rows, made);
+  if (made) {
+    const nb::gil_scoped_release unlocked;
+    queue->enter();
+    kernel.fill_on_device(call, found, count, *queue);
+    queue->leave();
+    if (blocking()) queue->wait(false);
+  }
+  return made ? tensor.object() : nb::none();
+}
+
+// Host memory of so many bytes and more comes from this library's pool: the general path's way.
+constexpr Int kPooledBytes = Int{64} << 10;
+
+// The most bytes that the results may take.
+Int most_bytes(const Kernel& kernel, const Given& given, const Results& results) {
+  if (kernel.measure != nullptr) {  // a row for every element
+    const Layout& layout = given.operands[0].tensor.layout;
+    return layout.count() * layout.rank * static_cast<Int>(sizeof(Int));
+  }
+  Int total = 0;
+  for (int i = 0; i < (kernel.list == Lists::outputs ? 1 : kernel.outputs); ++i) {
+    const Results::One& one = results.one[i];
+    const Int bytes = bytes_of(one.rank, one.dims, one.descr);
+    if (bytes < 0 || bytes >= kPooledBytes) return kPooledBytes;
+    total += bytes;
+  }
+  return kernel.list == Lists::outputs ? total * std::min(results.equal, kPooledBytes) : total;
+}
+
+nb::object called_on_tensors(const Kernel& kernel, PyObject* kind, Given& given, Results& results,
+                             Call& call) {
+  if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes)
+    return nb::none();
+  // The places of compiler and cache are told by the general path's first call.
+  if (given.device != kHost &&
+      (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
+    return nb::none();
+  if (kernel.measure != nullptr) return measured_tensors(kernel, given, results, call);
+  const bool listed = kernel.list == Lists::outputs;
+  const Int count = listed ? results.equal : kernel.outputs;
+  if (count > static_cast<Int>(kMostMembers)) return nb::none();
+  std::vector<NewTensor> tensors;
+  tensors.reserve(static_cast<std::size_t>(count));
+  if (listed) given.members.resize(static_cast<std::size_t>(count));
+  Operand* const outputs = listed ? given.members.data() : given.operands + kernel.inputs;
+  bool made = true;
+  for (Int i = 0; i < count; ++i)
+    tensors.push_back(tensor_result(results.one[listed ? 0 : i], given.device, outputs[i], made));
+  if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
+  if (!made || !run_there(kernel, call, given.device)) return nb::none();
+  if (!listed) {
+    nb::object first = tensors[0].object();
+    return count == 1 ? first : named_tuple(kind, first, tensors[1].object());
+  }
+  nb::object tuple = nb::steal(PyTuple_New(count));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (Int i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), i, tensors[static_cast<std::size_t>(i)].object().release().ptr());
+  return tuple;
+}
+
 nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& call) {
   const Found found = kernel.measure(call);
   for (int i = 0; i < results.one[0].rank; ++i)
@@ -154,6 +327,8 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
       results.one[0].rank > most_axes())
     return nb::none();
   Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
+  if (given.kind == Given::tensors)
+    return called_on_tensors(kernel, values[0], given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
@@ -166,7 +341,27 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   return kernel.outputs > 1 ? named_tuple(values[0], outputs[0], outputs[1]) : outputs[0];
 }
 
-// How many values a quick call takes between the class of its results and the threads.
+// What decides how many threads a call may use (threads.py): a block in the context, else the
+// process. Asked for here: a call of Python's for it costs a tenth of a small quick call.
+PyObject* in_context = nullptr;  // a ContextVar; 0 outside of every block
+std::atomic<int> in_process{1};
+
+// -1 with an exception set.
+int threads_now() {
+  if (in_context == nullptr) return in_process.load();
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(in_context, nullptr, &value) < 0) return -1;
+  const long count = PyLong_AsLong(value);
+  Py_DECREF(value);
+  return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
+}
+
+void use_threads(nb::handle context, int process) {
+  in_context = context.inc_ref().ptr();
+  in_process = process;
+}
+
+// How many values a quick call takes behind the class of its results.
 Py_ssize_t taken(const Kernel& kernel) {
   return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
          static_cast<Py_ssize_t>(kernel.arguments.size());
@@ -176,16 +371,14 @@ Py_ssize_t taken(const Kernel& kernel) {
 // kernel does on 16 elements.
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
-  const long threads = count == taken(kernel) + 2 ? PyLong_AsLong(values[count - 1]) : 0;
-  if (threads < 1 || threads > std::numeric_limits<int>::max()) {
-    if (PyErr_Occurred() == nullptr)
-      PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
+  if (count != taken(kernel) + 1) {
+    PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
     return nullptr;
   }
+  const int threads = threads_now();
+  if (threads < 1) return nullptr;
   try {
-    return told(kernel.name, [&] { return called(kernel, values, static_cast<int>(threads)); })
-        .release()
-        .ptr();
+    return told(kernel.name, [&] { return called(kernel, values, threads); }).release().ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -241,7 +434,9 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 }  // namespace
 
 void bind_quick(nb::module_& module) {
+  module.def("take_tensors", &take_tensors);
   module.def("quick", &quick);
+  module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);
 }
 

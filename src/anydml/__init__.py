@@ -1,7 +1,14 @@
-"""The DirectML operator system on any machine: descriptors, rules and guarantees of its pages."""
+"""The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
+
+import sys
+
+if getattr(sys, "argv", [])[:1] == ["-m"]:
+    from anydml_command import guard_import
+
+    guard_import()
 
 from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
-from anydml.device import Device
+from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
 from anydml.errors import (
     AllocationError,
@@ -107,5 +114,6 @@ __all__ = [
     "slice_window",
     "split",
     "support",
+    "synchronize",
     "top_k",
 ]

@@ -1,24 +1,35 @@
 """Reading JSON fields the way DxDispatch reads them, with errors that say where.
 
 Every reader raises `ModelError`; `field` puts the field's name in front, so that nested fields give
-``Error parsing field 'InputTensor': Field 'Sizes' is required.``
+``Error parsing field 'InputTensor': Field 'Sizes' is required.`` Readers of several fields collect
+what is wrong with each, by `Faults`, and raise all of it at once.
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice, takewhile
+from typing import Any, Final, TypeVar, cast
 
-from anydml.errors import AnyDMLError, ModelError
+from anydml.errors import AnyDMLError, InvalidDescriptorError, ModelError
 
 T = TypeVar("T")
 
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
 
+MOST_TOLD: Final = 1000
+"""Of problems, so that a text made of them takes no more memory than others."""
+
 _WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+# What is looked through for a similar name: those of people, not those made to take time.
+_LONGEST_GUESSED: Final = 40
+_MOST_GUESSED: Final = 100
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxlevel = 3
@@ -67,39 +78,154 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            raise ModelError(f"Field '{name}' is required.")
+            raise ModelError(f"Field '{name}' is required{_there_is(name, fields)}.")
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
-        raise ModelError(f"Error parsing field '{name}': {error}") from error
+        texts = [text.removeprefix(f"{name}: ") for text in problems_of(error)]
+        raise ModelError(*_within(f"Error parsing field {shown(name)}", texts)) from error
+
+
+def _there_is(name: str, fields: Mapping[str, Any]) -> str:
+    near = similar(name, fields)
+    return f" (there is {shown(near)})" if near else ""
+
+
+class Faults:
+    """Collects what is wrong with several parts, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether more than is ever told has been collected."""
+        return len(self._texts) > MOST_TOLD
+
+    def add(self, error: AnyDMLError, where: str = "") -> None:
+        """What an error tells, and where it is."""
+        if not self.full:
+            texts = problems_of(error)
+            self._texts += _within(where, texts) if where else texts
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside, errors are collected and end the block only."""
+        try:
+            yield
+        except AnyDMLError as error:
+            self.add(error)
+
+    def field(
+        self,
+        fields: Mapping[str, Any],
+        name: str,
+        read: Callable[[Any], T],
+        default: T = _REQUIRED,
+    ) -> T:
+        """The same as `field`; None, which `finish` keeps from being used, if that raises."""
+        with self.kept():
+            return field(fields, name, read, default)
+        return cast(T, None)
+
+    def finish(self) -> None:
+        """Raise everything that has been collected, if anything has."""
+        if self._texts:
+            raise ModelError(*self._texts)
+
+
+def problems_of(error: AnyDMLError) -> tuple[str, ...]:
+    """What an error tells, one thing after another."""
+    if isinstance(error, ModelError):
+        return error.problems
+    if isinstance(error, InvalidDescriptorError):
+        return tuple(map(str, error.violations))
+    return (str(error),)
+
+
+def _within(where: str, texts: Iterable[str]) -> list[str]:
+    return [f"{where}: {text[:1].upper()}{text[1:]}" for text in texts]
+
+
+def each(value: Any, read: Callable[[Any], T]) -> list[T]:
+    """The members of a JSON array, each read; a message says which ones are wrong."""
+    found: list[T] = []
+    faults = Faults()
+    for i, member in enumerate(json_array(value)):
+        try:
+            found.append(read(member))
+        except AnyDMLError as error:
+            faults.add(error, f"[{i}]")
+            if faults.full:
+                break
+    faults.finish()
+    return found
+
+
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """The one of the known names that a name which is not known may stand for, if any.
+
+    Stricter than `nearest`, and quick for the many names of a model: they differ in one place, by
+    at most two letters; upper case does not count.
+    """
+    for other in islice(known, _MOST_GUESSED):
+        if other != name and len(other) <= _LONGEST_GUESSED and _near(name.lower(), other.lower()):
+            return other
+    return None
+
+
+def or_similar(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known: what may have been meant."""
+    near = similar(name, known)
+    return f"; did you mean {shown(near)}?" if near else "."
+
+
+def _near(one: str, other: str) -> bool:
+    longest = max(len(one), len(other))
+    ahead = _alike(one, other)
+    behind = _alike(one[ahead:][::-1], other[ahead:][::-1])
+    differing = longest - ahead - behind
+    return differing <= 2 and 2 * differing < longest
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two names begin with in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def anything(value: Any) -> Any:
     return value
 
 
+def _got(value: Any) -> str:
+    """A value as its JSON text has it, where Python has another word."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else shown(value)
+
+
 def json_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(f"Expected an object, got {shown(value)}.")
+        raise ModelError(f"Expected an object, got {_got(value)}.")
     return value
 
 
 def json_array(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise ModelError(f"Expected an array, got {shown(value)}.")
+        raise ModelError(f"Expected an array, got {_got(value)}.")
     return list(value)
 
 
 def json_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ModelError(f"Expected a string, got {shown(value)}.")
+        raise ModelError(f"Expected a string, got {_got(value)}.")
     return value
 
 
 def json_bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ModelError(f"Expected a bool, got {shown(value)}.")
+        raise ModelError(f"Expected true or false, got {_got(value)}.")
     return value
 
 
@@ -108,9 +234,9 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
         if not low <= value <= high:
-            raise ModelError(f"Expected an integer in {low}..{high}, got {shown(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
         return value
 
     return read
@@ -121,7 +247,7 @@ def json_float(value: Any) -> float:
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {shown(value)}.")
+        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {_got(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -136,7 +262,24 @@ json_uint64 = json_integer(0, UINT64_MAX)
 
 
 def json_uint32_array(value: Any) -> tuple[int, ...]:
-    return tuple(map(json_uint32, json_array(value)))
+    return tuple(each(value, json_uint32))
+
+
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """The known name that a misspelt one is near to; empty where there is none."""
+    if type(word) is not str or not 1 < len(word) <= 60:
+        return ""
+    from difflib import get_close_matches  # which only a message needs
+
+    names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
+    found = get_close_matches(word.lower(), names, 1, 0.7)
+    return names[found[0]] if found else ""
+
+
+def meant(word: Any, known: Iterable[Any]) -> str:
+    """The end of a message about a name that is not known: what may have been meant."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -147,4 +290,6 @@ def shown(value: Any, limit: int = 60) -> str:
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
         text = f"{digits} of thousands of digits"
+    if " at 0x" in text:  # where an object lies says nothing
+        text = re.sub(" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

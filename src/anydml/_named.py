@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Self
 
-from anydml._json import shown
-from anydml.errors import ArgumentError
+from anydml._json import meant, shown
+from anydml.errors import ArgumentError, ModelError
 
 
 class NamedEnum(enum.IntEnum):
@@ -17,16 +17,40 @@ class NamedEnum(enum.IntEnum):
         raise NotImplementedError
 
     @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls.parse(value)  # a name, or an error of this package
+
+    @classmethod
     def parse(cls, value: object) -> Self:
         """The member that `value` names: the member itself, its full name or its suffix."""
+        member = cls._named(value)
+        if member is None:
+            raise ArgumentError(f"{cls.__name__}: expected {cls._expected(value)}")
+        return member
+
+    @classmethod
+    def read_json(cls, value: object) -> Self:
+        """The same from a JSON field, whose name is the reader's to say."""
+        member = cls._named(value)
+        if member is None:
+            raise ModelError(f"Expected {cls._expected(value)}")
+        return member
+
+    @classmethod
+    def _named(cls, value: object) -> Self | None:
         if isinstance(value, cls):
             return value
         if isinstance(value, str):
             for member in cls:
                 if value in (member.suffix, member.full_name):
                     return member
-        accepted = ", ".join(member.suffix for member in cls)
-        raise ArgumentError(f"{cls.__name__}: expected one of {accepted}, got {shown(value)}")
+        return None
+
+    @classmethod
+    def _expected(cls, value: object) -> str:
+        names = [member.suffix for member in cls]
+        word = value.removeprefix(cls.prefix()) if type(value) is str else value
+        return f"one of {', '.join(names)}, got {shown(value)}{meant(word, names)}"
 
     @property
     def suffix(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays import as_numpy
+from anydml.arrays import DeviceArray, address_of, adopt, apart_from, stand_in
 from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError, BindingError
 from anydml.tensor import TensorDesc, overlapping
@@ -25,11 +25,14 @@ _OVERLAP_WORK = 100_000
 _FEW = 8
 
 
-def bind(name: str, tensor: TensorDesc, value: Any, output: bool) -> Array:
+def bind(
+    name: str, tensor: TensorDesc, value: Any, output: bool, device: int | None = None
+) -> Array:
     """The bound memory as an array of the tensor's sizes.
 
     An array whose shape equals the sizes is taken element by element, whatever its memory layout. A
     flat contiguous array, or anything bytes-like, is the raw buffer: laid out by the strides.
+    Arrays on a GPU are taken where `device` is its number.
 
     Raises
     ------
@@ -37,7 +40,7 @@ def bind(name: str, tensor: TensorDesc, value: Any, output: bool) -> Array:
         Wrong size, type, byte order or alignment; a read-only output; an output that overlaps
         itself.
     """
-    array = _memory(name, tensor, value)
+    array = _memory(name, tensor, value, device)
     wanted = tensor.data_type.numpy
     if array.shape == tensor.sizes and (array.dtype.type is wanted.type or _as_bool(array, tensor)):
         if not array.dtype.isnative:
@@ -48,7 +51,7 @@ def bind(name: str, tensor: TensorDesc, value: Any, output: bool) -> Array:
     if not view.flags.aligned:
         raise BindingError(
             f"{name}: expected memory aligned to the element size ({wanted.itemsize} bytes), "
-            f"got address {view.__array_interface__['data'][0]:#x} with strides {view.strides}"
+            f"got address {address_of(view):#x} with strides {view.strides}"
         )
     if output:
         if not view.flags.writeable:
@@ -61,9 +64,11 @@ def bind(name: str, tensor: TensorDesc, value: Any, output: bool) -> Array:
     return view
 
 
-def _memory(name: str, tensor: TensorDesc, value: Any) -> Array:
+def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Array:
     if value is None:
         raise BindingError(f"{name}: expected an array or buffer, got None")
+    if isinstance(value, DeviceArray):  # allocated by this library
+        return value  # type: ignore[return-value]  # as adopt() gives them
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         try:
             return np.asarray(memoryview(value))
@@ -72,9 +77,13 @@ def _memory(name: str, tensor: TensorDesc, value: Any) -> Array:
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return np.asarray(value)
     try:
-        return as_numpy(value, name)
+        array = adopt(value, name)[0]
     except ArgumentTypeError as error:
         raise BindingError(str(error)) from error
+    if isinstance(array, DeviceArray) and array.device != device:
+        wanted = "in memory that the CPU reads" if device is None else f"on cuda:{device}"
+        raise BindingError(f"{name}: expected an array {wanted}, got one on {array.place}")
+    return array
 
 
 def _as_bool(array: Array, tensor: TensorDesc) -> bool:
@@ -102,6 +111,8 @@ def _raw_buffer(name: str, tensor: TensorDesc, array: Array) -> Array:
             f"got {array.nbytes}"
         )
     strides = tuple(stride * wanted.itemsize for stride in tensor.element_strides)
+    if isinstance(array, DeviceArray):
+        return array.laid_out(tensor.sizes, wanted, strides)
     # The bytes up to the last element only: the array may end before the rounded-up size.
     flat = array.view(np.uint8)[:least].view(np.uint8)
     return np.ndarray(tensor.sizes, wanted, flat, 0, strides)
@@ -124,6 +135,9 @@ def overlaps_itself(array: Array) -> bool:
 
 def share_memory(a: Array, b: Array) -> bool:
     """Whether two arrays have a byte in common; layouts made to defeat the search count as such."""
+    if apart_from(a, b):
+        return False
+    a, b = stand_in(a), stand_in(b)
     if not np.may_share_memory(a, b):
         return False
     try:
@@ -136,7 +150,7 @@ def share_memory(a: Array, b: Array) -> bool:
 def same_memory(a: Array, b: Array) -> bool:
     """Whether two arrays are the same elements in the same places."""
     return (
-        a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
+        address_of(a) == address_of(b)
         and a.shape == b.shape
         and a.strides == b.strides
         and a.dtype == b.dtype
@@ -202,7 +216,7 @@ def _chains(arrays: Sequence[Array]) -> list[list[int]]:
 
 
 def _extent(array: Array) -> tuple[int, int]:
-    low = high = int(array.__array_interface__["data"][0])
+    low = high = address_of(array)
     for size, stride in zip(array.shape, array.strides, strict=True):
         reach = (size - 1) * stride
         low += min(reach, 0)
@@ -227,7 +241,7 @@ def _overlap_of_marks(
         return _overlap_of_pairs(arrays, group, outputs, in_place)
     for i in group:
         array = arrays[i]
-        offset = (int(array.__array_interface__["data"][0]) - begin) // unit
+        offset = (address_of(array) - begin) // unit
         # A repeated dimension is one place.
         kept = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if s and n > 1]
         shape = (*(n for n, _ in kept), array.itemsize // unit)

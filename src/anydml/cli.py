@@ -1,40 +1,45 @@
 """The command `anydml`: run and check JSON models, look operators and devices up, benchmark.
 
 Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
-usage; 130 after Ctrl-C. An error is one message on standard error.
+usage; 130 after Ctrl-C. An error is one message on standard error, never a traceback (but in
+Python's development mode, ``python -X dev -m anydml``, for faults of the command itself).
 """
 
 from __future__ import annotations
 
+import codecs
 import inspect
 import io
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 import anydml
-from anydml.backends import BACKENDS
+from anydml import lookup
+from anydml._json import similar
+from anydml.backends import NAMES, cuda, is_name
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
 from anydml.models import Limits, load_model, run_model
+from anydml.models.loader import STANDARD_INPUT
 from anydml.models.printing import visible
 from anydml.models.report import report
-from anydml.ops._descriptor import Descriptor
 from anydml.registry import OPERATORS, PREFIX
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([KMGT])(?:iB|B)?|B)?", re.IGNORECASE)
 _UNITS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+# For terminals that lack these characters.
+_INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
+                   "→": "->", "…": "...", "µ": "u", "²": "^2", "Σ": "sum of"}  # fmt: skip
 
 
 def _level(text: str) -> FeatureLevel:
@@ -83,7 +88,7 @@ def _missing_bench(error: ImportError) -> click.Command:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(anydml.__version__, message="anydml %(version)s")
 def commands() -> None:
-    """DirectML's operators on any machine: run and check models written for DxDispatch."""
+    """DirectML's operators on Linux: run and check models written for DxDispatch."""
 
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,19 +133,37 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@commands.command()
+def _checked_device(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    if not is_name(name):
+        raise click.BadParameter(f"{name!r} is not one of {', '.join((*NAMES, 'auto'))}")
+    return name
+
+
+@commands.command(short_help="Run a JSON model.")
 @click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
 @click.option(
     "--device",
-    type=click.Choice([*BACKENDS, "cuda", "auto"]),
+    metavar="[cpu|cuda|cuda:N|reference|auto]",
+    callback=_checked_device,
     default="cpu",
     show_default=True,
     help="Where the operators run.",
 )
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Run each dispatch so many times; what it leaves is what one leaves.",
+)
+@click.option("--timing", is_flag=True, help="Print how long each dispatch took.")
 @_model_options
 def run(
     model: Path,
     device: str,
+    repeat: int,
+    timing: bool,
     feature_level: FeatureLevel,
     input_dir: Path | None,
     output_dir: Path | None,
@@ -153,11 +176,12 @@ def run(
     """
     loaded = load_model(model, Limits(output_dir, memory_limit, input_dir, overwrite))
     for warning in loaded.warnings:
-        click.echo(f"Warning: {warning}", err=True)
-    run_model(loaded, Device(device, feature_level=feature_level), write=sys.stdout.write)
+        _say(f"Warning: {warning}")
+    chosen = Device(device, feature_level=feature_level)
+    run_model(loaded, chosen, write=sys.stdout.write, repeat=repeat, timing=timing)
 
 
-@commands.command()
+@commands.command(short_help="Say what is wrong with JSON models.")
 @click.argument(
     "models", metavar="MODEL.json|-...", type=click.Path(path_type=Path), nargs=-1, required=True
 )
@@ -178,6 +202,8 @@ def check(
     (warnings), and the files that a run would write. Nothing is run. The exit status is 1 when
     anything is wrong.
     """
+    if [*map(str, models)].count(STANDARD_INPUT) > 1:
+        raise click.UsageError("standard input (-) can be read once only")
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
     device = Device("cpu", feature_level=feature_level)
     reports = []
@@ -187,100 +213,87 @@ def check(
         if as_json:
             continue
         if len(models) > 1:
-            click.echo(f"{visible(str(path))}:")
-        if found.unreadable is not None:
-            click.echo(f"Error: {found.unreadable}", err=True)
+            print(f"{visible(str(path))}:")
+        if found.unreadable:
+            sys.stdout.flush()  # the two may go to one place
+            where = f"{visible(str(path))}: " if len(models) > 1 else ""
+            _say("Error: " + "\n".join(f"{where}{problem}" for problem in found.unreadable))
         for line in found.lines():
-            click.echo(line)
+            print(line)
     if as_json:
-        click.echo(json.dumps([text for _, text in reports], indent=1))
+        print(json.dumps([text for _, text in reports], indent=1))
     if not all(good for good, _ in reports):
         raise click.exceptions.Exit(1)
 
 
-@commands.command()
+@commands.command(short_help="List the operators, or show one.")
 @click.argument("name", required=False)
-def ops(name: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: all of it, or one operator's.")
+def ops(name: str | None, as_json: bool) -> None:
     """List the operators, or show what one of them means, takes and refuses."""
-    console = _console()
-    if name is None:
-        console.print(_operators())
+    if as_json:
+        everything = [lookup.operator_data(known) for known in OPERATORS]
+        _echo_json(everything if name is None else lookup.operator_data(_operator(name)))
         return
-    operator = _operator(name)
-    console.print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
-    console.print(inspect.getdoc(inspect.getmodule(operator)) or "", soft_wrap=True)
-    console.print(_fields(operator))
-    console.print(_support(operator))
+    if name is None:
+        _echo_lines(lookup.operators(_width()))
+        return
+    operator = OPERATORS[_operator(name)]
+    print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
+    print(f"{inspect.getdoc(inspect.getmodule(operator)) or ''}\n")
+    _echo_lines(lookup.fields(operator, _width()))
+    print()
+    _echo_lines(lookup.support(operator, _width()))
 
 
-def _operator(name: str) -> type[Descriptor]:
+def _operator(name: str) -> str:
     wanted = name.upper().removeprefix(PREFIX)
     for known, operator in OPERATORS.items():
         if wanted in (known, operator.__name__.upper()):
-            return operator
-    raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}")
+            return known
+    longer = (known for known in OPERATORS if wanted and known.startswith(wanted))
+    near = similar(wanted, OPERATORS) or next(longer, None)
+    hint = f"; did you mean {near}?" if near else ""
+    raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}{hint}")
 
 
-def _console() -> Console:
-    from rich.console import Console  # here, so that `run` starts without it
-
-    return Console(markup=False, highlight=False, emoji=False)
-
-
-def _table(title: str, *columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE)
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    return table
+@commands.command(short_help="Show the devices that are here.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def devices(as_json: bool) -> None:
+    """Show the devices that are here and how they compute."""
+    if as_json:
+        _echo_json(lookup.devices_data())
+    else:
+        _echo_lines(lookup.devices(_width()))
 
 
-def _operators() -> Table:
-    table = _table("Operators", "name", "from level", "ranks", "data types of the first tensor")
-    for name, operator in OPERATORS.items():
-        latest = next(iter(operator.SUPPORT[-1].tensors.values()))
-        types = " ".join(map(str, latest.data_types))
-        table.add_row(name, str(operator.SUPPORT[0].level), latest.ranks_text, types)
-    return table
+def _echo_lines(lines: Iterable[str]) -> None:
+    print("\n".join(lines))
 
 
-def _fields(operator: type[Descriptor]) -> Table:
-    table = _table("Fields", "name", "kind")
-    for info in operator.fields():
-        table.add_row(info.name, info.choices)
-    return table
+def _echo_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
 
 
-def _support(operator: type[Descriptor]) -> Table:
-    table = _table("Support, from feature level", "level", "tensor", "ranks", "data types")
-    for row in operator.SUPPORT:
-        level = str(row.level)
-        for name, accepted in row.tensors.items():
-            types = " ".join(map(str, accepted.data_types))
-            table.add_row(level, name, accepted.ranks_text, types)
-            level = ""
-    return table
+def _width() -> int | None:
+    """How wide the terminal is; None where there is none, so that each row is one line."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return None
 
 
 @commands.command()
-def devices() -> None:
-    """Show the devices that are here and how they compute."""
-    table = _table("Devices", "device", "computes with", "threads")
-    for kind, backend in BACKENDS.items():
-        table.add_row(kind, *backend.describe())
-    _console().print(table)
+def warm() -> None:
+    """Compile all kernels for the GPUs of this machine, so that no first call waits for it."""
+    found, _ = cuda.gpus()
+    for device, gpu in enumerate(found):
+        compiled, all_of_them = cuda.warm(device)
+        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the command
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open to the end
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe can still be told
@@ -295,12 +308,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _failed("not enough memory")
     except (AnyDMLError, OSError) as error:
-        try:
-            sys.stdout.flush()
-        except OSError:  # standard output is what failed: its disk is full, say
-            _drop(sys.stdout)
         return _failed(str(error))
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        return _failed(
+            f"this should not have happened ({type(error).__name__}: {error}); please report it, "
+            "with what `python -X dev -m anydml` shows"
+        )
     return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the command
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open to the end
+    codecs.register_error("anydml", _shown_instead)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
+            stream.reconfigure(errors="anydml")
+
+
+def _shown_instead(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that the terminal's encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    characters = error.object[error.start : error.end]
+    escaped = (
+        _INSTEAD.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters
+    )
+    return "".join(escaped), error.end
 
 
 def _drop(stream: Any) -> None:
@@ -312,10 +348,18 @@ def _tell(show: Callable[[], object]) -> None:
     try:
         show()
         sys.stderr.flush()
-    except OSError:  # nobody is there to read it
+    except (OSError, UnicodeError):  # nobody is there to read it, or no letter can be written
         _drop(sys.stderr)
 
 
+def _say(message: str) -> None:
+    _tell(lambda: print(message, file=sys.stderr))
+
+
 def _failed(message: str, status: int = 1) -> int:
-    _tell(lambda: click.echo(f"Error: {message}", err=True))
+    try:
+        sys.stdout.flush()  # what came before
+    except (OSError, UnicodeError):  # standard output is what failed: its disk is full, say
+        _drop(sys.stdout)
+    _say(f"Error: {message}")
     return status

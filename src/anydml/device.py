@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from anydml._json import shown
-from anydml.backends import BACKENDS
+from anydml.backends import backend_named, cuda
 from anydml.errors import DeviceError, Violation
 from anydml.levels import LATEST, FeatureLevel
-from anydml.lifecycle import Operator, checked_kind
+from anydml.lifecycle import Operator, OutOfRange, checked_kind
 from anydml.ops._descriptor import Descriptor
 
 
@@ -16,8 +16,9 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``; ``"reference"``, which runs every operator by its reference implementation, slow
-        and obvious; or ``"auto"`` for the best that this machine has.
+        ``"cpu"``; ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"reference"``, which runs
+        every operator by its reference implementation, slow and obvious; or ``"auto"``, the one
+        that has every operator and is fast: the CPU so far.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 
@@ -34,12 +35,18 @@ class Device:
     """
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
-        if not isinstance(kind, str) or kind not in (*BACKENDS, "auto"):
-            accepted = ", ".join((*BACKENDS, "auto"))
-            raise DeviceError(f"kind: expected one of {accepted} (what is here), got {shown(kind)}")
-        self.kind = next(iter(BACKENDS)) if kind == "auto" else kind
-        self.backend = BACKENDS[self.kind]
+        if not isinstance(kind, str):
+            raise DeviceError(f"kind: expected a name as 'cpu', got {shown(kind)}")
+        self.kind, self.backend = backend_named(kind)
         self.feature_level = FeatureLevel.parse(feature_level)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Device):
+            return NotImplemented
+        return (self.kind, self.feature_level) == (other.kind, other.feature_level)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.feature_level))
 
     def __repr__(self) -> str:
         return f"Device({self.kind!r}, feature_level={self.feature_level.suffix!r})"
@@ -73,7 +80,7 @@ class Device:
         levels.update(level for info in desc.fields() for level in info.kind.levels)
         return next((level for level in sorted(levels) if not desc.violations(level)), None)
 
-    def create_operator(self, desc: Descriptor, *, out_of_range: str = "raise") -> Operator:
+    def create_operator(self, desc: Descriptor, *, out_of_range: OutOfRange = "raise") -> Operator:
         """An operator for the descriptor, after checking every rule of its page.
 
         Parameters
@@ -90,3 +97,21 @@ class Device:
             The descriptor breaks rules; ``violations`` has all of them.
         """
         return Operator(desc, self, out_of_range)  # which checks it
+
+
+def synchronize() -> None:
+    """Wait until the work of all calls on GPUs has run.
+
+    On the CPU there is nothing to wait for.
+
+    Raises
+    ------
+    DeviceError
+        A GPU failed.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.synchronize()
+    """
+    cuda.synchronize()

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from anydml._json import shown
 from anydml._named import NamedEnum
 from anydml.errors import ArgumentTypeError
+
+DataTypeName = Literal[
+    "FLOAT32",
+    "FLOAT16",
+    "UINT32",
+    "UINT16",
+    "UINT8",
+    "INT32",
+    "INT16",
+    "INT8",
+    "FLOAT64",
+    "UINT64",
+    "INT64",
+    "UINT4",
+    "INT4",
+    "DML_TENSOR_DATA_TYPE_FLOAT32",
+    "DML_TENSOR_DATA_TYPE_FLOAT16",
+    "DML_TENSOR_DATA_TYPE_UINT32",
+    "DML_TENSOR_DATA_TYPE_UINT16",
+    "DML_TENSOR_DATA_TYPE_UINT8",
+    "DML_TENSOR_DATA_TYPE_INT32",
+    "DML_TENSOR_DATA_TYPE_INT16",
+    "DML_TENSOR_DATA_TYPE_INT8",
+    "DML_TENSOR_DATA_TYPE_FLOAT64",
+    "DML_TENSOR_DATA_TYPE_UINT64",
+    "DML_TENSOR_DATA_TYPE_INT64",
+    "DML_TENSOR_DATA_TYPE_UINT4",
+    "DML_TENSOR_DATA_TYPE_INT4",
+]
+"""What `DataType.parse` takes beside a member."""
 
 
 class DataType(NamedEnum):

@@ -101,7 +101,24 @@ class ArgumentTypeError(AnyDMLError, TypeError):
 
 
 class ModelError(AnyDMLError, ValueError):
-    """A JSON model, or a descriptor's JSON form, that cannot be read or run."""
+    """A JSON model, or a descriptor's JSON form, that cannot be read or run.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Everything that is wrong with it; the message has them one below the other.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Everything that is wrong, one after another."""
+        return self.args
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 class DeviceError(AnyDMLError, RuntimeError):

@@ -6,11 +6,11 @@ from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import meant, shown
 from anydml.arrays import adopt, written
 from anydml.backends import decline
 from anydml.backends.cpu import index_error
@@ -32,6 +32,9 @@ from anydml.threads import get_num_threads
 
 if TYPE_CHECKING:
     from anydml.device import Device
+
+
+OutOfRange = Literal["raise", "clamp"]
 
 
 class Operator:
@@ -57,7 +60,9 @@ class Operator:
         An argument of another kind.
     """
 
-    def __init__(self, desc: Descriptor, device: Device, out_of_range: str = "raise") -> None:
+    def __init__(
+        self, desc: Descriptor, device: Device, out_of_range: OutOfRange = "raise"
+    ) -> None:
         level = getattr(device, "feature_level", None)
         if not isinstance(level, FeatureLevel):
             raise ArgumentTypeError(f"device: expected a Device, got {shown(device)}")
@@ -67,6 +72,7 @@ class Operator:
         if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
             raise ArgumentError(
                 f"out_of_range: expected 'raise' or 'clamp', got {shown(out_of_range)}"
+                f"{meant(out_of_range, ('raise', 'clamp'))}"
             )
         if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
@@ -222,16 +228,16 @@ class CompiledOperator:
             if name in bindings:
                 raise BindingError(f"{name}: bound twice, by position and by name")
             bindings[name] = value
+        like, wrap = self._first(bindings)
         outputs: dict[str, Any] = {}
         slots = iter(self.program.outputs)
         for info in self.desc.bind_points(Role.OUTPUT):
             if info.name in bindings:
                 raise BindingError(f"{info.name}: an output, allocated by this call; use dispatch")
             count = len(getattr(self.desc, info.attribute)) if info.many else 1
-            arrays = [self._allocate(slot) for slot in islice(slots, count)]
+            arrays = [self._allocate(slot, like) for slot in islice(slots, count)]
             outputs[info.name] = arrays if info.many else arrays[0]
         self._run(self._bind(bindings | outputs), private=True)
-        wrap = self._wrapper(bindings)
         results = [
             tuple(map(wrap, value)) if isinstance(value, list) else wrap(value)
             for value in outputs.values()
@@ -243,33 +249,36 @@ class CompiledOperator:
         fields = [info.attribute for info in self.desc.bind_points(Role.OUTPUT)]
         return namedtuple(f"{type(self.desc).__name__}Outputs", fields)
 
-    def _wrapper(self, bindings: Mapping[str, Any]) -> Any:
+    def _first(self, bindings: Mapping[str, Any]) -> tuple[Any, Any]:
         # Results are of the kind of the page's first input that is bound; bytes and other buffers
         # give NumPy arrays.
         names = (info.name for info in self.desc.tensor_fields(Role.INPUT))
-        first = next((bindings[name] for name in names if name in bindings), None)
+        name = next((name for name in names if name in bindings), "")
+        first = bindings.get(name)
         if isinstance(first, list | tuple) and first:
             first = first[0]
         if isinstance(first, np.ndarray) or not hasattr(first, "__dlpack__"):
-            return lambda array: array
-        return adopt(first, "InputTensor")[1]
+            return None, lambda array: array
+        try:
+            return adopt(first, name)
+        except ArgumentTypeError as error:
+            raise BindingError(str(error)) from error
 
-    def _allocate(self, slot: Slot) -> Array:
+    def _allocate(self, slot: Slot, like: Any) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
         cleared = slot.name in self._call.leaves_undefined
-        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME)
+        return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME, like)
 
     def _copy(self, array: Array, name: str) -> Array:
-        try:
-            return array.copy()
-        except MemoryError:
-            raise AllocationError(self.desc.NAME, array.nbytes, f"a copy of {name}") from None
+        purpose = f"a copy of {name}"
+        copied: Array = self.operator.device.backend.copy(array, self.desc.NAME, purpose)
+        return copied
 
     def _bound(self, info: FieldInfo, value: Any) -> Any:
         tensors = getattr(self.desc, info.attribute)
         output = info.role is Role.OUTPUT
         if not info.many:
-            return bind(info.name, tensors, value, output)
+            return bind(info.name, tensors, value, output, self.operator.device.backend.device)
         if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
             raise BindingError(f"{info.name}: expected a sequence of arrays, got {shown(value)}")
         try:
@@ -283,7 +292,7 @@ class CompiledOperator:
         if len(members) != len(tensors):
             raise BindingError(f"{info.name}: expected {len(tensors)} arrays, got {len(members)}")
         return [
-            bind(f"{info.name}[{i}]", tensor, item, output)
+            bind(f"{info.name}[{i}]", tensor, item, output, self.operator.device.backend.device)
             for i, (tensor, item) in enumerate(zip(tensors, members, strict=True))
         ]
 
@@ -295,7 +304,9 @@ class CompiledOperator:
                 if any(name == info.name for info in self.desc.tensor_fields()):
                     raise BindingError(f"{name}: expected nothing (the descriptor leaves it out)")
                 known = ", ".join(fields)
-                raise BindingError(f"{name}: expected one of {known}, got an unknown binding")
+                raise BindingError(
+                    f"{name}: expected one of {known}, got an unknown binding{meant(name, fields)}"
+                )
             if name in self._owned_names:
                 raise BindingError(f"{name}: flagged OWNED_BY_DML, bind it to initialize")
         arrays: dict[str, Any] = {}

@@ -59,8 +59,9 @@ def operator_named(name: str) -> type[Descriptor]:
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
         known = ", ".join(OPERATORS)
+        near = _json.meant(name.removeprefix(PREFIX), OPERATORS)
         raise ModelError(
-            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}."
+            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}{near or '.'}"
         )
     return found
 
@@ -111,7 +112,8 @@ def from_json(value: Any) -> Descriptor:
     Raises
     ------
     ModelError
-        An unknown operator; a field missing, of the wrong kind or out of range.
+        An unknown operator; fields missing, of the wrong kind or out of range: ``problems`` has
+        all of them.
 
     Examples
     --------

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from anydml import _json
 from anydml._named import NamedEnum
-from anydml.dtypes import DataType
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import (
     AllocationError,
     ArgumentError,
+    ArgumentTypeError,
     InvalidDescriptorError,
     ModelError,
     Violation,
@@ -29,6 +30,9 @@ _MOST_SIZES = 64
 # Of the search for two elements in one place; real layouts need a handful, and a model can have
 # thousands of tensors that need them all.
 _MOST_STEPS = 1_000
+
+
+FlagName = Literal["NONE", "OWNED_BY_DML", "DML_TENSOR_FLAG_NONE", "DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 
 class TensorFlags(NamedEnum):
@@ -82,11 +86,11 @@ class TensorDesc:
 
     def __init__(
         self,
-        data_type: DataType | str,
+        data_type: DataType | DataTypeName,
         sizes: Iterable[int],
         strides: Iterable[int] | None = None,
         *,
-        flags: TensorFlags | str | Iterable[str] = TensorFlags.NONE,
+        flags: TensorFlags | FlagName | Iterable[FlagName] = TensorFlags.NONE,
         total_tensor_size_in_bytes: int | None = None,
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:
@@ -140,7 +144,14 @@ class TensorDesc:
             raise ArgumentError(f"array: {error}") from error
         except MemoryError:
             raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
-        data_type = DataType.from_numpy(view.dtype)
+        try:
+            data_type = DataType.from_numpy(view.dtype)
+        except ArgumentTypeError:
+            accepted = ", ".join(member.suffix for member in DataType if member.bits >= 8)
+            got = _json.shown(array) if view.dtype.kind == "O" else view.dtype
+            raise ArgumentTypeError(
+                f"array: expected elements of one of {accepted}, got {got}"
+            ) from None
         sizes = view.shape or (1,)
         if view.flags.c_contiguous:
             return cls(data_type, sizes)
@@ -254,29 +265,32 @@ class TensorDesc:
         Raises
         ------
         ModelError
-            A field is missing, of the wrong kind or out of its range.
+            Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
         fields = _json.json_object(value)
-        _json.field(fields, "Type", _buffer_type, None)
+        faults = _json.Faults()
+        faults.field(fields, "Type", _buffer_type, None)
         for nested in ("Desc", "desc"):
             if nested in fields:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
-        sizes = _json.field(fields, "Sizes", _dimensions)
-        _json.field(fields, "DimensionCount", _exactly(len(sizes)), len(sizes))
+        read = faults.field
+        data_type = read(fields, "DataType", DataType.read_json)
+        sizes = read(fields, "Sizes", _dimensions)
+        count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
+        read(fields, "DimensionCount", count, 0)
+        strides = read(fields, "Strides", _optional_strides, None)
+        flags = read(fields, "Flags", parse_flags, TensorFlags.NONE)
+        total = read(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
+        alignment = read(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
+        faults.finish()
         return cls(
-            _json.field(fields, "DataType", DataType.parse),
+            data_type,
             sizes,
-            _json.field(fields, "Strides", _optional_strides, None),
-            flags=_json.field(fields, "Flags", parse_flags, TensorFlags.NONE),
-            # 0 stands for "computed" in a model, as an absent field does.
-            total_tensor_size_in_bytes=_json.field(
-                fields, "TotalTensorSizeInBytes", _json.json_uint64, 0
-            )
-            or None,
-            guaranteed_base_offset_alignment=_json.field(
-                fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0
-            ),
+            strides,
+            flags=flags,
+            total_tensor_size_in_bytes=total or None,  # 0 stands for "computed", as if absent
+            guaranteed_base_offset_alignment=alignment,
         )
 
     def __repr__(self) -> str:
@@ -420,7 +434,7 @@ def _optional_strides(value: Any) -> tuple[int, ...] | None:
 
 def _buffer_type(value: Any) -> None:
     if _json.json_string(value) not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
-        raise ModelError(f"Expected BUFFER, got {value!r}.")
+        raise ModelError(f"Expected BUFFER, got {_json.shown(value)}.")
 
 
 def _exactly(count: int) -> Any:

@@ -7,6 +7,7 @@ The innermost `num_threads` block of the current context decides, then `set_num_
 from __future__ import annotations
 
 import os
+import re
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Final
@@ -35,12 +36,13 @@ def _from_environment() -> int:
     text = os.environ.get(VARIABLE)
     if not text:
         return int(native.available_threads())
-    if not text.isdecimal():
-        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {text!r}")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {shown(text)}")
     return _checked(int(text), VARIABLE)
 
 
 _in_process = _from_environment()
+native.use_threads(_in_context, _in_process)
 
 
 def get_num_threads() -> int:
@@ -80,6 +82,7 @@ def set_num_threads(count: int) -> None:
     """
     global _in_process
     _in_process = _checked(count, "count")
+    native.use_threads(_in_context, _in_process)
 
 
 class num_threads:

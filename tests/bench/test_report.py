@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from anydml.bench import machine, plot, report
+from anydml.bench import machine, plot, report, stored
 from anydml.bench.cases import table
 from anydml.bench.measure import Contestant
 from anydml.bench.report import Outcome
@@ -128,12 +128,121 @@ def test_short_calls_are_told_in_microseconds():
     assert "| 1.50 | 3.00 (NumPy) | 2.00 × |" in report.as_markdown(machine.describe([]), [told])
 
 
+def early():
+    """A call that takes a fiftieth of a plain copy of its bytes."""
+    return outcome(base=contestant("anydml", 2e-5), others=[contestant("NumPy", 2.0)])
+
+
+def test_a_call_that_ends_early_is_in_no_mean():
+    four, limit = outcome(others=[contestant("NumPy", 0.008)]), outcome(copies=[])
+    assert early().ends_early
+    assert not four.ends_early
+    assert not limit.ends_early
+    assert report.geometric_mean([four, early()]) == pytest.approx(4)
+    text = report.as_markdown(machine.describe([]), [four, early()])
+    assert "| 100000 × | ends early |" in text
+    assert "**geometric mean** |  |  | **4.00 ×**" in text
+    assert report.EARLY in text
+    assert "ends early" in report.Lines(SUITES["table"], [CASE]).line(early())
+    assert report.as_json({}, [early()])["suites"]["table"]["cases"][0]["ends_early"] is True
+
+
+@pytest.mark.parametrize(("copy", "text"), [(0.004, "200 %"), (0.00401, "ends early")])
+def test_the_limit_of_ending_early(copy, text):
+    assert outcome(copies=[contestant("copy", copy)]).share == text
+
+
+def test_the_share_of_the_copy_is_defined_where_it_stands():
+    described = machine.describe([])
+    text = report.as_markdown(described, [outcome()])
+    assert report.COPY in text
+    assert report.EARLY not in text
+    assert report.COPY not in report.as_markdown(described, [outcome(copies=[])])
+
+
+def test_a_choice_of_rows_has_the_mean_of_all():
+    four = outcome(others=[contestant("NumPy", 0.008)])
+    nine = outcome(others=[contestant("NumPy", 0.018)])
+    text = report.as_markdown(machine.describe([]), [four], [four, nine, early()])
+    assert "| **geometric mean of 2 cases** |  |  | **6.00 ×** |" in text
+    assert "copy" not in text
+
+
+def test_what_was_written_as_json_can_be_shown_again():
+    told = [
+        outcome(),
+        outcome("scaling"),
+        early(),
+        outcome(base=contestant("anydml", problem="wrong")),
+    ]
+    document = json.loads(json.dumps(report.as_json({"threads": 1}, told)))
+    again = stored.outcomes_in(document)
+    assert report.as_json({"threads": 1}, again)["suites"].keys() == {"table", "scaling"}
+    described = machine.describe([])
+    ordered = sorted(told, key=lambda o: o.suite.name == "scaling")  # suite by suite
+    assert report.as_markdown(described, again) == report.as_markdown(described, ordered)
+    first = again[0]
+    for name in ("median", "minimum", "p90"):
+        assert first.base.statistic(name) == told[0].base.statistic(name)
+    assert first.case.parameters["k"] == CASE.parameters["k"]
+
+
+@pytest.mark.parametrize("document", [{}, {"suites": {"none": {}}}, {"suites": {"table": {}}}, []])
+def test_another_file_is_refused(document):
+    with pytest.raises(ValueError, match="expected what anydml bench --json writes"):
+        stored.outcomes_in(document)
+
+
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.filterwarnings("ignore")  # what matplotlib's own dependencies warn of
 def test_plot(tmp_path, suffix):
     slower = outcome(others=[contestant("NumPy", 0.0015)])
     path = tmp_path / f"ratios.{suffix}"
-    plot.draw(path, [outcome(), slower, outcome(others=[contestant("NumPy", problem="no")])])
+    wrong = outcome(others=[contestant("NumPy", problem="no")])
+    plot.draw(path, [outcome(), slower, wrong, early()], "This machine, today")
     written = path.read_bytes()
-    assert written.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert written.startswith(start)
+    assert b"This machine, today" in written or suffix == "pdf"
+    plot.draw(path, [wrong], "nothing to compare")  # no bars: no error
+
+
+def cases_of(*names):
+    return [Outcome(SUITES["table"], case, contestant("anydml", 1), [contestant("NumPy", 2)])
+            for case in table() if case.operation in names]  # fmt: skip
+
+
+def test_bars_stand_in_groups_by_operator():
+    (column,) = plot.arranged(cases_of("top_k", "split"))
+    headings = [row.label for row in column if row.outcome is None]
+    assert headings == ["top_k", "split"]
+    assert column[1].label == "16 M, k 100"
+    assert len(column) == len(cases_of("top_k", "split")) + 2
+
+
+def test_many_bars_stand_in_two_columns_of_whole_groups():
+    outcomes = [o for name in {case.operation for case in table()} for o in cases_of(name)]
+    columns = plot.arranged(outcomes)
+    assert len(columns) == 2
+    assert all(column[0].outcome is None for column in columns)
+    shown = [row.outcome for column in columns for row in column if row.outcome]
+    assert shown == outcomes  # in their order
+    assert abs(len(columns[0]) - len(columns[1])) < 16
+    assert sum(row.outcome is not None for column in columns for row in column) == len(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "ticks"),
+    [
+        ([1.5, 3], [1, 2, 5]),
+        ([0.8, 35], [1, 2, 5, 10, 20, 50]),
+        ([0.4, 1.1], [0.5, 1, 2]),
+        ([0.8, 2027], [1, 3, 10, 30, 100, 300, 1000, 3000]),
+        ([1.2, 99, 100], [1, 2, 5, 10, 20, 50, 100]),
+        ([1, 2e7], [10**power for power in range(9)]),
+        ([], [1, 2]),
+    ],
+)
+def test_ticks_reach_the_longest_bar(ratios, ticks):
+    assert plot.ticks_for(ratios) == pytest.approx(ticks)

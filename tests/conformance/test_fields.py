@@ -214,7 +214,7 @@ def test_json_forms():
     [
         ({"Step": 1.0}, "'Step': Expected an integer in -2147483648..2147483647"),
         ({"Step": True}, "'Step': Expected an integer"),
-        ({"Keep": 1}, "'Keep': Expected a bool"),
+        ({"Keep": 1}, "'Keep': Expected true or false"),
         ({"Epsilon": "1"}, "'Epsilon': Expected a number, 'nan', 'inf' or '-inf'"),
         ({"Epsilon": False}, "'Epsilon': Expected a number"),
         ({"Epsilon": HUGE}, "Expected a number that FLOAT64 holds"),

@@ -34,20 +34,25 @@ def scatter_bindings():
 CALLS = {
     "top_k": (dml.top_k, lambda: {"x": X.copy(), "k": 2, "axis": 1, "largest": True,
                                   "sorted": True, "index_dtype": None, "out": None}),
-    "nonzero_coordinates": (dml.nonzero_coordinates, lambda: {"x": X.copy(), "out": None}),
+    "nonzero_coordinates": (dml.nonzero_coordinates, lambda: {
+        "x": X.copy(), "index_dtype": None, "out": None}),
     "scatter_elements": (dml.scatter_elements, lambda: {
         "x": X.copy(), "indices": I.copy(), "updates": U.copy(), "axis": 1, "reduction": None,
-        "out": None}),
+        "include_self": True, "broadcast": False, "out": None}),
     "scatter_nd": (dml.scatter_nd, lambda: {
         "x": X.copy(), "indices": TUPLES.copy(), "updates": np.zeros(2, "f4"), "reduction": None,
-        "out": None}),
+        "include_self": False, "out": None}),
     "split": (dml.split, lambda: {"x": X.copy(), "sections_or_sizes": [1, 2], "axis": 0,
-                                  "out": None}),
-    "join": (dml.join, lambda: {"arrays": [X.copy(), X.copy()], "axis": 0, "out": None}),
+                                  "near_equal": False, "out": None}),
+    "split at points": (dml.split, lambda: {"x": X.copy(), "points": [1, 2], "axis": 0,
+                                            "out": None}),
+    "join": (dml.join, lambda: {"arrays": [X.copy(), X.copy()], "axis": 0,
+                                "promote": True, "out": None}),
     "gather": (dml.gather, lambda: {"x": X.copy(), "indices": I.copy(), "axis": 1,
                                     "mode": "raise", "out": None}),
     "gather_elements": (dml.gather_elements, lambda: {
-        "x": X.copy(), "indices": I.copy(), "axis": 1, "mode": "clamp", "out": None}),
+        "x": X.copy(), "indices": I.copy(), "axis": 1, "mode": "wrap",
+        "broadcast": True, "out": None}),
     "gather_nd": (dml.gather_nd, lambda: {"x": X.copy(), "indices": TUPLES.copy(),
                                           "batch_dims": 0, "mode": "raise", "out": None}),
     "slice_window": (dml.slice_window, lambda: {"x": X.copy(), "starts": (1, 0), "sizes": (2, 3),

@@ -86,7 +86,7 @@ def test_list_of_typed_values_is_packed(tmp_path):
     for extra in ({}, {"initialValuesDataType": "UNKNOWN"}):
         octets, _ = first_values(tmp_path, {"initialValues": values, **extra}, "u1")
         assert octets == expected + bytes(1)
-    with pytest.raises(ModelError, match=r"\[1\]: Error parsing field 'value': \[0\]: Expected"):
+    with pytest.raises(ModelError, match=r"\[1\]: Error parsing field 'value': Expected"):
         load(tmp_path, {"initialValues": [values[0], {"type": "UINT8", "value": 256}]})
     with pytest.raises(ModelError, match=r"\[0\]: Field 'type' is required"):
         load(tmp_path, {"initialValues": [{"value": 1}]})

@@ -372,7 +372,7 @@ def test_a_field_that_is_wrong_is_told_from_the_outside_in(tmp_path):
         load_model(write_model(tmp_path, model))
     assert str(caught.value).startswith(
         "Dispatchable 'split': Error parsing field 'desc': Error parsing field 'OutputTensors': "
-        "[1]: Error parsing field 'Sizes': Expected an integer in 0..4294967295, got 4.0."
+        "[1]: Error parsing field 'Sizes': [0]: Expected an integer in 0..4294967295, got 4.0."
     )
 
 

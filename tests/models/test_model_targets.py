@@ -54,7 +54,7 @@ class TestTargets:
 
     def test_a_run_that_fails_before_it_writes_leaves_nothing(self, folders, monkeypatch):
         model = load_model(write_model(folders / "model", target_model("out.dat")))
-        monkeypatch.setattr("anydml.models.runner._run", lambda *_: 1 / 0)
+        monkeypatch.setattr("anydml.models.runner._show", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_model(model, limits=Limits(), write=lambda _: None)
         assert not (folders / "current" / "model.out").exists()

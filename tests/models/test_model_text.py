@@ -94,5 +94,7 @@ def test_plain_finds_what_is_not_json(value, comment):
     ("text", "line"), [("/* a", 1), ("{\n/* a", 2), ("/* a\n\n*/ {\n\n/*/", 5)]
 )
 def test_a_comment_that_is_not_closed_is_said_where_it_begins(text, line):
-    with pytest.raises(ModelError, match=f"at line {line}: a comment that is not closed"):
+    with pytest.raises(
+        ModelError, match=rf"at line {line}, column \d+: a comment that is not closed"
+    ):
         plain(text)

@@ -162,7 +162,7 @@ def attempt(folder, name):
     path.write_text(model if isinstance(model, str) else json.dumps(model), encoding="utf-8")
     limits = Limits(folder / name.replace(" ", "_"), memory_limit=2**26)
     found = report(path, dml.Device("cpu"), limits)
-    lines = [found.unreadable or "", *found.lines()]
+    lines = [*found.unreadable, *found.lines()]
     try:
         run_model(load_model(path, limits), write=lambda _: None)
     except ModelError as error:

@@ -27,7 +27,8 @@ def desc_of(model):
         (lambda m: m.update(coments=1), "Top level: nothing reads member 'coments'."),
         (
             lambda m: m["resources"]["A"].update(sizInBytes=4),
-            "Resource 'A': nothing reads member 'sizInBytes'.",
+            "Resource 'A': nothing reads member 'sizInBytes'; "
+            "did you mean 'sizeInBytes'?",
         ),
         (
             lambda m: m["resources"]["Out1"]["initialValues"].update(valueDelta=4),
@@ -39,11 +40,12 @@ def desc_of(model):
         ),
         (
             lambda m: desc_of(m).update(Axes=0),
-            "Dispatchable 'split': desc: nothing reads member 'Axes'.",
+            "Dispatchable 'split': desc: nothing reads member 'Axes'; did you mean 'Axis'?",
         ),
         (
             lambda m: desc_of(m)["OutputTensors"][1]["Desc"].update(Stride=1),
-            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride'.",
+            "Dispatchable 'split': desc.OutputTensors[1].Desc: nothing reads member 'Stride'; "
+            "did you mean 'Strides'?",
         ),
         (
             lambda m: m["commands"][0]["bindings"]["OutputTensors"][1].update({"ofset\x1b": 1}),
@@ -61,7 +63,7 @@ def desc_of(model):
         ),
         (
             lambda m: m["commands"][1].update(verbos=True),
-            "Command at index 1: nothing reads member 'verbos'.",
+            "Command at index 1: nothing reads member 'verbos'; did you mean 'verbose'?",
         ),
     ],
 )  # fmt: skip
@@ -69,6 +71,15 @@ def test_what_nothing_reads(tmp_path, change, warning):
     model = split_model()
     change(model)
     assert warnings(tmp_path, model) == (warning,)
+
+
+def test_dimensions_of_a_raw_file(tmp_path):
+    written = {"type": "writeFile", "resource": "A", "targetPath": "a.bin", "dimensions": [2, "x"]}
+    model = split_model()
+    model["commands"] = [written]
+    assert warnings(tmp_path, model) == ("Command at index 0: nothing reads member 'dimensions'.",)
+    written |= {"targetPath": "a.NPY", "dimensions": [2, 3]}
+    assert warnings(tmp_path, model) == ()
 
 
 def test_it_runs_all_the_same(tmp_path):

@@ -41,7 +41,7 @@ def _top_k(name, operator, data, axis, values, indices, direction=None):
     if direction is not None:
         fields["AxisDirection"] = direction
         largest = "DECREASING" in direction
-    call = f"dml.top_k(InputTensor, {k}, axis={axis}, largest={largest})"
+    call = f"dml.top_k(InputTensor, {k}, axis={axis}, largest={largest}, index_dtype='uint32')"
     return Example(name, operator, fields, call)
 
 
@@ -116,7 +116,7 @@ NONZERO = [
                 [[[[0, 0, 0], [0, 0, 3], [0, 1, 1], [0, 1, 3], None, None, None, None]]],
             ),
         },
-        "dml.nonzero_coordinates(InputTensor[0])",
+        "dml.nonzero_coordinates(InputTensor[0], index_dtype='uint32')",
     ),
 ]
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
+from anydml._native import native
 from anydml.ops._fields import Role
 from anydml.testing import (
     Flavour,
@@ -23,6 +24,10 @@ KINDS = [
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip
 INDICES = "IndicesTensor"
+
+
+def cuda_kernels():
+    return native.cuda.kernels()
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -69,9 +74,11 @@ def bound(tensors, many):
     return tensors if many else tensors[0]
 
 
-@pytest.fixture(params=["cpu", "reference"])
-def device(request):
-    """Every test of this file runs on each backend that is always there."""
+@pytest.fixture(params=["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request, kind):
+    """Every test of this file runs on each backend that is there."""
+    if request.param == "cuda" and kind.KERNEL not in cuda_kernels():
+        pytest.skip("no kernel for CUDA yet")
     return dml.Device(request.param)
 
 

@@ -50,7 +50,7 @@ def test_top_k(data, kind, shape, largest):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     k = data.draw(st.integers(0, shape[axis]))
     x = draw_array(data, shape, kind)
-    index_kind = data.draw(st.sampled_from(("uint32", "uint64", "int64")))
+    index_kind = data.draw(INDEX)
     values, chosen = references.top_k(native(x), k, axis, largest)
 
     def call(array, **out):
@@ -62,8 +62,13 @@ def test_top_k(data, kind, shape, largest):
 @given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool")), strategies.shapes())
 def test_nonzero_coordinates(data, kind, shape):
     x = draw_array(data, shape, kind)
-    expected = references.nonzero_coordinates(native(x)).astype(np.uint32)
-    agree(data, dml.nonzero_coordinates, [x], [expected])
+    expected = references.nonzero_coordinates(native(x))
+    index_kind = data.draw(INDEX)
+
+    def call(array, **out):
+        return dml.nonzero_coordinates(array, index_dtype=index_kind, **out)
+
+    agree(data, call, [x], [expected.astype(index_kind)])
 
 
 @given(st.data(), MOVED, strategies.shapes(min_rank=1))
@@ -249,9 +254,7 @@ def test_any_rank(rank):
     generator = np.random.default_rng(rank)
     shape = tuple(generator.permutation([3, 2, 2][: min(rank, 3)] + [1] * (rank - 3)))
     x = generator.integers(-3, 3, shape)
-    assert_same_bits(
-        dml.nonzero_coordinates(x), references.nonzero_coordinates(x).astype(np.uint32)
-    )
+    assert_same_bits(dml.nonzero_coordinates(x), references.nonzero_coordinates(x))
     axis = int(np.argmax(shape)) if rank else 0
     values, chosen = dml.top_k(x, 1, axis=axis if rank else -1)
     if rank == 0:
@@ -261,16 +264,15 @@ def test_any_rank(rank):
     else:
         wanted, places = references.top_k(x, 1, axis)
         assert_same_bits(values, wanted)
-        assert_same_bits(chosen, places.astype(np.uint32))
-        lookup = chosen.astype(np.int64)
-        assert_same_bits(dml.gather_elements(x, lookup, axis=axis), wanted)
+        assert_same_bits(chosen, places)
+        assert_same_bits(dml.gather_elements(x, chosen, axis=axis), wanted)
         assert_same_bits(
-            dml.scatter_elements(x, lookup, wanted - 50, axis=axis),
-            references.scatter_elements(x, lookup, wanted - 50, axis),
+            dml.scatter_elements(x, chosen, wanted - 50, axis=axis),
+            references.scatter_elements(x, chosen, wanted - 50, axis),
         )
         assert_same_bits(dml.join(dml.split(x, x.shape[axis], axis=axis), axis=axis), x)
         assert_same_bits(dml.gather(x, np.array([0, -1]), axis=axis),
                          references.gather(x, np.array([0, -1]), axis))  # fmt: skip
-    coordinates = dml.nonzero_coordinates(x).astype(np.int64)
+    coordinates = dml.nonzero_coordinates(x)
     assert_same_bits(dml.gather_nd(x, coordinates), x[x != 0])
     assert_same_bits(dml.scatter_nd(np.zeros_like(x), coordinates, x[x != 0]), x)

@@ -50,13 +50,16 @@ def test_an_axis_of_more_than_two_to_the_32():
     x = np.zeros(size, np.int8)
     x[[3, -2]] = 1, 2
     values, chosen = dml.top_k(x, 3)
-    assert chosen.dtype == np.uint64
+    assert chosen.dtype == np.int64
     assert chosen.tolist() == [size - 2, 3, 0]
     assert values.tolist() == [2, 1, 0]
-    with pytest.raises(dml.ArgumentError, match="needs 64 bits"):
-        dml.top_k(x, 3, index_dtype="uint32")
+    for kind in ("uint32", "int32"):
+        for call in (lambda t: dml.top_k(x, 3, index_dtype=t),
+                     lambda t: dml.nonzero_coordinates(x, index_dtype=t)):  # fmt: skip
+            with pytest.raises(dml.ArgumentError, match=rf"index_dtype: .*positions.*got {kind}"):
+                call(kind)
     coordinates = dml.nonzero_coordinates(x)
-    assert coordinates.dtype == np.uint64
+    assert coordinates.dtype == np.int64
     assert coordinates.tolist() == [[3], [size - 2]]
     assert dml.gather(x, [-2, 3]).tolist() == [2, 1]
     with pytest.raises(dml.IndexOutOfRangeError):

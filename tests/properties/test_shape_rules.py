@@ -23,6 +23,9 @@ from anydml.program import ArraySpec, Dynamic
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 INDICES = st.sampled_from(["i8", "i4", "u8", "u4", "i2", "f4", "?"])
 DATA = st.sampled_from(["f4", "i8", "u1", "c8", "?", "M8[s]"])
+INDEX_TYPES = st.sampled_from(["int64", "int32", "uint32", "uint64"]).flatmap(
+    lambda kind: st.sampled_from([None, kind, getattr(np, kind), np.dtype(kind)])
+)
 AXES = st.integers(-5, 4)
 MEASURED = -1
 
@@ -64,12 +67,13 @@ def counted(axis, x):
 def top_k(draw):
     x, axis = array(draw(SIZES), draw(DATA)), draw(AXES)
     k = draw(st.integers(-1, 5))
-    return TopK1, [x], (axis, k, True), {"axis": counted(axis, x), "k": k, "largest": True}
+    attributes = {"axis": counted(axis, x), "k": k, "largest": True}
+    return TopK1, [x], (axis, k, True, draw(INDEX_TYPES)), attributes
 
 
 def nonzero(draw):
     x = array(draw(SIZES), draw(DATA))
-    return NonzeroCoordinates, [x], (), {"columns": x.ndim}
+    return NonzeroCoordinates, [x], (draw(INDEX_TYPES),), {"columns": x.ndim}
 
 
 def scatter_elements(draw):
@@ -168,7 +172,7 @@ def test_same_results(case, data):
     assert len(found) == len(wanted)
     for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found, wanted, strict=True):
         assert shape == wanted_shape
-        assert dtype == (np.uint32 if wanted_dtype is None else wanted_dtype)
+        assert dtype == (arguments[-1] or np.intp if wanted_dtype is None else wanted_dtype)
 
 
 def has_quick_way(name):
@@ -185,6 +189,17 @@ def test_every_rule_is_compared():
     }
 
 
+@pytest.mark.parametrize(("kind", "longest"), [
+    ("int32", 2**31), ("uint32", 2**32), ("int64", 2**40), ("uint64", 2**40), (None, 2**40),
+])  # fmt: skip
+def test_index_types_hold_every_position(kind, longest):
+    for size in (longest, longest + 1):
+        x = array((2, size), "u1")
+        fits = longest in {size, 2**40}
+        assert (native.shapes("top_k", x, 1, 1, True, kind) is not None) == fits
+        assert (native.shapes("nonzero_coordinates", x, kind) is not None) == fits
+
+
 def test_words_are_an_arguments_own():
     x, i = np.zeros(3, "f4"), np.zeros(3, "i8")
     for word in (None, "none", "add", "mul", "min", "max"):
@@ -195,12 +210,14 @@ def test_words_are_an_arguments_own():
         assert native.shapes("gather", x, i, 0, word) is not None
     for word in (None, "none", "add", 0, False):
         assert native.shapes("gather", x, i, 0, word) is None
+    for kind in ("int16", np.int16, np.dtype(">i8"), "", 0, float, np.bool_):
+        assert native.shapes("nonzero_coordinates", x, kind) is None
 
 
 def test_other_numbers_of_arguments():
     call = native.quick("gather")
     x, i = np.zeros(3, "f4"), np.zeros(3, "i8")
-    for values in ((), (None, x, i, 0, "raise"), (None, x, i, 0, "raise", 1, 1),
-                   (None, x, i, 0, "raise", 0), (None, x, i, 0, "raise", None)):  # fmt: skip
+    for values in ((), (None,), (None, x, i, 0), (None, x, i, 0, "raise", 1),
+                   (x, i, 0, "raise")):  # fmt: skip
         with pytest.raises(TypeError):
             call(*values)

@@ -24,14 +24,14 @@ FLOORS = [
     {"device", "binding", "lifecycle"},
     {"functions"},
     {"models", "testing", "bridges"},
-    {"bench", "cli", "__main__"},
+    {"bench", "cli", "lookup", "__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 # Optional or heavy packages, and the only places that may import them.
 ONLY_IN = {
     "click": {"cli", "bench"},
-    "rich": {"cli", "bench"},
+    "rich": {"bench"},
     "json5": {"models", "bench"},
     "hypothesis": {"testing"},
     "matplotlib": {"bench"},

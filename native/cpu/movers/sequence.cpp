@@ -1,28 +1,18 @@
 // Sequences whose sums are rounded one after the other, made without adding one after the other.
 //
-// Integers wrap around: element i is start + i * delta. For floats let u be the distance between
-// neighbours of a value. Within a binade, where u does not change, every sum moves by one and the
-// same whole number of u: delta rounded to a multiple of u. Only a tie (delta ends in half a u)
-// depends on the value, on whether its last bit is even; but a sum that was a tie is even, so from
-// the second value in a binade on all steps are equal. So the sequence is cut into segments, of one
-// element or of equal steps inside a binade and on one side of zero, where the bits of the floats,
-// taken for integers, have equal steps as well. So floats too are written as integers are. The cuts
-// are found by adding: there are a few for each binade, whatever the length. Where a sum is the
-// value itself, it stays for ever.
+// Integers wrap around: element i is start + i * delta. Floats come from segments (segments.hpp),
+// of which the bits are written as integers are.
 #include <algorithm>
-#include <cmath>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
-#include "convert.hpp"
+#include "segments.hpp"
 
 namespace anydml {
 namespace {
 
 constexpr Int kBlock = 8192;  // bytes that are made at a time
-// More than two formats' binades can need.
-constexpr Int kMostSegments = 8192;
 
 #if defined(__AVX512BW__)
 constexpr int kVector = 64;
@@ -76,87 +66,6 @@ void ramp(char* target, Int count, T value, T step, bool stream) {
   copy_short(target, rest, count * Int{sizeof(T)});
 }
 
-// From element `begin` on: bits, which are `step` more from one element to the next.
-struct Segment {
-  Int begin;
-  uint32_t bits, step;
-};
-
-struct Format {
-  int digits, least;  // of the significand; the exponent of the least normal number
-  uint32_t sign;      // the bit of it
-  double (*nearest)(double);
-  uint32_t (*bits)(double);  // of a number of the format
-};
-
-double nearest_float(double value) { return static_cast<double>(static_cast<float>(value)); }
-double nearest_half(double value) {
-  return static_cast<double>(half_to_float(float_to_half(to_odd(value))));
-}
-uint32_t float_bits(double number) {
-  return std::bit_cast<uint32_t>(canonical(static_cast<float>(number)));
-}
-uint32_t half_bits(double number) { return float_to_half(static_cast<float>(number)); }
-
-constexpr Format kFloat{24, -126, 0x80000000U, nearest_float, float_bits};
-constexpr Format kHalf{11, -14, 0x8000U, nearest_half, half_bits};
-
-// The segments of `count` elements, ordered; how many there are.
-Int cut(const Format& format, double value, double delta, Int count, Segment* segments) {
-  Int made = 0;
-  const auto single = [&](Int begin, double number) {
-    segments[made++] = {begin, format.bits(number), 0};
-  };
-  // Two values of a format have an exact sum in a double, or one that it rounds like the format.
-  const auto next = [&](double number) { return format.nearest(number + delta); };
-  const Int top = Int{1} << format.digits;
-  for (Int at = 0; at < count;) {
-    const double second = next(value), third = next(second);
-    single(at++, value);
-    if (!std::isfinite(second) ||
-        (second == value && std::signbit(second) == std::signbit(value))) {
-      if (at < count) single(at, second);  // and so on for ever
-      break;
-    }
-    const int exponent = value == 0 ? format.least : std::max(std::ilogb(value), format.least);
-    const double unit = std::ldexp(1.0, exponent - format.digits + 1);
-    // What lies inside the binade, in units; the lowest one reaches across zero.
-    Int low = exponent > format.least ? top / 2 + 1 : 1 - top, high = top - 1;
-    if (exponent > format.least && value < 0) {
-      std::swap(low, high);
-      low = -low;
-      high = -high;
-    }
-    const auto inside = [&](double number) {
-      return number >= static_cast<double>(low) * unit &&
-             number <= static_cast<double>(high) * unit;
-    };
-    // The bits of a number of units are those of the binade's lowest number of none, and so many.
-    const Int none = Int{exponent - format.least} << (format.digits - 1);
-    const auto steps = [&](Int begin, Int units, Int step) {
-      const Int size = none + (units < 0 ? -units : units);
-      segments[made++] = {begin, static_cast<uint32_t>(size) | (units < 0 ? format.sign : 0),
-                          static_cast<uint32_t>(units < 0 ? -step : step)};
-    };
-    if (at < count && inside(second) && inside(third)) {
-      const Int units = static_cast<Int>(second / unit);
-      const Int step = static_cast<Int>((third - second) / unit);
-      Int length = count - at, before = length;  // before is: on the first one's side of zero
-      if (step > 0) length = std::min(length, (high - units) / step + 1);
-      if (step < 0) length = std::min(length, (units - low) / -step + 1);
-      if (step > 0 && units < 0) before = (step - 1 - units) / step;
-      if (step < 0 && units >= 0) before = units / -step + 1;
-      steps(at, units, step);
-      if (before < length) steps(at + before, units + before * step, step);
-      at += length;
-      value = next(static_cast<double>(units + (length - 1) * step) * unit);
-    } else {
-      value = second;
-    }
-  }
-  return made;
-}
-
 // T has the bits of the floats.
 template <class T>
 class FloatSource {
@@ -164,9 +73,9 @@ class FloatSource {
   using Element = T;
 
   FloatSource(const SequencePlan& plan, Int count)
-      : segments_(std::min(2 * count + 2, kMostSegments)),
-        made_(cut(sizeof(T) == 2 ? kHalf : kFloat, plan.float_start, plan.float_delta, count,
-                  segments_.get())) {}
+      : segments_(segments_room(count)),
+        made_(cut_sequence(sizeof(T) == 2, plan.float_start, plan.float_delta, count,
+                           segments_.get())) {}
 
   // `count` elements from `first` on, packed.
   void operator()(Int first, Int count, char* target, bool stream = false) const {

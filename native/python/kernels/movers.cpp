@@ -17,11 +17,17 @@ const char* cast_misfit(const Call& call) {
   return same_shape(call);
 }
 
+CastPlan cast_of(const Call& call) { return {call.operands[0].tensor, call.operands[1].tensor}; }
+
 Int cast_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   without_gil(in.tensor.layout.count(),
-              [&] { CastPlan{in.tensor, out.tensor}.run(in.data, out.data, call.threads); });
+              [&] { cast_of(call).run(in.data, out.data, call.threads); });
   return -1;
+}
+
+void cast_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::cast(cast_of(call), call.operands[0].data, call.operands[1].data, queue);
 }
 
 const Registration cast{{
@@ -31,6 +37,7 @@ const Registration cast{{
     .attributes = {},
     .misfit = cast_misfit,
     .run = cast_run,
+    .enqueue = cast_enqueue,
 }};
 
 // numbers: whether scaled, scale, bias.
@@ -41,11 +48,18 @@ const char* identity_misfit(const Call& call) {
   return same_element(in, out) ? same_shape(call) : kElements;
 }
 
+IdentityPlan identity_of(const Call& call) {
+  return {call.operands[0].tensor, call.operands[1].tensor, call.numbers[0] != 0,
+          std::bit_cast<double>(call.numbers[1]), std::bit_cast<double>(call.numbers[2])};
+}
+
+void identity_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::identity(identity_of(call), call.operands[0].data, call.operands[1].data, queue);
+}
+
 Int identity_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
-  const IdentityPlan plan{in.tensor, out.tensor, call.numbers[0] != 0,
-                          std::bit_cast<double>(call.numbers[1]),
-                          std::bit_cast<double>(call.numbers[2])};
+  const IdentityPlan plan = identity_of(call);
   without_gil(in.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
   return -1;
 }
@@ -57,6 +71,7 @@ const Registration identity{{
     .attributes = {{"scaled"}, {"scale"}, {"bias"}},
     .misfit = identity_misfit,
     .run = identity_run,
+    .enqueue = identity_enqueue,
 }};
 
 // numbers: start, delta; of a float by the bits of a double.
@@ -67,11 +82,19 @@ const char* sequence_misfit(const Call& call) {
                                                                 : nullptr;
 }
 
+SequencePlan sequence_of(const Call& call) {
+  return {call.operands[0].tensor, static_cast<uint64_t>(call.numbers[0]),
+          static_cast<uint64_t>(call.numbers[1]), std::bit_cast<double>(call.numbers[0]),
+          std::bit_cast<double>(call.numbers[1])};
+}
+
+void sequence_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::sequence(sequence_of(call), call.operands[0].data, queue);
+}
+
 Int sequence_run(const Call& call) {
   const Operand& out = call.operands[0];
-  const SequencePlan plan{
-      out.tensor, static_cast<uint64_t>(call.numbers[0]), static_cast<uint64_t>(call.numbers[1]),
-      std::bit_cast<double>(call.numbers[0]), std::bit_cast<double>(call.numbers[1])};
+  const SequencePlan plan = sequence_of(call);
   without_gil(out.tensor.layout.count(), [&] { plan.run(out.data, call.threads); });
   return -1;
 }
@@ -83,6 +106,7 @@ const Registration fill_sequence{{
     .attributes = {{"start"}, {"delta"}},
     .misfit = sequence_misfit,
     .run = sequence_run,
+    .enqueue = sequence_enqueue,
 }};
 
 const Words kModes{"constant", "edge", "reflection", "symmetric", "wrap"};
@@ -106,14 +130,21 @@ const char* pad_misfit(const Call& call) {
   return nullptr;
 }
 
+PaddingPlan padding_of(const Call& call) {
+  return {call.operands[0].tensor,
+          call.operands[1].tensor,
+          call.numbers + 3,
+          static_cast<PaddingMode>(call.numbers[0]),
+          {static_cast<uint64_t>(call.numbers[1]), static_cast<uint64_t>(call.numbers[2])}};
+}
+
+void pad_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::pad(padding_of(call), call.operands[0].data, call.operands[1].data, queue);
+}
+
 Int pad_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
-  const PaddingPlan plan{
-      in.tensor,
-      out.tensor,
-      call.numbers + 3,
-      static_cast<PaddingMode>(call.numbers[0]),
-      {static_cast<uint64_t>(call.numbers[1]), static_cast<uint64_t>(call.numbers[2])}};
+  const PaddingPlan plan = padding_of(call);
   without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
   return -1;
 }
@@ -125,6 +156,7 @@ const Registration pad{{
     .attributes = {{"mode", &kModes}, {"value"}, {"starts"}, {"ends"}},
     .misfit = pad_misfit,
     .run = pad_run,
+    .enqueue = pad_enqueue,
 }};
 
 }  // namespace

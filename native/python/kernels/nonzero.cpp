@@ -19,9 +19,11 @@ const char* unfilled(const NonzeroPlan& plan, Int count, const Tensor& rows) {
   if (layout.rank != 2) return "rows: not of rank 2";
   if (layout.sizes[0] < count || layout.sizes[1] != plan.columns)
     return "rows: fewer than there are non-zero elements, or not one coordinate for each axis";
-  return rows.type == DataType::uint32 || rows.type == DataType::uint64
-             ? nullptr
-             : "rows: neither uint32 nor uint64";
+  if (!is_index(rows.type)) return "rows: of a type that is none for indices";
+  const Layout& input = plan.input.layout;
+  for (int i = input.rank - plan.columns; i < input.rank; ++i)
+    if (!holds(rows.type, input.sizes[i])) return "rows: of 32 bits for a longer axis";
+  return nullptr;
 }
 
 const char* misfit(const Call& call) {
@@ -64,14 +66,36 @@ void fill(const Call& call, const Found& found) {
   without_gil(found.count, [&] { plan.write(found, rows.tensor, rows.data, call.threads); });
 }
 
+void enqueue(const Call& call, cuda::Queue& queue) {
+  const NonzeroPlan plan = plan_of(call);
+  const Operand* const o = call.operands;
+  const cuda::NonzeroFound found = cuda::nonzero_scan(plan, o[0].data, queue);
+  cuda::nonzero_count(found, o[1].tensor, o[1].data, queue);
+  cuda::nonzero_write(plan, found, o[2].tensor.layout.sizes[0], o[2].tensor, o[2].data, queue);
+}
+
+cuda::NonzeroFound measure_on_device(const Call& call, cuda::Queue& queue) {
+  if (const char* const wrong = unscanned(call))
+    throw cuda::DeviceFailed(std::string("nonzero_coordinates: ") + wrong);
+  return cuda::nonzero_scan(plan_of(call), call.operands[0].data, queue);
+}
+
+void fill_on_device(const Call& call, const cuda::NonzeroFound& found, Int count,
+                    cuda::Queue& queue) {
+  const Operand& rows = call.operands[1];
+  cuda::nonzero_write(plan_of(call), found, count, rows.tensor, rows.data, queue);
+}
+
+// arguments: type of the coordinates.
 bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
   const Layout& layout = in.tensor.layout;
-  if (in.tensor.type == DataType::unknown && PyArray_DESCR(in.array)->kind != 'b') return false;
+  if (in.tensor.type == DataType::unknown && in.descr->kind != 'b') return false;
+  const IndexType& index = index_type(quick.arguments[0]);
   for (int i = 0; i < layout.rank; ++i)
-    if (layout.sizes[i] > Int{0xFFFFFFFF}) return false;
+    if (!holds(index.type, layout.sizes[i])) return false;
   results.one[0].purpose = "the coordinates";
-  results.one[0].descr = uint32_descr();
+  results.one[0].descr = index.descr;
   results.one[0].rank = 2;
   results.one[0].dims[0] = kMeasured;
   results.one[0].dims[1] = layout.rank;
@@ -86,10 +110,14 @@ const Registration nonzero{{
     .attributes = {{"columns"}},
     .misfit = misfit,
     .run = run,
+    .arguments = {{Argument::index_type_or_none}},
     .shape = shape,
     .measure = measure,
     .unfilled = rows_misfit,
     .fill = fill,
+    .enqueue = enqueue,
+    .measure_on_device = measure_on_device,
+    .fill_on_device = fill_on_device,
 }};
 
 }  // namespace

@@ -3,6 +3,13 @@
 namespace anydml::python {
 namespace {
 
+// As users say it: the kernels' own words, then PyTorch's in the same order.
+const Words kWords{"none", "add", "mul", "min", "max", "none", "sum", "prod", "amin", "amax"};
+Int said(Int word) {
+  const Int own = static_cast<Int>(kReductions.size());
+  return word < own ? word : word - own;
+}
+
 Reduction reduction_of(Int number) {
   return number < 0 || number > static_cast<Int>(Reduction::max) ? Reduction{-1}
                                                                  : static_cast<Reduction>(number);
@@ -74,14 +81,14 @@ Int elements_run(const Call& call) {
 bool elements_shape(const Quick& quick, Int* numbers, Results& results) {
   const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout,
                &updates = quick.inputs[2].tensor.layout;
+  const Int reduction = said(quick.arguments[1]);
   int axis = 0;
   if (!axis_in(quick.arguments[0], data, axis) || lookup.rank != data.rank ||
-      !typed(quick, quick.arguments[1]) || !same_sizes(lookup, updates) ||
-      !at_most_but(lookup, data, axis))
+      !typed(quick, reduction) || !same_sizes(lookup, updates) || !at_most_but(lookup, data, axis))
     return false;
   like_input(quick, results);
   numbers[0] = axis;
-  numbers[1] = quick.arguments[1];
+  numbers[1] = reduction;
   return true;
 }
 
@@ -92,7 +99,7 @@ const Registration scatter_elements{{
     .attributes = {{"axis"}, {"reduction", &kReductions}},
     .misfit = elements_misfit,
     .run = elements_run,
-    .arguments = {{Argument::integer}, {Argument::word_or_none, &kReductions}},
+    .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
     .shape = elements_shape,
 }};
 
@@ -135,11 +142,12 @@ Int nd_run(const Call& call) {
 // arguments: reduction.
 bool nd_shape(const Quick& quick, Int* numbers, Results& results) {
   const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout;
-  if (!tuples(data, lookup) || !typed(quick, quick.arguments[0]) ||
+  const Int reduction = said(quick.arguments[0]);
+  if (!tuples(data, lookup) || !typed(quick, reduction) ||
       !slices(data, lookup, quick.inputs[2].tensor.layout))
     return false;
   like_input(quick, results);
-  numbers[0] = quick.arguments[0];
+  numbers[0] = reduction;
   return true;
 }
 
@@ -150,7 +158,7 @@ const Registration scatter_nd{{
     .attributes = {{"reduction", &kReductions}},
     .misfit = nd_misfit,
     .run = nd_run,
-    .arguments = {{Argument::word_or_none, &kReductions}},
+    .arguments = {{Argument::word_or_none, &kWords}},
     .shape = nd_shape,
 }};
 

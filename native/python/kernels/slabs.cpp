@@ -62,6 +62,17 @@ Int run(const Call& call) {
   return -1;
 }
 
+template <bool kSplit>
+void enqueue(const Call& call, cuda::Queue& queue) {
+  SlabsPlan plan;
+  std::vector<void*> data;
+  if (const char* const wrong = lay_out(call, plan, data)) throw cuda::DeviceFailed(wrong);
+  if constexpr (kSplit)
+    cuda::split(plan, call.operands[0].data, data.data(), queue);
+  else
+    cuda::join(plan, data.data(), call.operands[0].data, queue);
+}
+
 // arguments: how many sections, axis.
 bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
@@ -79,31 +90,42 @@ bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   return true;
 }
 
-// Whether an array's sizes are those of the layout but for an axis; nothing else is looked at.
-bool continues(PyObject* object, const Operand& first, int axis) {
+// Whether an array's sizes are those of the layout but for an axis, and its size there; nothing
+// else is looked at.
+bool continues(PyObject* object, const Operand& first, int axis, Int& size) {
   if (!PyArray_CheckExact(object)) return false;
   auto* const array = reinterpret_cast<PyArrayObject*>(object);
   const Layout& layout = first.tensor.layout;
   if (PyArray_NDIM(array) != layout.rank || !same_type(PyArray_DESCR(array), first)) return false;
   for (int i = 0; i < layout.rank; ++i)
     if (i != axis && PyArray_DIMS(array)[i] != layout.sizes[i]) return false;
+  size = PyArray_DIMS(array)[axis];
+  return true;
+}
+bool continues(const Operand& part, const Operand& first, int axis, Int& size) {
+  if (!same_type(part.descr, first) || !same_sizes(part.tensor.layout, first.tensor.layout, axis))
+    return false;
+  size = part.tensor.layout.sizes[axis];
   return true;
 }
 
 // arguments: axis. The parts become operands once, when the kernel runs.
 bool join_shape(const Quick& quick, Int* numbers, Results& results) {
-  Operand first;
+  const List& parts = quick.list;
+  Operand made;
   int axis = 0;
-  if (quick.list.count == 0 || !operand_of(quick.list.arrays[0], first) ||
-      !axis_in(quick.arguments[0], first.tensor.layout, axis))
+  if (parts.count == 0 || (parts.operands == nullptr && !operand_of(parts.arrays[0], made)))
     return false;
+  const Operand& first = parts.operands == nullptr ? made : parts.operands[0];
   const Layout& layout = first.tensor.layout;
+  if (!axis_in(quick.arguments[0], layout, axis)) return false;
   Int total = layout.sizes[axis];
-  for (std::size_t i = 1; i < quick.list.count; ++i) {
-    PyObject* const part = quick.list.arrays[i];
-    if (!continues(part, first, axis)) return false;
-    const Int size = PyArray_DIMS(reinterpret_cast<PyArrayObject*>(part))[axis];
-    if (size > kLongest - total) return false;
+  for (std::size_t i = 1; i < parts.count; ++i) {
+    Int size = 0;
+    if (!(parts.operands == nullptr ? continues(parts.arrays[i], first, axis, size)
+                                    : continues(parts.operands[i], first, axis, size)) ||
+        size > kLongest - total)
+      return false;
     total += size;
   }
   begin(results.one[0], "the result", first);
@@ -123,6 +145,7 @@ const Registration split{{
     .run = run<true>,
     .arguments = {{Argument::integer}, {Argument::integer}},
     .shape = split_shape,
+    .enqueue = enqueue<true>,
 }};
 
 const Registration join{{
@@ -135,6 +158,7 @@ const Registration join{{
     .run = run<false>,
     .arguments = {{Argument::integer}},
     .shape = join_shape,
+    .enqueue = enqueue<false>,
 }};
 
 }  // namespace

@@ -22,8 +22,8 @@ const char* misfit(const Call& call) {
       !same_sizes(plan.indices.layout, plan.values.layout) ||
       plan.values.layout.sizes[plan.axis] != plan.k)
     return kSizes;
-  if (!is_index(plan.indices.type) || plan.indices.type == DataType::int32) return kIndices;
-  if (plan.indices.element_size == 4 && input.sizes[plan.axis] > (Int{1} << 32))
+  if (!is_index(plan.indices.type)) return kIndices;
+  if (!holds(plan.indices.type, input.sizes[plan.axis]))
     return "indices of 32 bits for a longer axis";
   return nullptr;
 }
@@ -36,7 +36,12 @@ Int run(const Call& call) {
   return -1;
 }
 
-// arguments: axis, k, largest.
+void enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::top_k(plan_of(call), o[0].data, o[1].data, o[2].data, queue);
+}
+
+// arguments: axis, k, largest, type of the indices.
 bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
   const Layout& layout = in.tensor.layout;
@@ -44,14 +49,15 @@ bool shape(const Quick& quick, Int* numbers, Results& results) {
   const Int k = quick.arguments[1];
   if (in.tensor.type == DataType::unknown || !axis_in(quick.arguments[0], layout, axis))
     return false;
-  if (k < 0 || k > layout.sizes[axis] || layout.sizes[axis] > Int{0xFFFFFFFF}) return false;
+  const IndexType& index = index_type(quick.arguments[3]);
+  if (k < 0 || k > layout.sizes[axis] || !holds(index.type, layout.sizes[axis])) return false;
   begin(results.one[0], "the values", in);
   push(results.one[0], layout, 0, layout.rank);
   results.one[0].dims[axis] = k;
   begin(results.one[1], "the indices", in);
   push(results.one[1], layout, 0, layout.rank);
   results.one[1].dims[axis] = k;
-  results.one[1].descr = uint32_descr();
+  results.one[1].descr = index.descr;
   numbers[0] = axis;
   numbers[1] = k;
   numbers[2] = quick.arguments[2];
@@ -65,8 +71,12 @@ const Registration top_k{{
     .attributes = {{"axis"}, {"k"}, {"largest"}},
     .misfit = misfit,
     .run = run,
-    .arguments = {{Argument::integer}, {Argument::integer}, {Argument::boolean}},
+    .arguments = {{Argument::integer},
+                  {Argument::integer},
+                  {Argument::boolean},
+                  {Argument::index_type_or_none}},
     .shape = shape,
+    .enqueue = enqueue,
 }};
 
 }  // namespace

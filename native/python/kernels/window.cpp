@@ -26,25 +26,41 @@ const char* misfit(const Call& call) {
 }
 
 // A window with strides is a layout of the input's memory: what is left is a copy.
-Int run(const Call& call) {
+Layout window_of(const Call& call, Int& first) {
   const Operand &in = call.operands[0], &out = call.operands[1];
-  if (out.tensor.layout.count() == 0) return -1;
   const int rank = in.tensor.layout.rank;
   const Int *const starts = call.numbers, *const sizes = starts + rank,
                    *const strides = sizes + rank;
   Layout window;
-  Int first = 0;
+  first = 0;
   for (int i = 0; i < rank; ++i) {
     const Int wanted = out.tensor.layout.sizes[i], step = in.tensor.layout.strides[i];
     // From the end of the window where the stride is negative.
     first += (starts[i] + (strides[i] > 0 ? 0 : sizes[i] - 1)) * step;
     window.push(wanted, wanted > 1 ? strides[i] * step : 0);
   }
+  return window;
+}
+
+Int run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  if (out.tensor.layout.count() == 0) return -1;
+  Int first;
+  const Layout window = window_of(call, first);
   const char* const from = static_cast<const char*>(in.data) + first;
   without_gil(out.tensor.layout.count(), [&] {
     copy_elements(out.tensor.layout, out.data, window, from, out.tensor.element_size, call.threads);
   });
   return -1;
+}
+
+void enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  if (out.tensor.layout.count() == 0) return;
+  Int first;
+  const Layout window = window_of(call, first);
+  cuda::copy_elements(out.tensor.layout, out.data, window,
+                      static_cast<const char*>(in.data) + first, out.tensor.element_size, queue);
 }
 
 const Registration slice_window{{
@@ -54,6 +70,7 @@ const Registration slice_window{{
     .attributes = {{"starts"}, {"sizes"}, {"strides"}},
     .misfit = misfit,
     .run = run,
+    .enqueue = enqueue,
 }};
 
 }  // namespace

@@ -1,24 +1,51 @@
 """Any array in, the same kind out: a module for each library that is known here.
 
 NumPy arrays pass through. PyTorch and JAX arrays on the CPU, and any other producer of DLPack, are
-seen as NumPy arrays of the same memory; results go back as their kind without a copy. None of these
-libraries is imported: an array of theirs that comes in shows that it is loaded.
+seen as NumPy arrays of the same memory; PyTorch and CuPy arrays on a GPU as a `DeviceArray`, which
+says where they lie. Results go back as their kind without a copy. None of these libraries is
+imported: an array of theirs that comes in shows that it is loaded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from anydml.arrays import _dlpack, _jax, _numpy, _torch
+from anydml._json import shown
+from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
+from anydml.arrays._device import (
+    DeviceArray,
+    address_of,
+    apart_from,
+    packed_strides,
+    stand_in,
+)
 from anydml.errors import ArgumentTypeError
 
-LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _jax, _dlpack)
+LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
-__all__ = ["LIBRARIES", "Array", "Library", "Wrap", "adopt", "as_numpy", "as_type", "written"]
+__all__ = [
+    "LIBRARIES",
+    "Array",
+    "DeviceArray",
+    "Library",
+    "Wrap",
+    "address_of",
+    "adopt",
+    "apart_from",
+    "as_numpy",
+    "as_type",
+    "index_type",
+    "keep",
+    "packed_strides",
+    "promoted",
+    "stand_in",
+    "written",
+]
 
 
 def as_numpy(value: Any, name: str) -> Array:
@@ -29,7 +56,12 @@ def as_numpy(value: Any, name: str) -> Array:
     ArgumentTypeError
         Not an array or array-like of numbers, or not in memory that the CPU reads.
     """
-    return adopt(value, name)[0]
+    array = adopt(value, name)[0]
+    if isinstance(array, DeviceArray):
+        raise ArgumentTypeError(
+            f"{name}: expected an array in memory that the CPU reads, got one on {array.place}"
+        )
+    return array
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
@@ -40,24 +72,83 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         if library.owns(value):
             array, wrap = library.adopt(value, name)
             return _numbers(array, name), wrap
-    return _numbers(_numpy.from_values(value, name), name), unchanged
+    array = _numpy.from_values(value, name)
+    if array.dtype.kind == "O":  # what NumPy could not make numbers of
+        raise ArgumentTypeError(
+            f"{name}: expected numbers or an array of them, got {_named(value)}"
+        )
+    return _numbers(array, name), unchanged
+
+
+def index_type(value: Any) -> np.dtype[Any]:
+    """The type of the indices that users of an array's library index with."""
+    return _library_of(value).index_type()
+
+
+def keep(value: Any, dtype: np.dtype[Any], name: str) -> None:
+    """Refuse a type that an array's library would change; the message begins with `name`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        A type that results of the library's kind would not keep.
+    """
+    _library_of(value).keep(dtype, name)
+
+
+def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
+    """The type that an array's library joins these types into.
+
+    Raises
+    ------
+    ArgumentTypeError
+        There is none; the message begins with `name`.
+    """
+    try:
+        return _library_of(value).promoted(dtypes)
+    except (TypeError, AttributeError) as error:
+        types = ", ".join(map(str, dtypes))
+        raise ArgumentTypeError(
+            f"{name}: expected types that can be promoted to one, got {types}"
+        ) from error
 
 
 def written(value: Any) -> None:
     """Tell an array's library that the array has been written."""
-    if type(value) is np.ndarray:
-        return
-    for library in LIBRARIES:
-        if library.owns(value):
-            library.written(value)
-            return
+    if type(value) is not np.ndarray:
+        _library_of(value).written(value)
+
+
+def _named(value: Any) -> str:
+    # What stands for itself in a message, or its class: an address says nothing.
+    plain = value is None or isinstance(
+        value, str | bytes | int | float | list | tuple | dict | set
+    )
+    if plain:
+        return shown(value)
+    sparse = callable(getattr(type(value), "todense", None))  # SciPy's and JAX's
+    return f"an object of class {type(value).__qualname__}" + "; use .todense()" * sparse
+
+
+def _library_of(value: Any) -> Library:
+    # What no library owns becomes a NumPy array.
+    return next((library for library in LIBRARIES if library.owns(value)), _numpy)
+
+
+_TYPES = (
+    "bool, integers of 8 to 64 bits, floats of 16 to 128 bits, complex64, complex128, datetime64, "
+    "timedelta64"
+)
+_OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "V": "records"}
 
 
 def _numbers(array: Array, name: str) -> Array:
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
-        raise ArgumentTypeError(
-            f"{name}: expected numbers (of at most 16 bytes an element), got {array.dtype}"
-        )
+        # A type that another library adds to NumPy looks like a record, and has no fields.
+        added = array.dtype.kind == "V" and array.dtype.names is None
+        other = None if added else _OTHER.get(array.dtype.kind)
+        got = f"{other} ({array.dtype})" if other else array.dtype
+        raise ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")
     if not array.dtype.isnative:
         return as_type(array, array.dtype.newbyteorder("="), name)
     return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,27 @@ class Library(Protocol):
             No plain memory that the CPU reads; the message begins with `name`.
         """
 
+    def index_type(self) -> np.dtype[Any]:
+        """The type of the indices that its users index with."""
+
+    def keep(self, dtype: np.dtype[Any], name: str) -> None:
+        """Refuse a type that results of the library would not keep; the message begins with `name`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            A type that the library would change without a word.
+        """
+
+    def promoted(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+        """The type that the library joins these types into.
+
+        Raises
+        ------
+        TypeError
+            There is none.
+        """
+
     def written(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""
 
@@ -36,6 +57,20 @@ class Library(Protocol):
 def unchanged(array: Array) -> Array:
     """The result of an operation on NumPy arrays."""
     return array
+
+
+def intp() -> np.dtype[Any]:
+    """The type that NumPy indexes with."""
+    return np.dtype(np.intp)
+
+
+def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """NumPy's own rules."""
+    return np.result_type(*dtypes)
+
+
+def every_type(dtype: np.dtype[Any], name: str) -> None:
+    """A library that changes no type."""
 
 
 def unnoticed(value: Any) -> None:
@@ -49,6 +84,11 @@ def unreadable(name: str, error: Exception) -> ArgumentTypeError:
 
 def as_type(array: Array, dtype: Any, name: str) -> Array:
     """A copy of an operand as another type."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(
+            f"{name}: expected {np.dtype(dtype)}, got {array.dtype}, which is converted in memory "
+            f"that the CPU reads only; use dml.cast first"
+        )
     try:
         return array.astype(dtype)
     except (MemoryError, ValueError):  # "array is too big"

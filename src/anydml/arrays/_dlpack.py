@@ -7,12 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays._base import Array, Wrap, unchanged, unnoticed, unreadable
+from anydml.arrays._base import (
+    Array,
+    Wrap,
+    by_numpy,
+    every_type,
+    intp,
+    unchanged,
+    unnoticed,
+    unreadable,
+)
 from anydml.errors import ArgumentTypeError
 
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
 
-
+index_type = intp
+keep = every_type
+promoted = by_numpy
 written = unnoticed
 
 

@@ -1,14 +1,23 @@
-"""JAX arrays on the CPU."""
+"""JAX arrays, on the CPU and on NVIDIA GPUs.
+
+JAX tells nobody its streams: what is in an array is waited for, and a result is handed over when
+its work has run.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from anydml._native import native
 from anydml.arrays import _dlpack
 from anydml.arrays._base import Array, Wrap, unnoticed, unreadable
+from anydml.arrays._device import DeviceArray, Shape, packed_strides
 from anydml.errors import ArgumentTypeError
 
 written = unnoticed
@@ -25,9 +34,12 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
     if _is_tracer(value):
         raise ArgumentTypeError(
-            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); "
-            f"call outside of it or through jax.pure_callback"
+            f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); call "
+            f"outside of it, or inside through jax.pure_callback(function, shape_and_dtype, ..)"
         )
+    if _on_gpu(value):
+        there: Any = _from_cuda(value, name)
+        return there, _wrap_cuda
     _dlpack.on_host(value, name)
     try:
         array = np.asarray(value)
@@ -36,15 +48,93 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     return array, _wrap
 
 
-def _wrap(array: Array) -> Any:
+def index_type() -> np.dtype[Any]:
+    """JAX's own default integer: int64 with jax_enable_x64, else int32."""
     jax: Any = sys.modules["jax"]
-    kept = jax.dtypes.canonicalize_dtype(array.dtype)
-    if kept != array.dtype:  # which JAX would change without a word
+    kind: np.dtype[Any] = jax.dtypes.canonicalize_dtype(np.int64)
+    return kind
+
+
+def keep(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse 64 bits where JAX has them not: it would make them 32 without a word."""
+    jax: Any = sys.modules["jax"]
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ArgumentTypeError(
-            f"result: expected a type that JAX has, got {array.dtype}; "
+            f"{name}: expected a type that JAX has, got {dtype}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
         )
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """JAX's rules: an integer and a float give the float."""
+    jax: Any = sys.modules["jax"]
+    return np.dtype(reduce(jax.numpy.promote_types, dtypes))
+
+
+def _wrap(array: Array) -> Any:
+    jax: Any = sys.modules["jax"]
+    keep(array.dtype, "result")
     return jax.numpy.from_dlpack(array)
+
+
+def _on_gpu(value: Any) -> bool:
+    try:
+        kind, _ = value.__dlpack_device__()
+    except Exception:  # whatever JAX raises: it is told by the general way
+        return False
+    return int(kind) == _CUDA
+
+
+_CUDA = 2  # kDLCUDA
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's codes of NumPy's kinds
+
+
+def _from_cuda(value: Any, name: str) -> DeviceArray:
+    try:
+        value.block_until_ready()
+        address = int(value.unsafe_buffer_pointer())
+        _, device = map(int, value.__dlpack_device__())
+    except Exception as error:  # deleted, donated, on several devices: whatever JAX raises
+        raise unreadable(name, error) from error
+    return _placed(address, value.dtype, value.shape, device, value, writeable=False)
+
+
+def _placed(
+    address: int, kind: Any, shape: Shape, device: int, owner: Any, writeable: bool
+) -> DeviceArray:
+    dtype = np.dtype(kind)
+    strides = packed_strides(shape, dtype.itemsize)
+
+    def make(wanted: Shape, like: np.dtype[Any]) -> DeviceArray:
+        size = prod(wanted) * like.itemsize
+        buffer = native.cuda.Buffer(device, size, 0)
+        return _placed(buffer.address, like, wanted, device, buffer, writeable=True)
+
+    return DeviceArray(address, dtype, shape, strides, device, 0, owner, make,
+                       writeable)  # fmt: skip
+
+
+class _Exported:
+    """A result as a producer of DLPack."""
+
+    def __init__(self, array: DeviceArray) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CUDA, self._array.device
+
+    def __dlpack__(self, **how: Any) -> Any:
+        array = self._array
+        native.cuda.synchronize(array.device, array.stream)
+        kind = array.dtype
+        return native.cuda.dlpack(array.owner, array.address, array.device, _CODES[kind.kind],
+                                  8 * kind.itemsize, list(array.shape))  # fmt: skip
+
+
+def _wrap_cuda(array: Any) -> Any:
+    jax: Any = sys.modules["jax"]
+    keep(array.dtype, "result")
+    return jax.dlpack.from_dlpack(_Exported(array))
 
 
 def _is_tracer(value: Any) -> bool:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays._base import Array, Wrap, unchanged, unnoticed
+from anydml.arrays._base import Array, Wrap, by_numpy, every_type, intp, unchanged, unnoticed
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.tensor import frozen
 
+index_type = intp
+keep = every_type
+promoted = by_numpy
 written = unnoticed
 
 

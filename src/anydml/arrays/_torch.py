@@ -1,4 +1,4 @@
-"""PyTorch tensors on the CPU.
+"""PyTorch tensors, on the CPU and on NVIDIA GPUs.
 
 What has no plain memory of its own is refused by name: a stand-in that a transformation passes
 around looks like a tensor, and its memory is another's or nobody's.
@@ -7,10 +7,19 @@ around looks like a tensor, and its memory is another's or nobody's.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import cache, reduce
+from math import prod
 from typing import Any
 
-from anydml.arrays._base import Array, Wrap
-from anydml.errors import ArgumentTypeError
+import numpy as np
+
+from anydml._native import native
+from anydml.arrays._base import Array, Wrap, every_type
+from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
+from anydml.errors import AllocationError, ArgumentTypeError
+
+keep = every_type
 
 
 def owns(value: Any) -> bool:
@@ -20,15 +29,37 @@ def owns(value: Any) -> bool:
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
-    """The tensor as a NumPy array that can be written."""
+    """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
+    _offer(torch)
+    if getattr(value.device, "type", None) == "cuda":
+        array: Any = _from_cuda(torch, value, name)
+        return array, owner_of
     return _from_torch(torch, value, name), torch.from_dlpack
+
+
+def index_type() -> np.dtype[Any]:
+    """int64, as of all functions of PyTorch."""
+    return np.dtype(np.int64)
+
+
+def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """PyTorch's rules: an integer and a float give the float."""
+    torch: Any = sys.modules["torch"]
+    found = reduce(torch.promote_types, [getattr(torch, dtype.name) for dtype in dtypes])
+    return np.dtype(str(found).removeprefix("torch."))
 
 
 def written(value: Any) -> None:
     """Bump the version counter: a gradient that would need the old values is refused."""
     sys.modules["torch"].autograd.graph.increment_version(value)
 
+
+# The types that NumPy has as well.
+_TYPES = (
+    "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64, "
+    "complex64, complex128"
+)
 
 # The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
 _NOT_PLAIN = (
@@ -46,11 +77,16 @@ _NOT_PLAIN = (
 def _from_torch(torch: Any, value: Any, name: str) -> Array:
     try:
         _plain_torch(torch, value, name)
+        _no_gradient(torch, value, name)
         array: Array = value.numpy()  # shares memory, stays writable
         storage = value.untyped_storage().nbytes()
     except ArgumentTypeError:
         raise
-    except (RuntimeError, TypeError, NotImplementedError) as error:
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{name}: expected one of {_TYPES}, got {value.dtype}; convert it with .to(..)"
+        ) from error
+    except (RuntimeError, NotImplementedError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     if storage < array.nbytes and array.size and storage < _reach(value):
         raise ArgumentTypeError(
@@ -60,22 +96,95 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
     return array
 
 
+@cache
+def _offer(torch: Any) -> None:
+    """Tell the quick calls of PyTorch's exchange table, where it has one."""
+    capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    keys = getattr(torch._C, "_dispatch_keys", None)
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if capsule is not None and keys is not None and modes is not None:
+        plain = (_plain_keys(torch, "cpu"), _plain_keys(torch, "cuda"))
+        native.take_tensors(torch.Tensor, capsule, keys, modes, *plain)
+
+
+def _no_gradient(torch: Any, value: Any, name: str) -> None:
+    if value.requires_grad and torch.is_grad_enabled():
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor without a gradient, got one that requires grad; use "
+            f".detach(), or torch.autograd.Function where a gradient is to pass"
+        )
+
+
+def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
+    _plain_torch(torch, value, name)
+    _no_gradient(torch, value, name)
+    array = _on_cuda(torch, value, name)
+    storage = value.untyped_storage().nbytes()
+    if array.size and storage < _reach(value):
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor whose storage holds its elements, "
+            f"got one of {storage} bytes for shape {array.shape}"
+        )
+    return array
+
+
+def _on_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
+    dtype = _types(torch)[0].get(value.dtype)
+    if dtype is None:
+        raise ArgumentTypeError(f"{name}: expected a type that NumPy has, got {value.dtype}")
+    size, device = dtype.itemsize, value.device.index
+    stream = torch._C._cuda_getCurrentRawStream(device)
+
+    def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
+        try:
+            made = torch.empty(shape, dtype=_types(torch)[1][like], device=value.device)
+        except torch.OutOfMemoryError:
+            raise AllocationError("torch", prod(shape) * like.itemsize, "a tensor") from None
+        strides = packed_strides(shape, like.itemsize)
+        return DeviceArray(made.data_ptr(), like, shape, strides, device, stream, made, make)
+
+    strides = tuple([stride * size for stride in value.stride()])
+    return DeviceArray(value.data_ptr(), dtype, tuple(value.shape), strides, device, stream,
+                       value, make)  # fmt: skip
+
+
+Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
+
+
+@cache
+def _types(torch: Any) -> Types:
+    """NumPy's types by PyTorch's, and the other way."""
+    names = ("bool", "complex64", "complex128", "float16", "float32", "float64",
+             *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))  # fmt: skip
+    found = {getattr(torch, name): np.dtype(name) for name in names if hasattr(torch, name)}
+    return found, {dtype: kind for kind, dtype in found.items()}
+
+
 def _plain_torch(torch: Any, value: Any, name: str) -> None:
     kind = type(value).__name__
-    fake = kind == "FakeTensor"
-    if value.device.type == "meta" or fake:
-        shown_as = "a fake tensor" if fake else "a tensor on meta"
+    if kind == "FakeTensor":
         raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got {shown_as}, which has no memory"
+            f"{name}: expected a tensor on the CPU, got a fake tensor, which has no memory; call "
+            f"outside of FakeTensorMode, torch.compile and torch.export, or from an operator that "
+            f"torch.library.custom_op makes"
         )
-    if value.device.type != "cpu":
+    if value.device.type == "meta":
         raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got one on {value.device}; move it with .cpu()"
+            f"{name}: expected a tensor on the CPU, got a tensor on meta, which has no memory; "
+            f"make it with device='cpu', or fill what torch.empty_like(.., device='cpu') gives"
         )
-    if value.layout is not torch.strided or value.is_nested:
-        got = "a nested tensor" if value.is_nested else f"one of layout {value.layout}"
+    if value.device.type not in _KEYS:
         raise ArgumentTypeError(
-            f"{name}: expected a dense tensor, got {got}; use .to_dense() or .to_padded_tensor()"
+            f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
+            f"{value.device}; move it with .cpu()"
+        )
+    if value.is_nested:
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got a nested tensor; use .to_padded_tensor(..)"
+        )
+    if value.layout is not torch.strided:
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got one of layout {value.layout}; use .to_dense()"
         )
     keys_of = getattr(torch._C, "_dispatch_keys", None)
     if keys_of is None:  # an internal function, the only one that tells all kinds
@@ -83,7 +192,7 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
             return
         raise ArgumentTypeError(f"{name}: expected a plain tensor, got a {kind}")
     keys = keys_of(value)
-    if not keys.raw_repr() & ~_plain_keys(torch):
+    if not keys.raw_repr() & ~_plain_keys(torch, value.device.type):
         return
     text = str(keys)
     for key, what in _NOT_PLAIN:
@@ -92,18 +201,19 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
     raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got one with {text}")
 
 
-_keys: list[int] = []
+# The dispatch keys of ordinary tensors by device, once they are known.
+_KEYS: dict[str, int] = {"cpu": 0, "cuda": 0}
 
 
-def _plain_keys(torch: Any) -> int:
-    # Those of an ordinary tensor; one made in inference mode has fewer.
-    if not _keys:
-        kinds = torch._C.DispatchKey
-        keys = torch._C.DispatchKeySet(kinds.CPU)
-        for key in (kinds.AutogradCPU, kinds.ADInplaceOrView, kinds.AutocastCPU):
-            keys = keys.add(key)
-        _keys.append(keys.raw_repr())
-    return _keys[0]
+def _plain_keys(torch: Any, device: str) -> int:
+    # A tensor that was made in inference mode has fewer.
+    if not _KEYS[device]:
+        kinds, name = torch._C.DispatchKey, device.upper()
+        keys = torch._C.DispatchKeySet(getattr(kinds, name))
+        for key in (f"Autograd{name}", "ADInplaceOrView", f"Autocast{name}"):
+            keys = keys.add(getattr(kinds, key))
+        _KEYS[device] = keys.raw_repr()
+    return _KEYS[device]
 
 
 def _reach(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""Where programs run: `cpu`, the native kernels, and `reference`, the rooms' own loops.
+"""Where programs run: `cpu`, native kernels; `cuda`, NVIDIA GPUs; `reference`, the rooms' loops.
 
 A backend allocates memory and compiles programs. Nothing above this package knows which backends
 there are.
@@ -6,17 +6,79 @@ there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
 
-from anydml.backends._base import Backend, Executable, decline
-from anydml.backends.cpu import CpuBackend
+from anydml._json import shown
+from anydml.arrays import DeviceArray
+from anydml.backends import cuda
+from anydml.backends._base import Backend, Executable, Kernels, decline
+from anydml.backends.cpu import CpuBackend, CpuKernels
+from anydml.backends.cuda import CudaBackend
 from anydml.backends.reference import ReferenceBackend
+from anydml.errors import DeviceError
 
-BACKENDS: Final[Mapping[str, Backend]] = {
-    "cpu": CpuBackend(),
-    "reference": ReferenceBackend(),
-}
-"""By the name that `Device` takes; the best one first."""
+NAMES: Final = ("cpu", "cuda", "cuda:N", "reference")
+"""What `Device` takes, besides "auto"; N is the number of a GPU."""
 
-__all__ = ["BACKENDS", "Backend", "Executable", "decline"]
+_GPU: Final = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
+_CPU: Final = CpuBackend()
+_REFERENCE: Final = ReferenceBackend()
+_CPU_KERNELS: Final = CpuKernels()
+
+
+def is_name(name: str) -> bool:
+    """Whether it names a backend, be it here or not."""
+    return name in (*NAMES[:2], "reference", "auto") or _GPU.fullmatch(name) is not None
+
+
+def backend_named(name: str) -> tuple[str, Backend]:
+    """A backend, and its full name.
+
+    Raises
+    ------
+    DeviceError
+        No such backend, or one that this machine does not have.
+    """
+    if name in ("cpu", "auto"):
+        return "cpu", _CPU
+    if name == "reference":
+        return "reference", _REFERENCE
+    number = _GPU.fullmatch(name)
+    if number is None:
+        accepted = ", ".join((*NAMES, "auto"))
+        raise DeviceError(f"kind: expected one of {accepted}, got {shown(name)}")
+    device = int(number[1] or 0)
+    found, _ = cuda.gpus()
+    if device >= len(found):
+        raise DeviceError(
+            f"kind: expected a GPU of this machine, which has {len(found)}, got {name}"
+        )
+    return f"cuda:{device}", CudaBackend(device)
+
+
+def backends_here() -> dict[str, Backend]:
+    """Every backend of this machine, by its full name; the one that "auto" takes first."""
+    found: dict[str, Backend] = {"cpu": _CPU}
+    with suppress(DeviceError):  # no driver
+        found |= {f"cuda:{i}": CudaBackend(i) for i in range(len(cuda.gpus()[0]))}
+    return found | {"reference": _REFERENCE}
+
+
+def kernels_for(arrays: Sequence[Any]) -> Kernels:
+    """The kernels where the arrays of a call are.
+
+    Raises
+    ------
+    ArgumentError
+        They are on several devices.
+    """
+    if any(isinstance(array, DeviceArray) for array in arrays):
+        return cuda.kernels_for(arrays)
+    return _CPU_KERNELS
+
+
+__all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline", "is_name",
+           "kernels_for"]  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from anydml.arrays import DeviceArray
 from anydml.errors import AllocationError
 from anydml.program import Program, Slot
 
@@ -34,17 +35,47 @@ class Executable(Protocol):
         """
 
 
+class Kernels(Protocol):
+    """Kernels by name, on natural arrays that have been checked."""
+
+    def execute(self, kernel: str, inputs: Sequence[Array], outputs: Sequence[Array],
+                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+        """Run a kernel; the first bad index, or -1."""
+
+    def measure(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+                threads: int) -> Measured:  # fmt: skip
+        """Run the first phase of a kernel whose output's size the data decide."""
+
+    def fill(self, measured: Any, output: Array, threads: int) -> None:
+        """Run the second phase, into an array of the size that was measured."""
+
+
+class Measured(Protocol):
+    """What the first phase found."""
+
+    count: int
+    """The size that the data decide."""
+
+
 class Backend(Protocol):
     """Allocates arrays and compiles programs."""
 
-    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+    device: int | None
+    """The number of the GPU whose arrays may be bound; None for host memory only."""
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Array:
         """A new array of a slot's declared sizes: of undefined contents, or of zeros.
+
+        It is of the kind of `like`, the first operand that is bound, where that is on a device.
 
         Raises
         ------
         AllocationError
             There is no memory for it; the message begins with `call`.
         """
+
+    def copy(self, array: Any, call: str, purpose: str) -> Any:
+        """A copy of a bound array, for an operator that owns it; `call` needs it for `purpose`."""
 
     def compile(self, program: Program) -> Executable:
         """Make a checked program ready to run."""
@@ -67,8 +98,24 @@ def zeros(slot: Slot, call: str) -> Array:
         raise AllocationError(call, size, slot.name) from None
 
 
-def natural(slot: Slot, array: Array) -> Array:
+def host_copy(array: Array, call: str, purpose: str) -> Array:
+    """A copy in host memory.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it.
+    """
+    try:
+        return array.copy()
+    except MemoryError:
+        raise AllocationError(call, array.nbytes, purpose) from None
+
+
+def natural(slot: Slot, array: Any) -> Any:
     """An array of the declared sizes as the kernel sees it, without the padding."""
+    if isinstance(array, DeviceArray):
+        return array.without_leading(slot.padding)
     at: Any = (0,) * slot.padding
     view: Array = array[(*at, ...)]
     return view

@@ -7,28 +7,32 @@ of the quick way, natively.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, natural, zeros
+from anydml.backends._base import Array, Measured, host_copy, natural, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
 from anydml.program import KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
-Attributes = dict[str, Any]
-
 
 class CpuBackend:
     """Pooled memory and the native kernels."""
 
-    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+    device: int | None = None
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Array:
         """A new array, on pooled memory when it is large and need not be cleared."""
         if cleared:
             return zeros(slot, call)
         return allocate(slot.declared, np.dtype(slot.spec.dtype), call, slot.name)
+
+    def copy(self, array: Array, call: str, purpose: str) -> Array:
+        """A copy in host memory."""
+        return host_copy(array, call, purpose)
 
     def compile(self, program: Program) -> CpuExecutable:
         """Look up the kernel and prepare the native dispatch."""
@@ -59,31 +63,29 @@ class CpuExecutable:
         """
         inputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._inputs]
         outputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._outputs]
-        return execute(self._kernel, inputs, outputs, self._attributes, private, threads)
+        return _KERNELS.execute(self._kernel, inputs, outputs, self._attributes, private, threads)
 
 
-def execute(kernel: str, inputs: Sequence[Array], outputs: Sequence[Array], given: Attributes,
-            private: bool, threads: int) -> int:  # fmt: skip
-    """Run a kernel on natural arrays; the first bad index, or -1."""
-    return int(native.run(kernel, inputs, outputs, given, private, threads))
+class CpuKernels:
+    """The native kernels."""
+
+    def execute(self, kernel: str, inputs: Sequence[Array], outputs: Sequence[Array],
+                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+        """Run a kernel on natural arrays; the first bad index, or -1."""
+        return int(native.run(kernel, inputs, outputs, dict(given), private, threads))
+
+    def measure(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+                threads: int) -> Measured:  # fmt: skip
+        """Run the first phase."""
+        measured: Measured = native.measure(kernel, given, dict(attributes), threads)
+        return measured
+
+    def fill(self, measured: Any, output: Array, threads: int) -> None:
+        """Run the second phase."""
+        native.fill(measured, output, threads)
 
 
-class Measured(Protocol):
-    """The first phase of a kernel whose output's size the data decide."""
-
-    count: int
-    """That size."""
-
-
-def measure(kernel: str, given: Array, attributes: Attributes, threads: int) -> Measured:
-    """Run the first phase."""
-    measured: Measured = native.measure(kernel, given, attributes, threads)
-    return measured
-
-
-def fill(measured: Measured, output: Array, threads: int) -> None:
-    """Run the second phase, into an array of the size that was measured."""
-    native.fill(measured, output, threads)
+_KERNELS: Final = CpuKernels()
 
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: str) -> Array:
@@ -102,7 +104,8 @@ def quick(kernel: str) -> Callable[..., Any]:
     """The quick call of a kernel, which takes an array function's own arguments.
 
     It gives None where anything about them is unusual or wrong, and has done nothing then. First
-    comes the class of several results, or None; last the number of threads.
+    comes the class of several results, or None. How many threads it uses is what `anydml.threads`
+    says.
     """
     call: Callable[..., Any] = native.quick(kernel)
     return call

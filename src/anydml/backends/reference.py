@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.backends._base import Array, decline, natural, zeros
+from anydml.backends._base import Array, decline, host_copy, natural, zeros
 from anydml.program import IndexUse, Program, Slot
 from anydml.registry import evaluation
 
@@ -19,9 +19,15 @@ from anydml.registry import evaluation
 class ReferenceBackend:
     """NumPy memory, and loops in Python."""
 
-    def allocate(self, slot: Slot, cleared: bool, call: str) -> Array:
+    device: int | None = None
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Array:
         """A new array of zeros."""
         return zeros(slot, call)
+
+    def copy(self, array: Array, call: str, purpose: str) -> Array:
+        """A copy in host memory."""
+        return host_copy(array, call, purpose)
 
     def compile(self, program: Program) -> ReferenceExecutable:
         """Look up the reference implementation of each kernel."""

@@ -6,23 +6,27 @@ import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from anydml.bench import machine, ours, peers, plot, recipes, report
+from anydml.bench import machine, ours, peers, plot, recipes, report, stored
 from anydml.bench.cases import Case, chosen
 from anydml.bench.gate import Gate
-from anydml.bench.measure import Budget, Contestant, PlainCopy, take_turns
+from anydml.bench.measure import Budget, Contestant
+from anydml.bench.places import Cpu, Place
 from anydml.bench.suites import SUITES, Suite, suites_named
+from anydml.device import Device
 from anydml.threads import get_num_threads
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
-@click.command("bench")
+@click.command("bench", short_help="Measure this library beside others.")
 @click.argument("cases", metavar="[CASE]...", nargs=-1)
 @click.option(
     "--suite",
@@ -32,6 +36,13 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     default=("table",),
     show_default=True,
     help="Which cases, and what they are compared with; may be given several times.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to measure; a GPU has suites of its own, and device times.",
 )
 @click.option("--list", "only_list", is_flag=True, help="Print the cases and stop.")
 @click.option("--peers/--no-peers", "with_peers", default=True, help="Run what else is installed.")
@@ -50,6 +61,12 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     help="Time for each contestant; everybody gets 3 runs at least.",
 )
 @click.option("--full", is_flag=True, help="Sizes up to 2^28 in the suite of types.")
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measure nothing: show what --json has written.",
+)
 @click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
 @click.option(
@@ -58,11 +75,13 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 def command(
     cases: tuple[str, ...],
     suite_names: tuple[str, ...],
+    device: str,
     only_list: bool,
     with_peers: bool,
     repeat: int,
     seconds: float,
     full: bool,
+    from_file: Path | None,
     json_file: Path | None,
     markdown_file: Path | None,
     plot_file: Path | None,
@@ -74,7 +93,7 @@ def command(
     """
     selected = [
         (suite, found)
-        for suite in suites_named(suite_names)
+        for suite in suites_named(suite_names, device)
         if (found := chosen(suite.cases(full), cases))
     ]
     if not selected:
@@ -87,10 +106,63 @@ def command(
         return
     if plot_file and not plot.available():
         raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
+    for path in (json_file, markdown_file, plot_file):
+        if path and not path.absolute().parent.is_dir():
+            raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+    if from_file:
+        described, outcomes = _stored(from_file, selected)
+    else:
+        described, outcomes = _measured(selected, device, with_peers, Budget(repeat, seconds))
+    if json_file:
+        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
+        json_file.write_text(written + "\n", encoding="utf-8")
+    if markdown_file:
+        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
+    if plot_file:
+        first = [o for o in outcomes if o.suite is outcomes[0].suite]
+        plot.draw(plot_file, first, machine.in_one_line(described))
+    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
+    if wrong:
+        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+
+
+def _stored(
+    path: Path, selected: Sequence[tuple[Suite, Sequence[Case]]]
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """What a file has of the selected cases, printed."""
+    names = {(suite.name, case.name) for suite, cases in selected for case in cases}
+    try:
+        document = json.loads(path.read_bytes())
+        found = stored.outcomes_in(document)
+        described = dict(document["machine"])
+        print(machine.in_one_line(described))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from error
+    outcomes = [o for o in found if (o.suite.name, o.case.name) in names]
+    if not outcomes:
+        raise click.ClickException(f"{path} has none of these cases")
+    for suite, _ in selected:
+        done = [o for o in outcomes if o.suite is suite]
+        if done:
+            lines = report.Lines(suite, [o.case for o in done])
+            print("\n".join(["", lines.heading(), *map(lines.line, done), lines.footing(done)]))
+    return described, outcomes
+
+
+def _measured(
+    selected: Sequence[tuple[Suite, Sequence[Case]]],
+    device: str,
+    with_peers: bool,
+    budget: Budget,
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """The machine, and the outcomes, each printed as soon as it is there."""
     threads = get_num_threads()
     wanted = any(suite.kind == "peers" for suite, _ in selected)
-    contenders = peers.installed(threads) if with_peers and wanted else []
+    place = _place(device, threads)
+    contenders = place.peers(threads) if with_peers and wanted else []
     described = machine.describe(contenders)
+    if device != "cpu":
+        described["GPU"] = place.describe()
     print(machine.in_one_line(described))
     outcomes: list[report.Outcome] = []
     with _progress() as progress:
@@ -99,24 +171,13 @@ def command(
             print(f"\n{lines.heading()}")
             done = []
             task = progress.add_task(suite.name, total=len(found))
-            for outcome in _run(
-                suite, found, contenders, Budget(repeat, seconds), threads, progress
-            ):
+            for outcome in _run(suite, found, contenders, budget, threads, place, progress):
                 print(lines.line(outcome))
                 progress.advance(task)
                 done.append(outcome)
             print(lines.footing(done))
             outcomes += done
-    if json_file:
-        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
-        json_file.write_text(written + "\n", encoding="utf-8")
-    if markdown_file:
-        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
-    if plot_file:
-        plot.draw(plot_file, [o for o in outcomes if o.suite is selected[0][0]])
-    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
-    if wrong:
-        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+    return described, outcomes
 
 
 def _print_list(selected: Sequence[tuple[Suite, Sequence[Case]]]) -> None:
@@ -147,15 +208,26 @@ def _run(
     contenders: Sequence[peers.Peer],
     budget: Budget,
     threads: int,
+    place: Place,
     progress: Progress,
 ) -> Iterator[report.Outcome]:
-    copy = PlainCopy(threads)
     try:
         for case in cases:
             progress.update(progress.task_ids[-1], description=f"{suite.name}: {case.title}")
-            yield run_case(suite, case, contenders, budget, threads, copy)
+            yield run_case(suite, case, contenders, budget, threads, place)
     finally:
-        copy.close()
+        place.close()
+
+
+def _place(device: str, threads: int) -> Place:
+    if device == "cpu":
+        return Cpu(threads)
+    if find_spec("torch") is None:
+        raise click.ClickException("--device cuda measures with PyTorch, which is not installed")
+    from anydml.bench.gpu import Gpu
+
+    Device(device)  # which says what is missing
+    return Gpu()
 
 
 def run_case(
@@ -164,18 +236,18 @@ def run_case(
     contenders: Sequence[peers.Peer],
     budget: Budget,
     threads: int,
-    copy: PlainCopy,
+    place: Place,
 ) -> report.Outcome:
     """Gate and measure one case."""
     job = case.job()
     gate = Gate(job)
     if suite.kind == "patterns":
-        entered = _patterns(case, gate)
+        entered = _patterns(case, gate, place)
     else:
         if suite.kind == "threads":
             entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
         else:
-            entered = [ours.dispatch(job) if case.dispatch else ours.function(job)]
+            entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
             if not case.dispatch:
                 entered += [c for peer in contenders for c in peer.contestants(job)]
         for contestant in entered:
@@ -183,8 +255,8 @@ def run_case(
                 contestant.pass_gate(gate)
     del gate
     traffic = job.traffic
-    copies = copy.contestants(traffic) if traffic >= report.SMALLEST_COPY else []
-    take_turns([*entered, *copies], budget)
+    copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
+    place.take_turns([*entered, *copies], budget)
     for contestant in (*entered, *copies):
         contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
     del job
@@ -192,12 +264,12 @@ def run_case(
     return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic)
 
 
-def _patterns(case: Case, gate: Gate) -> list[Contestant]:
+def _patterns(case: Case, gate: Gate, place: Place) -> list[Contestant]:
     """Our own calls on every pattern, the random one first."""
     entered = []
     for pattern in recipes.patterns(case.operation, case.dtype):
         job = case.job(pattern)
-        contestant = ours.function(job)
+        contestant = place.function(job)
         contestant.name = pattern
         contestant.pass_gate(gate if pattern == "random" else Gate(job))
         entered.append(contestant)

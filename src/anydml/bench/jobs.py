@@ -64,9 +64,9 @@ class Job:
             case "top_k":
                 axis, k = self.options["axis"], int(self.options["k"])
                 results = first.size // first.shape[axis] * k
-                return int(size + results * (first.itemsize + np.dtype(np.uint32).itemsize))
+                return int(size + results * (first.itemsize + np.dtype(np.intp).itemsize))
             case "nonzero_coordinates":
-                row = first.ndim * np.dtype(np.uint32).itemsize
+                row = first.ndim * np.dtype(np.intp).itemsize
                 return size + int(np.count_nonzero(first)) * row
             case "scatter_elements":
                 return 2 * size + sum(a.nbytes for a in others)

@@ -40,7 +40,8 @@ def in_one_line(machine: dict[str, Any]) -> str:
     caches_ = ", ".join(f"{size} {name}" for name, size in machine["caches"].items())
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
-        f"{machine['processor']}, {machine['cores']} cores"
+        (f"{machine['GPU']}; " if "GPU" in machine else "")
+        + f"{machine['processor']}, {machine['cores']} cores"
         + (f" ({caches_})" if caches_ else "")
         + f", {machine['system']}; instruction set {machine['instruction set']}, "
         f"{machine['threads']} threads; {versions}; {machine['date']}"

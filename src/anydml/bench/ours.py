@@ -87,13 +87,14 @@ def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
     outputs: Results
     match job.operation:
         case "top_k":
-            outputs = results(dml.top_k(x, job.options["k"], axis=job.options["axis"]))
+            k, axis = job.options["k"], job.options["axis"]
+            outputs = results(dml.top_k(x, k, axis=axis, index_dtype="uint32"))
             desc = dml.TopK1(
                 input_tensor=tensor(x),
                 output_value_tensor=tensor(outputs[0]),
                 output_index_tensor=tensor(outputs[1]),
-                axis=job.options["axis"] % x.ndim,
-                k=job.options["k"],
+                axis=axis % x.ndim,
+                k=k,
                 axis_direction=dml.AxisDirection(int(job.options["largest"])),
             )
             bindings = {"OutputValueTensor": outputs[0], "OutputIndexTensor": outputs[1]}

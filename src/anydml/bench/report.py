@@ -14,7 +14,23 @@ from anydml.bench.suites import Suite
 
 SMALLEST_COPY: Final = 2**16
 """With fewer bytes a copy is all overhead, and a fraction of its bandwidth says nothing."""
+ENDS_EARLY: Final = 2.0
+"""A call that is more than so many times as fast as a plain copy of its bytes has not touched all
+of them: no way of moving them is so much faster than a copy."""
 NONE: Final = "–"
+
+COPY: Final = (
+    "**Of copy bandwidth** is the time of a plain copy divided by the time of the call. The copy "
+    "(`numpy.copyto` between arrays that are used again, on one thread or on all, whichever is "
+    "faster) reads and writes together as many bytes as the call must at least: its inputs once "
+    "and its outputs once. More than 100 % is no error: a call that reads more than it writes, "
+    "such as `top_k`, has less to do than the copy, which writes half of the bytes; and where data "
+    "are only moved, this library's own way of copying can be faster than NumPy's."
+)
+EARLY: Final = (
+    "A call that **ends early** knows its result before it has read its input; its ratio grows "
+    "with the input and says nothing about speed. It is not in the geometric mean."
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,18 @@ class Outcome:
         return min(map(self._time, self.copies)) / self.time
 
     @property
+    def ends_early(self) -> bool:
+        """Whether the base has not read all of its input: then its ratio is none of speeds."""
+        return self.fraction is not None and self.fraction > ENDS_EARLY
+
+    @property
+    def share(self) -> str:
+        """The fraction for reading."""
+        if self.ends_early:
+            return "ends early"
+        return NONE if self.fraction is None else f"{100 * self.fraction:.0f} %"
+
+    @property
     def wrong(self) -> list[str]:
         """Whoever of this library had a problem, and which."""
         ours = [self.base, *(self.others if self.suite.kind != "peers" else ())]
@@ -84,9 +112,13 @@ class Outcome:
 
 
 def geometric_mean(outcomes: Iterable[Outcome]) -> float | None:
-    """Of all ratios that there are."""
-    ratios = [o.ratio for o in outcomes if o.ratio is not None]
+    """Of the ratios of all that do not end early."""
+    ratios = _comparable(outcomes)
     return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+
+
+def _comparable(outcomes: Iterable[Outcome]) -> list[float]:
+    return [o.ratio for o in outcomes if o.ratio is not None and not o.ends_early]
 
 
 def duration(seconds: float | None) -> str:
@@ -102,11 +134,6 @@ def duration(seconds: float | None) -> str:
 def times(ratio: float | None) -> str:
     """A ratio for reading."""
     return NONE if ratio is None else f"{_digits(ratio)} ×"
-
-
-def percent(fraction: float | None) -> str:
-    """A fraction for reading."""
-    return NONE if fraction is None else f"{100 * fraction:.0f} %"
 
 
 def _digits(number: float) -> str:
@@ -147,7 +174,7 @@ class Lines:
             duration(outcome.time),
             _named(outcome, duration),
             times(outcome.ratio),
-            percent(outcome.fraction),
+            outcome.share,
         )
         entered = [outcome.base, *outcome.others]
         wrong = [f"    {c.label}: {c.problem}" for c in entered if c.wrong]
@@ -155,7 +182,7 @@ class Lines:
         return "\n".join([first, *wrong, *([f"    not done by {unable}"] if unable else [])])
 
     def footing(self, outcomes: Sequence[Outcome]) -> str:
-        """The geometric mean."""
+        """The geometric mean, of what does not end early."""
         return self._line("geometric mean", "", "", times(geometric_mean(outcomes)), "")
 
     def _line(self, case: str, time: str, against: str, ratio: str, fraction: str) -> str:
@@ -165,7 +192,7 @@ class Lines:
             f"{time:>{max(len(base), 7)}}",
             f"{against:<22}",
             f"{ratio:>{max(len(name), 6)}}",
-            f"{fraction:>7}",
+            f"{fraction:>10}",
         )
         return "  ".join(columns).rstrip()
 
@@ -201,6 +228,7 @@ def _case_json(outcome: Outcome) -> dict[str, Any]:
         "compared_with": outcome.against.name if outcome.against else None,
         "ratio": outcome.ratio,
         "fraction_of_copy": outcome.fraction,
+        "ends_early": outcome.ends_early,
     }
 
 
@@ -213,16 +241,35 @@ def _contestant_json(contestant: Contestant) -> dict[str, Any]:
     return told | {"samples": len(contestant.samples)}
 
 
-def as_markdown(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> str:
-    """A table for each suite, with the machine under it."""
+def as_markdown(
+    machine: dict[str, Any], outcomes: Sequence[Outcome], whole: Sequence[Outcome] = ()
+) -> str:
+    """A table for each suite, with what its columns mean and the machine under it.
+
+    Parameters
+    ----------
+    machine : dict
+        As `machine.describe` gives it.
+    outcomes : sequence of Outcome
+        The rows.
+    whole : sequence of Outcome, optional
+        What the rows are a choice of: the geometric means are of these, and the table has no column
+        for the copy.
+    """
     suites = {outcome.suite.name: outcome.suite for outcome in outcomes}
     blocks = ["<!-- generated by anydml bench; do not edit -->"]
-    blocks += (_table(s, [o for o in outcomes if o.suite is s]) for s in suites.values())
+    for suite in suites.values():
+        rows = [o for o in outcomes if o.suite is suite]
+        blocks.append(_table(suite, rows, [o for o in whole if o.suite is suite]))
+    if not whole and any(o.fraction is not None for o in outcomes):
+        blocks.append(COPY)
+    if not whole and any(o.ends_early for o in outcomes):
+        blocks.append(EARLY)
     blocks.append(f"{machines.in_one_line(machine)}.")
     return "\n\n".join(blocks) + "\n"
 
 
-def _table(suite: Suite, outcomes: Sequence[Outcome]) -> str:
+def _table(suite: Suite, outcomes: Sequence[Outcome], whole: Sequence[Outcome]) -> str:
     longest = max((o.time or 0 for o in outcomes), default=0)
     unit, size = ("ms", 1e-3) if longest >= 1e-4 else ("µs", 1e-6)
 
@@ -230,7 +277,7 @@ def _table(suite: Suite, outcomes: Sequence[Outcome]) -> str:
         return NONE if seconds is None else _digits(seconds / size)
 
     base, against, ratio = suite.headings
-    share = any(o.fraction is not None for o in outcomes)
+    share = not whole and any(o.fraction is not None for o in outcomes)
     rows = [
         ["case", f"{base}, {unit}", f"{against}, {unit}", ratio, "of copy bandwidth"],
         ["---", "---:", "---:", "---:", "---:"],
@@ -241,9 +288,11 @@ def _table(suite: Suite, outcomes: Sequence[Outcome]) -> str:
             "**wrong**" if outcome.time is None else number(outcome.time),
             _named(outcome, number),
             times(outcome.ratio),
-            percent(outcome.fraction),
+            outcome.share,
         ]
         for outcome in outcomes
     ]
-    rows.append(["**geometric mean**", "", "", f"**{times(geometric_mean(outcomes))}**", ""])
+    mean = times(geometric_mean(whole or outcomes))
+    of = f" of {len(_comparable(whole))} cases" if whole else ""
+    rows.append([f"**geometric mean{of}**", "", "", f"**{mean}**", ""])
     return "\n".join(f"| {' | '.join(row if share else row[:-1])} |" for row in rows)

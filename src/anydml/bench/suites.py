@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anydml.bench import recipes
+from anydml.bench import gpu_cases, recipes
 from anydml.bench.cases import Case, K, M, Recipe, table
 
 TYPES: Final = (
@@ -240,9 +240,23 @@ SUITES: Final = {
         Suite("types", "all types, sizes, k, axes, densities", types),
     )
 }
+GPU_SUITES: Final = {
+    suite.name: suite
+    for suite in (
+        Suite("table", "sizes that fill a GPU", gpu_cases.table),
+        Suite(
+            "adversarial",
+            f"every order and tie; at most {WORST_PATTERN:g} times the random one",
+            gpu_cases.adversarial,
+            kind="patterns",
+            headings=("random", "slowest input", "slowdown"),
+        ),
+    )
+}
 
 
-def suites_named(names: Iterable[str]) -> list[Suite]:
-    """The suites by name, each once; ``"all"`` is every one."""
+def suites_named(names: Iterable[str], device: str = "cpu") -> list[Suite]:
+    """A device's suites by name, each once; ``"all"`` is every one."""
     wanted = set(names)
-    return [suite for suite in SUITES.values() if {"all", suite.name} & wanted]
+    known = SUITES if device == "cpu" else GPU_SUITES
+    return [suite for suite in known.values() if {"all", suite.name} & wanted]

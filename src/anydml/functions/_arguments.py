@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from anydml._json import shown
-from anydml.arrays import Array, Wrap, as_numpy, as_type, written
+from anydml._json import meant, shown
+from anydml.arrays import (
+    Array,
+    DeviceArray,
+    Wrap,
+    adopt,
+    as_numpy,
+    as_type,
+    index_type,
+    keep,
+    written,
+)
 from anydml.backends.cpu import allocate
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
+from anydml.dtypes import DataType
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.ops.scatter import REDUCTIONS
 
-INDEX_KINDS = ("int64", "int32", "uint64", "uint32")
+INDEX_KINDS = ("int64", "int32", "uint32", "uint64")
 
 # As native/common/layout.hpp has it.
 MOST_ELEMENTS = 2**48
@@ -32,6 +42,13 @@ def integer(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}") from None
+
+
+def flag(value: Any, name: str) -> bool:
+    """A bool argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentTypeError(f"{name}: expected a bool, got {shown(value)}")
+    return bool(value)
 
 
 def axis_of(axis: Any, array: Array, name: str = "x") -> int:
@@ -64,6 +81,62 @@ def index_array(value: Any, name: str = "indices") -> Array:
         f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
         f"got {array.dtype}"
     )
+
+
+def type_name(dtype: Any) -> str:
+    """The name of a type that is given by name, as NumPy's or as a library's own, in lower case.
+
+    Empty for what names none, and for a type in foreign byte order.
+    """
+    if isinstance(dtype, DataType):
+        return dtype.suffix.lower()
+    if type(dtype).__module__.partition(".")[0] == "torch":
+        return str(dtype).removeprefix("torch.")
+    if isinstance(dtype, str):
+        name = dtype.removeprefix(DataType.prefix()).lower()
+        if name in TYPED:
+            return name
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+    return found.name if found is not None and found.isnative else ""
+
+
+def result_indices(
+    index_dtype: Any, x: Any, shape: Sequence[int], out: Any, name: str
+) -> np.dtype[Any]:
+    """The type of the indices that a function returns: positions on axes of these sizes.
+
+    What is asked for; else the type of the array that the caller gives (`out`, named `name`); else
+    what users of x's library index with.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A type that is none for indices, that does not hold the positions, or that the library would
+        change.
+    """
+    argument, wanted = "index_dtype", index_dtype
+    if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_KINDS:
+        argument, wanted = name, out.dtype
+    if wanted is None:
+        kind = index_type(x)
+    elif (found := type_name(wanted)) in INDEX_KINDS:
+        kind = np.dtype(found)
+    else:
+        raise ArgumentTypeError(
+            f"index_dtype: expected one of {', '.join(INDEX_KINDS)}, got {shown(wanted)}"
+            f"{meant(wanted, INDEX_KINDS)}"
+        )
+    longest = max(shape, default=0)
+    if longest - 1 > np.iinfo(kind).max:
+        raise ArgumentError(
+            f"{argument}: expected a type that holds positions up to {longest - 1}, got {kind}"
+        )
+    if out is None:
+        keep(x, kind, argument)
+    return kind
 
 
 def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x") -> Array:
@@ -101,17 +174,14 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     return False
 
 
-def reduction_of(reduction: Any, array: Array) -> str:
-    """The name of a reduction that the array's type has."""
-    if not isinstance(reduction, str | None) or reduction not in REDUCTIONS:
-        accepted = ", ".join(repr(name) for name in REDUCTIONS)
-        raise ArgumentError(f"reduction: expected one of {accepted}, got {shown(reduction)}")
-    name = reduction or "none"
-    if name != "none" and array.dtype.name not in TYPED:
-        raise ArgumentTypeError(
-            f"x: reduction {reduction!r} expected one of {', '.join(TYPED)}, got {array.dtype}"
-        )
-    return name
+def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
+    """The array over and over, in the memory that it has."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ArgumentError(
+            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
+        ) from None
 
 
 # The types that have an order and a sum; others are only moved.
@@ -151,7 +221,11 @@ def output(
             f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
         )
     if out is None:
-        fresh = allocate(shape, wanted, call, what)
+        first: Any = operands[0][1] if operands else None
+        if isinstance(first, DeviceArray):
+            fresh = cast(Array, first.make(shape, wanted))
+        else:
+            fresh = allocate(shape, wanted, call, what)
         countable(operands)
         return fresh
     countable(operands)
@@ -159,7 +233,7 @@ def output(
         raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = np.asarray(out) if isinstance(out, np.ndarray) else as_numpy(out, name)
+    array = np.asarray(out) if isinstance(out, np.ndarray) else adopt(out, name)[0]
     if array.dtype != wanted or not array.dtype.isnative:
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
     if array.shape != shape:

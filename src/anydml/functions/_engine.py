@@ -9,15 +9,16 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import Array
-from anydml.backends.cpu import execute, fill, index_error, measure, quick
-from anydml.errors import ArgumentError
+from anydml.backends import kernels_for
+from anydml.backends.cpu import index_error, quick
+from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
 from anydml.threads import get_num_threads
 
 Room = type[Descriptor]
 
-__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured"]
+__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured", "scratch"]
 
 
 def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
@@ -63,7 +64,8 @@ def run(
     IndexOutOfRangeError
         An index points outside its axis; outputs that are not private are as they were.
     """
-    bad = execute(room.KERNEL, inputs, outputs, dict(given), private, get_num_threads())
+    kernels = kernels_for([*inputs, *outputs])
+    bad = kernels.execute(room.KERNEL, inputs, outputs, given, private, get_num_threads())
     if bad >= 0:
         sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
         use = IndexUse("indices", inferred.coordinates, sizes)
@@ -88,10 +90,25 @@ def run_measured(
         Makes the output, once its size is known.
     """
     threads = get_num_threads()
-    measured = measure(room.KERNEL, x, dict(given), threads)
+    kernels = kernels_for([x])
+    measured = kernels.measure(room.KERNEL, x, given, threads)
     output = allocate(measured.count)
-    fill(measured, output, threads)
+    kernels_for([x, output]).fill(measured, output, threads)
     return output
+
+
+def scratch(call: str, make: Callable[[], Array]) -> Array:
+    """What NumPy makes on the way to a kernel.
+
+    Raises
+    ------
+    AllocationError
+        There is no memory for it.
+    """
+    try:
+        return make()
+    except (MemoryError, ValueError):  # "array is too big"
+        raise AllocationError(call, None, "scratch") from None
 
 
 def dtype_of(spec: ArraySpec) -> np.dtype[Any]:

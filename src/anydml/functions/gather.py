@@ -2,27 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import meant, shown
 from anydml.arrays import Array, adopt
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    GatherMode,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
-from anydml.threads import get_num_threads
 
 _quick_gather = _engine.quick(Gather.KERNEL)
 _quick_elements = _engine.quick(GatherElements.KERNEL)
 _quick_nd = _engine.quick(GatherND.KERNEL)
 
-_CLAMP = {"raise": False, "clamp": True}
+_MODES = ("raise", "clamp", "wrap", "clip")
 
 
-def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any = None) -> Any:
+@overload
+def gather(
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def gather(
+    x: Other,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def gather(
+    x: Plain,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather(
+    x: Operand, indices: Operand, *, axis: SupportsIndex = ..., mode: GatherMode = ..., out: Out
+) -> Out: ...
+
+
+def gather(
+    x: Any, indices: Any, *, axis: SupportsIndex = 0, mode: str = "raise", out: Any = None
+) -> Any:
     """The slices of `x` that the indices name along an axis.
 
     For axis 0, ``y[i, j, ..] = x[indices[i, j], ..]``. Negative indices count from the end of the
@@ -36,9 +87,11 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
         Any shape.
     axis : int, optional
         0 by default.
-    mode : {"raise", "clamp"}, optional
-        What an index outside the axis does: raise (default), or read the nearest element, as the
-        page documents it.
+    mode : {"raise", "clamp", "wrap", "clip"}, optional
+        What an index outside the axis does: raise (default); read the nearest element, as the page
+        documents it ("clamp"); count on from the other end, as often as it takes ("wrap", as
+        NumPy). With "clip", NumPy's, negative indices do not count from the end: they read the
+        first element.
     out : array, optional
         Where to write.
 
@@ -70,24 +123,80 @@ def gather(x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any
            [5, 6]])
     """
     if out is None:
-        result = _quick_gather(None, x, indices, axis, mode, get_num_threads())
+        result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     data = data if data.ndim else data.reshape(1)
     number = _arguments.axis_of(axis, data)
-    result = _gathered(Gather, data, lookup, out, axis=number, clamp=_clamps(mode))
+    lookup, clamp = _inside("gather", mode, lookup, data, (number,))
+    result = _gathered(Gather, data, lookup, out, axis=number, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
 
+@overload
 def gather_elements(
-    x: Any, indices: Any, *, axis: int = 0, mode: str = "raise", out: Any = None
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def gather_elements(
+    x: Other,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def gather_elements(
+    x: Plain,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_elements(
+    x: Operand,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: Out,
+) -> Out: ...
+
+
+def gather_elements(
+    x: Any,
+    indices: Any,
+    *,
+    axis: SupportsIndex = 0,
+    mode: str = "raise",
+    broadcast: bool = False,
+    out: Any = None,
 ) -> Any:
     """The elements of `x` that the indices name along an axis, one for each index.
 
-    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``: what `numpy.take_along_axis` and
-    ``torch.gather`` do. Negative indices count from the end of the axis.
+    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``: what ``torch.gather`` does, and
+    `numpy.take_along_axis` where no size off the axis is 1. Negative indices count from the end of
+    the axis.
 
     Parameters
     ----------
@@ -98,8 +207,12 @@ def gather_elements(
         rank 0, any shape.
     axis : int, optional
         0 by default.
-    mode : {"raise", "clamp"}, optional
-        What an index outside the axis does: raise (default), or read the nearest element.
+    mode : {"raise", "clamp", "wrap", "clip"}, optional
+        What an index outside the axis does: raise (default), or what `gather` says.
+    broadcast : bool, optional
+        Whether `x` and the indices are broadcast to common sizes off the axis, as
+        `numpy.take_along_axis` does; otherwise (False) an index array of size 1 there names the
+        first element only.
     out : array, optional
         Where to write.
 
@@ -135,23 +248,70 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if out is None:
-        result = _quick_elements(None, x, indices, axis, mode, get_num_threads())
+    if out is None and broadcast is False:
+        result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
-    shape = lookup.shape
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        data, lookup = _alike(number, data, lookup)
+    shape = lookup.shape
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
         data = np.broadcast_to(data, (1, *lookup.shape[1:]))
-    result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=_clamps(mode))
+    lookup, clamp = _inside("gather_elements", mode, lookup, data, (number,))
+    result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
 
+@overload
 def gather_nd(
-    x: Any, indices: Any, *, batch_dims: int = 0, mode: str = "raise", out: Any = None
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def gather_nd(
+    x: Other,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def gather_nd(
+    x: Plain,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_nd(
+    x: Operand,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: Out,
+) -> Out: ...
+
+
+def gather_nd(
+    x: Any, indices: Any, *, batch_dims: SupportsIndex = 0, mode: str = "raise", out: Any = None
 ) -> Any:
     """The elements or blocks of `x` that index tuples name.
 
@@ -166,8 +326,8 @@ def gather_nd(
         Tuples of t coordinates, t from 0 to the rank of `x` without the batch axes.
     batch_dims : int, optional
         Leading axes that `x` and the indices share; 0 by default.
-    mode : {"raise", "clamp"}, optional
-        What an index outside its axis does: raise (default), or read the nearest element.
+    mode : {"raise", "clamp", "wrap", "clip"}, optional
+        What an index outside its axis does: raise (default), or what `gather` says.
     out : array, optional
         Where to write.
 
@@ -199,13 +359,16 @@ def gather_nd(
     array([2, 1])
     """
     if out is None:
-        result = _quick_nd(None, x, indices, batch_dims, mode, get_num_threads())
+        result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=_clamps(mode))
+    tuples = lookup.shape[-1] if lookup.ndim else 0
+    axes = range(max(batch, 0), min(batch + tuples, data.ndim))
+    lookup, clamp = _inside("gather_nd", mode, lookup, data, axes)
+    result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=clamp)
     return _arguments.returned(result, out, wrap)
 
 
@@ -229,7 +392,53 @@ def _gathered(
     return result
 
 
-def _clamps(mode: Any) -> bool:
-    if not isinstance(mode, str) or mode not in _CLAMP:
-        raise ArgumentError(f"mode: expected 'raise' or 'clamp', got {shown(mode)}")
-    return _CLAMP[mode]
+def _alike(axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
+    """Data and indices of common sizes off the axis."""
+    if lookup.ndim != data.ndim:
+        raise ArgumentError(
+            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
+        )
+    off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
+    try:
+        common = np.broadcast_shapes(*off)
+    except ValueError:
+        raise ArgumentError(
+            f"indices: expected a shape that can be broadcast with {data.shape} but for axis "
+            f"{axis}, got {lookup.shape}"
+        ) from None
+    wanted = [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
+    return np.broadcast_to(data, wanted[0]), np.broadcast_to(lookup, wanted[1])
+
+
+def _inside(
+    call: str, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
+) -> tuple[Array, bool]:
+    """The indices that the kernel is to read, and whether it clamps them.
+
+    `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
+    """
+    if not isinstance(mode, str) or mode not in _MODES:
+        accepted = ", ".join(map(repr, _MODES))
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
+        )
+    if mode in ("raise", "clamp") or not lookup.size or lookup.shape[-1:] == (0,):
+        return lookup, mode == "clamp"
+    for axis in axes:
+        if data.shape[axis] == 0:
+            raise ArgumentError(
+                f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
+            )
+    # 64 bits with the sign of the indices: no size is larger, and nothing is rounded.
+    kind = np.int64 if lookup.dtype.kind == "i" else np.uint64
+    sizes = np.array([data.shape[axis] for axis in axes], kind)
+    if len(axes) not in (1, *lookup.shape[-1:]):
+        return lookup, False  # which the operator's own rules refuse
+
+    def moved() -> Array:
+        wide = lookup.astype(kind)
+        if mode == "wrap":
+            return np.remainder(wide, sizes, out=wide)
+        return np.clip(wide, 0, sizes - kind(1), out=wide)
+
+    return _engine.scratch(call, moved), False

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from anydml._json import shown
-from anydml.arrays import Array, adopt, as_numpy
-from anydml.dtypes import DataType
+from anydml._json import meant, shown
+from anydml.arrays import Array, adopt, as_numpy, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    GivenType,
+    Integers,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    PadMode,
+    Plain,
+    Scalar,
+)
 from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1, bits_of
 from anydml.ops.slice1 import Slice1
+
+
+@overload
+def cast(
+    x: ArrayOf[Any] | Plain, dtype: type[Scalar] | np.dtype[Scalar], *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def cast(x: ArrayOf[Any], dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Other, dtype: GivenType, *, out: None = ...) -> Other: ...
+
+
+@overload
+def cast(x: Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
@@ -61,7 +93,10 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     """
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
-    given = {"to": _type_named(dtype).numpy.name}
+    to = _type_named(dtype)
+    if out is None:
+        keep(x, to, "dtype")
+    given = {"to": to.name}
     inferred = _engine.infer(Cast, (data,), given)
     (spec,) = inferred.outputs
     result = _arguments.output(
@@ -69,6 +104,30 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     )
     _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
     return _arguments.returned(result, out, wrap)
+
+
+@overload
+def pad(
+    x: ArrayOf[Scalar], pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def pad(
+    x: Other, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> Other: ...
+
+
+@overload
+def pad(
+    x: Plain, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def pad(
+    x: Operand, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: Out
+) -> Out: ...
 
 
 def pad(
@@ -130,11 +189,55 @@ def pad(
     return _arguments.returned(result, out, wrap)
 
 
+@overload
+def slice_window(
+    x: ArrayOf[Scalar],
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def slice_window(
+    x: Other,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def slice_window(
+    x: Plain,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def slice_window(
+    x: Operand,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: Out,
+) -> Out: ...
+
+
 def slice_window(
     x: Any,
-    starts: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int] | None = None,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
     *,
     out: Any = None,
 ) -> Any:
@@ -220,23 +323,14 @@ def _with_numbers(array: Array) -> Array:
     return array
 
 
-def _type_named(dtype: Any) -> DataType:
-    name = _name_of(dtype).removeprefix(DataType.prefix()).lower()
+def _type_named(dtype: Any) -> np.dtype[Any]:
+    name = _arguments.type_name(dtype)
     if name not in _arguments.TYPED:
         accepted = ", ".join(_arguments.TYPED)
-        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}")
-    return DataType[name.upper()]
-
-
-def _name_of(dtype: Any) -> str:
-    if isinstance(dtype, str | DataType):
-        return str(dtype)
-    if type(dtype).__module__.partition(".")[0] == "torch":
-        return str(dtype).removeprefix("torch.")
-    try:
-        return "" if dtype is None else np.dtype(dtype).name
-    except (TypeError, ValueError, RecursionError):
-        return ""
+        raise ArgumentTypeError(
+            f"dtype: expected one of {accepted}, got {shown(dtype)}{meant(dtype, _arguments.TYPED)}"
+        )
+    return np.dtype(name)
 
 
 _MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
@@ -246,7 +340,9 @@ def _padding_mode(mode: Any) -> str:
     name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
     if not isinstance(name, str) or name not in _MODES:
         accepted = ", ".join(map(repr, _MODES))
-        raise ArgumentError(f"mode: expected one of {accepted}, got {shown(mode)}")
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
+        )
     return str(name)
 
 

@@ -2,17 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex, overload
+
+import numpy as np
 
 from anydml.arrays import Array, adopt, as_numpy
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.functions import _arguments, _combining, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Reduction,
+    Scalar,
+)
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
-from anydml.threads import get_num_threads
 
 _quick_elements = _engine.quick(Scatter.KERNEL)
 _quick_nd = _engine.quick(ScatterND.KERNEL)
+
+
+@overload
+def scatter_elements(
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    updates: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def scatter_elements(
+    x: Other,
+    indices: Operand,
+    updates: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def scatter_elements(
+    x: Plain,
+    indices: Operand,
+    updates: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def scatter_elements(
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    broadcast: bool = ...,
+    out: Out,
+) -> Out: ...
 
 
 def scatter_elements(
@@ -20,8 +87,10 @@ def scatter_elements(
     indices: Any,
     updates: Any,
     *,
-    axis: int = 0,
+    axis: SupportsIndex = 0,
     reduction: str | None = None,
+    include_self: bool = True,
+    broadcast: bool = False,
     out: Any = None,
 ) -> Any:
     """A copy of `x` in which the elements that the indices name along an axis are replaced.
@@ -38,12 +107,20 @@ def scatter_elements(
         The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. An `x` of rank 0
         is one element on one axis, and its indices may have any shape.
     updates : array_like
-        Shape of the indices, type of `x`.
+        Shape of the indices, or one number for all of them; type of `x`.
     axis : int, optional
         0 by default.
-    reduction : {None, "none", "add", "mul", "min", "max"}, optional
+    reduction : {None, "none", "add", "mul", "min", "max", "mean"}, optional
         Combine each update with the element instead of replacing it, one after the other in
-        row-major order: the same bits at any number of threads. An extension, as ONNX has it.
+        row-major order: the same bits at any number of threads. An extension, as ONNX has it;
+        "sum", "prod", "amin" and "amax" are PyTorch's names of the same. A mean of integers is
+        rounded down.
+    include_self : bool, optional
+        Whether the element itself is combined with the updates that name it (True by default).
+    broadcast : bool, optional
+        Whether indices and updates are broadcast to the sizes of `x` off the axis, as
+        `numpy.put_along_axis` does; otherwise (False) an index array of size 1 there names the
+        first element only.
     out : array, optional
         Where to write: shape and type of `x`. ``out=x`` writes in place, without a copy.
 
@@ -77,11 +154,15 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    if out is None:
-        result = _quick_elements(None, x, indices, updates, axis, reduction, get_num_threads())
+    if out is None and include_self is True and broadcast is False:
+        result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        lookup, values = _along(axis, data, lookup, values)
+    elif values.ndim == 0:
+        values = np.broadcast_to(values, lookup.shape)
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
         if values.shape != lookup.shape:
@@ -90,12 +171,67 @@ def scatter_elements(
             )
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     number = _arguments.axis_of(axis, data)
-    result = _scattered(Scatter, (data, lookup, values), scalar, out, reduction, axis=number)
+    operands = (data, lookup, values)
+    result = _scattered(Scatter, operands, scalar, out, reduction, include_self, axis=number)
     return _arguments.returned(result.reshape(()) if scalar else result, out, wrap)
 
 
+@overload
 def scatter_nd(
-    x: Any, indices: Any, updates: Any, *, reduction: str | None = None, out: Any = None
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def scatter_nd(
+    x: Other,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def scatter_nd(
+    x: Plain,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def scatter_nd(
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: Out,
+) -> Out: ...
+
+
+def scatter_nd(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    *,
+    reduction: str | None = None,
+    include_self: bool = True,
+    out: Any = None,
 ) -> Any:
     """A copy of `x` in which the elements or blocks that index tuples name are replaced.
 
@@ -109,10 +245,14 @@ def scatter_nd(
     indices : array_like of int, shape (..., t)
         Tuples of t coordinates, t from 0 to the rank of `x`.
     updates : array_like, shape (..., *x.shape[t:])
-        Type of `x`.
-    reduction : {None, "none", "add", "mul", "min", "max"}, optional
+        Or one number for all; type of `x`.
+    reduction : {None, "none", "add", "mul", "min", "max", "mean"}, optional
         Combine each update with the element instead of replacing it, one after the other in
-        row-major order: the same bits at any number of threads. An extension, as ONNX has it.
+        row-major order: the same bits at any number of threads. An extension, as ONNX has it;
+        "sum", "prod", "amin" and "amax" are PyTorch's names of the same. A mean of integers is
+        rounded down.
+    include_self : bool, optional
+        Whether the element itself is combined with the updates that name it (True by default).
     out : array, optional
         Where to write: shape and type of `x`. ``out=x`` writes in place, without a copy.
 
@@ -144,12 +284,15 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    if out is None:
-        result = _quick_nd(None, x, indices, updates, reduction, get_num_threads())
+    if out is None and include_self is True:
+        result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
     data, lookup, values, wrap = _operands(x, indices, updates)
-    result = _scattered(ScatterND, (data, lookup, values), False, out, reduction)
+    if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
+        values = np.broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
+    operands = (data, lookup, values)
+    result = _scattered(ScatterND, operands, False, out, reduction, include_self)
     return _arguments.returned(result, out, wrap)
 
 
@@ -160,22 +303,36 @@ def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, 
     return data, _arguments.index_array(indices), values, wrap
 
 
+def _along(axis: Any, data: Array, lookup: Array, values: Array) -> tuple[Array, Array]:
+    """Indices and updates of the sizes of the data off the axis."""
+    number = _arguments.axis_of(axis, data)
+    if lookup.ndim != data.ndim:
+        raise ArgumentError(
+            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
+        )
+    shape = (*data.shape[:number], lookup.shape[number], *data.shape[number + 1 :])
+    return (_arguments.broadcast_to(lookup, shape, "indices"),
+            _arguments.broadcast_to(values, shape, "updates"))  # fmt: skip
+
+
 def _scattered(
     room: _engine.Room,
     operands: tuple[Array, Array, Array],
     scalar: bool,
     out: Any,
     reduction: Any,
+    include_self: Any,
     **given: Any,
 ) -> Array:
     data, lookup, values = operands
     inferred = _engine.infer(room, operands, given)
-    given["reduction"] = _arguments.reduction_of(reduction, data)
+    how = _combining.reduction_of(reduction, data)
+    whole = _arguments.flag(include_self, "include_self")
     named = [("x", data), ("indices", lookup), ("updates", values)]
     shape = () if scalar else data.shape
-    call = room.KERNEL
-    result = _arguments.output(call, out, "out", shape, data.dtype, named, in_place=data)
+    result = _arguments.output(room.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
     if scalar:
         result = result.reshape(1)
-    _engine.run(room, operands, (result,), given, inferred, private=out is None)
+    call = _combining.Scatter(room, inferred, given, private=out is None)
+    call.run(operands, result, how, whole)
     return result

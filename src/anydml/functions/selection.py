@@ -2,42 +2,157 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from anydml._json import shown
 from anydml.arrays import Array, adopt
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    GivenIndexType,
+    Index,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    OutIndices,
+    Plain,
+    Scalar,
+)
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
-from anydml.threads import get_num_threads
+
+Values = TypeVar("Values")
+Indices = TypeVar("Indices")
 
 
-class TopKResult(NamedTuple):
+class TopKResult(NamedTuple, Generic[Values, Indices]):
     """What `top_k` returns: the values and their indices along the axis."""
 
-    values: Any
-    indices: Any
+    values: Values
+    indices: Indices
 
 
 _quick_top_k = _engine.quick(TopK1.KERNEL)
 _quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
 
-_INDEX_DTYPES = {"uint32": np.uint32, "uint64": np.uint64, "int64": np.int64}
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Other,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[Other, Other]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Operand,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: tuple[Out, OutIndices] | list[Any],
+) -> TopKResult[Out, OutIndices]: ...
 
 
 def top_k(
     x: Any,
-    k: int,
+    k: SupportsIndex,
     *,
-    axis: int = -1,
+    axis: SupportsIndex = -1,
     largest: bool = True,
     sorted: bool = True,
     index_dtype: Any = None,
     out: Any = None,
-) -> TopKResult:
+) -> TopKResult[Any, Any]:
     """The k largest or smallest elements of every sequence along an axis, sorted.
 
     Ties come in ascending index order, in either direction. NaN counts as larger than every number,
@@ -46,8 +161,8 @@ def top_k(
     Parameters
     ----------
     x : array_like, shape (..., n, ...)
-        Floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results have
-        rank 0 too, but for k = 0.
+        Bools, floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results
+        have rank 0 too, but for k = 0.
     k : int
         0 to n.
     axis : int, optional
@@ -55,10 +170,11 @@ def top_k(
     largest : bool, optional
         Largest first, or (False) smallest first.
     sorted : bool, optional
-        Accepted for compatibility with ``numpy.top_k``; results are sorted in any case.
+        Accepted for compatibility with ``torch.topk``; results are sorted in any case.
     index_dtype : optional
-        Type of the indices: uint32 (default), uint64 or int64. An axis of 2^32 elements or more
-        gives uint64 by default.
+        Type of the indices: int64, int32, uint32 or uint64, by name, NumPy's or the library's own.
+        Left out, it is the type of the indices in `out`, or what users of the library index with:
+        ``np.intp``, int64 for PyTorch, JAX's default integer.
     out : tuple of two arrays, optional
         Where to write values and indices, both of x's shape with k on the axis; None for one that
         is to be allocated.
@@ -87,19 +203,21 @@ def top_k(
     >>> import anydml as dml
     >>> values, indices = dml.top_k([3.0, 1.0, 3.0, 2.0], 2)
     >>> values, indices
-    (array([3., 3.]), array([0, 2], dtype=uint32))
+    (array([3., 3.]), array([0, 2]))
     """
-    if out is None and index_dtype is None:
-        result = _quick_top_k(TopKResult, x, axis, k, largest, get_num_threads())
+    if out is None:
+        result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
     return _top_k(x, k, axis, largest, index_dtype, out)
 
 
-def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) -> TopKResult:
+def _top_k(
+    x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any
+) -> TopKResult[Any, Any]:
     array, wrap = adopt(x, "x")
-    if array.dtype.name not in _arguments.TYPED:
-        accepted = ", ".join(_arguments.TYPED)
+    if array.dtype.name not in (*_arguments.TYPED, "bool"):
+        accepted = ", ".join(("bool", *_arguments.TYPED))
         raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
     scalar = array.ndim == 0
     shaped = array.reshape(1) if scalar else array
@@ -108,12 +226,10 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     count = _arguments.integer(k, "k")
     given = {"axis": number, "k": count}
     inferred = _engine.infer(TopK1, (shaped,), given)
-    if not isinstance(largest, bool | np.bool_):
-        raise ArgumentTypeError(f"largest: expected a bool, got {shown(largest)}")
-    given["largest"] = bool(largest)
-    index_kind = _index_kind(index_dtype, size)
+    given["largest"] = _arguments.flag(largest, "largest")
     shape = () if scalar and count == 1 else inferred.outputs[0].shape
     outs = _arguments.several(out, 2, "values, indices")
+    index_kind = _arguments.result_indices(index_dtype, x, (size,), outs[1], "out[1]")
     operands = [("x", array)]
     values = _arguments.output(
         "top_k", outs[0], "out[0]", shape, array.dtype, operands, what="the values"
@@ -125,31 +241,63 @@ def _top_k(x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any) 
     results = (values, indices)
     pairs = zip(results, inferred.outputs, strict=True)
     filled = [result.reshape(spec.shape) for result, spec in pairs]
+    if array.dtype == np.bool_:
+        shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
     private = all(target is None for target in outs)
     _engine.run(TopK1, (shaped,), filled, given, inferred, private)
     given_back = zip(results, outs, strict=True)
     return TopKResult(*(_arguments.returned(r, target, wrap) for r, target in given_back))
 
 
-def _index_kind(index_dtype: Any, size: int) -> Any:
-    if index_dtype is None:
-        return np.uint32 if size < 2**32 else np.uint64
-    try:
-        name = np.dtype(index_dtype).name
-    except (TypeError, ValueError, RecursionError):
-        name = shown(index_dtype).removeprefix("torch.")
-    kind = _INDEX_DTYPES.get(name)
-    if kind is None:
-        accepted = ", ".join(_INDEX_DTYPES)
-        raise ArgumentTypeError(
-            f"index_dtype: expected one of {accepted}, got {shown(index_dtype)}"
-        )
-    if kind is np.uint32 and size >= 2**32:
-        raise ArgumentError(f"index_dtype: an axis of {size} elements needs 64 bits, got uint32")
-    return kind
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: None = ..., out: None = ...
+) -> NDArray[np.intp]: ...
 
 
-def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+) -> NDArray[Index]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: ArrayOf[Any], *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Other, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> Other: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: None = ..., out: None = ...
+) -> NDArray[np.intp]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+) -> NDArray[Index]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Plain, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def nonzero_coordinates(
+    x: Operand, *, index_dtype: GivenIndexType | None = ..., out: Out
+) -> Out: ...
+
+
+def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> Any:
     """The coordinates of every element that is not zero, in ascending element order.
 
     Negative zero is zero, NaN is not.
@@ -157,15 +305,18 @@ def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
     Parameters
     ----------
     x : array_like
-        Bools, floats or integers, of any rank.
+        Bools, floats, integers or complex numbers, of any rank.
+    index_dtype : optional
+        Type of the coordinates: int64, int32, uint32 or uint64, by name, NumPy's or the library's
+        own. Left out, it is the type of `out`, or what users of the library index with:
+        ``np.intp``, int64 for PyTorch, JAX's default integer.
     out : array, shape (count, x.ndim), optional
         Where to write the coordinates; its shape must fit exactly.
 
     Returns
     -------
-    array, shape (count, x.ndim), uint32
-        One row of coordinates for each non-zero element; uint64 when an axis has 2^32 elements or
-        more. Of the kind that `x` is.
+    array, shape (count, x.ndim)
+        One row of coordinates for each non-zero element. Of the kind that `x` is.
 
     Raises
     ------
@@ -186,21 +337,21 @@ def nonzero_coordinates(x: Any, *, out: Any = None) -> Any:
     >>> import anydml as dml
     >>> dml.nonzero_coordinates([[1.0, -0.0], [0.0, 5.0]])
     array([[0, 0],
-           [1, 1]], dtype=uint32)
+           [1, 1]])
     """
     if out is None:
-        coordinates = _quick_nonzero(None, x, get_num_threads())
+        coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    return _nonzero_coordinates(x, out)
+    return _nonzero_coordinates(x, index_dtype, out)
 
 
-def _nonzero_coordinates(x: Any, out: Any) -> Any:
+def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
-    if array.dtype.name not in _arguments.TYPED and array.dtype != np.bool_:
-        accepted = ", ".join(("bool", *_arguments.TYPED))
-        raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
-    kind = np.uint32 if all(size < 2**32 for size in array.shape) else np.uint64
+    taken = ("bool", *_arguments.TYPED, "complex64", "complex128")
+    if array.dtype.name not in taken:
+        raise ArgumentTypeError(f"x: expected one of {', '.join(taken)}, got {array.dtype}")
+    kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
     _arguments.countable([("x", array)])
 
     def rows_of(count: int) -> Array:
@@ -209,5 +360,8 @@ def _nonzero_coordinates(x: Any, out: Any) -> Any:
             what="the coordinates",
         )  # fmt: skip
 
-    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, array, rows_of)
+    read = array
+    if array.dtype.kind == "c":
+        read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
+    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, read, rows_of)
     return _arguments.returned(rows, out, wrap)

@@ -3,24 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, adopt, as_numpy
+from anydml.arrays import Array, adopt, as_type, keep, promoted
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._types import (
+    ArrayOf,
+    Integers,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
 from anydml.ops.join import Join
 from anydml.ops.split import Split
-from anydml.threads import get_num_threads
 
 _quick_split = _engine.quick(Split.KERNEL)
 _quick_join = _engine.quick(Join.KERNEL)
 
 
+@overload
 def split(
-    x: Any, sections_or_sizes: int | Sequence[int], *, axis: int = 0, out: Any = None
+    x: ArrayOf[Scalar],
+    sections_or_sizes: SupportsIndex | Integers | None = ...,
+    *,
+    axis: SupportsIndex = ...,
+    points: Integers | None = ...,
+    near_equal: bool = ...,
+    out: None = ...,
+) -> tuple[NDArray[Scalar], ...]: ...
+
+
+@overload
+def split(
+    x: Other,
+    sections_or_sizes: SupportsIndex | Integers | None = ...,
+    *,
+    axis: SupportsIndex = ...,
+    points: Integers | None = ...,
+    near_equal: bool = ...,
+    out: None = ...,
+) -> tuple[Other, ...]: ...
+
+
+@overload
+def split(
+    x: Plain,
+    sections_or_sizes: SupportsIndex | Integers | None = ...,
+    *,
+    axis: SupportsIndex = ...,
+    points: Integers | None = ...,
+    near_equal: bool = ...,
+    out: None = ...,
+) -> tuple[NDArray[Any], ...]: ...
+
+
+@overload
+def split(
+    x: Operand,
+    sections_or_sizes: SupportsIndex | Integers | None = ...,
+    *,
+    axis: SupportsIndex = ...,
+    points: Integers | None = ...,
+    near_equal: bool = ...,
+    out: Sequence[Out | None],
+) -> tuple[Out | Any, ...]: ...
+
+
+def split(
+    x: Any,
+    sections_or_sizes: SupportsIndex | Integers | None = None,
+    *,
+    axis: SupportsIndex = 0,
+    points: Integers | None = None,
+    near_equal: bool = False,
+    out: Any = None,
 ) -> tuple[Any, ...]:
     """Copies of consecutive slabs of `x` along an axis.
 
@@ -32,6 +96,13 @@ def split(
         A number of equal sections, or the sizes of the slabs, which add up to the axis.
     axis : int, optional
         0 by default.
+    points : sequence of int, optional
+        In place of sections or sizes: where the slabs behind the first begin, in ascending order,
+        as `numpy.split` takes them. Negative ones count from the end; what lies beyond the axis is
+        its end.
+    near_equal : bool, optional
+        Whether sections may differ by one element, the longer ones first, as
+        `numpy.array_split` and ``torch.tensor_split`` make them (False by default).
     out : sequence of arrays, optional
         Where to write, one array for each slab; None for one that is to be allocated.
 
@@ -59,14 +130,26 @@ def split(
     >>> import anydml as dml
     >>> dml.split([1, 2, 3, 4, 5, 6], [2, 1, 3])
     (array([1, 2]), array([3]), array([4, 5, 6]))
+    >>> dml.split([1, 2, 3, 4, 5, 6], points=[2, 3])
+    (array([1, 2]), array([3]), array([4, 5, 6]))
+    >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
+    (array([1, 2, 3]), array([4, 5]))
     """
-    if out is None:
-        parts = _quick_split(None, x, sections_or_sizes, axis, get_num_threads())
+    if out is None and points is None and near_equal is False:
+        parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     array, wrap = adopt(x, "x")
     number = _arguments.axis_of(axis, array)
-    given = {"axis": number, "sizes": _sizes(sections_or_sizes, array.shape[number], number)}
+    total = array.shape[number]
+    near = _arguments.flag(near_equal, "near_equal")
+    if points is None:
+        sizes = _sizes(sections_or_sizes, total, number, near)
+    elif sections_or_sizes is None:
+        sizes = _between(points, total)
+    else:
+        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
+    given = {"axis": number, "sizes": sizes}
     inferred = _engine.infer(Split, (array,), given)
     outs = _arguments.several(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
@@ -83,7 +166,7 @@ def split(
     return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
 
 
-def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
+def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
     name = "sections_or_sizes"
     given: Any = sections_or_sizes
     if isinstance(given, np.ndarray) and given.ndim == 0:
@@ -101,15 +184,35 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int) -> list[int]:
                 )
         return sizes
     sections = _arguments.integer(given, name)
-    if sections < 1 or total % sections:
+    if near_equal and sections < 1:
+        raise ArgumentError(f"{name}: expected at least 1 section, got {shown(sections)}")
+    if sections < 1 or (total % sections and not near_equal):
         raise ArgumentError(
             f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
-            f"got {shown(sections)}"
+            f"or near_equal=True, got {shown(sections)}"
         )
     try:
-        return [total // sections] * sections
+        longer = total % sections
+        return [total // sections + 1] * longer + [total // sections] * (sections - longer)
     except MemoryError:
         raise AllocationError("split", None, f"the list of {sections} slabs") from None
+
+
+def _between(points: Any, total: int) -> list[int]:
+    """The sizes of the slabs that begin and end at these points."""
+    if not _holds_several(points):
+        raise ArgumentTypeError(f"points: expected a sequence of integers, got {shown(points)}")
+    members = _arguments.members(points, "points")
+    given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
+    ends = [min(max(p + total if p < 0 else p, 0), total) for p in given] + [total]
+    starts = [0, *ends[:-1]]
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if end < start:
+            raise ArgumentError(
+                f"points[{i}]: expected one that is not before points[{i - 1}], "
+                f"got {shown(given[i])} after {shown(given[i - 1])}"
+            )
+    return [end - start for start, end in zip(starts, ends, strict=True)]
 
 
 def _holds_several(value: Any) -> bool:
@@ -121,15 +224,56 @@ def _holds_several(value: Any) -> bool:
         return False
 
 
-def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
+@overload
+def join(
+    arrays: Sequence[ArrayOf[Scalar]],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Other],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Plain],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Operand], *, axis: SupportsIndex | None = ..., promote: bool = ..., out: Out
+) -> Out: ...
+
+
+def join(
+    arrays: Sequence[Any], *, axis: SupportsIndex | None = 0, promote: bool = False, out: Any = None
+) -> Any:
     """The arrays, one behind the other along an axis.
 
     Parameters
     ----------
     arrays : sequence of array_like
         At least one; of one type and, off the axis, of one shape.
-    axis : int, optional
-        0 by default.
+    axis : int or None, optional
+        0 by default; None joins the elements of all arrays, each in row-major order.
+    promote : bool, optional
+        Whether arrays of several types become one type first, by the rules of the first array's
+        library; otherwise (False) they are refused.
     out : array, optional
         Where to write.
 
@@ -157,9 +301,11 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     >>> import anydml as dml
     >>> dml.join([[1, 2], [3], [4, 5]])
     array([1, 2, 3, 4, 5])
+    >>> dml.join([[1, 2], [0.5]], promote=True)
+    array([1. , 2. , 0.5])
     """
-    if out is None:
-        result = _quick_join(None, arrays, axis, get_num_threads())
+    if out is None and promote is False:
+        result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
@@ -168,17 +314,34 @@ def join(arrays: Sequence[Any], *, axis: int = 0, out: Any = None) -> Any:
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
     first, wrap = adopt(given[0], "arrays[0]")
-    number = _arguments.axis_of(axis, first, "arrays[0]")
     parts = [first]
-    for i, value in enumerate(given[1:], 1):
-        name = f"arrays[{i}]"
-        part = as_numpy(value, name)
-        part = _arguments.same_type(part, value, name, first, "arrays[0]")
-        parts.append(part)
+    parts += [adopt(value, f"arrays[{i}]")[0] for i, value in enumerate(given[1:], 1)]
+    if _arguments.flag(promote, "promote"):
+        parts = _promoted(given[0], parts)
+    else:
+        parts[1:] = [
+            _arguments.same_type(part, value, f"arrays[{i}]", first, "arrays[0]")
+            for i, (part, value) in enumerate(zip(parts[1:], given[1:], strict=True), 1)
+        ]
+    if axis is None:
+        parts = [_engine.scratch("join", partial(np.ravel, part)) for part in parts]
+        number = 0
+    else:
+        number = _arguments.axis_of(axis, first, "arrays[0]")
     attributes = {"axis": number}
     inferred = _engine.infer(Join, parts, attributes)
     operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
     shape = inferred.outputs[0].shape
-    result = _arguments.output("join", out, "out", shape, first.dtype, operands)
+    result = _arguments.output("join", out, "out", shape, parts[0].dtype, operands)
     _engine.run(Join, parts, (result,), attributes, inferred, private=out is None)
     return _arguments.returned(result, out, wrap)
+
+
+def _promoted(first: Any, parts: Sequence[Array]) -> list[Array]:
+    """The arrays as the type that the first one's library joins theirs into."""
+    kind = promoted(first, [part.dtype for part in parts], "arrays")
+    keep(first, kind, "arrays")
+    return [
+        part if part.dtype == kind else as_type(part, kind, f"arrays[{i}]")
+        for i, part in enumerate(parts)
+    ]

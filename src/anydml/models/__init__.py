@@ -1,4 +1,4 @@
-"""JSON models: read, checked, run and printed as DxDispatch does, on any machine.
+"""JSON models: read, checked, run and printed as DxDispatch does, without Windows.
 
 `load_model` reads a model and checks every reference; `run_model` executes its commands. A model is
 untrusted: what it may read, write and allocate is what its `Limits` say.

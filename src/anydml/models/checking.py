@@ -187,10 +187,12 @@ def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
     for target in found:
         parts = target.place.parts
         above = {parts[:i] for i in range(1, len(parts))}
-        try:
-            target.command.size(model.resources[target.command.resource])
-        except ModelError as error:
-            yield f"Command at index {target.at}: {error}"
+        resource = model.resources[target.command.resource]
+        if not target.command.npy or resource.data_type is not None:  # or the loader has told
+            try:
+                target.command.size(resource)
+            except ModelError as error:
+                yield f"Command at index {target.at}: {error}"
         if parts in folders or files & above:
             yield (
                 f"Command at index {target.at}: File {target.place} cannot be written: the "

@@ -14,6 +14,7 @@ from anydml.models.resources import Array, Resource
 
 _KINDS: Final = "dispatch, print, writeFile"
 _MOST_DIMENSIONS: Final = 32  # what every NumPy can load
+_NPY: Final = ".npy"
 _IMAGES: Final = (".jpg", ".png")
 
 
@@ -52,7 +53,7 @@ class WriteFile:
     @property
     def npy(self) -> bool:
         """Whether the file is a `.npy` file."""
-        return self.target.lower().endswith(".npy")
+        return self.target.lower().endswith(_NPY)
 
     def size(self, resource: Resource) -> int:
         """Bytes of the resource that go into the file.
@@ -98,28 +99,35 @@ def read_command(value: Any) -> Command:
     Raises
     ------
     ModelError
-        A field is missing or wrong, or the command is not known.
+        Fields are missing or wrong, or the command is not known.
     """
     fields = _json.json_object(value)
     kind = _json.field(fields, "type", _json.json_string)
+    faults = _json.Faults()
+    flat: tuple[int, ...] = ()
+    command: Command
     match kind.lower():
         case "dispatch":
-            return Dispatch(
-                _json.field(fields, "dispatchable", _json.json_string),
-                _json.field(fields, "bindings", read_bindings),
+            command = Dispatch(
+                faults.field(fields, "dispatchable", _json.json_string),
+                faults.field(fields, "bindings", read_bindings),
             )
         case "print":
-            return Print(
-                _json.field(fields, "resource", _json.json_string),
-                _json.field(fields, "verbose", _json.json_bool, False),
+            command = Print(
+                faults.field(fields, "resource", _json.json_string),
+                faults.field(fields, "verbose", _json.json_bool, False),
             )
         case "writefile":
-            return WriteFile(
-                _json.field(fields, "resource", _json.json_string),
-                _json.field(fields, "targetPath", _target),
-                _json.field(fields, "dimensions", _dimensions, ()),
-            )
-    raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
+            resource = faults.field(fields, "resource", _json.json_string)
+            target = faults.field(fields, "targetPath", _target)
+            # A raw file has no shape: nothing reads the member then, which is warned of.
+            raw = target is not None and not target.lower().endswith(_NPY)
+            dimensions = () if raw else faults.field(fields, "dimensions", _dimensions, flat)
+            command = WriteFile(resource, target, dimensions)
+        case _:
+            raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
+    faults.finish()
+    return command
 
 
 def _dimensions(value: Any) -> tuple[int, ...]:

@@ -112,10 +112,15 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
             f"Expected an operator that anydml has ({', '.join(OPERATORS)}), "
             f"got a dispatchable of type {shown(kind)}, which needs DxDispatch."
         )
-    desc = from_json(fields)
-    _json.field(fields, "dmlCompileType", _compile_type, None)
-    _json.field(fields, "executionFlags", _execution_flags, None)
-    return Dispatchable(name, desc, _json.field(fields, "bindings", read_bindings, {}))
+    faults = _json.Faults()
+    with faults.kept():
+        desc = from_json(fields)
+    faults.field(fields, "dmlCompileType", _compile_type, None)
+    faults.field(fields, "executionFlags", _execution_flags, None)
+    unbound: Bindings = {}
+    bindings = faults.field(fields, "bindings", read_bindings, unbound)
+    faults.finish()
+    return Dispatchable(name, desc, bindings)
 
 
 def _compile_type(value: Any) -> None:
@@ -133,11 +138,14 @@ def _execution_flags(value: Any) -> None:
 def read_bindings(value: Any) -> Bindings:
     """Bindings by bind point: a resource's name, an object, or an array of these each."""
     fields = _json.json_object(value)
-    return {point: _json.field(fields, point, _sources) for point in fields}
+    faults = _json.Faults()
+    bindings = {point: faults.field(fields, point, _sources) for point in fields}
+    faults.finish()
+    return bindings
 
 
 def _sources(value: Any) -> tuple[Source, ...]:
-    return tuple(map(_source, value if isinstance(value, list) else [value]))
+    return tuple(_json.each(value, _source)) if isinstance(value, list) else (_source(value),)
 
 
 def _source(value: Any) -> Source:
@@ -149,14 +157,17 @@ def _source(value: Any) -> Source:
         )
     # The range runs to the resource's end whatever the count says, as in the original, which takes
     # the format for other kinds of dispatchables.
-    _json.field(value, "format", _json.anything, None)
-    _json.field(value, "elementCount", _json.json_uint64, 0)
-    return Source(
-        _json.field(value, "name", _json.json_string),
-        _json.field(value, "elementOffset", _json.json_uint64, 0),
-        _json.field(value, "elementSizeInBytes", _json.json_uint64, 0),
-        _json.field(value, "counter", _json.json_string, None),
+    faults = _json.Faults()
+    faults.field(value, "format", _json.anything, None)
+    faults.field(value, "elementCount", _json.json_uint64, 0)
+    source = Source(
+        faults.field(value, "name", _json.json_string),
+        faults.field(value, "elementOffset", _json.json_uint64, 0),
+        faults.field(value, "elementSizeInBytes", _json.json_uint64, 0),
+        faults.field(value, "counter", _json.json_string, None),
     )
+    faults.finish()
+    return source
 
 
 def owned(desc: Descriptor, info: FieldInfo) -> bool:

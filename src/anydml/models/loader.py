@@ -25,9 +25,6 @@ T = TypeVar("T")
 STANDARD_INPUT: Final = "-"
 """What stands for standard input in place of a model's path."""
 
-# Of problems and of warnings, so that a text made of them takes no more memory than others.
-_MOST_TOLD: Final = 1000
-
 
 @dataclass(frozen=True)
 class Model:
@@ -77,7 +74,7 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     """
     model = read_model(path, limits)
     if model.problems:
-        raise ModelError("\n".join(model.problems))
+        raise ModelError(*model.problems)
     return model
 
 
@@ -99,9 +96,12 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
 
 
 def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
-    resources = _json.field(document, "resources", _json.json_object)
-    dispatchables = _json.field(document, "dispatchables", _json.json_object)
-    commands = dict(enumerate(_json.field(document, "commands", _json.json_array)))
+    faults = _json.Faults()
+    resources = faults.field(document, "resources", _json.json_object)
+    dispatchables = faults.field(document, "dispatchables", _json.json_object)
+    listed = faults.field(document, "commands", _json.json_array)
+    faults.finish()
+    commands = dict(enumerate(listed))
     problems = _Told()
     read_resources = _each(
         resources,
@@ -118,8 +118,7 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
         for source in named(dispatchable.bindings):
             if source not in resources:
                 problems.tell(
-                    f"Dispatchable {shown(key)}: names resource {shown(source)}, which the model "
-                    "lacks."
+                    f"Dispatchable {shown(key)}: names resource {_lacking(source, resources)}"
                 )
     output = output_folder(name, limits)
     for index, command in read_commands.items():
@@ -127,7 +126,7 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
             problems.tell(f"Command at index {index}: {problem}")
     found = unread(document, read_resources, read_dispatchables, read_commands)
     warnings = _Told()
-    for warning in islice(found, _MOST_TOLD + 1):
+    for warning in islice(found, _json.MOST_TOLD + 1):
         warnings.tell(warning)
     return Model(
         read_resources, read_dispatchables, read_commands, problems.all(), warnings.all(), name,
@@ -143,7 +142,7 @@ class _Told:
         self._more = False
 
     def tell(self, text: str) -> None:
-        if len(self._kept) < _MOST_TOLD:
+        if len(self._kept) < _json.MOST_TOLD:
             self._kept.append(text)
         else:
             self._more = True
@@ -183,7 +182,8 @@ def _each(
         try:
             found[key] = read(key, value)
         except AnyDMLError as error:
-            problems.tell(f"{where.format(shown(key))}: {error}")
+            for problem in _json.problems_of(error):
+                problems.tell(f"{where.format(shown(key))}: {problem}")
     return found
 
 
@@ -196,6 +196,10 @@ def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _
         )
 
 
+def _lacking(name: str, known: Mapping[str, Any]) -> str:
+    return f"{shown(name)}, which the model lacks{_json.or_similar(name, known)}"
+
+
 def _wrong_in(
     command: Command,
     resources: Mapping[str, Any],
@@ -204,10 +208,10 @@ def _wrong_in(
     output: Folder,
 ) -> Iterator[str]:
     if isinstance(command, Dispatch) and command.dispatchable not in dispatchables:
-        yield f"dispatches {shown(command.dispatchable)}, which the model lacks."
+        yield f"dispatches {_lacking(command.dispatchable, dispatchables)}"
     for name in command.resources():
         if name not in resources:
-            yield f"names resource {shown(name)}, which the model lacks."
+            yield f"names resource {_lacking(name, resources)}"
     if isinstance(command, WriteFile):
         try:
             parts_below(output, command.target)

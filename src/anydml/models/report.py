@@ -58,7 +58,7 @@ class Report:
     ----------
     path : Path
         The model.
-    unreadable : str or None
+    unreadable : tuple of str
         Why nothing is known of it.
     problems, warnings : tuple of str
         What would stop a run, refused dispatchables apart; and what does nothing.
@@ -69,7 +69,7 @@ class Report:
     """
 
     path: Path
-    unreadable: str | None = None
+    unreadable: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     dispatchables: tuple[Checked, ...] = ()
@@ -79,7 +79,7 @@ class Report:
     def good(self) -> bool:
         """Whether the model would run, as far as can be known."""
         refused = any(item.violations for item in self.dispatchables)
-        return self.unreadable is None and not self.problems and not refused
+        return not self.unreadable and not self.problems and not refused
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
@@ -97,7 +97,7 @@ class Report:
         return {
             "model": str(self.path),
             "good": self.good,
-            "problems": self.problems if self.unreadable is None else (self.unreadable,),
+            "problems": (*self.unreadable, *self.problems),
             "warnings": self.warnings,
             "dispatchables": [item.as_json() for item in self.dispatchables],
             "writes": [
@@ -121,6 +121,6 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
         problems = (*model.problems, *run_problems(model, limits, refused))
-        return Report(path, None, problems, model.warnings, checked, (*targets(model, limits),))
+        return Report(path, (), problems, model.warnings, checked, (*targets(model, limits),))
     except ModelError as error:
-        return Report(path, str(error))
+        return Report(path, error.problems)

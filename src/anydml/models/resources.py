@@ -79,13 +79,24 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
         A field is missing or wrong, a file cannot be used, or the memory limit is too small.
     """
     fields = _json.json_object(value)
-    data_type = _json.field(fields, "initialValuesDataType", values.known_type, None)
-    data = _json.field(fields, "initialValues", lambda given: _initial(given, data_type, folder))
-    if not data.size:
-        raise ModelError("Error parsing field 'initialValues': Expected at least one value.")
-    offset = _json.field(fields, "initialValuesOffsetInBytes", _json.json_uint64, 0)
-    rounded = -(-data.size // 4) * 4
-    size = _json.field(fields, "sizeInBytes", _json.json_uint64, rounded)
+    faults = _json.Faults()
+    data_type, typed = None, False
+    with faults.kept():
+        data_type = _json.field(fields, "initialValuesDataType", values.known_type, None)
+        typed = True
+    offset = faults.field(fields, "initialValuesOffsetInBytes", _json.json_uint64, 0)
+    size = faults.field(fields, "sizeInBytes", _json.json_uint64, None)
+    # Without the type it cannot be told what is wrong with the values.
+    data = faults.field(
+        fields,
+        "initialValues",
+        lambda given: _filled(given, data_type, folder) if typed else None,
+    )
+    faults.finish()
+    assert data is not None, "what has no type has been refused"
+    size_given = size is not None
+    if size is None:
+        size = -(-data.size // 4) * 4
     if offset + data.size > size:
         raise ModelError(
             f"Expected a buffer of at least {offset + data.size} bytes ({data.size} of initial "
@@ -93,9 +104,14 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
         )
     if size > memory_limit:
         raise ModelError(f"Expected at most {memory_limit} bytes (--memory-limit), got {size}.")
-    return Resource(
-        name, data.data_type, size, offset, data.size, "sizeInBytes" in fields, data.fill
-    )
+    return Resource(name, data.data_type, size, offset, data.size, size_given, data.fill)
+
+
+def _filled(value: Any, data_type: DataType | None, folder: Folder | None) -> _Data:
+    data = _initial(value, data_type, folder)
+    if not data.size:
+        raise ModelError("Expected at least one value.")
+    return data
 
 
 def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _Data:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,17 +13,20 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.device import Device
-from anydml.errors import AnyDMLError, ModelError
+from anydml.errors import AnyDMLError, ArgumentError, ModelError
 from anydml.lifecycle import CompiledOperator
 from anydml.models import npy
 from anydml.models.checking import refusal, run_problems
-from anydml.models.commands import Command, Dispatch, Print, WriteFile
+from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, owned
 from anydml.models.files import Output
 from anydml.models.loader import Model
 from anydml.models.paths import Limits, output_folder, own_folder
 from anydml.models.printing import printed
 from anydml.models.resources import Resource
+from anydml.models.timing import timed
+from anydml.ops._fields import Role
+from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +36,9 @@ def run_model(
     device: Device | None = None,
     limits: Limits | None = None,
     write: Callable[[str], object] | None = None,
+    *,
+    repeat: int = 1,
+    timing: bool = False,
 ) -> dict[str, Array]:
     """Run a model's commands.
 
@@ -44,6 +52,11 @@ def run_model(
         What the model may read, write and allocate.
     write : callable, optional
         Takes what `print` commands print, in pieces; standard output by default.
+    repeat : int
+        How many times each dispatch runs. Whatever it writes in place is put back before it runs
+        again, so that it leaves what one run leaves.
+    timing : bool
+        Whether a line for each `dispatch` command is printed that says how long it took.
 
     Returns
     -------
@@ -59,12 +72,14 @@ def run_model(
     device = device or Device("cpu")
     limits = limits or model.limits
     write = write or sys.stdout.write
+    if repeat < 1:
+        raise ArgumentError(f"repeat: expected at least 1, got {repeat}")
     compiled = {
         name: _compiled(dispatchable, device) for name, dispatchable in model.dispatchables.items()
     }
-    problems = [*run_problems(model, limits)]
+    problems = [*run_problems(model, limits), *_copies_problems(model, limits, repeat)]
     if problems:
-        raise ModelError("\n".join(problems))
+        raise ModelError(*problems)
     buffers = {name: _allocated(resource) for name, resource in model.resources.items()}
     for name, dispatchable in model.dispatchables.items():
         with _located(f"Dispatchable {shown(name)}"):
@@ -74,7 +89,13 @@ def run_model(
     with _output(model, limits, write) as output:
         for index, command in model.commands.items():
             with _located(f"Command at index {index}"):
-                _run(command, model, compiled, buffers, output, write)
+                if isinstance(command, Dispatch):
+                    seconds = _dispatch(command, model, compiled, buffers, repeat)
+                    if timing:
+                        desc = model.dispatchables[command.dispatchable].desc
+                        write(f"{timed(index, command.dispatchable, desc.NAME, seconds)}\n")
+                else:
+                    _show(command, model, buffers, output, write)
     return buffers
 
 
@@ -119,28 +140,80 @@ def _bound(
     bound: dict[str, Any] = {}
     for info in desc.bind_points():
         if owned(desc, info) is initial:
+            tensors = info.paths(getattr(desc, info.attribute))
             views = [
-                buffers[source.name][source.start(resources[source.name]) :]
-                for source in bindings[info.name]
+                _elements(tensor, buffers[source.name][source.start(resources[source.name]) :])
+                for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
             ]
             bound[info.name] = views if info.many else views[0]
     return bound
 
 
-def _run(
-    command: Command,
+def _elements(tensor: TensorDesc, octets: Array) -> Array:
+    """A tensor's part of a buffer: as an array where it is packed, which is bound natively."""
+    if tensor.strides is not None:
+        return octets
+    dtype = tensor.data_type.numpy
+    return octets[: tensor.element_count * dtype.itemsize].view(dtype).reshape(tensor.sizes)
+
+
+def _dispatch(
+    command: Dispatch,
     model: Model,
     compiled: Mapping[str, CompiledOperator],
+    buffers: Mapping[str, Array],
+    repeat: int,
+) -> array.array[float]:
+    """Run a dispatch so many times; the seconds of each."""
+    dispatchable = model.dispatchables[command.dispatchable]
+    bound = _bound(dispatchable, command.bindings, False, model.resources, buffers)
+    operator = compiled[command.dispatchable]
+    both = _in_place(dispatchable, command) if repeat > 1 else ()
+    before = [(buffers[name], buffers[name].copy()) for name in both]
+    seconds = array.array("d")
+    for i in range(repeat):
+        for buffer, contents in before if i else ():
+            np.copyto(buffer, contents)
+        start = time.perf_counter()
+        operator.dispatch(**bound)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _copies_problems(model: Model, limits: Limits, repeat: int) -> Iterator[str]:
+    kept = sum(resource.size for resource in model.resources.values())
+    for index, command in model.commands.items():
+        if repeat > 1 and isinstance(command, Dispatch):
+            names = _in_place(model.dispatchables[command.dispatchable], command)
+            needed = kept + sum(model.resources[name].size for name in names)
+            if needed > limits.memory_limit:
+                yield (
+                    f"Command at index {index}: Expected at most {limits.memory_limit} bytes "
+                    "(--memory-limit) for resources and copies of those that --repeat puts back, "
+                    f"got {needed}."
+                )
+
+
+def _in_place(dispatchable: Dispatchable, command: Dispatch) -> set[str]:
+    """The resources that a dispatch both reads and writes."""
+    read, written = (
+        {
+            source.name
+            for info in dispatchable.desc.bind_points(role)
+            for source in command.bindings.get(info.name, ())
+        }
+        for role in (Role.INPUT, Role.OUTPUT)
+    )
+    return read & written
+
+
+def _show(
+    command: Print | WriteFile,
+    model: Model,
     buffers: Mapping[str, Array],
     output: Output | None,
     write: Callable[[str], object],
 ) -> None:
-    if isinstance(command, Dispatch):
-        dispatchable = model.dispatchables[command.dispatchable]
-        compiled[command.dispatchable].dispatch(
-            **_bound(dispatchable, command.bindings, False, model.resources, buffers)
-        )
-        return
     resource = model.resources[command.resource]
     buffer = buffers[command.resource]
     if isinstance(command, Print):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 from anydml._json import Fields, shown
@@ -22,6 +23,10 @@ _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
 # A comma behind an opening bracket, a colon or a comma is no trailing one: left to be refused.
 _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
+# What the parser refuses without saying where.
+_CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
+_NUMBERS: Final = re.compile(rf"{_STRING}|[0-9][0-9.eE+-]*", re.DOTALL)
+_BRACKETS: Final = re.compile(rf"{_STRING}|[\[{{]|[\]}}]", re.DOTALL)
 
 
 def parse(data: bytes) -> Fields:
@@ -35,24 +40,29 @@ def parse(data: bytes) -> Fields:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ModelError(f"Expected UTF-8 text, got byte {error.start} that is not.") from error
+        before = error.object[: error.start].decode()
+        wrong = f"Expected UTF-8 text, got byte 0x{error.object[error.start]:02X}"
+        raise _error(before, len(before), wrong) from error
     try:
         try:
             value = _json(text)
         except json.JSONDecodeError:
             value = _json(plain(text))
     except json.JSONDecodeError as error:
-        raise ModelError(
-            f"JSON parse error at line {error.lineno}, column {error.colno}: {error.msg}."
-        ) from error
+        raise _error(text, error.pos, error.msg) from error
+    except _ConstantError as error:
+        (name,) = error.args
+        at = next((at for at, token in _tokens(_CONSTANTS, text) if token == name), 0)
+        words = '"nan", "inf", "-inf"'
+        wrong = f"{name} is not JSON; write it as a string ({words})"
+        raise _error(text, at, wrong) from error
     except ValueError as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(
-            f"JSON parse error: an integer of more than {sys.get_int_max_str_digits()} digits."
-        ) from error
+        most = sys.get_int_max_str_digits()
+        numbers = _tokens(_NUMBERS, text)
+        long = (at for at, token in numbers if token.isdecimal() and len(token) > most)
+        raise _error(text, next(long, 0), f"an integer of more than {most} digits") from error
     except RecursionError as error:
-        raise ModelError("JSON parse error: nested too deeply.") from error
+        raise _error(text, _deepest(text), "nested too deeply") from error
     if not isinstance(value, Fields):
         raise ModelError(f"Expected an object, got {shown(value)}.")
     return value
@@ -68,8 +78,7 @@ def _without_comment(match: re.Match[str]) -> str:
     if token[0] == '"':
         return token
     if token.startswith("/*") and (len(token) < 4 or not token.endswith("*/")):
-        line = match.string.count("\n", 0, match.start()) + 1
-        raise ModelError(f"JSON parse error at line {line}: a comment that is not closed.")
+        raise _error(match.string, match.start(), "a comment that is not closed")
     return _EXCEPT_NEWLINES.sub(" ", token)
 
 
@@ -81,7 +90,32 @@ def _json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=Fields, parse_constant=_refuse_constant)
 
 
+class _ConstantError(Exception):
+    """A number that JSON does not have, by its name."""
+
+
 def _refuse_constant(name: str) -> Any:
-    raise ModelError(
-        f'JSON parse error: {name} is not JSON; write it as a string ("nan", "inf", "-inf").'
-    )
+    raise _ConstantError(name)
+
+
+def _error(text: str, at: int, wrong: str) -> ModelError:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    return ModelError(f"JSON parse error at line {line}, column {column}: {wrong}.")
+
+
+def _tokens(wanted: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+    """What a pattern finds outside strings and comments, and where."""
+    for match in wanted.finditer(plain(text)):
+        if not match[0].startswith('"'):
+            yield match.start(), match[0]
+
+
+def _deepest(text: str) -> int:
+    """Where the most brackets are open."""
+    depth = deepest = at = 0
+    for here, bracket in _tokens(_BRACKETS, text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > deepest:
+            deepest, at = depth, here
+    return at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +31,10 @@ def one(data_type: DataType) -> Callable[[Any], Any]:
     """A reader of one value of the type, as a NumPy scalar."""
 
     def read(value: Any) -> Any:
-        return many(data_type, [value])[0]
+        try:
+            return many(data_type, [value])[0]
+        except ModelError as error:
+            raise ModelError(*(text.removeprefix("[0]: ") for text in error.problems)) from error
 
     return read
 
@@ -55,14 +58,16 @@ def many(data_type: DataType, values: list[Any]) -> Array:
     info = np.iinfo(dtype)
     whole = set(map(type, values)) <= {int}  # type by type, as bool is no integer here
     if not whole or min(values, default=0) < info.min or max(values, default=0) > info.max:
-        values = _each(_json.json_integer(int(info.min), int(info.max)), values)
+        values = _json.each(values, _json.json_integer(int(info.min), int(info.max)))
     return np.array(values, dtype)
 
 
 def constant(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], None]]:
     """The bytes that ``{value, valueCount}`` takes, and what fills them."""
-    count = _json.field(fields, "valueCount", _json.json_uint32)
-    value = _json.field(fields, "value", one(data_type))
+    faults = _json.Faults()
+    count = faults.field(fields, "valueCount", _json.json_uint32)
+    value = faults.field(fields, "value", one(data_type))
+    faults.finish()
 
     def fill(data: Array) -> None:
         data.view(value.dtype)[...] = value
@@ -72,9 +77,11 @@ def constant(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], N
 
 def sequence(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], None]]:
     """The same for ``{valueStart, valueDelta, valueCount}``, added up in the type itself."""
-    count = _json.field(fields, "valueCount", _json.json_uint32)
-    start = _json.field(fields, "valueStart", one(data_type))
-    delta = _json.field(fields, "valueDelta", one(data_type))
+    faults = _json.Faults()
+    count = faults.field(fields, "valueCount", _json.json_uint32)
+    start = faults.field(fields, "valueStart", one(data_type))
+    delta = faults.field(fields, "valueDelta", one(data_type))
+    faults.finish()
 
     def fill(data: Array) -> None:
         numbers = data.view(start.dtype)
@@ -90,8 +97,7 @@ def sequence(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], N
 
 def mixed(values: list[Any]) -> Array:
     """The bytes of a list of ``{type, value}``, packed without alignment."""
-    parts = _each(_typed, values)
-    return np.frombuffer(b"".join(parts), np.uint8)
+    return np.frombuffer(b"".join(_json.each(values, _typed)), np.uint8)
 
 
 def _typed(value: Any) -> bytes:
@@ -118,14 +124,4 @@ def _floats(values: list[Any]) -> Array:
         else:
             if np.isfinite(numbers).all():
                 return numbers
-    return np.array(_each(_json.json_float, values), np.float64)
-
-
-def _each(read: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
-    found = []
-    for i, value in enumerate(values):
-        try:
-            found.append(read(value))
-        except ModelError as error:
-            raise ModelError(f"[{i}]: {error}") from error
-    return found
+    return np.array(_json.each(values, _json.json_float), np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from anydml._json import Fields, shown
+from anydml._json import Fields, or_similar, shown
 from anydml.models.commands import Command, Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 
@@ -97,4 +97,4 @@ def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()
     if read:
         for name in value.unread():
             if name not in silent:
-                yield f"{where}: nothing reads member {shown(name)}."
+                yield f"{where}: nothing reads member {shown(name)}{or_similar(name, value.read)}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from anydml import _json
 from anydml.dtypes import DataType
-from anydml.errors import InvalidDescriptorError, Violation
+from anydml.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.levels import FeatureLevel
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
@@ -82,6 +82,29 @@ class Descriptor:
     """Whether the output may be the first input's own memory."""
     FUSED: ClassVar[bool] = False
     """Whether it can be nested in another operator; it has no tensors there."""
+
+    def __new__(cls, *values: Any, **fields: Any) -> Self:
+        if values:
+            raise ArgumentTypeError(
+                f"{cls.__name__}: expected fields by keyword, got {len(values)} by position"
+            )
+        known = [info.attribute for info in cls.fields()]
+        for name in fields:
+            if name not in known:
+                raise ArgumentTypeError(
+                    f"{cls.__name__}: expected fields {', '.join(known)}, got {name!r}"
+                    f"{_json.meant(name, known)}"
+                )
+        required = [i.attribute for i in cls.fields() if not i.optional and i.counts is None]
+        missing = [name for name in required if name not in fields]
+        if missing:
+            raise ArgumentTypeError(
+                f"{cls.__name__}: expected a value for {', '.join(missing)}, got none"
+            )
+        return super().__new__(cls)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), {info.attribute: getattr(self, info.attribute) for info in self.fields()}
 
     def __post_init__(self) -> None:
         problems: list[Violation] = []
@@ -307,12 +330,15 @@ class Descriptor:
         Raises
         ------
         ModelError
-            A field is missing, of the wrong kind or out of its range.
+            Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
         given = _json.json_object(value)
         read: dict[str, Any] = {}
+        faults = _json.Faults()
         for info in cls.fields():
-            read[info.attribute] = _read_field(given, info, read)
+            with faults.kept():
+                read[info.attribute] = _read_field(given, info, read)
+        faults.finish()
         return cls(**read)
 
     @classmethod
@@ -335,6 +361,8 @@ class Descriptor:
 
 def _read_field(given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any]) -> Any:
     def value_of(value: Any) -> Any:
+        if not info.kind.needs <= read.keys():
+            return None  # what it depends on could not be read, which is told
         return None if value is None and info.optional else info.kind.read(value, read)
 
     if info.optional:
@@ -356,7 +384,9 @@ def page_name(attribute: str) -> str:
 
 
 def span(low: int, high: int) -> str:
-    """A closed range as a message shows it."""
+    """A closed range as a message shows it; an empty one accepts nothing."""
+    if low > high:
+        return "nothing"
     return f"{low}" if low == high else f"{low}..{high}"
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
 from anydml.ops._fields import enumeration, output_field, scalar
@@ -60,7 +60,7 @@ class FillValueSequence(Descriptor):
     """
 
     output_tensor: TensorDesc = output_field()
-    value_data_type: DataType = enumeration(DataType)
+    value_data_type: DataType | DataTypeName = enumeration(DataType)
     value_start: int | float = scalar("value_data_type")
     value_delta: int | float = scalar("value_data_type", wraps=True)
 
@@ -81,7 +81,7 @@ class FillValueSequence(Descriptor):
 
     def check(self) -> Iterator[Violation]:
         output = ("OutputTensor", self.output_tensor)
-        yield from type_of_scalar("ValueDataType", self.value_data_type, output)
+        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
 
     def lower(self, *, clamp: bool = False) -> Program:
         return self._program(

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from anydml._named import NamedEnum
-from anydml.dtypes import ALL_TYPES, DataType
+from anydml.dtypes import ALL_TYPES, DataType, DataTypeName
 from anydml.errors import Violation
 from anydml.levels import FeatureLevel
 from anydml.ops import _rules
@@ -53,6 +53,13 @@ class PaddingMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_PADDING_MODE_"
+
+
+PaddingModeName = Literal[
+    "CONSTANT", "EDGE", "REFLECTION", "SYMMETRIC", "WRAP",
+    "DML_PADDING_MODE_CONSTANT", "DML_PADDING_MODE_EDGE", "DML_PADDING_MODE_REFLECTION",
+    "DML_PADDING_MODE_SYMMETRIC", "DML_PADDING_MODE_WRAP",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -91,8 +98,10 @@ class Padding1(Descriptor):
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    padding_mode: PaddingMode = enumeration(PaddingMode, WRAP=FeatureLevel.LEVEL_6_4)
-    padding_value_data_type: DataType = enumeration(DataType)
+    padding_mode: PaddingMode | PaddingModeName = enumeration(
+        PaddingMode, WRAP=FeatureLevel.LEVEL_6_4
+    )
+    padding_value_data_type: DataType | DataTypeName = enumeration(DataType)
     padding_value: int | float = scalar("padding_value_data_type")
     dimension_count: int = count_of("start_padding")
     start_padding: Sequence[int] = uints()
@@ -135,7 +144,7 @@ class Padding1(Descriptor):
         yield from _rules.same_data_type(data, output)
         yield from _rules.same_dimension_count(data, output)
         yield from _rules.type_of_scalar(
-            "PaddingValueDataType", self.padding_value_data_type, output
+            "PaddingValueDataType", DataType.parse(self.padding_value_data_type), output
         )
         if self.dimension_count == len(self.start_padding) != rank:
             rule = f"{rank} (InputTensor.DimensionCount)"
@@ -154,10 +163,10 @@ class Padding1(Descriptor):
 
     def lower(self, *, clamp: bool = False) -> Program:
         return self._program(
-            mode=self.padding_mode.suffix.lower(),
+            mode=PaddingMode.parse(self.padding_mode).suffix.lower(),
             starts=tuple(self.start_padding),
             ends=tuple(self.end_padding),
-            value=bits_of(self.padding_value, self.padding_value_data_type.numpy),
+            value=bits_of(self.padding_value, DataType.parse(self.padding_value_data_type).numpy),
         )
 
     @staticmethod

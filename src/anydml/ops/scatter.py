@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
-REDUCTIONS: Final = (None, "none", "add", "mul", "min", "max")
 """How the array functions can combine updates: an extension, as ONNX has it."""
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class AxisDirection(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_AXIS_DIRECTION_"
+
+
+DirectionName = Literal[
+    "INCREASING", "DECREASING", "DML_AXIS_DIRECTION_INCREASING", "DML_AXIS_DIRECTION_DECREASING"
+]
 
 
 _WITH_64_BIT_INTEGERS = data_types(
@@ -181,7 +187,7 @@ class TopK1(TopK):
     []
     """
 
-    axis_direction: AxisDirection | str = enumeration(AxisDirection)
+    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
 
     NAME = "TOP_K1"
     SUPPORT = tuple(

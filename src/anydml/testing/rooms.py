@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.backends import BACKENDS
+from anydml.backends import backend_named
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
@@ -40,6 +40,6 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
             outputs.setdefault(info.name, []).append(slots[path])
         else:
             outputs[info.name] = slots[path]
-    bad = BACKENDS["reference"].compile(desc.lower()).run(slots, private=True, threads=1)
+    bad = backend_named("reference")[1].compile(desc.lower()).run(slots, private=True, threads=1)
     assert bad < 0, f"index {bad} is out of range"
     return outputs

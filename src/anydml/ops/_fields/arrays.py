@@ -16,7 +16,6 @@ from anydml.ops._fields.base import (
     Beside,
     Kind,
     Outside,
-    each,
     integer_of,
     json_int,
 )
@@ -58,7 +57,7 @@ class IntegersKind(Kind):
                 yield f"[{i}]", text, number
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return tuple(each(value, json_int if self.signed else _json.json_uint32))
+        return tuple(_json.each(value, json_int if self.signed else _json.json_uint32))
 
     def write(self, value: Any) -> Any:
         return list(value)
@@ -85,7 +84,7 @@ class FloatsKind(Kind):
                 yield f"[{i}]", rule, got
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return tuple(each(value, _json.json_float))
+        return tuple(_json.each(value, _json.json_float))
 
     def write(self, value: Any) -> Any:
         return [*map(_FLOAT.write, value)]

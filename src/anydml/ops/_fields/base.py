@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from anydml import _json
 from anydml._named import NamedEnum
-from anydml.errors import ModelError
 from anydml.levels import FeatureLevel
 
 INT32_MIN: Final = -(2**31)
@@ -53,6 +52,11 @@ class Kind:
     def levels(self) -> tuple[FeatureLevel, ...]:
         """Levels from which on it accepts more."""
         return ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The attributes, before this one, without whose values `read` cannot tell."""
+        return frozenset()
 
     def take(self, value: Any) -> Any:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
@@ -162,7 +166,7 @@ class EnumerationKind(Kind):
             yield "", f"one of {rest} at feature level {level} ({value} from {since})", value
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return self.members.parse(value)
+        return self.members.read_json(value)
 
     def write(self, value: Any) -> Any:
         return value.suffix
@@ -182,12 +186,3 @@ def integer_of(value: Any) -> int:
     if abs(number) > _json.UINT64_MAX:
         raise ValueError("larger than any field of the header")
     return number
-
-
-def each(value: Any, read: Callable[[Any], Any]) -> Iterator[Any]:
-    """The members of a JSON array; a message says which one is wrong."""
-    for i, item in enumerate(_json.json_array(value)):
-        try:
-            yield read(item)
-        except ModelError as error:
-            raise ModelError(f"[{i}]: {error}") from error

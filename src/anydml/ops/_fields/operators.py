@@ -10,7 +10,7 @@ from anydml import _json
 from anydml.errors import ModelError
 from anydml.levels import FeatureLevel
 from anydml.ops._fields.arrays import members_of
-from anydml.ops._fields.base import Beside, Kind, Outside, each
+from anydml.ops._fields.base import Beside, Kind, Outside
 
 PREFIX = "DML_OPERATOR_"
 
@@ -60,7 +60,7 @@ class NestedKind(Kind):
                 yield f"{below}.{violation.path}", violation.rule, violation.got
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return tuple(each(value, self._one)) if self.many else self._one(value)
+        return tuple(_json.each(value, self._one)) if self.many else self._one(value)
 
     def _one(self, value: Any) -> Any:
         given = _json.json_object(value)

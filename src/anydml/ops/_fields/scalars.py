@@ -56,6 +56,10 @@ class ScalarKind(Kind):
     def accepted(self) -> str:
         return "a number"
 
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset((self.typed_by,))
+
     def take(self, value: Any) -> Any:
         try:
             return integer_of(value)

@@ -73,10 +73,13 @@ class _PairKind(Kind):
 
     def read(self, value: Any, beside: Beside) -> Any:
         given = _json.json_object(value)
-        return tuple(
-            _json.field(given, name, lambda member: self.MEMBER.read(member, {}))
+        faults = _json.Faults()
+        read = [
+            faults.field(given, name, lambda member: self.MEMBER.read(member, {}))
             for name in self.MEMBERS
-        )
+        ]
+        faults.finish()
+        return tuple(read)
 
     def write(self, value: Any) -> Any:
         pairs = zip(self.MEMBERS, value, strict=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anydml import _json
 from anydml.levels import FeatureLevel
-from anydml.ops._fields.base import Beside, Kind, Outside, each
+from anydml.ops._fields.base import Beside, Kind, Outside
 from anydml.tensor import TensorDesc
 
 
@@ -41,7 +42,7 @@ class TensorKind(Kind):
         yield from ()  # a tensor has rules of its own
 
     def read(self, value: Any, beside: Beside) -> Any:
-        return [*each(value, TensorDesc.from_json)] if self.many else TensorDesc.from_json(value)
+        return _json.each(value, TensorDesc.from_json) if self.many else TensorDesc.from_json(value)
 
     def write(self, value: Any) -> Any:
         return [tensor.to_json() for tensor in value] if self.many else value.to_json()

@@ -1,0 +1,38 @@
+// NVRTC, loaded when a kernel is first compiled, and a cache of what it made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "queue.hpp"
+
+namespace anydml::cuda {
+
+// A source of native/cuda/kernels or a header that they include; made by CMake (sources.cpp.in).
+struct Source {
+  const char* name;
+  const char* text;
+};
+extern const Source kSources[];
+extern const std::size_t kSourceCount;
+
+// Where things are; set before the first use.
+struct CompilerPlaces {
+  std::vector<std::string> libraries = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  std::string cache;    // folder; empty: none is kept
+  std::string version;  // of this library
+};
+CompilerPlaces& compiler_places();
+
+// Called once, before the first compilation of the process that takes a user's time.
+extern void (*announce_compilation)();
+
+// Macros as a compiler takes them.
+std::vector<std::string> options_of(const std::vector<Define>& defines);
+
+// Machine code of a source for an architecture ("sm_90"), with these options (-DANYDML_..), from
+// the cache or compiled. `made` says whether it was compiled. Throws DeviceFailed.
+std::string cubin_of(const std::string& source, const std::string& architecture, int driver_version,
+                     const std::vector<std::string>& options, bool* made = nullptr);
+
+}  // namespace anydml::cuda

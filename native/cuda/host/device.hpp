@@ -1,0 +1,65 @@
+// One GPU: its context, its pool of scratch memory and its compiled kernels.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver.hpp"
+#include "queue.hpp"
+
+namespace anydml::cuda {
+
+struct DeviceFacts {
+  std::string name;
+  std::size_t memory = 0;  // bytes
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+};
+
+// What a device is, without a context on it.
+DeviceFacts facts_of(int ordinal);
+
+struct Device {
+  // Retains the primary context, which other libraries use as well, for the life of the process.
+  explicit Device(int ordinal);
+
+  // The compiled kernel, from memory, from disk or from the compiler.
+  Function& function(const char* source, const char* entry, const Define* defines,
+                     std::size_t count);
+  // Compiles a variant ahead, to disk. True when there was something to do.
+  bool warm(const Variant& variant);
+
+  int ordinal;
+  CUdevice handle = 0;
+  CUcontext context = nullptr;
+  CUmemoryPool pool = nullptr;
+  DeviceFacts facts;
+  unsigned most_shared = 0;
+
+ private:
+  Function& made(const char* source, const char* entry, const Define* defines, std::size_t count);
+
+  std::mutex mutex_;
+  std::map<std::string, CUmodule> modules_;                     // by variant
+  std::map<std::string, std::unique_ptr<Function>> functions_;  // by variant and entry
+
+  // The same without a text to be built for it, which a small call would notice.
+  struct Known {
+    std::string source, entry;
+    std::vector<std::pair<std::string, Int>> defines;
+    Function* function;
+  };
+  std::unordered_multimap<std::size_t, Known> known_;
+};
+
+// The device of an ordinal; made at its first use, never destroyed.
+Device& device_at(int ordinal);
+
+// Those that have been made.
+std::vector<int> devices_in_use();
+
+}  // namespace anydml::cuda

@@ -1,0 +1,95 @@
+// libcuda, loaded when it is first needed: building and installing need nothing of CUDA. The names
+// and types are the driver API's own.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace anydml::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUcontext = void*;
+using CUmodule = void*;
+using CUfunction = void*;
+using CUstream = void*;
+using CUmemoryPool = void*;
+using CUdeviceptr = unsigned long long;
+using CUuuid = unsigned char[16];
+
+// CUmemPoolProps.
+struct MemoryPoolProperties {
+  int allocation = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handles = 0;     // none
+  int location = 1;    // CU_MEM_LOCATION_TYPE_DEVICE
+  int device = 0;
+  void* security = nullptr;
+  std::size_t most = 0;
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
+};
+
+constexpr CUresult kSuccess = 0;
+constexpr CUresult kOutOfMemory = 2;
+constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kMostShared = 97;          // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+constexpr int kMemoryPools = 115;        // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+constexpr int kDynamicShared = 8;        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+#define ANYDML_CUDA_FUNCTIONS(F)                                                                 \
+  F(cuInit, "cuInit", unsigned)                                                                  \
+  F(cuDriverGetVersion, "cuDriverGetVersion", int*)                                              \
+  F(cuDeviceGetCount, "cuDeviceGetCount", int*)                                                  \
+  F(cuDeviceGet, "cuDeviceGet", CUdevice*, int)                                                  \
+  F(cuDeviceGetName, "cuDeviceGetName", char*, int, CUdevice)                                    \
+  F(cuDeviceTotalMem, "cuDeviceTotalMem_v2", std::size_t*, CUdevice)                             \
+  F(cuDeviceGetAttribute, "cuDeviceGetAttribute", int*, int, CUdevice)                           \
+  F(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", CUcontext*, CUdevice)                  \
+  F(cuCtxGetCurrent, "cuCtxGetCurrent", CUcontext*)                                              \
+  F(cuCtxPushCurrent, "cuCtxPushCurrent_v2", CUcontext)                                          \
+  F(cuCtxPopCurrent, "cuCtxPopCurrent_v2", CUcontext*)                                           \
+  F(cuCtxSynchronize, "cuCtxSynchronize")                                                        \
+  F(cuModuleLoadData, "cuModuleLoadData", CUmodule*, const void*)                                \
+  F(cuModuleGetFunction, "cuModuleGetFunction", CUfunction*, CUmodule, const char*)              \
+  F(cuFuncSetAttribute, "cuFuncSetAttribute", CUfunction, int, int)                              \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",  \
+    int*, CUfunction, int, std::size_t)                                                          \
+  F(cuLaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned,        \
+    unsigned, unsigned, unsigned, CUstream, void**, void**)                                      \
+  F(cuMemPoolCreate, "cuMemPoolCreate", CUmemoryPool*, const MemoryPoolProperties*)              \
+  F(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", CUmemoryPool, int, void*)                    \
+  F(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", CUdeviceptr*, std::size_t, CUmemoryPool, \
+    CUstream)                                                                                    \
+  F(cuMemFreeAsync, "cuMemFreeAsync", CUdeviceptr, CUstream)                                     \
+  F(cuMemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)             \
+  F(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)  \
+  F(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void*, CUdeviceptr, std::size_t, CUstream)        \
+  F(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream)  \
+  F(cuMemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream)       \
+  F(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                                        \
+  F(cuStreamIsCapturing, "cuStreamIsCapturing", CUstream, int*)                                  \
+  F(cuGetErrorString, "cuGetErrorString", CUresult, const char**)
+
+struct Driver {
+#define ANYDML_CUDA_MEMBER(member, symbol, ...) CUresult (*member)(__VA_ARGS__) = nullptr;
+  ANYDML_CUDA_FUNCTIONS(ANYDML_CUDA_MEMBER)
+#undef ANYDML_CUDA_MEMBER
+
+  int version = 0;  // as 13000
+  int devices = 0;
+
+  // Throws DeviceFailed for anything but success, AllocationFailed where memory is short.
+  void check(CUresult result, const char* what) const;
+  std::string words(CUresult result) const;
+};
+
+// The driver, loaded and initialised once. Throws DeviceFailed with what is missing, and in a
+// process that was forked after its use: the driver does not work there.
+const Driver& driver();
+
+// The library to load, before the first use: for tests. "libcuda.so.1" otherwise.
+void set_driver_library(const std::string& path);
+
+}  // namespace anydml::cuda

@@ -1,0 +1,132 @@
+#include "queue.hpp"
+
+#include "../../cpu/runtime/memory.hpp"
+#include "device.hpp"
+
+namespace anydml::cuda {
+namespace {
+
+CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace
+
+Queue::Queue(Device& device, void* stream) : device_(device), stream_(stream) { enter(); }
+
+void Queue::enter() {
+  const Driver& cuda = driver();
+  CUcontext current = nullptr;
+  cuda.check(cuda.cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+  if (current != device_.context) {
+    cuda.check(cuda.cuCtxPushCurrent(device_.context), "cuCtxPushCurrent");
+    pushed_ = true;
+  }
+}
+
+void Queue::leave() {
+  CUcontext own = nullptr;
+  if (pushed_) driver().cuCtxPopCurrent(&own);
+  pushed_ = false;
+}
+
+Queue::~Queue() {
+  try {
+    const Driver& cuda = driver();
+    if (!scratch_.empty()) {
+      if (!pushed_) enter();
+      for (void* block : scratch_) cuda.cuMemFreeAsync(address(block), stream_);
+    }
+    leave();
+  } catch (const DeviceFailed&) {  // a child of fork, whose driver is gone with all memory
+  }
+}
+
+void Queue::wait(bool device) {
+  const Driver& cuda = driver();
+  if (device)
+    cuda.check(cuda.cuCtxSynchronize(), "cuCtxSynchronize");
+  else
+    cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+int Queue::multiprocessors() const { return device_.facts.multiprocessors; }
+
+unsigned Queue::most_shared() const { return device_.most_shared; }
+
+void* Queue::scratch(Int bytes) {
+  const Driver& cuda = driver();
+  scratch_.reserve(scratch_.size() + 1);  // so that nothing is lost below
+  CUdeviceptr block = 0;
+  const auto wanted = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
+  const CUresult result = cuda.cuMemAllocFromPoolAsync(&block, wanted, device_.pool, stream_);
+  if (result == kOutOfMemory) throw AllocationFailed(wanted, "scratch on the GPU");
+  cuda.check(result, "cuMemAllocFromPoolAsync");
+  scratch_.push_back(reinterpret_cast<void*>(block));
+  return scratch_.back();
+}
+
+Function& Queue::function(const char* source, const char* entry,
+                          std::initializer_list<Define> defines) {
+  return device_.function(source, entry, defines.begin(), defines.size());
+}
+
+int Queue::resident(Function& function, unsigned threads, unsigned shared) {
+  const Driver& cuda = driver();
+  int blocks = 0;
+  cuda.check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.handle,
+                                                              static_cast<int>(threads), shared),
+             "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  return blocks;
+}
+
+void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared,
+                        void** arguments) {
+  const Driver& cuda = driver();
+  if (shared > 48u * 1024 && shared > function.dynamic_shared) {
+    cuda.check(cuda.cuFuncSetAttribute(function.handle, kDynamicShared, static_cast<int>(shared)),
+               "cuFuncSetAttribute");
+    function.dynamic_shared = shared;
+  }
+  cuda.check(cuda.cuLaunchKernel(function.handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                 shared, stream_, arguments, nullptr),
+             "cuLaunchKernel");
+}
+
+void Queue::zero(void* target, Int bytes) {
+  if (bytes <= 0) return;
+  const Driver& cuda = driver();
+  cuda.check(cuda.cuMemsetD8Async(address(target), 0, static_cast<std::size_t>(bytes), stream_),
+             "cuMemsetD8Async");
+}
+
+void Queue::copy(void* target, const void* source, Int bytes) {
+  if (bytes <= 0) return;
+  const Driver& cuda = driver();
+  cuda.check(cuda.cuMemcpyDtoDAsync(address(target), address(source),
+                                    static_cast<std::size_t>(bytes), stream_),
+             "cuMemcpyDtoDAsync");
+}
+
+void Queue::write(void* target, const void* host, Int bytes) {
+  if (bytes <= 0) return;
+  const Driver& cuda = driver();
+  cuda.check(
+      cuda.cuMemcpyHtoDAsync(address(target), host, static_cast<std::size_t>(bytes), stream_),
+      "cuMemcpyHtoDAsync");
+  cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+void Queue::read(void* host, const void* source, Int bytes) {
+  if (bytes <= 0) return;
+  const Driver& cuda = driver();
+  int capturing = 0;
+  if (cuda.cuStreamIsCapturing(stream_, &capturing) == kSuccess && capturing != 0)
+    throw DeviceFailed(
+        "a CUDA graph is being captured, and what has to be known on the host (how many results "
+        "there are) cannot be part of it");
+  cuda.check(
+      cuda.cuMemcpyDtoHAsync(host, address(source), static_cast<std::size_t>(bytes), stream_),
+      "cuMemcpyDtoHAsync");
+  cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+}  // namespace anydml::cuda

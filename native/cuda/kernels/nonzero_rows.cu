@@ -1,0 +1,354 @@
+// The second phase of NONZERO_COORDINATES: where each granule's rows begin, and the rows.
+// ANYDML_SIZE: bytes of a coordinate, 4 or 8. ANYDML_COLUMNS: 1 to 4, rows one after the other; or
+// 0, any number of columns at any strides.
+#include "nonzero.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr unsigned kWarps = kNonzeroThreads / 32;
+constexpr int kColumns = ANYDML_COLUMNS;
+// Set bits of a slice from which on it is faster to look at all.
+constexpr unsigned kDense = 320;
+constexpr int kHeld = kColumns == 0 ? 1 : kColumns;
+
+template <int W>
+struct Value;
+template <>
+struct Value<4> {
+  using Type = unsigned;
+  using Pair = uint2;
+};
+template <>
+struct Value<8> {
+  using Type = unsigned long long;
+  using Pair = ulonglong2;
+};
+using Coordinate = Value<ANYDML_SIZE>::Type;
+
+// How many are before this one in a block of kScanThreads, and in all of it.
+template <class T>
+__device__ T scan_block(T value, T& total) {
+  constexpr unsigned kScanWarps = kScanThreads / 32;
+  __shared__ T sums[kScanWarps];
+  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  T sum = value;
+#pragma unroll
+  for (unsigned d = 1; d < 32; d *= 2) {
+    const T other = __shfl_up_sync(kAll, sum, d);
+    if (lane >= d) sum += other;
+  }
+  __syncthreads();  // before another use of `sums`
+  if (lane == 31) sums[warp] = sum;
+  __syncthreads();
+  T before = lane < warp ? sums[lane] : 0, all = sums[lane];
+#pragma unroll
+  for (unsigned d = 16; d > 0; d /= 2) {
+    before += __shfl_xor_sync(kAll, before, d);
+    all += __shfl_xor_sync(kAll, all, d);
+  }
+  total = all;
+  return before + sum - value;
+}
+
+struct Target {
+  char* data;
+  Offset row_step, column_step;
+  Offset most;  // rows
+  bool paired;  // rows of two coordinates are written as one
+};
+
+// Elements of a granule, of which some are made rows.
+struct Stretch {
+  const Axes& axes;
+  const Offset* starts;  // the position of the granule's first element, in shared memory
+  Offset held[kHeld];    // the position of the stretch's first element
+  unsigned from;         // elements of the granule before it
+  unsigned length;       // elements
+
+  // By their place in the stretch.
+  __device__ void coordinates(unsigned place, Offset (&at)[kHeld]) const {
+#pragma unroll
+    for (int c = kColumns - 1; c >= 0; --c) at[c] = advance(axes.axes[c], held[c], place);
+  }
+};
+
+template <int N>
+__device__ void write_row(char* to, const Offset (&at)[N], bool paired) {
+  if constexpr (N == 2) {
+    if (paired) {
+      using Pair = Value<ANYDML_SIZE>::Pair;
+      write(to, Pair{static_cast<Coordinate>(at[0]), static_cast<Coordinate>(at[1])});
+      return;
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < N; ++c) write(to + c * ANYDML_SIZE, static_cast<Coordinate>(at[c]));
+}
+
+// Rows [row, row + count) by a warp; place(i) is where the i-th is in the stretch. Mostly a stretch
+// lies in one row of the innermost axis: then all coordinates but one are the first element's.
+template <class Place>
+__device__ void write_rows(const Stretch& stretch, const Target& target, Offset row, unsigned count,
+                           Coordinate* stage, Place&& place) {
+  const unsigned lane = threadIdx.x & 31;
+  if (row >= target.most) return;
+  if (target.most - row < count) count = static_cast<unsigned>(target.most - row);
+  if constexpr (kColumns == 0) {
+    for (unsigned i = lane; i < count; i += 32) {
+      char* const here = target.data + (row + i) * target.row_step;
+      unsigned carry = stretch.from + place(i);
+      for (int c = stretch.axes.count - 1; c >= 0; --c)
+        write(here + c * target.column_step,
+              static_cast<Coordinate>(advance(stretch.axes.axes[c], stretch.starts[c], carry)));
+    }
+  } else {
+    constexpr unsigned kRow = kHeld * ANYDML_SIZE;
+    constexpr int kLast = kHeld - 1;
+    char* const out = target.data + row * kRow;
+    const bool straight = stretch.held[kLast] + stretch.length <= stretch.axes.axes[kLast].size;
+    if constexpr (kColumns <= 2) {
+      const auto write_all = [&](auto&& make) {
+        // Up to where a line of 128 bytes begins; then the warp's stores fill lines.
+        const unsigned into =
+            static_cast<unsigned>(reinterpret_cast<unsigned long long>(out)) & 127;
+        const unsigned ahead = min((128 - into) / kRow % (128 / kRow), count);
+        if (lane < ahead) make(lane);
+        unsigned i = ahead + lane;
+        for (; i - lane + 128 <= count; i += 128) {
+#pragma unroll
+          for (unsigned k = 0; k < 4; ++k) make(i + k * 32);
+        }
+        for (; i < count; i += 32) make(i);
+      };
+      if (straight) {
+        Offset at[kHeld];
+#pragma unroll
+        for (int c = 0; c < kHeld; ++c) at[c] = stretch.held[c];
+        const Offset first = at[kLast];
+        write_all([&](unsigned i) {
+          at[kLast] = first + place(i);
+          write_row<kHeld>(out + i * kRow, at, target.paired);
+        });
+      } else {
+        write_all([&](unsigned i) {
+          Offset at[kHeld];
+          stretch.coordinates(place(i), at);
+          write_row<kHeld>(out + i * kRow, at, target.paired);
+        });
+      }
+    } else {  // through shared memory, so that the warp's stores fill sectors
+      for (unsigned begin = 0; begin < count; begin += 32) {
+        const unsigned some = min(32u, count - begin);
+        if (lane < some) {
+          Offset at[kHeld];
+#pragma unroll
+          for (int c = 0; c < kHeld; ++c) at[c] = stretch.held[c];
+          if (straight)
+            at[kLast] += place(begin + lane);
+          else
+            stretch.coordinates(place(begin + lane), at);
+#pragma unroll
+          for (int c = 0; c < kHeld; ++c) stage[lane * kHeld + c] = static_cast<Coordinate>(at[c]);
+        }
+        __syncwarp();
+        Coordinate* const here = reinterpret_cast<Coordinate*>(out + begin * kRow);
+        for (unsigned i = lane; i < some * kHeld; i += 32) here[i] = stage[i];
+        __syncwarp();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// Non-zero elements before each granule, a group a block; behind the last one there are all.
+// `groups` is null where there are few: then each block adds up all counts before its own.
+extern "C" __global__ void __launch_bounds__(kScanThreads)
+    nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
+                   Offset* starts, Offset* count) {
+  unsigned long long outside = 0, before = 0;
+  const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * 4;
+  uint4 own = {0, 0, 0, 0};
+  if (first + 4 <= granules) {
+    own = *reinterpret_cast<const uint4*>(counts + first);
+  } else {
+    if (first < granules) own.x = counts[first];
+    if (first + 1 < granules) own.y = counts[first + 1];
+    if (first + 2 < granules) own.z = counts[first + 2];
+  }
+  if (groups != nullptr) {
+    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) outside += groups[g];
+  } else {
+    for (unsigned i = threadIdx.x; i < blockIdx.x * (kGroup / 4); i += kScanThreads) {
+      const uint4 some = reinterpret_cast<const uint4*>(counts)[i];
+      outside += some.x + some.y + some.z + some.w;
+    }
+  }
+  if (blockIdx.x > 0) scan_block(outside, before);
+  unsigned total;
+  const unsigned inside = scan_block(own.x + own.y + own.z + own.w, total);
+  const unsigned each[4] = {own.x, own.y, own.z, own.w};
+  Offset at = static_cast<Offset>(before) + inside;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (first + i < granules) starts[first + i] = at;
+    at += each[i];
+  }
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
+    starts[granules] = *count = static_cast<Offset>(before) + total;
+}
+
+namespace {
+
+// The places of a lane's bits into the list, from `index` on.
+__device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
+  for (; word != 0; word &= word - 1)
+    list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
+}
+
+// The same where many bits are set: every bit is looked at.
+__device__ void list_dense_bits(unsigned word, unsigned first, unsigned index,
+                                unsigned short* list) {
+  unsigned short* at = list + index;
+#pragma unroll
+  for (unsigned bit = 0; bit < 32; ++bit)
+    if ((word >> bit & 1) != 0) *at++ = static_cast<unsigned short>(first + bit);
+}
+
+}  // namespace
+
+// A warp writes the rows of a granule, or of one of its 2^parts_log parts. The places of the bits
+// go through a list, so that neighbouring lanes write neighbouring rows: of all the granule where
+// they are few, else of 1024 elements at a time.
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads,
+                                             kColumns == 1 || kColumns == 2 ? 5 : 4)
+    nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
+                 int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
+                 Offset row_step, Offset column_step, int paired) {
+  __shared__ unsigned short lists[kWarps][kSlice];
+  __shared__ Coordinate stages[kWarps][kColumns > 2 ? 32 * kColumns : 1];
+  __shared__ Offset positions[kWarps][kColumns == 0 ? kMostDims : 1];
+  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const Offset number = static_cast<Offset>(blockIdx.x) * kWarps + warp;
+  const Offset own = number >> parts_log;
+  if (own >= granules) return;
+  const unsigned part = static_cast<unsigned>(number - (own << parts_log));
+  const unsigned* const words = bits + own * kGranuleWords;
+  // These lines are of use in most cases: on their way before it is known in which.
+  uint4 early[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) early[i] = reinterpret_cast<const uint4*>(words)[lane * 2 + i];
+  Offset row = starts[own];
+  const unsigned all = static_cast<unsigned>(starts[own + 1] - row);
+  if (all == 0 || (all <= kSlice && part != 0)) return;
+
+  const Target target{rows, row_step, column_step, most, paired != 0};
+  Stretch stretch{axes, positions[warp], {}, 0, 0};
+  // The first `ahead` places of the first granule are no elements.
+  const unsigned ahead = own == 0 ? skip : 0;
+  const Offset first = own * kGranule + ahead - skip;
+  Offset held[kHeld];
+  if constexpr (kColumns == 0) {
+    for (int c = static_cast<int>(lane); c < axes.count; c += 32)
+      positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
+    __syncwarp();
+  } else {
+    Offset mine = 0;
+    if (static_cast<int>(lane) < kColumns) mine = position_of(axes.axes[lane], axes.narrow, first);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) held[c] = __shfl_sync(kAll, mine, c);
+  }
+  // Goes to a stretch; where it begins in the granule.
+  const auto start_at = [&](unsigned slice, unsigned slices) {
+    const unsigned place = max(slice * kSlice, ahead);
+    stretch.from = place - ahead;
+    stretch.length = (slice + slices) * kSlice - place;
+    unsigned carry = stretch.from;
+#pragma unroll
+    for (int c = kColumns - 1; c >= 0; --c) stretch.held[c] = advance(axes.axes[c], held[c], carry);
+    return place;
+  };
+  unsigned short* const list = lists[warp];
+  if (all <= kSlice) {  // a lane takes 256 elements, one after the other
+    const unsigned own_words[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
+                                   early[1].x, early[1].y, early[1].z, early[1].w};
+    unsigned count = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) count += __popc(own_words[i]);
+    unsigned sum = count;
+#pragma unroll
+    for (unsigned d = 1; d < 32; d *= 2) {
+      const unsigned other = __shfl_up_sync(kAll, sum, d);
+      if (lane >= d) sum += other;
+    }
+    unsigned index = sum - count;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      list_bits(own_words[i], lane * 256 + i * 32, index, list);
+      index += __popc(own_words[i]);
+    }
+    const unsigned place = start_at(0, kSlices);
+    __syncwarp();
+    write_rows(stretch, target, row, all, stages[warp],
+               [&](unsigned i) -> unsigned { return list[i] - place; });
+    return;
+  }
+
+  // A lane takes a word of each 1024 elements. Four counts of up to 1024 in 16 bits each.
+  unsigned long long counts[kSlices / 4] = {};
+#pragma unroll
+  for (unsigned j = 0; j < kSlices; ++j)
+    counts[j / 4] |= 1ull * __popc(words[j * 32 + lane]) << (j % 4 * 16);
+  unsigned long long sums[kSlices / 4], totals[kSlices / 4];
+#pragma unroll
+  for (unsigned i = 0; i < kSlices / 4; ++i) {
+    sums[i] = counts[i];
+#pragma unroll
+    for (unsigned d = 1; d < 32; d *= 2) {
+      const unsigned long long other = __shfl_up_sync(kAll, sums[i], d);
+      if (lane >= d) sums[i] += other;
+    }
+    totals[i] = __shfl_sync(kAll, sums[i], 31);
+    sums[i] -= counts[i];
+  }
+  const unsigned each = kSlices >> parts_log, begin = part * each;
+#pragma unroll 1
+  for (unsigned j = 0; j < begin + each; ++j) {
+    const unsigned shift = j % 4 * 16;
+    const unsigned total = static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> shift) & 0xFFFF;
+    if (j >= begin && total != 0) {
+      const unsigned place = start_at(j, 1);
+      if (total == kSlice) {
+        write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
+      } else {
+        const unsigned word = words[j * 32 + lane], to = j * kSlice + lane * 32;
+        const unsigned index = static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF;
+        if (total < kDense)
+          list_bits(word, to, index, list);
+        else
+          list_dense_bits(word, to, index, list);
+        __syncwarp();
+        write_rows(stretch, target, row, total, stages[warp],
+                   [&](unsigned i) -> unsigned { return list[i] - place; });
+        __syncwarp();
+      }
+    }
+    row += total;
+  }
+}
+
+// The count as a number of some bytes.
+extern "C" __global__ void nonzero_count(const Offset* count, char* target, int size) {
+  const Offset value = *count;
+  if (size == 8)
+    write(target, value);
+  else if (size == 4)
+    write(target, static_cast<unsigned>(value));
+  else if (size == 2)
+    write(target, static_cast<unsigned short>(value));
+  else
+    write(target, static_cast<unsigned char>(value));
+}

@@ -1,0 +1,131 @@
+// One element as another type: what native/cpu/movers/convert.hpp says, to the bit. Rounding is to
+// nearest even, every NaN that comes out is the canonical one, integers saturate.
+#pragma once
+
+namespace anydml::cuda {
+
+struct Half {
+  unsigned short bits;
+};
+
+// By the values of DML_TENSOR_DATA_TYPE.
+template <int N>
+struct Number;
+template <>
+struct Number<1> {
+  using Type = float;
+};
+template <>
+struct Number<2> {
+  using Type = Half;
+};
+template <>
+struct Number<3> {
+  using Type = unsigned int;
+};
+template <>
+struct Number<4> {
+  using Type = unsigned short;
+};
+template <>
+struct Number<5> {
+  using Type = unsigned char;
+};
+template <>
+struct Number<6> {
+  using Type = int;
+};
+template <>
+struct Number<7> {
+  using Type = short;
+};
+template <>
+struct Number<8> {
+  using Type = signed char;
+};
+template <>
+struct Number<9> {
+  using Type = double;
+};
+template <>
+struct Number<10> {
+  using Type = unsigned long long;
+};
+template <>
+struct Number<11> {
+  using Type = long long;
+};
+
+template <class A, class B>
+struct Same {
+  static constexpr bool value = false;
+};
+template <class A>
+struct Same<A, A> {
+  static constexpr bool value = true;
+};
+template <class T>
+constexpr bool kIsHalf = Same<T, Half>::value;
+template <class T>
+constexpr bool kIsFloat = Same<T, float>::value || Same<T, double>::value;
+
+__device__ inline float canonical(float value) {
+  return value == value ? value : __uint_as_float(0x7FC00000u);
+}
+__device__ inline double canonical(double value) {
+  return value == value ? value : __longlong_as_double(0x7FF8000000000000ll);
+}
+
+__device__ inline float widen(Half half) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half.bits));
+  return value;
+}
+__device__ inline Half narrow(float value) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return {value == value ? bits : static_cast<unsigned short>(0x7E00)};
+}
+__device__ inline Half narrow(double value) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
+  return {value == value ? bits : static_cast<unsigned short>(0x7E00)};
+}
+
+// Towards zero, to the nearest end where it is out of range, NaN to 0.
+template <class To, class From>
+__device__ inline To to_integer(From value) {
+  constexpr int bits = 8 * static_cast<int>(sizeof(To));
+  constexpr bool is_signed = static_cast<To>(-1) < static_cast<To>(0);
+  constexpr unsigned long long top = 1ull << (bits - 1);
+  constexpr From end = static_cast<From>(top) * (is_signed ? 1 : 2);
+  constexpr From low = is_signed ? -static_cast<From>(top) : static_cast<From>(0);
+  constexpr To least = is_signed ? static_cast<To>(top) : static_cast<To>(0);
+  if (!(value == value)) return 0;
+  if (value >= end) return static_cast<To>(static_cast<To>(~0ull) ^ least);
+  if (value < low) return least;
+  return static_cast<To>(value);
+}
+
+template <class To, class From>
+__device__ inline To convert(From value) {
+  if constexpr (kIsHalf<From>) {
+    return convert<To>(widen(value));
+  } else if constexpr (kIsHalf<To>) {
+    if constexpr (kIsFloat<From>)
+      return narrow(value);
+    else
+      return narrow(static_cast<float>(value));
+  } else if constexpr (kIsFloat<To>) {
+    if constexpr (kIsFloat<From>)
+      return canonical(static_cast<To>(value));
+    else
+      return static_cast<To>(value);
+  } else if constexpr (kIsFloat<From>) {
+    return to_integer<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace anydml::cuda

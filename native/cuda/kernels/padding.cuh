@@ -1,0 +1,34 @@
+// What the host and the kernel of PADDING have in common.
+#pragma once
+
+#include "pieces.cuh"
+
+namespace anydml::cuda {
+
+constexpr unsigned kPadThreads = 256;
+constexpr unsigned kPadUnroll = 4;
+constexpr unsigned kPadThreadsLog = 8;
+
+// The order of anydml::PaddingMode.
+constexpr int kPadConstant = 0, kPadEdge = 1, kPadReflection = 2, kPadSymmetric = 3, kPadWrap = 4;
+
+// A dimension of the output: position `start` is the input's first.
+struct PadAxis {
+  Divisor size;
+  Offset from_size, start;
+  Offset to, from;  // strides
+};
+
+// Rows of the innermost dimension, cut into segments: of kPadUnroll units for each of 2^lanes_log
+// threads, or of kLaneBytes bytes.
+struct Pad {
+  int rank;  // of the dimensions outside
+  int mode;
+  unsigned items, lanes_log;
+  Divisor segments;
+  unsigned value[4];  // of the elements, repeated
+  PadAxis inner;
+  PadAxis axes[kMostDims];
+};
+
+}  // namespace anydml::cuda

@@ -1,0 +1,118 @@
+// FILL_VALUE_SEQUENCE of elements of ANYDML_SIZE bytes, one after the other in memory: integers of
+// any size, floats of 2 and 4 bytes.
+//
+// Lines begin before the first element, where that is not at the beginning of one; positions count
+// from there.
+#include "movers.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+constexpr int kSize = ANYDML_SIZE, kEach = 16 / kSize;
+
+template <int W>
+struct Bits;
+template <>
+struct Bits<1> {
+  using Type = unsigned char;
+};
+template <>
+struct Bits<2> {
+  using Type = unsigned short;
+};
+template <>
+struct Bits<4> {
+  using Type = unsigned int;
+};
+template <>
+struct Bits<8> {
+  using Type = unsigned long long;
+};
+using Element = Bits<kSize>::Type;
+
+union Line {
+  uint4 whole;
+  Element items[kEach];
+};
+
+__device__ void put(uint4* lines, Offset line, unsigned skip, Offset end, const Line& made) {
+  const Offset position = line * kEach;
+  if (position >= skip && position + kEach <= end) {
+    lines[line] = made.whole;
+    return;
+  }
+  Element* const here = reinterpret_cast<Element*>(lines + line);
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+    if (position + i >= skip && position + i < end) here[i] = made.items[i];
+}
+
+#if ANYDML_SIZE == 2 || ANYDML_SIZE == 4
+__device__ int segment_at(const SequenceSegment* segments, int low, int high, Offset element) {
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (segments[middle].begin <= element)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+__device__ Element float_of(const SequenceSegment& segment, Offset element) {
+  return static_cast<Element>(segment.bits +
+                              static_cast<unsigned>(element - segment.begin) * segment.step);
+}
+#endif
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kSequenceThreads)
+    sequence_integers(uint4* lines, unsigned skip, Offset end, unsigned long long start,
+                      unsigned long long delta) {
+#pragma unroll
+  for (unsigned k = 0; k < kSequenceUnroll; ++k) {
+    const Offset line =
+        (static_cast<Offset>(blockIdx.x) * kSequenceUnroll + k) * kSequenceThreads + threadIdx.x;
+    if (line * kEach >= end) return;
+    unsigned long long value = start + static_cast<unsigned long long>(line * kEach - skip) * delta;
+    Line made;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i, value += delta) made.items[i] = static_cast<Element>(value);
+    put(lines, line, skip, end, made);
+  }
+}
+
+#if ANYDML_SIZE == 2 || ANYDML_SIZE == 4
+extern "C" __global__ void __launch_bounds__(kSequenceThreads)
+    sequence_floats(uint4* lines, unsigned skip, Offset end, const SequenceSegment* segments,
+                    int count) {
+  // The segments that the block meets, mostly one.
+  const Offset first = static_cast<Offset>(blockIdx.x) * kSequenceUnroll * kSequenceThreads;
+  const Offset begin = max(first * kEach - skip, Offset{0});
+  const Offset behind = (first + kSequenceUnroll * kSequenceThreads) * kEach - skip;
+  const int low = segment_at(segments, 0, count, begin);
+  const int high = segment_at(segments, low, count, behind - 1) + 1;
+  const SequenceSegment only = segments[low];
+#pragma unroll
+  for (unsigned k = 0; k < kSequenceUnroll; ++k) {
+    const Offset line = first + k * kSequenceThreads + threadIdx.x;
+    if (line * kEach >= end) return;
+    const Offset element = line * kEach - skip;
+    Line made;
+    if (high - low == 1) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) made.items[i] = float_of(only, element + i);
+    } else {
+      int at = segment_at(segments, low, high, element);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        while (at + 1 < high && segments[at + 1].begin <= element + i) ++at;
+        made.items[i] = float_of(segments[at], element + i);
+      }
+    }
+    put(lines, line, skip, end, made);
+  }
+}
+#endif

@@ -1,0 +1,46 @@
+// What the host gives to the kernels of TOP_K: plain C++, read by both sides.
+#pragma once
+
+namespace anydml::top_k {
+
+// Dimensions of the rows, after fusing; a tensor with more is copied first.
+constexpr int kDims = 4;
+
+// Sizes are in elements, strides in bytes.
+struct Rows {
+  long long rows, n, k;  // n: elements of a row to choose from
+  // Where the keys are: rows of the input where `source` is null, else packed rows of n keys, with
+  // the position on the axis of each of them in `places` (or null: its position in the row).
+  const char* source;
+  const void* places;
+  bool wide_places;  // of 64 bits
+  bool ordered;      // they ascend
+  // Values are copied from the input.
+  const char* input;
+  unsigned long long flip;  // order.hpp, for the keys' type
+  long long stride;         // on the axis; kernels that read rows of the input need packed ones
+  char* values;
+  char* indices;
+  long long value_stride, index_stride;
+  bool wide_indices;
+  int rank;
+  long long sizes[kDims], input_strides[kDims], value_strides[kDims], index_strides[kDims];
+};
+
+// Results of a part of a row: k keys and where on the axis they lie.
+struct Parts {
+  long long segments;        // of each row
+  long long length, longer;  // elements of a segment, and how many segments have one more
+  void* keys;                // null: the results are those of the whole row
+  void* places;
+  bool wide_places;
+  bool ordered;  // as results are, so that equal keys are in the order of their places
+};
+
+// How a long row's bound is found, from a sample (top_k_long.cu).
+struct Sampling {
+  int low, high;  // so many of the sample reach the bound; low 0: everything is a candidate
+  int capacity;   // candidates that there is room for
+};
+
+}  // namespace anydml::top_k

@@ -1,0 +1,109 @@
+// TOP_K of rows that fit the registers of a block, a block a row. The bound is about the k-th of
+// the threads' greatest items: k of them reach it, and no thread has more than it holds, so that
+// there is room for all that do, whatever the input. Where k is too large for that, everything is
+// sorted.
+#include "top_k_block.cuh"
+
+namespace anydml::top_k {
+namespace {
+
+constexpr int kEach = 16;  // elements of a thread
+constexpr int kVectors = kEach / kVector;
+
+}  // namespace
+}  // namespace anydml::top_k
+
+using namespace anydml::top_k;
+
+// `room`: candidates that there is room for. All elements fit it, or kEach of `high` threads.
+extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / kThreads)
+    top_k_short(const __grid_constant__ Rows rows, int high, int room) {
+  Item* const items = list();
+  const Raw flip = static_cast<Raw>(rows.flip);
+  const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
+  const int me = static_cast<int>(threadIdx.x);
+  for (long long row = blockIdx.x; row < rows.rows; row += gridDim.x) {
+    const RowOffsets at = offsets_of(rows, row);
+    const Raw* const first = keys_of(rows, row, at);
+    // Vectors begin at multiples of 16 bytes; the first and the last may lie in the row in part.
+    const int ahead = static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
+    Key own[kEach];
+    union {
+      uint4 vector;
+      Raw bits[kVector];
+    } read[kVectors];
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int begin = (v * kThreads + me) * kVector - ahead;
+      if (begin >= 0 && begin + kVector <= n) {
+        read[v].vector = *reinterpret_cast<const uint4*>(first + begin);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kVector; ++i)
+          read[v].bits[i] = begin + i >= 0 && begin + i < n ? first[begin + i] : Raw(0);
+      }
+    }
+    if (me == 0) state.count = 0;
+    const auto place_at = [&](int i) {
+      return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
+    };
+    Key greatest = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int place = place_at(i);
+      own[i] = place >= 0 && place < n ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
+      greatest = own[i] > greatest ? own[i] : greatest;
+    }
+    Item least = Candidate::make(0, 0);
+    if (high > 0) {
+      bool exact = false;
+      int turn = 0;
+      const Key most = block_most(greatest, turn);
+      const Key key = key_bound(k, high, 0, kKeyBits - 1, exact, [&](Key next) {
+        return next > most ? 0 : __syncthreads_count(greatest >= next);
+      });
+      unsigned back = 0;
+      if (!exact) {
+        // Many threads have this key: those whose first place of it comes first.
+        Item first = Candidate::make(greatest, 0);
+#pragma unroll
+        for (int i = kEach - 1; i >= 0; --i) {
+          const int place = place_at(i);
+          if (own[i] == greatest && place >= 0 && place < n)
+            first = Candidate::make(greatest, ~static_cast<unsigned>(place));
+        }
+        back = place_bound(key, k, high, static_cast<unsigned>(n), [&](const Item& bound) {
+          return __syncthreads_count(!Candidate::above(bound, first));
+        });
+      }
+      least = Candidate::make(key, back);
+    } else {
+      __syncthreads();
+    }
+    if (high == 0) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const int place = place_at(i);
+        if (place >= 0 && place < n)
+          items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
+      }
+    } else if (greatest >= Candidate::key(least)) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (own[i] < Candidate::key(least)) continue;
+        const int place = place_at(i);
+        const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
+        if (place < 0 || place >= n || Candidate::above(least, item)) continue;
+        const unsigned slot = slots_of(1);
+        if (slot < static_cast<unsigned>(room)) items[slot] = item;
+      }
+    }
+    __syncthreads();
+    const int count = high == 0 ? n : state.count < room ? state.count : room;
+    __syncthreads();
+    finish(count, k, true, static_cast<unsigned>(n), [&](int r, const Item& item) {
+      const unsigned place = ~Candidate::back(item);
+      write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
+    });
+  }
+}

@@ -1,0 +1,138 @@
+// NONZERO_COORDINATES: bits and counts, a scan of the counts, rows from the bits.
+//
+// One pass over the input makes a bit of every element, in order, and counts them by granules of
+// 8192; a scan over the counts says where each granule's rows begin; then warps make rows from
+// bits. An input that is not packed is read as it lies, or packed first where its innermost
+// dimension is not the one along which it is dense. Scratch: a bit an element and 12 bytes a
+// granule, and a packed input.
+#include <algorithm>
+
+#include "kernels/nonzero.cuh"
+#include "plans.hpp"
+#include "tables.hpp"
+
+namespace anydml::cuda {
+namespace {
+
+bool is_float(DataType type) {
+  return type == DataType::float16 || type == DataType::float32 || type == DataType::float64;
+}
+
+Axes axes_of(const Layout& layout, int first, Int elements) {
+  Axes axes;
+  axes.count = layout.rank - first;
+  axes.narrow = elements < Int{1} << 32 ? 1 : 0;
+  Int inside = 1;
+  for (int i = layout.rank - 1; i >= first; --i) {
+    const Int size = layout.sizes[i];
+    const bool is_long = size > kLongAxis;
+    axes.axes[i - first] = {size, inside, layout.strides[i], divisor_of(is_long ? 1 : size),
+                            is_long ? 1u : 0u};
+    inside *= size;
+  }
+  return axes;
+}
+
+// Groups whose counts are added up without sums kept by the scan.
+constexpr Int kFewGroups = 16;
+
+constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / kGranule; }
+
+}  // namespace
+
+NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue) {
+  NonzeroFound found;
+  found.count = queue.scratch_of<Int>(1);
+  const Tensor& tensor = plan.input;
+  const Int size = tensor.element_size, elements = tensor.layout.count();
+  if (elements == 0) {
+    queue.zero(found.count, sizeof(Int));
+    return found;
+  }
+  Layout layout = tensor.layout;
+  Layout* only[1] = {&layout};
+  collapse(only);
+  if (!layout.packed(size) && !reads_in_order(layout, tensor.element_size)) {
+    Layout packed = layout;
+    set_packed_strides(packed, size);
+    void* const copy = queue.scratch(elements * size);
+    copy_elements(packed, copy, layout, input, tensor.element_size, queue);
+    layout = packed;
+    input = copy;
+  }
+  const bool packed = layout.packed(size);
+  const char* const data = static_cast<const char*>(input);
+  // Lines begin before the first element, where that is not at the beginning of one.
+  const Int ahead = packed ? static_cast<Int>(reinterpret_cast<unsigned long long>(data) & 15) : 0;
+  found.skip = ahead / size;
+  const Int end = found.skip + elements, granules = granules_of(end);
+  const Int groups = (granules + kGroup - 1) / kGroup;
+  found.bits = queue.scratch(granules * kGranule / 8);
+  found.starts = queue.scratch_of<Int>(granules + 1);
+  unsigned* const counts = queue.scratch_of<unsigned>(granules);
+  unsigned long long* sums = nullptr;
+  if (groups > kFewGroups) {
+    sums = queue.scratch_of<unsigned long long>(groups);
+    queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
+  }
+  unsigned* const bits = static_cast<unsigned*>(found.bits);
+  const Int sign = is_float(tensor.type) ? 1 : 0;
+  if (packed) {
+    const Int many = std::max<Int>(1, 4 / size);  // granules of a block
+    queue.launch(queue.function("nonzero", "nonzero_lines", {{"SIZE", size}, {"FLOAT", sign}}),
+                 {blocks_for(granules, many)}, {kNonzeroThreads}, 0, data - ahead,
+                 static_cast<unsigned>(found.skip), end, granules, bits, counts, sums);
+  } else {
+    queue.launch(queue.function("nonzero", "nonzero_elements", {{"SIZE", size}, {"FLOAT", sign}}),
+                 {blocks_for(granules, 1)}, {kNonzeroThreads}, 0, data, axes_of(layout, 0, end),
+                 end, bits, counts, sums);
+  }
+  queue.launch(queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
+               {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules,
+               static_cast<Int*>(found.starts), found.count);
+  return found;
+}
+
+void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most, const Tensor& rows,
+                   void* coordinates, Queue& queue) {
+  const Layout& layout = plan.input.layout;
+  const Int elements = layout.count(), size = rows.element_size;
+  most = std::min(most, rows.layout.sizes[0]);
+  if (elements == 0 || plan.columns == 0 || most == 0) return;
+  const Int granules = granules_of(found.skip + elements);
+  const Int row_step = rows.layout.strides[0], column_step = rows.layout.strides[1];
+  const bool packed =
+      (most == 1 || row_step == plan.columns * size) && (plan.columns == 1 || column_step == size);
+  const Int columns = packed && plan.columns <= 4 ? plan.columns : 0;
+  const bool paired = columns == 2 && std::min(unit_of(coordinates), unit_of(row_step)) >= 2 * size;
+  // Enough warps for the device, even where the granules are few.
+  int parts_log = 0;
+  const Int wanted = Int{queue.multiprocessors()} * 32;
+  while ((granules << parts_log) < wanted && (1u << parts_log) < kSlices) ++parts_log;
+  queue.launch(
+      queue.function("nonzero_rows", "nonzero_rows", {{"SIZE", size}, {"COLUMNS", columns}}),
+      {blocks_for(granules << parts_log, kNonzeroThreads / 32)}, {kNonzeroThreads}, 0,
+      static_cast<const unsigned*>(found.bits), static_cast<const Int*>(found.starts), granules,
+      static_cast<unsigned>(found.skip), parts_log,
+      axes_of(layout, layout.rank - plan.columns, elements), coordinates, most, row_step,
+      column_step, paired ? 1 : 0);
+}
+
+void nonzero_count(const NonzeroFound& found, const Tensor& tensor, void* count, Queue& queue) {
+  queue.launch(queue.function("nonzero_rows", "nonzero_count", {{"SIZE", 4}, {"COLUMNS", 1}}), {},
+               {}, 0, found.count, count, tensor.element_size);
+}
+
+std::vector<Variant> nonzero_variants() {
+  std::vector<Variant> all;
+  for (Int size : {1, 2, 4, 8, 16})
+    for (Int sign : {0, 1})
+      if (sign == 0 || (size > 1 && size < 16))
+        all.push_back({"nonzero", {{"SIZE", size}, {"FLOAT", sign}}});
+  for (Int size : {4, 8})
+    for (Int columns : {0, 1, 2, 3, 4})
+      all.push_back({"nonzero_rows", {{"SIZE", size}, {"COLUMNS", columns}}});
+  return all;
+}
+
+}  // namespace anydml::cuda

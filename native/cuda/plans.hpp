@@ -1,0 +1,43 @@
+// What the kernels offer to the binding layer: the plans of native/cpu/plans.hpp, whose meaning is
+// the same to the bit, run on a queue. Pointers are the device's; sizes and axes have been checked.
+#pragma once
+
+#include "../cpu/plans.hpp"
+#include "host/queue.hpp"
+
+namespace anydml::cuda {
+
+void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue);
+
+// The two phases of NONZERO_COORDINATES. What `scan` finds stays on the device.
+struct NonzeroFound {
+  Int* count = nullptr;    // one number on the device
+  void* bits = nullptr;    // a bit an element, row-major, behind `skip` others
+  void* starts = nullptr;  // non-zero elements before each chunk
+  Int skip = 0;
+};
+NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue);
+// `most` rows there are at most; the count is read on the device. Rows beyond the count are not
+// touched.
+void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most, const Tensor& rows,
+                   void* coordinates, Queue& queue);
+// The count as the type of a tensor of one element.
+void nonzero_count(const NonzeroFound& found, const Tensor& tensor, void* count, Queue& queue);
+
+void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
+                   const void* source, int element_size, Queue& queue);
+void split(const SlabsPlan& plan, const void* whole, void* const* parts, Queue& queue);
+void join(const SlabsPlan& plan, const void* const* parts, void* whole, Queue& queue);
+
+void cast(const CastPlan& plan, const void* input, void* output, Queue& queue);
+void identity(const IdentityPlan& plan, const void* input, void* output, Queue& queue);
+void sequence(const SequencePlan& plan, void* output, Queue& queue);
+void pad(const PaddingPlan& plan, const void* input, void* output, Queue& queue);
+
+// Everything that a device may have to compile.
+std::vector<Variant> top_k_variants();
+std::vector<Variant> nonzero_variants();
+std::vector<Variant> copy_variants();   // copy, split, join
+std::vector<Variant> mover_variants();  // cast, identity, sequence, pad
+
+}  // namespace anydml::cuda

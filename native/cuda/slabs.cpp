@@ -1,0 +1,238 @@
+// SPLIT and JOIN: a whole tensor and the slabs that it consists of along one axis.
+//
+// Where the dimensions behind the axis are packed and those before it have one common step, the
+// whole is rows of bytes, and each part a piece of every row; one kernel moves all parts, units of
+// the whole in its order where addresses allow large ones, segments of pieces where they do not,
+// tiles through shared memory where pieces are a few bytes. All other strides: a copy a part.
+// The parts are a table in the kernel's argument, or in scratch where they are many.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/slabs.cuh"
+#include "plans.hpp"
+#include "tables.hpp"
+
+namespace anydml::cuda {
+namespace {
+
+// The whole or a part as rows of contiguous bytes; `length` is its size on the axis, the other
+// sizes are the whole's.
+bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int& bytes, Int& step) {
+  const Layout& layout = whole.layout;
+  bytes = step = 0;
+  if (length == 0) return true;  // its strides mean nothing
+  bytes = whole.element_size;
+  for (int i = layout.rank - 1; i >= axis; --i) {
+    const Int size = i == axis ? length : layout.sizes[i];
+    if (size > 1 && strides[i] != bytes) return false;
+    bytes *= size;
+  }
+  Int expected = 0;
+  bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
+  step = bytes;
+  for (int i = axis - 1; i >= 0; --i) {
+    if (layout.sizes[i] == 1) continue;
+    if (first)
+      step = strides[i];
+    else if (strides[i] != expected)
+      return false;
+    first = false;
+    expected = strides[i] * layout.sizes[i];
+  }
+  return true;
+}
+
+// Segments are better than small units from pieces of so many bytes on, and tiles are worse.
+constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
+constexpr Int kShortPiece = 48;
+// Pieces of up to so many bytes are moved many rows at a time, or eight.
+constexpr Int kTallPiece = 256, kShortRun = 1024;
+// Segments of a row that have an entry each.
+constexpr Int kDirect = 4096;
+
+struct Matrix {
+  Slabs slabs;
+  std::vector<SlabPart> parts;  // with the last entry
+  Int rows, bytes, unit;
+  bool split, alike;
+
+  // With a table of the parts, as entries or as addresses.
+  void start(std::string entry, Int size, Int blocks, unsigned shared, Queue& queue) const {
+    const bool few = parts.size() <= kFewParts + 1;
+    const bool addresses = alike && entry != "segments";
+    const bool in_argument = addresses ? slabs.count <= kFewAddresses : few;
+    entry += std::string(addresses ? "_alike" : "") + (in_argument ? "_few" : "");
+    Function& function =
+        queue.function("slabs", entry.c_str(), {{"SIZE", size}, {"SPLIT", split ? 1 : 0}});
+    const Dim grid{static_cast<unsigned>(blocks)}, block{kSlabThreads};
+    if (!in_argument) {
+      queue.launch(function, grid, block, shared, slabs);
+    } else if (addresses) {
+      AddressTable table;
+      for (unsigned p = 0; p < slabs.count; ++p) table.data[p] = parts[p].data;
+      queue.launch(function, grid, block, shared, slabs, table);
+    } else {
+      PartTable table;
+      std::copy(parts.begin(), parts.end(), table.parts);
+      queue.launch(function, grid, block, shared, slabs, table);
+    }
+  }
+
+  void keep_table(bool addresses, Queue& queue) {
+    if (addresses && slabs.count > kFewAddresses) {
+      std::vector<char*> all(parts.size() + parts.size() % 2);  // whole lines
+      for (std::size_t p = 0; p < parts.size(); ++p) all[p] = parts[p].data;
+      const Int room = static_cast<Int>(all.size() * sizeof(char*));
+      void* const table = queue.scratch(room);
+      store_lines(table, all.data(), room, queue);
+      slabs.table = table;
+    } else if (!addresses && parts.size() > kFewParts + 1) {
+      slabs.table = table_on_device(parts.data(), static_cast<Int>(parts.size()), queue);
+    }
+  }
+
+  // Calls body(rows) for stretches of rows of which each has a row at least, and no more than
+  // kMostUnits things of which a row has `each`.
+  template <class Body>
+  void for_stretches(Int each, Body&& body) {
+    const Int most = std::max<Int>(1, kMostUnits / each);
+    for (Int row = 0; row < rows; row += most) {
+      slabs.row = row;
+      const Int some = std::min(most, rows - row);
+      slabs.rows = static_cast<unsigned>(some);
+      body(some);
+    }
+  }
+
+  void segments(Queue& queue) {
+    const Int mean = bytes / slabs.count;
+    slabs.lanes_log =
+        std::clamp(log_above((mean + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 8u);
+    const Int length = Int{kLaneBytes} << slabs.lanes_log;
+    Int all = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      parts[p].more = all;
+      if (p + 1 < parts.size()) all += (parts[p + 1].begin - parts[p].begin + length - 1) / length;
+    }
+    slabs.segments = divisor_of(all);
+    if (all <= kDirect) {
+      slabs.direct = 1;
+      std::vector<SlabPart> each;
+      for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
+        const Int piece = parts[p + 1].begin - parts[p].begin;
+        for (Int at = 0; at < piece; at += length)
+          each.push_back({parts[p].data + at, parts[p].step, parts[p].begin + at,
+                          std::min(length, piece - at)});
+      }
+      parts.swap(each);
+    }
+    keep_table(false, queue);
+    for_stretches(all, [&](Int some) {
+      slabs.items = static_cast<unsigned>(some * all);
+      start("segments", 1, blocks_for(some * all << slabs.lanes_log, kSlabThreads), 0, queue);
+    });
+  }
+
+  void units(Queue& queue) {
+    const Int each = bytes / unit, mean = bytes / slabs.count;
+    // Several rows a block, if pieces are short: of each a longer stretch is written, or read.
+    slabs.shape = mean <= kTallPiece ? kManyRows : mean <= kShortRun ? kEightRows : kInOrder;
+    const Int run = slabs.shape == kManyRows ? 32 : kSlabRun, height = kSlabBlock / run;
+    const Int across = (each + run - 1) / run;
+    if (rows < 8 * height || across * run > each + each / 8) slabs.shape = kInOrder;
+    slabs.across = divisor_of(across);
+    keep_table(alike, queue);
+    for_stretches(each, [&](Int some) {
+      slabs.items = static_cast<unsigned>(some * each);
+      start("units", unit,
+            slabs.shape == kInOrder ? (some * each + kSlabBlock - 1) / kSlabBlock
+                                    : (some + height - 1) / height * across,
+            0, queue);
+    });
+  }
+
+  void tiles(Queue& queue) {
+    const Int each = bytes / unit;
+    const int size = static_cast<int>(unit);
+    const unsigned all = tile_log(size);
+    slabs.column_log = std::min(log_above(each), all - 6);
+    slabs.row_log = all - slabs.column_log;
+    const Int columns = Int{1} << slabs.column_log, height = Int{1} << slabs.row_log;
+    const Int across = (each + columns - 1) / columns;
+    const unsigned shared =
+        ((1u << slabs.column_log) + tile_pad(size)) * static_cast<unsigned>(size) << slabs.row_log;
+    slabs.across = divisor_of(across);
+    keep_table(alike, queue);
+    for_stretches(each, [&](Int some) {
+      start("tiles", unit, (some + height - 1) / height * across, shared, queue);
+    });
+  }
+};
+
+void by_layouts(const SlabsPlan& plan, bool split, char* whole, void* const* parts, Queue& queue) {
+  const int axis = plan.axis;
+  Layout slab = plan.whole.layout, part = plan.whole.layout;
+  for (Int p = 0; p < plan.count(); ++p) {
+    slab.sizes[axis] = part.sizes[axis] = plan.length(p);
+    std::copy_n(plan.strides(p), part.rank, part.strides);
+    char* const at = whole + plan.begin(p) * slab.strides[axis];
+    if (split)
+      copy_elements(part, parts[p], slab, at, plan.whole.element_size, queue);
+    else
+      copy_elements(slab, at, part, parts[p], plan.whole.element_size, queue);
+  }
+}
+
+void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Queue& queue) {
+  const Layout& layout = plan.whole.layout;
+  if (layout.count() == 0) return;
+  Matrix matrix;
+  Slabs& slabs = matrix.slabs;
+  slabs = {};
+  matrix.split = split;
+  if (!as_rows(plan.whole, plan.axis, layout.sizes[plan.axis], layout.strides, matrix.bytes,
+               slabs.step))
+    return by_layouts(plan, split, whole, data, queue);
+  matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
+  matrix.alike = true;
+  matrix.parts.reserve(static_cast<std::size_t>(plan.count()) + 1);
+  const bool one_row = matrix.rows == 1;
+  Int begin = 0, first = 0, unit = std::min(unit_of(whole), one_row ? 16 : unit_of(slabs.step));
+  for (Int p = 0; p < plan.count(); ++p) {
+    Int bytes, step;
+    if (!as_rows(plan.whole, plan.axis, plan.length(p), plan.strides(p), bytes, step))
+      return by_layouts(plan, split, whole, data, queue);
+    if (bytes == 0) continue;  // nothing of it is read or written
+    matrix.parts.push_back({static_cast<char*>(data[p]), step, begin, 0});
+    unit = std::min({unit, unit_of(data[p]), unit_of(bytes), one_row ? 16 : unit_of(step)});
+    if (begin == 0) {
+      first = bytes;
+      slabs.part_step = step;
+    }
+    matrix.alike = matrix.alike && bytes == first && (one_row || step == slabs.part_step);
+    begin += bytes;
+  }
+  slabs.whole = whole;
+  slabs.count = static_cast<unsigned>(matrix.parts.size());
+  matrix.unit = unit;
+  matrix.parts.push_back({nullptr, 0, begin, 0});
+  const Int units = matrix.bytes / unit, mean = matrix.bytes / slabs.count;
+  if ((unit < 16 && mean >= long_piece(unit)) || units > kMostUnits) return matrix.segments(queue);
+  slabs.units = divisor_of(units);
+  if (matrix.alike) slabs.each = divisor_of(first / unit);
+  if (mean <= kShortPiece && matrix.rows >= 32 && slabs.count > 1) return matrix.tiles(queue);
+  matrix.units(queue);
+}
+
+}  // namespace
+
+void split(const SlabsPlan& plan, const void* whole, void* const* parts, Queue& queue) {
+  move(plan, true, static_cast<char*>(const_cast<void*>(whole)), parts, queue);
+}
+
+void join(const SlabsPlan& plan, const void* const* parts, void* whole, Queue& queue) {
+  move(plan, false, static_cast<char*>(whole), const_cast<void* const*>(parts), queue);
+}
+
+}  // namespace anydml::cuda

@@ -1,0 +1,158 @@
+// TOP_K: the k greatest (or smallest) elements of every row along an axis, sorted, ties in
+// ascending position, NaN greatest; the order is order.hpp's, the results are those of
+// native/cpu/top_k.
+//
+//   ranks    n <= 32: the rank of every element by counting, some lanes of a warp a row.
+//   rounds   n <= 128, k <= 32: a warp a row, the best of the lanes' best, k times.
+//   short    n <= 8192: a row in the registers of a block; a bound from the threads' maxima, or
+//   all. long     k <= 4096: a bound from a sample, one reading that collects what reaches it,
+//   several
+//            blocks a row where rows are few, whose results are rows to choose from again.
+//   columns  rows side by side in memory: exact, tile by tile, then as rows.
+//   pick     larger k: the k-th key by counting digits, a packing, then
+//   sort     a radix sort of keys and places; of whole rows when k is a good part of n.
+//
+// What has another layout is packed first. All bounds are exact for every input, and places are
+// part of the order throughout: ties change nothing about the time.
+//
+// Should another stream change the input meanwhile, results are those of no moment: but a kernel
+// that counts first and moves then works on a copy, lists are bounded, and places come from
+// counters.
+#include "top_k_job.hpp"
+
+namespace anydml::cuda {
+namespace selection {
+namespace {
+
+unsigned long long flip_of(DataType type, int width, bool largest) {
+  const unsigned long long smallest = largest ? 0 : ~0ull;
+  switch (type) {
+    case DataType::float16:
+    case DataType::float32:
+    case DataType::float64:
+    case DataType::int8:
+    case DataType::int16:
+    case DataType::int32:
+    case DataType::int64:
+      return smallest;
+    default:
+      return smallest ^ 1ull << (8 * width - 1);
+  }
+}
+
+bool is_float(DataType type) {
+  return type == DataType::float16 || type == DataType::float32 || type == DataType::float64;
+}
+
+// The same sizes packed, with the axis last in memory.
+Layout packed_rows(const Layout& layout, int axis, int element_size) {
+  Layout packed = layout;
+  packed.strides[axis] = element_size;
+  Int stride = element_size * layout.sizes[axis];
+  for (int i = layout.rank - 1; i >= 0; --i) {
+    if (i == axis) continue;
+    packed.strides[i] = stride;
+    stride *= layout.sizes[i];
+  }
+  return packed;
+}
+
+// Rows and strides of three tensors along an axis. False: too many dimensions for the kernels.
+bool describe(const TopKPlan& plan, const void* input, void* values, void* indices, Job& job) {
+  const Layout& layout = plan.input.layout;
+  const bool scalar = layout.rank == 0;
+  Layout rows, value_rows, index_rows;
+  for (int i = 0; i < layout.rank; ++i) {
+    if (i == plan.axis) continue;
+    rows.push(layout.sizes[i], layout.strides[i]);
+    value_rows.push(layout.sizes[i], plan.values.layout.strides[i]);
+    index_rows.push(layout.sizes[i], plan.indices.layout.strides[i]);
+  }
+  Layout* layouts[3] = {&rows, &value_rows, &index_rows};
+  collapse(layouts);
+  if (rows.rank > anydml::top_k::kDims) return false;
+  Rows& to = job.rows;
+  to = Rows{};
+  to.rows = rows.count();
+  to.n = scalar ? 1 : layout.sizes[plan.axis];
+  to.k = plan.k;
+  to.input = static_cast<const char*>(input);
+  to.values = static_cast<char*>(values);
+  to.indices = static_cast<char*>(indices);
+  to.wide_indices = plan.indices.element_size == 8;
+  job.width = plan.input.element_size;
+  job.is_float = is_float(plan.input.type);
+  to.flip = flip_of(plan.input.type, job.width, plan.largest);
+  to.stride = to.n == 1 ? job.width : layout.strides[plan.axis];
+  to.value_stride = to.k == 1 ? job.width : plan.values.layout.strides[plan.axis];
+  to.index_stride = to.k == 1 ? plan.indices.element_size : plan.indices.layout.strides[plan.axis];
+  to.rank = rows.rank;
+  for (int i = 0; i < rows.rank; ++i) {
+    to.sizes[i] = rows.sizes[i];
+    to.input_strides[i] = rows.strides[i];
+    to.value_strides[i] = value_rows.strides[i];
+    to.index_strides[i] = index_rows.strides[i];
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace selection
+
+void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue) {
+  if (plan.k <= 0 || plan.input.layout.count() == 0) return;
+  selection::Job job;
+  if (selection::describe(plan, input, values, indices, job)) {
+    if (job.rows.stride == job.width) return selection::choose(job, queue);
+    if (selection::columns(job, queue)) return;
+    TopKPlan packed = plan;
+    packed.input.layout =
+        selection::packed_rows(plan.input.layout, plan.axis, plan.input.element_size);
+    void* const copy = queue.scratch(plan.input.layout.count() * plan.input.element_size);
+    copy_elements(packed.input.layout, copy, plan.input.layout, input, plan.input.element_size,
+                  queue);
+    if (selection::describe(packed, copy, values, indices, job))
+      return selection::choose(job, queue);
+  }
+  // All three packed, as rows of one dimension.
+  TopKPlan packed = plan;
+  Tensor* const tensors[3] = {&packed.input, &packed.values, &packed.indices};
+  void* copies[3];
+  for (int i = 0; i < 3; ++i) {
+    Tensor& tensor = *tensors[i];
+    tensor.layout = selection::packed_rows(tensor.layout, plan.axis, tensor.element_size);
+    copies[i] = queue.scratch(tensor.layout.count() * tensor.element_size);
+  }
+  copy_elements(packed.input.layout, copies[0], plan.input.layout, input, plan.input.element_size,
+                queue);
+  selection::describe(packed, copies[0], copies[1], copies[2], job);
+  selection::choose(job, queue);
+  copy_elements(plan.values.layout, values, packed.values.layout, copies[1],
+                plan.values.element_size, queue);
+  copy_elements(plan.indices.layout, indices, packed.indices.layout, copies[2],
+                plan.indices.element_size, queue);
+}
+
+std::vector<Variant> top_k_variants() {
+  std::vector<Variant> variants;
+  const int types[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {2, 1}, {4, 1}, {8, 1}};
+  for (const auto& [width, is_float] : types) {
+    const auto add = [&, w = width, f = is_float](const char* source, std::vector<Define> more) {
+      more.insert(more.begin(), {{"width", w}, {"is_float", f}});
+      variants.push_back({source, std::move(more)});
+    };
+    add("top_k_small", {});
+    for (const Int threads : {64, 128, 256, 512}) add("top_k_short", {{"threads", threads}});
+    for (Int smallest = 0; smallest <= is_float; ++smallest) {
+      add("top_k_long", {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
+    }
+    add("top_k_columns", {{"each", width == 8 ? 8 : 16}});
+    for (const Int wide : {0, 1}) {
+      add("top_k_sort", {{"wide", wide}});
+      add("top_k_pick", {{"wide", wide}});
+    }
+  }
+  return variants;
+}
+
+}  // namespace anydml::cuda

@@ -1,0 +1,208 @@
+// TOP_K of rows by the kernels that choose without sorting.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "top_k_job.hpp"
+
+namespace anydml::cuda::selection {
+namespace {
+
+constexpr int kEach = 16;  // elements of a thread of top_k_short
+constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
+
+Int item_size(int width) { return width == 8 ? 16 : 8; }
+
+// Whether every row begins at a multiple of so many bytes.
+bool aligned(const Job& job, Int bytes) {
+  const Rows& rows = job.rows;
+  const char* const first = rows.source != nullptr ? rows.source : rows.input;
+  if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(bytes) != 0) return false;
+  if (rows.source != nullptr) return rows.n * job.width % bytes == 0;
+  for (int i = 0; i < rows.rank; ++i)
+    if (rows.input_strides[i] % bytes != 0) return false;
+  return true;
+}
+
+void ranks(const Job& job, Queue& queue) {
+  int lanes = 1;
+  while (lanes < job.rows.n) lanes *= 2;
+  Function& kernel = queue.function("top_k_small", "top_k_ranks",
+                                    {{"width", job.width}, {"is_float", job.is_float}});
+  const Int per_block = 256 / lanes;
+  queue.launch(kernel, {most_blocks((job.rows.rows + per_block - 1) / per_block)}, {256}, 0,
+               job.rows, lanes);
+}
+
+void rounds(const Job& job, Queue& queue) {
+  const Rows& rows = job.rows;
+  const bool fours = rows.n % 4 == 0 && aligned(job, job.width == 8 ? 16 : 4 * job.width);
+  Function& kernel = queue.function("top_k_small", "top_k_rounds",
+                                    {{"width", job.width}, {"is_float", job.is_float}});
+  queue.launch(kernel, {most_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
+}
+
+// Threads, and how many of them at most reach the bound, 0 for all elements. No threads: not so.
+struct Short {
+  Int threads, high;
+};
+Short short_plan(Int n, Int k, int width, bool whole) {
+  const Int vector = 16 / width, most = whole ? n : n + vector - 1;
+  const Int least = power_of_two((most + kEach - 1) / kEach);
+  if (least > 512) return {0, 0};
+  const Int threads = std::max(least, power_of_two(4 * k));
+  // k threads have to have something.
+  if (threads <= 512 && 2 * k <= n / vector) return {threads, k + k / 2 + 4};
+  if (n > 4096) return {0, 0};
+  return {std::min<Int>(std::max(least, power_of_two(n / 4)), 512), 0};
+}
+
+void short_rows(const Job& job, const Short& plan, Queue& queue) {
+  const Rows& rows = job.rows;
+  const Int room = plan.high == 0 ? rows.n : std::min(rows.n, kEach * plan.high);
+  Function& kernel =
+      queue.function("top_k_short", "top_k_short",
+                     {{"width", job.width}, {"is_float", job.is_float}, {"threads", plan.threads}});
+  queue.launch(kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
+               static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
+               static_cast<int>(plan.high), static_cast<int>(room));
+}
+
+// How many candidates of a sample may reach the bound, so that k of n do for certain, nearly, and
+// not many more: the k greatest have k / n of the sample, with a deviation of its root, and what
+// lies together is sampled together.
+bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
+  const Int vector = 16 / width, each = std::min<Int>(vector, 4);
+  const Int most = width == 8 ? 4096 : 8192;
+  const double size = static_cast<double>(each * std::min<Int>(kLongThreads, n / vector - 1));
+  const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
+  const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
+  const double high = low + std::max(2.0, low / 8);
+  double room =
+      (high + 4 * std::sqrt(high) + static_cast<double>(each)) * static_cast<double>(n) / size;
+  sampling.low = static_cast<int>(low);
+  sampling.high = static_cast<int>(high);
+  if (low > 0.8 * size || room > 0.9 * static_cast<double>(n)) {
+    sampling.low = sampling.high = 0;
+    room = static_cast<double>(n);
+  }
+  sampling.capacity = room <= 4096 ? 4096 : 8192;
+  return room <= static_cast<double>(most);
+}
+
+// Segments of each row: so many that the GPU is full, few enough that their results are not many.
+Int segments_of(const Rows& rows, int width, Queue& queue) {
+  const Int n = rows.n, k = rows.k;
+  const Int longest = k > 512 || width == 8 ? Int{1} << 17 : Int{1} << 18;
+  Int segments = 1;
+  if (n >= 65536) {
+    const Int blocks = kLongBlocks * queue.multiprocessors();
+    segments = rows.rows < blocks ? blocks / rows.rows : 1;
+    const double balanced = 1.5 * std::sqrt(static_cast<double>(n) / static_cast<double>(k));
+    segments = std::min(segments, static_cast<Int>(balanced));
+  }
+  segments = std::max(segments, (n + longest - 1) / longest);
+  return std::max<Int>(std::min({segments, n / 4096, n / (4 * k)}), 1);
+}
+
+void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Queue& queue) {
+  Function& kernel = queue.function("top_k_long", "top_k_long",
+                                    {{"width", job.width},
+                                     {"is_float", job.is_float},
+                                     {"smallest", job.is_float && job.rows.flip != 0},
+                                     {"threads", kLongThreads},
+                                     {"blocks", kLongBlocks},
+                                     {"unroll", kLongUnroll}});
+  queue.launch(
+      kernel, {most_blocks(job.rows.rows * parts.segments)}, {static_cast<unsigned>(kLongThreads)},
+      static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts, sampling);
+}
+
+// Of whole rows.
+Parts parts_of(Int n, Int segments) {
+  Parts parts{};
+  parts.segments = segments;
+  parts.length = n / segments;
+  parts.longer = n % segments;
+  return parts;
+}
+
+// Room for results of parts, and the job that chooses among them.
+Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& next) {
+  const Int count = job.rows.rows * segments * job.rows.k;
+  Parts parts = parts_of(job.rows.n, segments);
+  parts.keys = queue.scratch(count * job.width);
+  parts.wide_places = job.rows.places != nullptr ? job.rows.wide_places : job.rows.n >= kWide;
+  parts.places = queue.scratch(count * (parts.wide_places ? 8 : 4));
+  parts.ordered = ordered || parts.wide_places;
+  next = job;
+  next.is_float = false;
+  next.rows.flip = 1ull << (8 * job.width - 1);
+  next.rows.n = segments * job.rows.k;
+  next.rows.source = static_cast<const char*>(parts.keys);
+  next.rows.places = parts.places;
+  next.rows.wide_places = parts.wide_places;
+  next.rows.ordered = parts.ordered;
+  return parts;
+}
+
+// Segments that are short enough for a sample to say enough of them. False: there are none.
+bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Sampling& sampling) {
+  segments = segments_of(rows, width, queue);
+  while (!sampling_plan(rows.n / segments, rows.k, width, sampling)) {
+    segments *= 2;
+    if (segments > rows.n / (4 * rows.k) || segments > rows.n / 4096) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void choose(const Job& job, Queue& queue) {
+  const Int n = job.rows.n, k = job.rows.k;
+  if (n <= 32) return ranks(job, queue);
+  if (n <= 128 && k <= 32) return rounds(job, queue);
+  const Short plan = short_plan(n, k, job.width, aligned(job, 16));
+  if (plan.threads > 0) return short_rows(job, plan, queue);
+  Int segments;
+  Sampling sampling;
+  if (!long_plan(job.rows, job.width, queue, segments, sampling)) return sort(job, queue);
+  if (segments == 1) return long_rows(job, sampling, parts_of(n, 1), queue);
+  // What is in no order only one block a row of the kernel of long rows can choose among: several
+  // would leave equals of one of these segments to two of their own.
+  Rows rest = job.rows;
+  rest.n = segments * k;
+  Int of_rest;
+  Sampling sampling_of_rest;
+  const bool ordered = rest.n <= 8192 ||
+                       !long_plan(rest, job.width, queue, of_rest, sampling_of_rest) || of_rest > 1;
+  Job next;
+  const Parts parts = parts_for(job, segments, ordered, queue, next);
+  long_rows(job, sampling, parts, queue);
+  choose(next, queue);
+}
+
+bool columns(const Job& job, Queue& queue) {
+  const Rows& rows = job.rows;
+  const Int n = rows.n, k = rows.k, each = job.width == 8 ? 8 : 16;
+  const Int segments = (n + 32 * each - 1) / (32 * each);
+  // Of more than one tile a quarter is left at most: else it is a copy.
+  if (rows.rank == 0 || rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
+      (segments > 1 && k > 4 * each))
+    return false;
+  const Int count = rows.sizes[rows.rank - 1];
+  if (count < 8) return false;
+  Job next;
+  const Parts parts = parts_for(job, segments, true, queue, next);
+  const Int across = std::min<Int>(count, 16), bands = (count + across - 1) / across;
+  Function& kernel =
+      queue.function("top_k_columns", "top_k_columns",
+                     {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});
+  queue.launch(kernel, {most_blocks(rows.rows / count * bands * segments)}, {256},
+               static_cast<unsigned>(across * (32 * each + 1) * job.width), rows, parts,
+               static_cast<int>(across), count, bands);
+  choose(next, queue);
+  return true;
+}
+
+}  // namespace anydml::cuda::selection

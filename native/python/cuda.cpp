@@ -1,0 +1,398 @@
+// The door to the GPU: kernels by name on device memory, and what Python needs of the driver
+// besides. Operands come as (address, dtype, shape, strides in bytes); what they may be, and that
+// they live until the work has run, is the caller's to see to (src/anydml/backends/cuda.py).
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "../cuda/host/compiler.hpp"
+#include "../cuda/host/device.hpp"
+#include "../cuda/plans.hpp"
+#include "dlpack.hpp"
+#include "kernel.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+using cuda::Queue;
+
+[[noreturn]] void refuse(const char* kernel, const std::string& what) {
+  raise_argument(std::string(kernel) + ": " + what);
+}
+
+Int number(const char* kernel, PyObject* object) {
+  const Int value = PyLong_AsLongLong(object);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    refuse(kernel, "expected sizes and strides of 64 bits");
+  }
+  return value;
+}
+
+Operand operand_on_device(const char* kernel, nb::handle given) {
+  PyObject* const parts = given.ptr();
+  if (PyTuple_Check(parts) == 0 || PyTuple_GET_SIZE(parts) != 4) refuse(kernel, "no operand");
+  PyObject *const sizes = PyTuple_GET_ITEM(parts, 2), *const strides = PyTuple_GET_ITEM(parts, 3);
+  PyObject* const dtype = PyTuple_GET_ITEM(parts, 1);
+  const auto address =
+      static_cast<std::uintptr_t>(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(parts, 0)));
+  Operand operand;
+  operand.data = reinterpret_cast<void*>(address);
+  Tensor& tensor = operand.tensor;
+  if (PyArray_DescrCheck(dtype) == 0 ||
+      !element_of(reinterpret_cast<PyArray_Descr*>(dtype), tensor.type, tensor.element_size))
+    refuse(kernel, "a type that no kernel takes");
+  if (PyTuple_Check(sizes) == 0 || PyTuple_Check(strides) == 0 ||
+      PyTuple_GET_SIZE(sizes) > kMaxRank || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
+    refuse(kernel, "too many axes");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); ++i)
+    tensor.layout.push(number(kernel, PyTuple_GET_ITEM(sizes, i)),
+                       number(kernel, PyTuple_GET_ITEM(strides, i)));
+  if (!tensor.layout.settle(tensor.element_size))
+    refuse(kernel, "expected at most 2^48 elements, within the address space");
+  // A GPU faults where a processor takes a little longer.
+  const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
+  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : address;
+  for (int i = 0; i < tensor.layout.rank; ++i)
+    if (tensor.layout.sizes[i] > 1)
+      low_bits |= static_cast<std::uintptr_t>(tensor.layout.strides[i]);
+  if (low_bits % (size < 8 ? size : 8) != 0) refuse(kernel, "expected elements that are aligned");
+  return operand;
+}
+
+// The operands of a call on a device.
+struct Operands {
+  std::vector<Operand> operands, listed;
+
+  void add(const Kernel& kernel, nb::handle given, bool list, int expected) {
+    std::vector<Operand>& to = list ? listed : operands;
+    int count = 0;
+    for (nb::handle one : given) {
+      to.push_back(operand_on_device(kernel.name, one));
+      ++count;
+    }
+    if (!list && count != expected) refuse(kernel.name, "other operands than it takes");
+  }
+
+  Call call(const std::vector<Int>& numbers) const {
+    Call made;
+    made.operands = operands.data();
+    made.list.operands = listed.data();
+    made.list.count = listed.size();
+    made.numbers = numbers.data();
+    made.number_count = numbers.size();
+    return made;
+  }
+};
+
+const Kernel& kernel_on_device(const std::string& name) {
+  const Kernel& kernel = kernel_named(name);
+  if (kernel.enqueue == nullptr) raise_device(name + ": this operator has no kernel for CUDA yet");
+  return kernel;
+}
+
+void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
+
+void run(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
+         nb::handle outputs, const nb::dict& attributes) {
+  const Kernel& kernel = kernel_on_device(name);
+  told(kernel.name, [&] {
+    Operands operands;
+    operands.add(kernel, inputs, kernel.list == Lists::inputs, kernel.inputs);
+    operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
+    const Call call = operands.call(numbers);
+    if (const char* const misfit = kernel.misfit(call)) refuse(kernel.name, misfit);
+    const nb::gil_scoped_release unlocked;
+    Queue queue(cuda::device_at(device), stream_of(stream));
+    kernel.enqueue(call, queue);
+  });
+}
+
+// The first phase of a kernel in two: what it found stays on the device, in scratch that the queue
+// holds.
+struct MeasuredOnDevice {
+  const Kernel* kernel;
+  int device;
+  std::uintptr_t stream;
+  Operand input;
+  std::vector<Int> numbers;
+  std::unique_ptr<Queue> queue;
+  cuda::NonzeroFound found;
+  Int count = 0;
+
+  ~MeasuredOnDevice() {
+    if (queue == nullptr) return;
+    const nb::gil_scoped_release unlocked;
+    queue.reset();
+  }
+};
+
+MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
+                          nb::handle input, const nb::dict& attributes) {
+  const Kernel& kernel = kernel_on_device(name);
+  return told(kernel.name, [&] {
+    if (kernel.measure_on_device == nullptr) refuse(kernel.name, "no kernel in two phases");
+    auto made = std::make_unique<MeasuredOnDevice>();
+    made->kernel = &kernel;
+    made->device = device;
+    made->stream = stream;
+    made->input = operand_on_device(kernel.name, input);
+    made->numbers = numbers_of(kernel, attributes);
+    Call call;
+    call.operands = &made->input;
+    call.numbers = made->numbers.data();
+    call.number_count = made->numbers.size();
+    const nb::gil_scoped_release unlocked;
+    made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
+    made->found = kernel.measure_on_device(call, *made->queue);
+    made->queue->read(&made->count, made->found.count, sizeof(Int));
+    made->queue->leave();
+    return made.release();
+  });
+}
+
+void fill(MeasuredOnDevice& measured, nb::handle output) {
+  const Kernel& kernel = *measured.kernel;
+  told(kernel.name, [&] {
+    const Operand operands[2] = {measured.input, operand_on_device(kernel.name, output)};
+    Call call;
+    call.operands = operands;
+    call.numbers = measured.numbers.data();
+    call.number_count = measured.numbers.size();
+    Found found;
+    found.count = measured.count;
+    if (const char* const misfit = kernel.unfilled(call, found)) refuse(kernel.name, misfit);
+    const nb::gil_scoped_release unlocked;
+    measured.queue->enter();
+    kernel.fill_on_device(call, measured.found, measured.count, *measured.queue);
+    measured.queue->leave();
+  });
+}
+
+// Device memory of our own, for operands that no library holds.
+class Buffer {
+ public:
+  Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
+    told("cuda", [&] {
+      const nb::gil_scoped_release unlocked;
+      queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
+      data_ = queue_->scratch(static_cast<Int>(bytes));
+      queue_->leave();
+    });
+  }
+  ~Buffer() {
+    const nb::gil_scoped_release unlocked;
+    queue_.reset();
+  }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
+
+ private:
+  std::unique_ptr<Queue> queue_;
+  void* data_ = nullptr;
+};
+
+// What the consumer of a capsule holds.
+struct Exported {
+  dlpack::Managed managed;
+  PyObject* owner;
+  std::int64_t sizes[kMaxRank], strides[kMaxRank];
+};
+
+void release_exported(dlpack::Managed* managed) {
+  auto* const exported = static_cast<Exported*>(managed->context);
+  if (Py_IsInitialized() != 0) {  // at the end of the process the memory goes with it
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(exported->owner);
+    PyGILState_Release(state);
+  }
+  delete exported;
+}
+
+// A capsule of packed device memory; the owner lives until the consumer lets go of it.
+nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
+                      const std::vector<Int>& sizes) {
+  if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
+  auto exported = std::make_unique<Exported>();
+  Int stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    exported->sizes[i] = sizes[i];
+    exported->strides[i] = stride;
+    stride *= sizes[i] > 0 ? sizes[i] : 1;
+  }
+  exported->managed.tensor = {reinterpret_cast<void*>(address),
+                              dlpack::kCuda,
+                              device,
+                              static_cast<std::int32_t>(sizes.size()),
+                              {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1},
+                              exported->sizes,
+                              exported->strides,
+                              0};
+  exported->managed.context = exported.get();
+  exported->managed.deleter = release_exported;
+  PyObject* const capsule = PyCapsule_New(&exported->managed, "dltensor", [](PyObject* self) {
+    if (PyCapsule_IsValid(self, "dltensor") == 0) return;  // consumed
+    auto* const managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(self, "dltensor"));
+    managed->deleter(managed);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  exported->owner = owner.inc_ref().ptr();
+  (void)exported.release();
+  return nb::steal(capsule);
+}
+
+void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
+  told("cuda", [&] {
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    const struct Held {
+      Py_buffer* view;
+      ~Held() { PyBuffer_Release(view); }
+    } held{&view};
+    const nb::gil_scoped_release unlocked;
+    Queue queue(cuda::device_at(device), stream_of(stream));
+    queue.write(reinterpret_cast<void*>(to), view.buf, static_cast<Int>(view.len));
+  });
+}
+
+void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_t from) {
+  told("cuda", [&] {
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
+    const struct Held {
+      Py_buffer* view;
+      ~Held() { PyBuffer_Release(view); }
+    } held{&view};
+    const nb::gil_scoped_release unlocked;
+    Queue queue(cuda::device_at(device), stream_of(stream));
+    queue.read(view.buf, reinterpret_cast<void*>(from), static_cast<Int>(view.len));
+  });
+}
+
+void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t bytes) {
+  told("cuda", [&] {
+    const nb::gil_scoped_release unlocked;
+    Queue(cuda::device_at(device), stream_of(stream))
+        .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
+  });
+}
+
+void synchronize(int device, nb::object stream) {
+  told("cuda", [&] {
+    void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
+    const bool all = stream.is_none();
+    const nb::gil_scoped_release unlocked;
+    Queue queue(cuda::device_at(device), on);
+    queue.wait(all);
+  });
+}
+
+// (name, bytes of memory, major, minor, multiprocessors) of each GPU, and the driver's version.
+nb::tuple devices() {
+  return told("cuda", [&] {
+    const cuda::Driver& driver = cuda::driver();
+    nb::list all;
+    for (int i = 0; i < driver.devices; ++i) {
+      const cuda::DeviceFacts facts = cuda::facts_of(i);
+      all.append(nb::make_tuple(facts.name, facts.memory, facts.major, facts.minor,
+                                facts.multiprocessors));
+    }
+    return nb::make_tuple(all, driver.version);
+  });
+}
+
+std::vector<cuda::Variant> all_variants() {
+  std::vector<cuda::Variant> all;
+  for (auto* const some : {&cuda::top_k_variants, &cuda::nonzero_variants, &cuda::copy_variants,
+                           &cuda::mover_variants}) {
+    const std::vector<cuda::Variant> added = some();
+    all.insert(all.end(), added.begin(), added.end());
+  }
+  return all;
+}
+
+// Compiles variant `i` of `variants()` for a device, unless it is kept; whether it did.
+bool warm(int device, std::size_t i) {
+  return told("cuda", [&] {
+    const std::vector<cuda::Variant> all = all_variants();
+    if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
+    const nb::gil_scoped_release unlocked;
+    return cuda::device_at(device).warm(all[i]);
+  });
+}
+
+// Machine code for an architecture that need not be at hand, for tests.
+nb::bytes compile(const std::string& architecture, std::size_t i) {
+  return told("cuda", [&] {
+    const std::vector<cuda::Variant> all = all_variants();
+    if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
+    std::string code;
+    {
+      const nb::gil_scoped_release unlocked;
+      code = cuda::cubin_of(all[i].source, architecture, 0, cuda::options_of(all[i].defines));
+    }
+    return nb::bytes(code.data(), code.size());
+  });
+}
+
+void announce() {
+  const nb::gil_scoped_acquire locked;
+  try {
+    nb::module_::import_("anydml.backends.cuda").attr("announce")();
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("anydml");
+  }
+}
+
+void configure(const std::vector<std::string>& libraries, const std::string& cache,
+               const std::string& version, const std::string& driver_library) {
+  cuda::CompilerPlaces& places = cuda::compiler_places();
+  places.libraries = libraries;
+  places.cache = cache;
+  places.version = version;
+  cuda::announce_compilation = announce;
+  if (!driver_library.empty()) cuda::set_driver_library(driver_library);
+}
+
+nb::list in_use() {
+  nb::list all;
+  for (const int ordinal : cuda::devices_in_use()) all.append(ordinal);
+  return all;
+}
+
+nb::list kernels() {
+  nb::list names;
+  for (const Kernel& kernel : all_kernels())
+    if (kernel.enqueue != nullptr) names.append(kernel.name);
+  return names;
+}
+
+}  // namespace
+
+void bind_cuda(nb::module_& module) {
+  nb::module_ cuda = module.def_submodule("cuda");
+  nb::class_<MeasuredOnDevice>(cuda, "Measured").def_ro("count", &MeasuredOnDevice::count);
+  nb::class_<Buffer>(cuda, "Buffer")
+      .def(nb::init<int, std::size_t, std::uintptr_t>())
+      .def_prop_ro("address", &Buffer::address);
+  cuda.def("configure", &configure);
+  cuda.def("devices", &devices);
+  cuda.def("kernels", &kernels);
+  cuda.def("in_use", &in_use);
+  cuda.def("run", &run);
+  cuda.def("measure", &measure, nb::rv_policy::take_ownership);
+  cuda.def("fill", &fill);
+  cuda.def("dlpack", &capsule_of);
+  cuda.def("upload", &upload);
+  cuda.def("download", &download);
+  cuda.def("clear", &clear);
+  cuda.def("synchronize", &synchronize, nb::arg(), nb::arg().none());
+  cuda.def("variants", [] { return all_variants().size(); });
+  cuda.def("warm", &warm);
+  cuda.def("compile", &compile);
+}
+
+}  // namespace anydml::python

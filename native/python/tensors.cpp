@@ -1,0 +1,218 @@
+#include "tensors.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+struct Library {
+  PyTypeObject* type = nullptr;  // kept for the life of the process, like all that is below
+  const dlpack::Exchange* exchange = nullptr;
+  PyObject *keys_of = nullptr, *modes = nullptr;
+  unsigned long long cpu_keys = 0, cuda_keys = 0;
+  PyObject *raw_repr = nullptr, *requires_grad = nullptr, *untyped_storage = nullptr,
+           *nbytes = nullptr, *storage_offset = nullptr;
+};
+Library library;
+
+constexpr std::uint32_t kMajor = 1, kLeastMinor = 3;
+
+// The types that kernels and NumPy have; the descriptors are NumPy's own, kept for ever.
+struct Known {
+  std::uint8_t code, bits;
+  int number;
+};
+constexpr Known kKnown[] = {{0, 8, NPY_INT8},         {0, 16, NPY_INT16},   {0, 32, NPY_INT32},
+                            {0, 64, NPY_INT64},       {1, 8, NPY_UINT8},    {1, 16, NPY_UINT16},
+                            {1, 32, NPY_UINT32},      {1, 64, NPY_UINT64},  {2, 16, NPY_FLOAT16},
+                            {2, 32, NPY_FLOAT32},     {2, 64, NPY_FLOAT64}, {5, 64, NPY_COMPLEX64},
+                            {5, 128, NPY_COMPLEX128}, {6, 8, NPY_BOOL}};
+
+PyArray_Descr* descr_of(dlpack::Type type) {
+  static PyArray_Descr* found[std::size(kKnown)] = {};
+  if (type.lanes != 1) return nullptr;
+  for (std::size_t i = 0; i < std::size(kKnown); ++i)
+    if (kKnown[i].code == type.code && kKnown[i].bits == type.bits) {
+      if (found[i] == nullptr) found[i] = PyArray_DescrFromType(kKnown[i].number);
+      return found[i];
+    }
+  return nullptr;
+}
+
+bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
+  for (const Known& known : kKnown)
+    if (known.number == descr->type_num) {
+      type = {known.code, known.bits, 1};
+      return true;
+    }
+  return false;
+}
+
+// A number that a method without arguments gives; false with no exception where it fails.
+template <class Number>
+bool ask(PyObject* object, PyObject* method, Number& number) {
+  const nb::object given = nb::steal(PyObject_CallMethodNoArgs(object, method));
+  if (given.is_valid()) {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(given.ptr());
+    if (value != ~0ull || PyErr_Occurred() == nullptr) {
+      number = static_cast<Number>(value);
+      return true;
+    }
+  }
+  PyErr_Clear();
+  return false;
+}
+
+// Plain memory, and elements that lie within it.
+bool plain(PyObject* object, const dlpack::Tensor& tensor, Int element_size) {
+  const nb::object keys = nb::steal(PyObject_CallOneArg(library.keys_of, object));
+  if (!keys.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  unsigned long long bits = 0;
+  const bool cuda = tensor.device_type == dlpack::kCuda;
+  if (!ask(keys.ptr(), library.raw_repr, bits)) return false;
+  if ((bits & ~(cuda ? library.cuda_keys : library.cpu_keys)) != 0) return false;
+  const nb::object grad = nb::steal(PyObject_GetAttr(object, library.requires_grad));
+  if (grad.ptr() != Py_False) {
+    PyErr_Clear();
+    return false;
+  }
+  const nb::object storage = nb::steal(PyObject_CallMethodNoArgs(object, library.untyped_storage));
+  Int size = 0, offset = 0;
+  if (!storage.is_valid() || !ask(storage.ptr(), library.nbytes, size) ||
+      !ask(object, library.storage_offset, offset)) {
+    PyErr_Clear();
+    return false;
+  }
+  Int last = offset;
+  for (int i = 0; i < tensor.rank; ++i) {
+    if (tensor.sizes[i] == 0) return true;
+    Int far;
+    if (__builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &far) ||
+        __builtin_add_overflow(last, far, &last))
+      return false;
+  }
+  Int end;
+  return !__builtin_mul_overflow(last + 1, element_size, &end) && end <= size;
+}
+
+bool operand_of_dlpack(const dlpack::Tensor& tensor, Operand& operand, int& device) {
+  if (tensor.device_type == dlpack::kCpu)
+    device = kHost;
+  else if (tensor.device_type == dlpack::kCuda)
+    device = tensor.device;
+  else
+    return false;
+  operand.descr = descr_of(tensor.type);
+  operand.array = nullptr;
+  if (operand.descr == nullptr || tensor.rank > kMaxRank || tensor.strides == nullptr ||
+      !element_of(operand.descr, operand.tensor.type, operand.tensor.element_size))
+    return false;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  for (int i = 0; i < tensor.rank; ++i) {
+    Int stride;
+    if (__builtin_mul_overflow(Int{tensor.strides[i]}, Int{operand.tensor.element_size}, &stride))
+      return false;
+    layout.push(tensor.sizes[i], stride);
+  }
+  operand.data = static_cast<char*>(tensor.data) + tensor.offset;
+  if (!layout.settle(operand.tensor.element_size)) return false;
+  if (layout.count() == 0) return true;
+  if (tensor.data == nullptr) return false;
+  // Kernels on a GPU read elements where they are aligned.
+  const auto size = static_cast<std::uintptr_t>(std::min(operand.tensor.element_size, 8));
+  return device == kHost || reinterpret_cast<std::uintptr_t>(operand.data) % size == 0;
+}
+
+}  // namespace
+
+void take_tensors(nb::object type, nb::object capsule, nb::object keys_of, nb::object modes,
+                  unsigned long long cpu_keys, unsigned long long cuda_keys) {
+  if (library.exchange != nullptr || PyType_Check(type.ptr()) == 0) return;
+  auto* exchange = static_cast<const dlpack::Exchange*>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (exchange == nullptr) throw nb::python_error();
+  if (exchange->version.major != kMajor || exchange->version.minor < kLeastMinor ||
+      exchange->allocate == nullptr || exchange->object_of == nullptr ||
+      exchange->tensor_of == nullptr || exchange->current_stream == nullptr)
+    return;
+  library.raw_repr = PyUnicode_InternFromString("raw_repr");
+  library.requires_grad = PyUnicode_InternFromString("requires_grad");
+  library.untyped_storage = PyUnicode_InternFromString("untyped_storage");
+  library.nbytes = PyUnicode_InternFromString("nbytes");
+  library.storage_offset = PyUnicode_InternFromString("storage_offset");
+  library.cpu_keys = cpu_keys;
+  library.cuda_keys = cuda_keys;
+  library.keys_of = keys_of.release().ptr();
+  library.modes = modes.release().ptr();
+  library.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+  library.exchange = exchange;
+}
+
+bool is_tensor(PyObject* object) {
+  return library.type != nullptr && Py_TYPE(object) == library.type;
+}
+
+bool tensors_are_themselves() {
+  const nb::object count = nb::steal(PyObject_CallNoArgs(library.modes));
+  if (!count.is_valid()) PyErr_Clear();
+  return count.is_valid() && PyLong_CheckExact(count.ptr()) && PyLong_AsLong(count.ptr()) == 0;
+}
+
+bool tensor_of(PyObject* object, Operand& operand, int& device) {
+  if (!is_tensor(object)) return false;
+  dlpack::Tensor tensor{};
+  if (library.exchange->tensor_of(object, &tensor) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  return operand_of_dlpack(tensor, operand, device) &&
+         plain(object, tensor, operand.tensor.element_size);
+}
+
+NewTensor::~NewTensor() {
+  if (managed_ != nullptr && managed_->deleter != nullptr) managed_->deleter(managed_);
+}
+
+bool NewTensor::make(int rank, const npy_intp* dims, PyArray_Descr* descr, int device,
+                     Operand& operand) {
+  std::int64_t sizes[2 * kMaxRank];
+  for (int i = 0; i < rank; ++i) sizes[i] = dims[i];
+  dlpack::Tensor like{};
+  like.device_type = device == kHost ? dlpack::kCpu : dlpack::kCuda;
+  like.device = device == kHost ? 0 : device;
+  like.rank = rank;
+  like.sizes = sizes;
+  if (!type_of(descr, like.type)) return false;
+  const auto ignore = [](void*, const char*, const char*) {};
+  if (library.exchange->allocate(&like, &managed_, nullptr, ignore) != 0 || managed_ == nullptr) {
+    PyErr_Clear();
+    managed_ = nullptr;
+    return false;  // the general way says how much for what
+  }
+  int there = kHost;
+  return operand_of_dlpack(managed_->tensor, operand, there) && there == device;
+}
+
+nb::object NewTensor::object() {
+  void* object = nullptr;
+  dlpack::ManagedVersioned* const managed = managed_;
+  managed_ = nullptr;
+  if (library.exchange->object_of(managed, &object) != 0) throw nb::python_error();
+  return nb::steal(static_cast<PyObject*>(object));
+}
+
+void* stream_of(int device) {
+  void* stream = nullptr;
+  if (library.exchange->current_stream(dlpack::kCuda, device, &stream) != 0)
+    throw nb::python_error();
+  return stream;
+}
+
+}  // namespace anydml::python

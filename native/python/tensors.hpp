@@ -1,0 +1,51 @@
+// Tensors of a library that offers DLPack's exchange table (PyTorch), for quick calls.
+//
+// The table checks nothing: it hands out the address of whatever it is given. So it is used for the
+// exact class only, and only for a tensor that the library itself calls plain: its dispatch keys
+// are those of an ordinary tensor on its device, it asks for no gradient, and its storage holds its
+// elements. While a mode of the library's is on, which may stand in for its functions, nothing is
+// taken. Whatever is not taken goes the general way (src/anydml/arrays/_torch.py), which says why.
+#pragma once
+
+#include "dlpack.hpp"
+#include "failures.hpp"
+
+namespace anydml::python {
+
+constexpr int kHost = -1;  // as the number of a device
+
+// What a library registers, once.
+void take_tensors(nanobind::object type, nanobind::object capsule, nanobind::object keys_of,
+                  nanobind::object modes, unsigned long long cpu_keys,
+                  unsigned long long cuda_keys);
+
+// Whether it is a tensor of the registered class; nothing else is looked at.
+bool is_tensor(PyObject* object);
+
+// Whether no mode is on that changes what the library's functions do.
+bool tensors_are_themselves();
+
+// A plain tensor of the registered class as an operand, and its device. False otherwise, without an
+// exception.
+bool tensor_of(PyObject* object, Operand& operand, int& device);
+
+// A new tensor on a device, until it is given away as an object.
+class NewTensor {
+ public:
+  NewTensor() = default;
+  ~NewTensor();
+  NewTensor(NewTensor&& other) noexcept : managed_(other.managed_) { other.managed_ = nullptr; }
+  NewTensor& operator=(NewTensor&&) = delete;
+
+  // False where the library makes no such tensor; an exception where it has no memory.
+  bool make(int rank, const npy_intp* dims, PyArray_Descr* descr, int device, Operand& operand);
+  nanobind::object object();
+
+ private:
+  dlpack::ManagedVersioned* managed_ = nullptr;
+};
+
+// The stream that the library works on now.
+void* stream_of(int device);
+
+}  // namespace anydml::python

@@ -1,0 +1,49 @@
+"""CuPy arrays."""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anydml.arrays._base import Array, Wrap, by_numpy, every_type, intp, unnoticed
+from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
+from anydml.errors import AllocationError
+
+written = unnoticed
+index_type = intp
+keep = every_type
+promoted = by_numpy
+
+
+def owns(value: Any) -> bool:
+    """Whether the value is an array, or of a class made from one."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(value, getattr(cupy, "ndarray", ()))
+
+
+def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+    """The array's place on its GPU."""
+    array: Any = _on_cuda(value)
+    return array, owner_of
+
+
+def _on_cuda(value: Any) -> DeviceArray:
+    cupy: Any = sys.modules["cupy"]
+    device = int(value.device.id)
+    with cupy.cuda.Device(device):
+        stream = int(cupy.cuda.get_current_stream().ptr)
+
+    def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
+        try:
+            with cupy.cuda.Device(device):
+                made = cupy.empty(shape, like)
+        except cupy.cuda.memory.OutOfMemoryError:
+            raise AllocationError("cupy", prod(shape) * like.itemsize, "an array") from None
+        strides = packed_strides(shape, like.itemsize)
+        return DeviceArray(int(made.data.ptr), like, shape, strides, device, stream, made, make)
+
+    address, dtype = int(value.data.ptr), np.dtype(value.dtype)
+    return DeviceArray(address, dtype, value.shape, value.strides, device, stream, value, make)

@@ -1,0 +1,299 @@
+"""Programs on NVIDIA GPUs: the CUDA kernels, on PyTorch's and CuPy's arrays or on uploaded ones.
+
+A call puts its work into the stream that the arrays' library works on, and returns without waiting
+for it, but where a number is needed on the host. NumPy arrays are uploaded, and downloaded when the
+work has run.
+
+Kernels are compiled for the GPU at hand when they are first used, by NVRTC, and kept on disk:
+``ANYDML_CACHE_DIR``, or ``anydml`` in the user's cache folder. ``anydml warm`` compiles them ahead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.machinery import PathFinder
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from anydml._native import native
+from anydml.arrays import DeviceArray, packed_strides
+from anydml.backends._base import Array, decline, natural
+from anydml.errors import ArgumentError, DeviceError
+from anydml.program import Program, Slot
+from anydml.threads import get_num_threads
+
+CACHE: Final = "ANYDML_CACHE_DIR"
+QUIET: Final = "ANYDML_QUIET"
+BLOCKING: Final = "ANYDML_BLOCKING"
+
+DRIVER: Final = "libcuda.so.1"
+
+
+class Gpu(NamedTuple):
+    """A GPU of this machine: its name, bytes of memory, compute capability and multiprocessors."""
+
+    name: str
+    memory: int
+    major: int
+    minor: int
+    multiprocessors: int
+
+
+@cache
+def _cuda() -> Any:
+    """The native module's part for CUDA, told where things are."""
+    from importlib.metadata import version
+
+    native.cuda.configure(_compilers(), _cache_folder(), version("anydml"), DRIVER)
+    return native.cuda
+
+
+def _compilers() -> list[str]:
+    """Where NVRTC may be: in its own wheel, or installed with CUDA."""
+    found = []
+    for folder in _wheel_folders():
+        with suppress(OSError):
+            wheels = (n for n in os.listdir(folder) if n.startswith("libnvrtc.so."))
+            found += [os.path.join(folder, name) for name in sorted(wheels, reverse=True)]
+    names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+    return [*found, *names, "/usr/local/cuda/lib64/libnvrtc.so"]
+
+
+def _wheel_folders() -> Iterator[str]:
+    spec = PathFinder.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield from (os.path.join(root, name, "lib") for name in ("cu13", "cuda_nvrtc"))
+
+
+def _cache_folder() -> str:
+    """Where compiled kernels are kept; empty for nowhere."""
+    given = os.environ.get(CACHE)
+    if given:
+        return os.path.abspath(given)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "anydml") if os.path.isabs(base) else ""
+
+
+def announce() -> None:
+    """Say once that a first call takes its time; called when the first kernel is compiled."""
+    if not os.environ.get(QUIET) and sys.stderr is not None:
+        print(
+            "anydml: compiling kernels for this GPU, which takes some seconds the first time "
+            f"(`anydml warm` does it ahead; {QUIET}=1 leaves this line out)",
+            file=sys.stderr,
+        )
+
+
+def gpus() -> tuple[list[Gpu], str]:
+    """The GPUs of this machine, and the CUDA version of the driver.
+
+    Raises
+    ------
+    DeviceError
+        There is no driver, or it does not work.
+    """
+    found, release = _cuda().devices()
+    return [Gpu(*facts) for facts in found], f"{release // 1000}.{release % 1000 // 10}"
+
+
+def variants() -> int:
+    """How many kernels there are to compile."""
+    return int(_cuda().variants())
+
+
+def warm(device: int) -> tuple[int, int]:
+    """Compile every kernel that is not kept, on all cores; how many of how many."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    native_part, count = _cuda(), variants()
+    with ThreadPoolExecutor(get_num_threads()) as pool:
+        made = sum(pool.map(lambda number: native_part.warm(device, number), range(count)))
+    return made, count
+
+
+def synchronize() -> None:
+    """Wait until all work on the GPUs that were used has run."""
+    for device in native.cuda.in_use():
+        _cuda().synchronize(device)
+
+
+def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
+    return array.address, array.dtype, array.shape, array.strides
+
+
+class CudaKernels:
+    """The kernels on one GPU, for arrays of a library that lie there."""
+
+    def __init__(self, device: int, stream: int) -> None:
+        self._device = device
+        self._stream = stream
+
+    def execute(self, kernel: str, inputs: Sequence[Any], outputs: Sequence[Any],
+                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+        """Put a kernel's work into the stream; -1, as bad indices are found later."""
+        operands = [list(map(_operand, side)) for side in (inputs, outputs)]
+        _cuda().run(kernel, self._device, self._stream, *operands, dict(given))
+        self._block()
+        return -1
+
+    def measure(self, kernel: str, given: Any, attributes: Mapping[str, Any], threads: int) -> Any:
+        """Run the first phase of a kernel, and wait for it: its count is needed on the host."""
+        return _cuda().measure(
+            kernel, self._device, self._stream, _operand(given), dict(attributes)
+        )
+
+    def fill(self, measured: Any, output: Any, threads: int) -> None:
+        """Put the second phase into the stream."""
+        _cuda().fill(measured, _operand(output))
+        self._block()
+
+    def _block(self) -> None:
+        if os.environ.get(BLOCKING, "") not in ("", "0"):
+            _cuda().synchronize(self._device, self._stream)
+
+
+def kernels_for(arrays: Sequence[Any]) -> CudaKernels:
+    """The kernels for arrays of which one is on a GPU at least.
+
+    Raises
+    ------
+    ArgumentError
+        Not all of them are on one GPU.
+    """
+    places = sorted({a.place if isinstance(a, DeviceArray) else "the CPU" for a in arrays})
+    if len(places) > 1:
+        raise ArgumentError(f"arrays: expected all on one device, got {' and '.join(places)}")
+    first: DeviceArray = arrays[0]
+    return CudaKernels(first.device, first.stream)
+
+
+class CudaBackend:
+    """One GPU of this machine."""
+
+    def __init__(self, device: int) -> None:
+        self.device: int | None = device
+
+    def __reduce__(self) -> tuple[type[CudaBackend], tuple[int | None]]:
+        return type(self), (self.device,)
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Any:
+        """A new array of the kind of `like`: on the GPU by its library, or a NumPy array."""
+        dtype = np.dtype(slot.spec.dtype)
+        if not isinstance(like, DeviceArray):
+            return np.zeros(slot.declared, dtype)
+        made = like.make(slot.declared, dtype)
+        if cleared:
+            _cuda().clear(made.device, made.stream, made.address, made.nbytes)
+        return made
+
+    def copy(self, array: Any, call: str, purpose: str) -> DeviceArray:
+        """A copy of an array, on the GPU, in memory of this library."""
+        assert self.device is not None
+        if not isinstance(array, DeviceArray):
+            return uploaded(array, self.device, 0)
+        copied = _buffer(array.shape, array.dtype, self.device, array.stream)
+        kernels = CudaKernels(self.device, array.stream)
+        kernels.execute("identity", [array], [copied], {}, True, 1)
+        _cuda().synchronize(self.device, array.stream)  # another stream may read it
+        return copied
+
+    def compile(self, program: Program) -> CudaExecutable:
+        """Look up the kernels.
+
+        Raises
+        ------
+        DeviceError
+            The operator has no kernel for CUDA.
+        """
+        assert self.device is not None
+        return CudaExecutable(program, self.device)
+
+    def describe(self) -> tuple[str, str]:
+        """The GPU's name and architecture, and its multiprocessors."""
+        found, release = gpus()
+        gpu = found[self.device or 0]
+        memory = f"{gpu.memory / 2**30:.0f} GiB"
+        return (
+            f"{gpu.name}, {memory}, sm_{gpu.major}{gpu.minor}, CUDA {release}",
+            str(gpu.multiprocessors),
+        )
+
+
+class CudaExecutable:
+    """A program that runs on a GPU."""
+
+    def __init__(self, program: Program, device: int) -> None:
+        (call,) = program.calls
+        if call.kernel not in _cuda().kernels():
+            raise DeviceError(f"{program.name}: this operator has no kernel for CUDA yet")
+        slots: dict[str | None, Slot] = {s.name: s for s in (*program.inputs, *program.outputs)}
+        self._inputs = [name and slots[name] for name in call.inputs]
+        self._outputs = [name and slots[name] for name in call.outputs]
+        self._call = call
+        self._device = device
+        self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
+
+    def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> int:
+        """Run on arrays of the declared sizes by slot, on the GPU or on the host."""
+        there = [array for array in arrays.values() if isinstance(array, DeviceArray)]
+        stream = there[0].stream if there else 0
+        kernels = CudaKernels(self._device, stream)
+        buffers = {
+            name: array
+            if isinstance(array, DeviceArray)
+            else uploaded(array, self._device, stream)  # outputs too: what is undefined stays
+            for name, array in arrays.items()
+        }
+        inputs, outputs = (
+            [slot and natural(slot, buffers[slot.name]) for slot in side]
+            for side in (self._inputs, self._outputs)
+        )
+        kernels.execute(self._call.kernel, inputs, outputs, dict(self._call.attributes), private,
+                        threads)  # fmt: skip
+        for slot in self._outputs:
+            if slot and not isinstance(arrays[slot.name], DeviceArray):
+                self._download(arrays[slot.name], buffers[slot.name])
+        return -1
+
+    def _download(self, array: Array, buffer: DeviceArray) -> None:
+        array[...] = downloaded(buffer)
+
+
+class OwnedArray(DeviceArray):
+    """A packed array in memory of this library; pickles as a copy on the host."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Callable[..., DeviceArray], tuple[Array, int, int]]:
+        return uploaded, (downloaded(self), self.device, 0)
+
+
+def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
+    buffer = _cuda().Buffer(device, prod(shape) * dtype.itemsize, stream)
+    strides = packed_strides(shape, dtype.itemsize)
+    return OwnedArray(buffer.address, dtype, shape, strides, device, stream, buffer,
+                      lambda wanted, like: _buffer(wanted, like, device, stream))  # fmt: skip
+
+
+def uploaded(array: Array, device: int, stream: int) -> DeviceArray:
+    """A host array on a GPU."""
+    packed = np.ascontiguousarray(array).reshape(array.shape)
+    made = _buffer(packed.shape, packed.dtype, device, stream)
+    if packed.size:
+        _cuda().upload(device, stream, made.address, packed.reshape(-1).view(np.uint8))
+    return made
+
+
+def downloaded(array: DeviceArray) -> Array:
+    """A packed array on the host."""
+    packed = np.empty(array.shape, array.dtype)
+    if packed.size:
+        raw = packed.reshape(-1).view(np.uint8)
+        _cuda().download(array.device, array.stream, raw, array.address)
+    return packed

@@ -1,0 +1,182 @@
+"""Scattered updates that are combined: what goes beyond one call of the kernel.
+
+The kernel adds, multiplies and compares integers and floats, the element itself included. Here are
+the element left out, means, bools and complex numbers, of calls of that kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from anydml._json import meant, shown
+from anydml.arrays import Array
+from anydml.backends.cpu import index_error
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments, _engine
+from anydml.program import Inferred
+
+# Other libraries' names of the same.
+SYNONYMS: Final = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
+NAMES: Final = (None, "none", "add", "mul", "min", "max", *SYNONYMS, "mean")
+
+# 0 and 1 stand for bools: or, and.
+_OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
+
+# What means are computed in, at least.
+_WIDE: Final = {"f": np.float32, "i": np.int64, "u": np.uint64}
+
+
+def reduction_of(reduction: Any, array: Array) -> str:
+    """The kernel's name of a reduction, or "mean"; one that the array's type has."""
+    if not isinstance(reduction, str | None) or reduction not in NAMES:
+        accepted = ", ".join(repr(name) for name in NAMES)
+        raise ArgumentError(
+            f"reduction: expected one of {accepted}, got {shown(reduction)}"
+            f"{meant(reduction, NAMES)}"
+        )
+    name = SYNONYMS.get(reduction or "none", reduction or "none")
+    types: tuple[str, ...] = _arguments.TYPED
+    if name != "mean":
+        types += ("bool",)
+    if name in ("add", "mul", "mean"):
+        types += ("complex64", "complex128")
+    if name != "none" and array.dtype.name not in types:
+        raise ArgumentTypeError(
+            f"x: reduction {reduction!r} expected one of {', '.join(types)}, got {array.dtype}"
+        )
+    return name
+
+
+class Scatter:
+    """One call of a scatter, on natural operands that fit together.
+
+    Parameters
+    ----------
+    room : descriptor class
+        Of the operator.
+    inferred : Inferred
+        What `infer` made of the operands.
+    given : mapping
+        The kernel's attributes without the reduction.
+    private : bool
+        Whether nobody sees the result when an index is bad.
+    """
+
+    def __init__(
+        self, room: _engine.Room, inferred: Inferred, given: dict[str, Any], private: bool
+    ) -> None:
+        self._room = room
+        self._inferred = inferred
+        self._given = given
+        self._private = private
+
+    def run(self, operands: Sequence[Array], result: Array, how: str, include_self: bool) -> None:
+        """Scatter the updates into the result, which may be the first operand's memory.
+
+        Raises
+        ------
+        IndexOutOfRangeError
+            An index outside its axis; a result that is not private is as it was.
+        AllocationError
+            There is no memory for scratch.
+        """
+        data, lookup, updates = operands
+        if how != "none" and data.dtype == np.bool_:
+            bits = [array.view(np.uint8) for array in (data, updates, result)]
+            data, updates, result = bits
+            how = _OF_BOOLS[how]
+        try:
+            self._run(data, lookup, updates, result, how, include_self or how == "none")
+        except AllocationError:
+            raise
+        except MemoryError:
+            raise AllocationError(self._room.KERNEL, None, "scratch") from None
+
+    def _run(
+        self, data: Array, lookup: Array, updates: Array, result: Array, how: str, whole: bool
+    ) -> None:
+        complex_ = data.dtype.kind == "c" and how != "none"
+        if whole and not complex_ and how != "mean":
+            self._once(data, lookup, updates, result, how)
+            return
+        lookup = lookup.copy()  # what is checked once is what is used
+        if whole:
+            self._check(lookup, data.shape)
+            result[...] = data
+        else:
+            identity = np.broadcast_to(_identity(how, data.dtype), updates.shape)
+            self._once(data, lookup, identity, result, "none")
+        if how == "mean":
+            self._sum(lookup, updates, result)
+            self._divide(lookup, updates.shape, result, whole)
+        elif how == "add":
+            self._sum(lookup, updates, result)
+        elif complex_:
+            np.multiply.at(result, self._places(lookup, result.shape), updates)
+        else:
+            self._once(result, lookup, updates, result, how)
+
+    def _once(self, data: Array, lookup: Array, updates: Array, result: Array, how: str) -> None:
+        given = {**self._given, "reduction": how}
+        inputs = (data, lookup, updates)
+        _engine.run(self._room, inputs, (result,), given, self._inferred, self._private)
+
+    def _sum(self, lookup: Array, updates: Array, result: Array) -> None:
+        if result.dtype.kind != "c":
+            self._once(result, lookup, updates, result, "add")
+            return
+        for target, added in ((result.real, updates.real), (result.imag, updates.imag)):
+            self._once(target, lookup, added, target, "add")
+
+    def _divide(self, lookup: Array, shape: tuple[int, ...], result: Array, whole: bool) -> None:
+        """The sums by how many elements are in them; integers are rounded down."""
+        counts = np.zeros(result.shape, np.int64)
+        self._once(counts, lookup, np.broadcast_to(np.int64(1), shape), counts, "add")
+        touched = counts > 0  # what no update names keeps its bits
+        np.maximum(counts + whole, 1, out=counts)
+        for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
+            divide: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
+            wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
+            with np.errstate(all="ignore"):
+                means = divide(part.astype(wide), counts.astype(wide)).astype(part.dtype)
+            np.copyto(part, means, where=touched)
+
+    def _places(self, lookup: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+        # As an index of NumPy's: all updates of one element, in row-major order.
+        axes = self._inferred.coordinates
+        if self._room.KERNEL == "scatter_nd":
+            return tuple(np.moveaxis(lookup, -1, 0))
+        grid: list[Array] = list(np.indices(lookup.shape, sparse=True))
+        grid[axes[0]] = lookup
+        return tuple(grid)
+
+    def _check(self, lookup: Array, shape: tuple[int, ...]) -> None:
+        if not lookup.size:
+            return
+        # uint64 compares exactly with itself only.
+        kind = np.uint64 if lookup.dtype == np.uint64 else np.int64
+        sizes = np.array([shape[axis] for axis in self._inferred.coordinates], kind)
+        outside = lookup >= sizes
+        if lookup.dtype.kind == "i":
+            outside |= lookup < -sizes
+        if outside.any():
+            flat = int(np.argmax(outside))
+            which = flat % len(sizes)
+            axis = self._inferred.coordinates[which]
+            where = f"{self._room.KERNEL}: indices"
+            raise index_error(where, lookup, flat, axis, int(sizes[which]))
+
+
+def _identity(how: str, dtype: np.dtype[Any]) -> Any:
+    """What leaves every other operand as it is."""
+    if how in ("add", "mean"):
+        return dtype.type(0)
+    if how == "mul":
+        return dtype.type(1)
+    if dtype.kind == "f":
+        return dtype.type(np.inf if how == "min" else -np.inf)
+    limits = np.iinfo(dtype)
+    return dtype.type(limits.max if how == "min" else limits.min)

@@ -1,0 +1,87 @@
+"""The types of the array functions' arguments and results, for type checkers.
+
+A function has an overload for each kind of array: a NumPy array gives a NumPy array of its element
+type, an array of another library (`Exporter`) one of its own class, numbers, lists and buffers
+(`Plain`) a NumPy array. What is given as `out` comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anydml.dtypes import DataType
+
+__all__ = [
+    "ArrayOf",
+    "Exporter",
+    "GatherMode",
+    "GivenIndexType",
+    "GivenType",
+    "Index",
+    "Integers",
+    "NDArray",
+    "Operand",
+    "Other",
+    "Out",
+    "OutIndices",
+    "PadMode",
+    "Plain",
+    "Reduction",
+    "Scalar",
+]
+
+
+class Exporter(Protocol):
+    """An array that hands out its memory by DLPack: PyTorch's, JAX's, CuPy's, NumPy's."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+class Interface(Protocol):
+    """An object with NumPy's array interface."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+class ForeignType(Protocol):
+    """An element type of another library."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Index = TypeVar("Index", bound=np.integer[Any])
+Other = TypeVar("Other", bound=Exporter)
+Out = TypeVar("Out")
+OutIndices = TypeVar("OutIndices")
+
+ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]]
+"""A NumPy array of any shape."""
+
+Plain: TypeAlias = complex | np.generic | Sequence[Any] | memoryview | bytearray | Interface
+"""What NumPy makes an array of, and is none: not what has an array library of its own."""
+
+Operand: TypeAlias = ArrayLike | Exporter
+"""What functions take beside the array that decides the kind of the result."""
+
+Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
+
+Reduction = Literal["none", "add", "mul", "min", "max", "sum", "prod", "amin", "amax", "mean"]
+GatherMode = Literal["raise", "clamp", "wrap", "clip"]
+PadMode = Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
+
+_IndexName = Literal["int64", "int32", "uint32", "uint64", "INT64", "INT32", "UINT32", "UINT64"]
+_TypeName = Literal[
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "uint64", "uint32", "uint16", "uint8",
+    "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8",
+    "UINT64", "UINT32", "UINT16", "UINT8",
+]  # fmt: skip
+GivenIndexType: TypeAlias = _IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType
+GivenType: TypeAlias = _TypeName | DataType | np.dtype[Any] | type[Any] | ForeignType

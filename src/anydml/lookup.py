@@ -1,0 +1,176 @@
+"""What `anydml ops` and `anydml devices` show: as tables, and as data for JSON."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from anydml.backends import backends_here
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import EnumerationKind, FieldInfo
+from anydml.registry import OPERATORS
+
+_GAP: Final = "  "
+_NARROWEST: Final = 12
+
+
+def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]],
+          width: int | None) -> Iterator[str]:  # fmt: skip
+    """The lines of a table.
+
+    Parameters
+    ----------
+    title : str
+        The first line.
+    heading, rows
+        Cells as text.
+    width : int or None
+        Cells are wrapped, between words, so that lines are no longer than this where that can be.
+        No column is left out, however narrow a terminal is.
+    """
+    columns = [*zip(heading, *rows, strict=True)]
+    widths = _widths(columns, width)
+    yield title
+    yield ""
+    for row in (heading, ["-" * size for size in widths], *rows):
+        cells = [
+            textwrap.wrap(cell, size, break_long_words=False, break_on_hyphens=False) or [""]
+            for cell, size in zip(row, widths, strict=True)
+        ]
+        for i in range(max(map(len, cells))):
+            pieces = (cell[i] if i < len(cell) else "" for cell in cells)
+            line = _GAP.join(f"{text:{size}}" for text, size in zip(pieces, widths, strict=True))
+            yield f"{_GAP}{line}".rstrip()
+
+
+def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int]:
+    widths = [max(map(len, column)) for column in columns]
+    if width is None:
+        return widths
+    least = [
+        max(min(_NARROWEST, most), *(len(word) for cell in column for word in cell.split()))
+        for column, most in zip(columns, widths, strict=True)
+    ]
+    for _ in range(sum(widths) + len(_GAP) * len(widths) - width):
+        wide = [i for i, size in enumerate(widths) if size > least[i]]
+        if wide:
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def operators(width: int | None) -> Iterator[str]:
+    """Every operator in a line."""
+    rows = []
+    for name, operator in OPERATORS.items():
+        latest = next(iter(operator.SUPPORT[-1].tensors.values()))
+        types = " ".join(map(str, latest.data_types))
+        rows.append([name, str(operator.SUPPORT[0].level), latest.ranks_text, types])
+    heading = ["name", "from level", "ranks", "data types of the first tensor"]
+    yield from table("Operators", heading, rows, width)
+
+
+def fields(operator: type[Descriptor], width: int | None) -> Iterator[str]:
+    """The fields of an operator, with what each means."""
+    told = _in_full(operator)
+    rows = [[info.name, info.choices, told[info.attribute]] for info in operator.fields()]
+    yield from table("Fields", ["name", "kind", "meaning"], rows, width)
+
+
+def support(operator: type[Descriptor], width: int | None) -> Iterator[str]:
+    """The support table of an operator."""
+    rows = []
+    for row in operator.SUPPORT:
+        level = str(row.level)
+        for name, accepted in row.tensors.items():
+            types = " ".join(map(str, accepted.data_types))
+            rows.append([level, name, accepted.ranks_text, types])
+            level = ""
+    heading = ["level", "tensor", "ranks", "data types"]
+    yield from table("Support, from feature level", heading, rows, width)
+
+
+def devices(width: int | None) -> Iterator[str]:
+    """The devices that are here."""
+    rows = [[kind, *backend.describe()] for kind, backend in backends_here().items()]
+    yield from table("Devices", ["device", "computes with", "threads"], rows, width)
+
+
+def operator_data(name: str) -> dict[str, Any]:
+    """An operator as JSON: what it means, its fields, its support table."""
+    operator = OPERATORS[name]
+    told = _in_full(operator)
+    text = inspect.getdoc(inspect.getmodule(operator)) or ""
+    return {
+        "name": name,
+        "descriptor": operator.__name__,
+        "feature_level": operator.SUPPORT[0].level.suffix,
+        "text": text,
+        "fields": [_field_data(info, told[info.attribute]) for info in operator.fields()],
+        "support": [
+            {
+                "feature_level": row.level.suffix,
+                "tensors": {
+                    tensor: {
+                        "ranks": [accepted.ranks[0], accepted.ranks[-1]],
+                        "data_types": [str(item) for item in accepted.data_types],
+                    }
+                    for tensor, accepted in row.tensors.items()
+                },
+            }
+            for row in operator.SUPPORT
+        ],
+    }
+
+
+def _field_data(info: FieldInfo, meaning: str) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": info.name,
+        "attribute": info.attribute,
+        "kind": info.text,
+        "optional": info.optional,
+        "meaning": meaning,
+    }
+    if isinstance(info.kind, EnumerationKind):
+        data["values"] = [member.suffix for member in info.kind.members]
+    return data
+
+
+def devices_data() -> list[dict[str, Any]]:
+    """The devices as JSON."""
+    found = []
+    for kind, backend in backends_here().items():
+        computes_with, threads = backend.describe()
+        number = int(threads) if threads.isdecimal() else threads
+        found.append({"device": kind, "computes_with": computes_with, "threads": number})
+    return found
+
+
+def sections(doc: str) -> dict[str, str]:
+    """A NumPy-style docstring by section; what comes before the first one is under ''."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", doc, flags=re.MULTILINE)
+    names = ["", *parts[1::2]]
+    return {name: text.strip() for name, text in zip(names, parts[::2], strict=True)}
+
+
+def meanings(operator: type[Descriptor]) -> dict[str, str]:
+    """What an operator's docstring says of each field, by attribute."""
+    section = sections(inspect.cleandoc(operator.__doc__ or "")).get("Parameters", "")
+    told = {}
+    for names, text in re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)*)", section, re.MULTILINE):
+        meaning = " ".join(textwrap.dedent(text).split())
+        for name in names.partition(" : ")[0].split(", "):
+            told[name] = meaning
+    return told
+
+
+def _in_full(operator: type[Descriptor]) -> dict[str, str]:
+    """The same as plain text, where nothing refers to another operator's fields."""
+    told = {info.attribute: "" for info in operator.fields()} | meanings(operator)
+    for attribute, text in told.items():
+        if referred := re.fullmatch(r"As for `(\w+)`\.", text):
+            other = next(o for o in OPERATORS.values() if o.__name__ == referred[1])
+            told[attribute] = meanings(other)[attribute]
+    return {attribute: text.replace("`", "") for attribute, text in told.items()}

@@ -1,0 +1,61 @@
+"""The tables and the plot that are shown are those of the committed results."""
+
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from anydml.bench import machine
+
+ROOT = Path(__file__).parents[2]
+_SPEC = spec_from_file_location("show_benchmarks", ROOT / "scripts" / "show_benchmarks.py")
+shown = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(shown)
+
+RESULTS = shown.document()
+
+
+@pytest.mark.parametrize(
+    "path", [shown.README, shown.PAGE, shown.GPU_PAGE], ids=lambda path: path.name
+)
+def test_a_page_shows_the_results(path):
+    assert path.read_text() == shown.pages(RESULTS)[path], "run scripts/show_benchmarks.py"
+
+
+def test_the_readme_has_at_most_ten_rows():
+    rows = shown.representative(shown.measured(RESULTS))
+    assert len(rows) == len(shown.REPRESENTATIVE) <= 10
+    assert any(row.ratio < 1 for row in rows), "what is slower belongs to it"
+    text = shown.README.read_text()
+    table = text[text.index("<!-- bench:begin -->") : text.index("<!-- bench:end -->")]
+    assert sum(line.startswith("|") for line in table.splitlines()) == 2 + len(rows) + 1
+    assert text.index("<!-- bench:end -->") < text.index("## What it is for")
+
+
+def test_a_mean_of_what_does_not_end_early():
+    outcomes = shown.measured(RESULTS)
+    early = [o.case.name for o in outcomes if o.ends_early]
+    assert early == ["top_k/int8-16M-k100"]
+    page = shown.PAGE.read_text()
+    (row,) = (line for line in page.splitlines() if line.startswith("| top_k int8 16 M"))
+    assert row.endswith("| ends early |")
+    assert "**Of copy bandwidth** is" in page
+
+
+def test_the_plot_is_of_the_results():
+    line = machine.in_one_line(RESULTS["machine"]).encode()
+    assert line in shown.PLOT.read_bytes(), "run scripts/show_benchmarks.py"
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
+def test_it_writes_them_all(tmp_path, monkeypatch):
+    for name in ("README", "PAGE", "PLOT"):
+        copy = tmp_path / getattr(shown, name).name
+        copy.write_bytes(getattr(shown, name).read_bytes())
+        monkeypatch.setattr(shown, name, copy)
+    before = shown.README.read_text()
+    block = before.index("<!-- bench:begin -->"), before.index("<!-- bench:end -->")
+    shown.README.write_text(f"{before[: block[0]]}<!-- bench:begin -->\nx{before[block[1] :]}")
+    shown.main()
+    assert shown.README.read_text() == before
+    assert shown.PLOT.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,127 @@
+"""`anydml ops` and `anydml devices`: tables that keep their columns, and the same as JSON."""
+
+import json
+
+import pytest
+
+import anydml as dml
+from anydml import cli, lookup
+from anydml.registry import OPERATORS
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*arguments, status=0):
+        assert cli.main(arguments) == status
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_operators_as_json(call):
+    everything = json.loads(call("ops", "--json"))
+    assert [item["name"] for item in everything] == [*OPERATORS]
+    for item in everything:
+        operator = OPERATORS[item["name"]]
+        assert item["descriptor"] == operator.__name__
+        assert [f["attribute"] for f in item["fields"]] == [f.attribute for f in operator.fields()]
+        assert all(field["meaning"] for field in item["fields"])
+        assert "`" not in json.dumps(item["fields"])
+        assert item == json.loads(call("ops", item["name"], "--json"))
+
+
+def test_one_operator_as_json(call):
+    told = json.loads(call("ops", "--json", "top_k1"))
+    assert (told["name"], told["descriptor"], told["feature_level"]) == ("TOP_K1", "TopK1", "2_1")
+    assert told["text"].startswith("TOP_K")
+    assert told["fields"][4]["meaning"] == "In 1..input_tensor.sizes[axis]."  # TopK's
+    assert told["fields"][-1] == {
+        "name": "AxisDirection", "attribute": "axis_direction", "kind": "AxisDirection",
+        "optional": False, "values": ["INCREASING", "DECREASING"],
+        "meaning": '"DECREASING" for the largest, "INCREASING" for the smallest.',
+    }  # fmt: skip
+    (row,) = (row for row in told["support"] if row["feature_level"] == "5_0")
+    assert row["tensors"]["OutputIndexTensor"] == {
+        "ranks": [1, 8], "data_types": ["UINT64", "UINT32"],
+    }  # fmt: skip
+    assert len(told["support"]) == len(dml.TopK1.SUPPORT)
+
+
+def test_optional_fields_say_so(call):
+    told = json.loads(call("ops", "PADDING1", "--json"))
+    optional = {field["name"] for field in told["fields"] if field["optional"]}
+    assert optional == {info.name for info in dml.Padding1.fields() if info.optional}
+
+
+def test_devices_as_json(call):
+    with dml.num_threads(3):
+        cpu, *others = json.loads(call("devices", "--json"))
+    assert (cpu["device"], cpu["threads"]) == ("cpu", 3)
+    assert cpu["computes_with"]
+    assert {"device": "reference", "computes_with": "Python", "threads": 1} in others
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("TOP_K2", "; did you mean TOP_K?"), ("nonzero", "; did you mean NONZERO_COORDINATES?"),
+        ("DML_OPERATOR_SPILT", "; did you mean SPLIT?"), ("GEMM", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_an_operator_that_is_nearly_right(capsys, name, hint):
+    assert cli.main(["ops", name]) == 2
+    assert capsys.readouterr().err.endswith(f"got {name!r}{hint}\n")
+
+
+def test_fields_have_their_meaning(call):
+    out = call("ops", "SPLIT")
+    assert "Axis" in out
+    assert lookup.meanings(dml.Split)["axis"].replace("`", "") in out
+
+
+ROWS = [["one", "a b c d e f g h", "1"], ["another", "x", "some words in a row"]]
+
+
+def lines(width):
+    return [*lookup.table("Title", ["name", "letters", "words"], ROWS, width)]
+
+
+def test_a_table_without_a_width_has_a_line_for_each_row():
+    assert lines(None) == [
+        "Title",
+        "",
+        "  name     letters          words",
+        "  -------  ---------------  -------------------",
+        "  one      a b c d e f g h  1",
+        "  another  x                some words in a row",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 30, 10, 1, -5])
+def test_a_narrow_table_wraps_between_words(width):
+    found = lines(width)
+    body = found[4:]
+    for text in ("another", "one"):
+        assert text in " ".join(body)
+    assert [line.split()[0] for line in body if not line.startswith("     ")] == ["one", "another"]
+    words = " ".join(body).split()
+    for row in ROWS:
+        for word in " ".join(row).split():
+            assert word in words
+    assert max(map(len, found)) <= max(width, 39)
+    starts = [i for i in range(2, len(found[3])) if found[3][i - 1 : i + 1] == " -"]
+    for line in found[2:]:  # every column begins where it does in the heading
+        assert all(line[i - 2 : i].strip() == "" for i in starts)
+
+
+def test_a_wide_table_is_not_stretched():
+    assert lines(500) == lines(None)
+
+
+@pytest.mark.parametrize("columns", ["30", "0", "-3", "x", "99999999999999999999"])
+def test_columns_that_the_environment_gives(call, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    out = call("ops")
+    assert all(name in out for name in OPERATORS)
+    longest = max(map(len, out.splitlines()))
+    assert longest <= 80 if columns != "99999999999999999999" else longest > 80

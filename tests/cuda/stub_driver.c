@@ -1,0 +1,209 @@
+/* A stand-in for libcuda.so.1: memory is the host's, kernels do nothing. It keeps a log of what the
+ * host side asks for, and fails where it is told to:
+ *   STUB_DEVICES     how many GPUs there are (2)
+ *   STUB_FAIL        "cuMemAllocFromPoolAsync=2": a function and what it returns
+ *   STUB_MEMORY      bytes that can be allocated at a time
+ * It says nothing about kernels: those run on a GPU (pytest -m gpu). */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long Pointer;
+
+static int contexts[16], current[64], depth = 0;
+static long long lent = 0;
+static char log_text[1 << 16];
+
+static void note(const char *text) {
+  if (strlen(log_text) + strlen(text) + 2 < sizeof log_text) {
+    strcat(log_text, text);
+    strcat(log_text, "\n");
+  }
+}
+
+static int fails(const char *name) {
+  const char *told = getenv("STUB_FAIL");
+  const size_t length = strlen(name);
+  if (told == NULL || strncmp(told, name, length) != 0 || told[length] != '=') return 0;
+  return atoi(told + length + 1);
+}
+#define ENTER(name)                 \
+  do {                              \
+    const int failed = fails(name); \
+    if (failed != 0) return failed; \
+  } while (0)
+
+const char *stub_log(void) { return log_text; }
+long long stub_lent(void) { return lent; }
+int stub_depth(void) { return depth; }
+
+static int count(void) {
+  const char *told = getenv("STUB_DEVICES");
+  return told == NULL ? 2 : atoi(told);
+}
+
+int cuInit(unsigned flags) {
+  ENTER("cuInit");
+  (void)flags;
+  return count() > 0 ? 0 : 100; /* CUDA_ERROR_NO_DEVICE */
+}
+int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return 0;
+}
+int cuDeviceGetCount(int *found) {
+  *found = count();
+  return 0;
+}
+int cuDeviceGet(int *device, int ordinal) {
+  ENTER("cuDeviceGet");
+  if (ordinal < 0 || ordinal >= count()) return 101; /* CUDA_ERROR_INVALID_DEVICE */
+  *device = ordinal;
+  return 0;
+}
+int cuDeviceGetName(char *name, int length, int device) {
+  snprintf(name, (size_t)length, "Stub GPU %d", device);
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  *bytes = (size_t)8 << 30;
+  return 0;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  (void)device;
+  switch (attribute) {
+    case 16: *value = 4; break;            /* multiprocessors */
+    case 75: *value = 9; break;            /* major */
+    case 97: *value = 227 * 1024; break;   /* shared memory */
+    case 115: *value = !fails("pools"); break;
+    default: *value = 0;
+  }
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  ENTER("cuDevicePrimaryCtxRetain");
+  *context = &contexts[device];
+  return 0;
+}
+int cuCtxGetCurrent(void **context) {
+  *context = depth > 0 ? &contexts[current[depth - 1]] : NULL;
+  return 0;
+}
+int cuCtxPushCurrent_v2(void *context) {
+  char line[64];
+  current[depth++] = (int)((int *)context - contexts);
+  snprintf(line, sizeof line, "push %d", current[depth - 1]);
+  note(line);
+  return 0;
+}
+int cuCtxPopCurrent_v2(void **context) {
+  *context = &contexts[current[--depth]];
+  note("pop");
+  return 0;
+}
+int cuCtxSynchronize(void) {
+  ENTER("cuCtxSynchronize");
+  note("synchronize");
+  return 0;
+}
+int cuModuleLoadData(void **module, const void *image) {
+  ENTER("cuModuleLoadData");
+  if (strncmp(image, "stub cubin", 10) != 0) return 200; /* CUDA_ERROR_INVALID_IMAGE */
+  *module = (void *)image;
+  return 0;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  ENTER("cuModuleGetFunction");
+  (void)module;
+  *function = strdup(name);
+  return 0;
+}
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  (void)function, (void)attribute, (void)value;
+  return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                size_t shared) {
+  (void)function, (void)threads, (void)shared;
+  *blocks = 2;
+  return 0;
+}
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **arguments, void **extra) {
+  char line[256];
+  ENTER("cuLaunchKernel");
+  (void)gz, (void)by, (void)bz, (void)arguments, (void)extra, (void)shared;
+  snprintf(line, sizeof line, "launch %s %ux%u %u stream %p", (char *)function, gx, gy, bx, stream);
+  note(line);
+  if (gx == 0 || gy == 0 || bx == 0 || bx > 1024) return 1; /* CUDA_ERROR_INVALID_VALUE */
+  return 0;
+}
+int cuMemPoolCreate(void **pool, const void *properties) {
+  ENTER("cuMemPoolCreate");
+  (void)properties;
+  *pool = contexts;
+  return 0;
+}
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
+  (void)pool, (void)attribute, (void)value;
+  return 0;
+}
+int cuMemAllocFromPoolAsync(Pointer *address, size_t bytes, void *pool, void *stream) {
+  const char *most = getenv("STUB_MEMORY");
+  ENTER("cuMemAllocFromPoolAsync");
+  (void)pool, (void)stream;
+  if (most != NULL && bytes > strtoull(most, NULL, 10)) return 2;
+  char *block = malloc(bytes + 16);
+  if (block == NULL) return 2;
+  memset(block, 0xA5, bytes + 16);
+  memcpy(block, &bytes, sizeof bytes);
+  lent += (long long)bytes;
+  *address = (Pointer)(size_t)(block + 16);
+  return 0;
+}
+int cuMemFreeAsync(Pointer address, void *stream) {
+  char *block = (char *)(size_t)address - 16;
+  size_t bytes;
+  (void)stream;
+  memcpy(&bytes, block, sizeof bytes);
+  lent -= (long long)bytes;
+  free(block);
+  return 0;
+}
+int cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, void *stream) {
+  (void)stream;
+  memcpy((void *)(size_t)to, (void *)(size_t)from, bytes);
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, void *stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+int cuMemcpyDtoHAsync_v2(void *to, Pointer from, size_t bytes, void *stream) {
+  ENTER("cuMemcpyDtoHAsync");
+  return cuMemcpyAsync((Pointer)(size_t)to, from, bytes, stream);
+}
+int cuMemcpyHtoDAsync_v2(Pointer to, const void *from, size_t bytes, void *stream) {
+  ENTER("cuMemcpyHtoDAsync");
+  return cuMemcpyAsync(to, (Pointer)(size_t)from, bytes, stream);
+}
+int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void *stream) {
+  (void)stream;
+  memset((void *)(size_t)to, value, bytes);
+  return 0;
+}
+int cuStreamSynchronize(void *stream) {
+  ENTER("cuStreamSynchronize");
+  (void)stream;
+  return 0;
+}
+int cuStreamIsCapturing(void *stream, int *status) {
+  (void)stream;
+  *status = fails("capturing");
+  return 0;
+}
+int cuGetErrorString(int result, const char **text) {
+  *text = result == 2 ? "out of memory" : result == 100 ? "no device" : "stub error";
+  return 0;
+}

@@ -1,0 +1,229 @@
+"""What is malformed in a model is told completely, with where it is and what may be meant."""
+
+import pickle
+
+import pytest
+from model_files import listed, only, split_model, write_model
+
+import anydml as dml
+from anydml.models import Limits, load_model, run_model
+from anydml.models.loader import read_model
+from anydml.models.report import report
+from anydml.models.text import parse
+
+DEVICE = dml.Device("cpu")
+
+
+def problems(folder, model):
+    return read_model(write_model(folder, model)).problems
+
+
+def test_all_faults_of_a_descriptor(tmp_path):
+    model = split_model()
+    desc = model["dispatchables"]["split"]["desc"]
+    desc["InputTensor"] |= {"DataType": "FLOAT", "Sizes": [6, "x", -1], "DimensionCount": "1"}
+    desc["OutputTensors"] = [{"DataType": "FLOAT32"}, 5]
+    desc["OutputCount"] = 2.0
+    desc["Axes"] = desc.pop("Axis")
+    where = "Dispatchable 'split': Error parsing field 'desc': "
+    tensor = f"{where}Error parsing field 'InputTensor': Error parsing field "
+    found = problems(tmp_path, model)
+    assert [text.partition(" FLOAT32,")[0] for text in found] == [
+        f"{tensor}'DataType': Expected one of",
+        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got 'x'.",
+        f"{tensor}'Sizes': [2]: Expected an integer in 0..4294967295, got -1.",
+        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got '1'.",
+        f"{where}Error parsing field 'OutputCount': Expected an integer in 0..4294967295, got 2.0.",
+        f"{where}Error parsing field 'OutputTensors': [0]: Field 'Sizes' is required.",
+        f"{where}Error parsing field 'OutputTensors': [1]: Expected an object, got 5.",
+        f"{where}Field 'Axis' is required (there is 'Axes').",
+    ]
+
+
+def test_from_json_raises_all_of_them_too():
+    with pytest.raises(dml.ModelError) as caught:
+        dml.from_json({"type": "SPLIT", "Axis": -1, "InputTensor": {"Sizes": [1]}})
+    error = caught.value
+    assert error.problems == (
+        "Error parsing field 'InputTensor': Field 'DataType' is required.",
+        "Field 'OutputCount' is required.",
+        "Field 'OutputTensors' is required.",
+        "Error parsing field 'Axis': Expected an integer in 0..4294967295, got -1.",
+    )
+    assert str(error) == "\n".join(error.problems)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.problems, str(copy)) == (error.problems, str(error))
+
+
+def test_a_scalar_whose_type_cannot_be_read_adds_no_fault_of_its_own():
+    tensor = {"DataType": "FLOAT32", "Sizes": [4]}
+    given = {
+        "type": "FILL_VALUE_SEQUENCE", "OutputTensor": tensor, "ValueDataType": "FLOAT",
+        "ValueStart": 1.5,
+    }  # fmt: skip
+    with pytest.raises(dml.ModelError) as caught:
+        dml.from_json(given)
+    first, second = caught.value.problems
+    assert first.startswith(
+        "Error parsing field 'ValueDataType': DataType: expected one of FLOAT32, "
+    )
+    assert second == "Field 'ValueDelta' is required."
+
+
+def test_all_faults_of_resources_and_commands(tmp_path):
+    model = only(
+        {
+            "a": {"initialValuesDataType": "FLOAT32", "initialValues": [1, "x", None],
+                  "sizeInBytes": -1},
+            "b": {"initialValuesDataType": "FLOAT", "initialValues": ["x"], "sizeInBytes": "x"},
+            "c": {"initialValuesDataType": "INT8", "initialValues": {"value": 300}},
+            "d": {"initialValues": [{"type": "INT8"}, {"value": 1}]},
+        },
+        [
+            {"type": "dispatch"},
+            {"type": "print", "resource": 1, "verbose": 2},
+            {"type": "writeFile", "targetPath": "x.png", "dimensions": [1, -1]},
+            {"type": "dispatch", "dispatchable": "x", "bindings": {"A": [{"name": 1}, 2], "B": 3}},
+        ],
+    )  # fmt: skip
+    found = problems(tmp_path, model)
+    assert [text.partition(" FLOAT32,")[0] for text in found] == [
+        "Resource 'a': Error parsing field 'sizeInBytes': Expected an integer in "
+        "0..18446744073709551615, got -1.",
+        "Resource 'a': Error parsing field 'initialValues': [1]: Expected a number, 'nan', 'inf' "
+        "or '-inf', got 'x'.",
+        "Resource 'a': Error parsing field 'initialValues': [2]: Expected a number, 'nan', 'inf' "
+        "or '-inf', got null.",
+        "Resource 'b': Error parsing field 'initialValuesDataType': DataType: expected one of",
+        "Resource 'b': Error parsing field 'sizeInBytes': Expected an integer in "
+        "0..18446744073709551615, got 'x'.",
+        "Resource 'c': Error parsing field 'initialValues': Field 'valueCount' is required.",
+        "Resource 'c': Error parsing field 'initialValues': Error parsing field 'value': Expected "
+        "an integer in -128..127, got 300.",
+        "Resource 'd': Error parsing field 'initialValues': [0]: Field 'value' is required.",
+        "Resource 'd': Error parsing field 'initialValues': [1]: Field 'type' is required.",
+        "Command at index 0: Field 'dispatchable' is required.",
+        "Command at index 0: Field 'bindings' is required.",
+        "Command at index 1: Error parsing field 'resource': Expected a string, got 1.",
+        "Command at index 1: Error parsing field 'verbose': Expected true or false, got 2.",
+        "Command at index 2: Field 'resource' is required.",
+        "Command at index 2: Error parsing field 'targetPath': Expected an .npy or raw file, got "
+        "'x.png': images are not written.",
+        "Command at index 2: Error parsing field 'dimensions': [1]: Expected an integer in "
+        "0..4294967295, got -1.",
+        "Command at index 3: Error parsing field 'bindings': Error parsing field 'A': [0]: Error "
+        "parsing field 'name': Expected a string, got 1.",
+        "Command at index 3: Error parsing field 'bindings': Error parsing field 'A': [1]: "
+        "Expected a resource's name, an object or an array of these, got 2.",
+        "Command at index 3: Error parsing field 'bindings': Error parsing field 'B': Expected a "
+        "resource's name, an object or an array of these, got 3.",
+    ]
+
+
+def test_the_three_members_of_a_model(tmp_path):
+    with pytest.raises(dml.ModelError) as caught:
+        load_model(write_model(tmp_path, {"resource": {}, "commands": {}}))
+    assert caught.value.problems == (
+        "Field 'resources' is required (there is 'resource').",
+        "Field 'dispatchables' is required.",
+        "Error parsing field 'commands': Expected an array, got {}.",
+    )
+
+
+def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
+    bindings = {"\x1b[2J": 1, "\ud800": 2, "x" * 1000: 3}
+    command = {"type": "dispatch", "dispatchable": "d", "bindings": bindings}
+    found = problems(tmp_path, only(commands=[command]))
+    assert [text.isprintable() for text in found] == [True] * 3
+    assert r"Error parsing field '\x1b[2J': Expected a resource's name" in found[0]
+    assert max(map(len, found)) < 300
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true"), ([False], "[False]")])
+def test_words_of_json(tmp_path, value, shown):
+    (found,) = problems(tmp_path, only(commands=[{"type": value}]))
+    assert found.endswith(f"Error parsing field 'type': Expected a string, got {shown}.")
+
+
+def test_a_file_of_a_resource_without_a_type(tmp_path):
+    untyped = {"initialValues": [{"type": "INT8", "value": 1}]}
+    written = {"type": "writeFile", "resource": "r", "targetPath": "r.npy", "dimensions": [9]}
+    found = report(write_model(tmp_path, only({"r": untyped}, [written])), DEVICE, Limits(tmp_path))
+    assert found.problems == (
+        "Command at index 0: Resource 'r' needs an 'initialValuesDataType' for this.",
+    )
+
+
+def test_very_many_faults_are_cut(tmp_path):
+    model = only({"r": listed(["x"] * 20_000)})
+    found = problems(tmp_path, model)
+    assert len(found) == 1001
+    assert found[999].startswith("Resource 'r': Error parsing field 'initialValues': [999]: ")
+    assert found[-1] == "There are more."
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "wrong"),
+    [
+        (b'{\n "a": 1\n "b": 2}', (3, 2), "Expecting ',' delimiter"),
+        (b'{\n // NaN "\n "a": [1, -Infinity]}', (3, 11), "-Infinity is not JSON"),
+        (b'{"NaN": "NaN",\n\n  "b": NaN}', (3, 8), "NaN is not JSON"),
+        (b'{"a": 1.5,\n"b": [0, ' + b"9" * 5000 + b"]}", (2, 10), "an integer of more than 4300"),
+        (b'{"' + b"9" * 5000 + b'": 1.' + b"9" * 5000 + b',\n"b": -' + b"9" * 5000 + b"}", (2, 7),
+         "an integer of more than 4300"),
+        (b'{"a": 1,\n "b\xe9": 2}', (2, 4), "Expected UTF-8 text, got byte 0xE9"),
+        (b'\xef\xbb\xbf{"a": 1,\n "\xc3\xa9": "\xff"}', (2, 8), "Expected UTF-8 text, got byte"),
+        (b'{"a":\n' + b"[" * 100_000, (2, 100_000), "nested too deeply"),
+        (b'{"a": 1, /* x\n\n', (1, 10), "a comment that is not closed"),
+    ],
+)  # fmt: skip
+def test_an_error_of_json_has_its_line_and_column(text, where, wrong):
+    with pytest.raises(dml.ModelError) as caught:
+        parse(text)
+    line, column = where
+    start = f"JSON parse error at line {line}, column {column}: {wrong}"
+    assert str(caught.value).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda m: m["commands"][1].update(resource="out1"),
+         "Command at index 1: names resource 'out1', which the model lacks; did you mean 'Out1'?"),
+        (lambda m: m["commands"][0].update(dispatchable="spilt"),
+         "Command at index 0: dispatches 'spilt', which the model lacks; did you mean 'split'?"),
+        (lambda m: m["commands"][1].update(resource="something"),
+         "Command at index 1: names resource 'something', which the model lacks."),
+        (lambda m: m["dispatchables"]["split"].update(type="DML_OPERATOR_SPLTI"),
+         "got 'DML_OPERATOR_SPLTI'; did you mean 'SPLIT'?"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_nearly_right(tmp_path, change, problem):
+    model = split_model()
+    change(model)
+    assert problems(tmp_path, model)[0].endswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("member", "near"),
+    [("axis", "Axis"), ("OutputTensor", "OutputTensors"), ("outptuTensors", "OutputTensors"),
+     ("Batch", None), ("InpTens", None),
+     ("OutputTensorXYZs", None)],
+)  # fmt: skip
+def test_a_member_that_nothing_reads(tmp_path, member, near):
+    model = split_model()
+    model["dispatchables"]["split"]["desc"][member] = 1
+    (warning,) = load_model(write_model(tmp_path, model)).warnings
+    hint = f"; did you mean '{near}'?" if near else "."
+    assert warning == f"Dispatchable 'split': desc: nothing reads member '{member}'{hint}"
+
+
+def test_what_a_run_refuses_before_it_begins_is_a_problem_each(tmp_path):
+    model = split_model()
+    model["commands"][0]["bindings"] = {"InputTensor": [], "OutputTensors": []}
+    with pytest.raises(dml.ModelError) as caught:
+        run_model(load_model(write_model(tmp_path, model)))
+    assert [text.partition(",")[0] for text in caught.value.problems] == [
+        "Command at index 0: Bind point 'InputTensor' takes 1 resources",
+        "Command at index 0: Bind point 'OutputTensors' takes 2 resources",
+    ]

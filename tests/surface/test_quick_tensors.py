@@ -1,0 +1,152 @@
+"""PyTorch tensors by DLPack's exchange table: what the quick calls take, and what they leave alone.
+
+The table checks nothing, so what is not plain must not get that far.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml._native import native
+from anydml.testing import assert_same_bits
+
+torch = pytest.importorskip("torch")
+
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    pytest.skip("this PyTorch has no exchange table", allow_module_level=True)
+
+dml.gather(torch.zeros(2), torch.tensor([0]))  # tells the quick calls of it
+elements = native.quick("gather_elements")
+INDICES = torch.tensor([1, 0, -1])
+
+
+def taken(x, indices=INDICES):
+    """What the quick call gives; None where it leaves the call to the general path."""
+    return elements(None, x, indices, 0, "raise")
+
+
+def plain():
+    return torch.tensor([5.0, 6.0, 7.0])
+
+
+def freed():
+    x = plain()
+    x.untyped_storage().resize_(0)
+    return x
+
+
+def cut():
+    x = plain()[1:]
+    x.untyped_storage().resize_(8)
+    return x
+
+
+def quantized():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch is about to drop them
+        return torch.quantize_per_tensor(plain(), 0.1, 0, torch.quint8)
+
+
+class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+     "complex64", "complex128"],
+)  # fmt: skip
+def test_plain_tensors_are_taken(dtype):
+    values = torch.tensor([0, 1, 1, 0]).to(getattr(torch, dtype))
+    for x in (values, torch.stack([values, values], 1)[:, 1]):
+        result = taken(x)
+        assert type(result) is torch.Tensor
+        assert result.dtype == x.dtype
+        assert result.tolist() == [x[1], x[0], x[-1]]
+
+
+def test_inside_inference_mode_and_without_gradients():
+    with torch.inference_mode():
+        assert taken(plain()).tolist() == [6, 5, 7]
+    with torch.no_grad():
+        assert taken(plain()).tolist() == [6, 5, 7]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: plain().requires_grad_(),
+        lambda: torch.nn.Parameter(plain(), requires_grad=False),
+        lambda: torch.tensor([1 + 1j, 2, 3]).conj(),
+        lambda: torch.tensor([1 + 1j, 2, 3]).conj().imag,
+        lambda: torch._efficientzerotensor(3),
+        lambda: plain().to_sparse(),
+        lambda: plain().to("meta"),
+        lambda: plain().to(torch.bfloat16),
+        quantized,
+        lambda: plain().numpy(),
+        lambda: [5.0, 6.0, 7.0],
+        freed,
+        cut,
+    ],
+    ids=["requires grad", "parameter", "conjugate", "negative", "zero", "sparse", "meta",
+         "bfloat16", "quantized", "an array among tensors", "a list", "storage freed",
+         "storage cut"],
+)  # fmt: skip
+def test_others_are_left_alone(make):
+    assert taken(make()) is None
+
+
+def test_transformations_and_modes_are_left_alone():
+    seen = []
+
+    def look(x):
+        seen.append(taken(x))
+        return x
+
+    torch.vmap(look)(torch.stack([plain(), plain()]))
+    torch.func.functionalize(look)(plain())
+    torch.func.grad(lambda x: look(x).sum())(plain())
+    escaped = []
+    torch.func.functionalize(lambda x: escaped.append(x) or x)(plain())
+    seen.append(taken(escaped[0]))
+    with Mode():
+        seen.append(taken(plain()))
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        seen.append(taken(torch.zeros(3)))
+    assert seen == [None] * 6
+
+
+def test_a_bad_index_is_left_to_the_general_path():
+    assert taken(plain(), torch.tensor([0, 3, 0])) is None
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[1\]: expected -3..2"):
+        dml.gather_elements(plain(), torch.tensor([0, 3, 0]), axis=0)
+
+
+def test_large_results_are_the_pools():
+    x = torch.zeros(20_000)
+    assert taken(x, torch.zeros(20_000, dtype=torch.int64)) is None
+    assert taken(x, torch.zeros(1_000, dtype=torch.int64)) is not None
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4), (0, 3), (1,)])
+def test_results_are_those_of_arrays(shape):
+    rng = np.random.default_rng(5)
+    array = rng.integers(-3, 3, shape).astype(np.float32)
+    x = torch.from_numpy(array)
+    calls = [
+        lambda a: dml.top_k(a, min(2, shape[-1])),
+        dml.nonzero_coordinates,
+        lambda a: dml.split(a, shape[0] or 1),
+        lambda a: dml.join([a, a, a], axis=-1),
+    ]
+    for call in calls:
+        ours, theirs = call(x), call(array)
+        ours = ours if isinstance(ours, tuple) else (ours,)
+        theirs = theirs if isinstance(theirs, tuple) else (theirs,)
+        for got, expected in zip(ours, theirs, strict=True):
+            assert isinstance(got, torch.Tensor)
+            assert_same_bits(got.numpy(), expected)
