@@ -106,9 +106,10 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     const Call call = operands.call(numbers);
     if (const char* const misfit = kernel.misfit(call)) refuse(kernel.name, misfit);
-    const nb::gil_scoped_release unlocked;
-    Queue queue(cuda::device_at(device), stream_of(stream));
-    kernel.enqueue(call, queue);
+    without_gil(kDriver, [&] {
+      Queue queue(cuda::device_at(device), stream_of(stream));
+      kernel.enqueue(call, queue);
+    });
   });
 }
 
@@ -123,12 +124,6 @@ struct MeasuredOnDevice {
   std::unique_ptr<Queue> queue;
   cuda::NonzeroFound found;
   Int count = 0;
-
-  ~MeasuredOnDevice() {
-    if (queue == nullptr) return;
-    const nb::gil_scoped_release unlocked;
-    queue.reset();
-  }
 };
 
 MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
@@ -146,11 +141,12 @@ MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t st
     call.operands = &made->input;
     call.numbers = made->numbers.data();
     call.number_count = made->numbers.size();
-    const nb::gil_scoped_release unlocked;
-    made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
-    made->found = kernel.measure_on_device(call, *made->queue);
-    made->queue->read(&made->count, made->found.count, sizeof(Int));
-    made->queue->leave();
+    without_gil(kDriver, [&] {
+      made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
+      made->found = kernel.measure_on_device(call, *made->queue);
+      made->queue->read(&made->count, made->found.count, sizeof(Int));
+      made->queue->leave();
+    });
     return made.release();
   });
 }
@@ -166,10 +162,11 @@ void fill(MeasuredOnDevice& measured, nb::handle output) {
     Found found;
     found.count = measured.count;
     if (const char* const misfit = kernel.unfilled(call, found)) refuse(kernel.name, misfit);
-    const nb::gil_scoped_release unlocked;
-    measured.queue->enter();
-    kernel.fill_on_device(call, measured.found, measured.count, *measured.queue);
-    measured.queue->leave();
+    without_gil(kDriver, [&] {
+      measured.queue->enter();
+      kernel.fill_on_device(call, measured.found, measured.count, *measured.queue);
+      measured.queue->leave();
+    });
   });
 }
 
@@ -178,15 +175,12 @@ class Buffer {
  public:
   Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
     told("cuda", [&] {
-      const nb::gil_scoped_release unlocked;
-      queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
-      data_ = queue_->scratch(static_cast<Int>(bytes));
-      queue_->leave();
+      without_gil(kDriver, [&] {
+        queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
+        data_ = queue_->scratch(static_cast<Int>(bytes));
+        queue_->leave();
+      });
     });
-  }
-  ~Buffer() {
-    const nb::gil_scoped_release unlocked;
-    queue_.reset();
   }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 
@@ -252,9 +246,10 @@ void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle arr
       Py_buffer* view;
       ~Held() { PyBuffer_Release(view); }
     } held{&view};
-    const nb::gil_scoped_release unlocked;
-    Queue queue(cuda::device_at(device), stream_of(stream));
-    queue.write(reinterpret_cast<void*>(to), view.buf, static_cast<Int>(view.len));
+    without_gil(kDriver, [&] {
+      Queue queue(cuda::device_at(device), stream_of(stream));
+      queue.write(reinterpret_cast<void*>(to), view.buf, static_cast<Int>(view.len));
+    });
   });
 }
 
@@ -266,17 +261,19 @@ void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_
       Py_buffer* view;
       ~Held() { PyBuffer_Release(view); }
     } held{&view};
-    const nb::gil_scoped_release unlocked;
-    Queue queue(cuda::device_at(device), stream_of(stream));
-    queue.read(view.buf, reinterpret_cast<void*>(from), static_cast<Int>(view.len));
+    without_gil(kDriver, [&] {
+      Queue queue(cuda::device_at(device), stream_of(stream));
+      queue.read(view.buf, reinterpret_cast<void*>(from), static_cast<Int>(view.len));
+    });
   });
 }
 
 void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t bytes) {
   told("cuda", [&] {
-    const nb::gil_scoped_release unlocked;
-    Queue(cuda::device_at(device), stream_of(stream))
-        .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
+    without_gil(kDriver, [&] {
+      Queue(cuda::device_at(device), stream_of(stream))
+          .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
+    });
   });
 }
 
@@ -284,9 +281,10 @@ void synchronize(int device, nb::object stream) {
   told("cuda", [&] {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
     const bool all = stream.is_none();
-    const nb::gil_scoped_release unlocked;
-    Queue queue(cuda::device_at(device), on);
-    queue.wait(all);
+    without_gil(kDriver, [&] {
+      Queue queue(cuda::device_at(device), on);
+      queue.wait(all);
+    });
   });
 }
 
@@ -319,8 +317,9 @@ bool warm(int device, std::size_t i) {
   return told("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
-    const nb::gil_scoped_release unlocked;
-    return cuda::device_at(device).warm(all[i]);
+    bool made = false;
+    without_gil(kDriver, [&] { made = cuda::device_at(device).warm(all[i]); });
+    return made;
   });
 }
 
@@ -330,10 +329,9 @@ nb::bytes compile(const std::string& architecture, std::size_t i) {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     std::string code;
-    {
-      const nb::gil_scoped_release unlocked;
+    without_gil(kDriver, [&] {
       code = cuda::cubin_of(all[i].source, architecture, 0, cuda::options_of(all[i].defines));
-    }
+    });
     return nb::bytes(code.data(), code.size());
   });
 }

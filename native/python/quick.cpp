@@ -212,10 +212,11 @@ bool blocking() {
 bool run_there(const Kernel& kernel, const Call& call, int device) {
   if (device == kHost) return kernel.run(call) == -1;
   void* const stream = stream_of(device);
-  const nb::gil_scoped_release unlocked;
-  cuda::Queue queue(cuda::device_at(device), stream);
-  kernel.enqueue(call, queue);
-  if (blocking()) queue.wait(false);
+  without_gil(kDriver, [&] {
+    cuda::Queue queue(cuda::device_at(device), stream);
+    kernel.enqueue(call, queue);
+    if (blocking()) queue.wait(false);
+  });
   return true;
 }
 
@@ -238,23 +239,22 @@ nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results
   Int count = 0;
   std::unique_ptr<cuda::Queue> queue;
   cuda::NonzeroFound found;
-  {
-    const nb::gil_scoped_release unlocked;
+  without_gil(kDriver, [&] {
     queue = std::make_unique<cuda::Queue>(cuda::device_at(given.device), stream);
     found = kernel.measure_on_device(call, *queue);
     queue->read(&count, found.count, sizeof count);
     queue->leave();
-  }
+  });
   sized(count);
   NewTensor tensor = tensor_result(results.one[0], given.device, rows, made);
-  if (made) {
-    const nb::gil_scoped_release unlocked;
+  if (!made) return nb::none();
+  without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
-    queue->leave();
     if (blocking()) queue->wait(false);
-  }
-  return made ? tensor.object() : nb::none();
+    queue->leave();
+  });
+  return tensor.object();
 }
 
 // Host memory of so many bytes and more comes from this library's pool: the general path's way.

@@ -2,12 +2,14 @@
  * host side asks for, and fails where it is told to:
  *   STUB_DEVICES     how many GPUs there are (2)
  *   STUB_FAIL        "cuMemAllocFromPoolAsync=2": a function and what it returns
+ *   STUB_SLEEP       milliseconds that waiting for a stream takes
  *   STUB_MEMORY      bytes that can be allocated at a time
  * It says nothing about kernels: those run on a GPU (pytest -m gpu). */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef unsigned long long Pointer;
 
@@ -194,8 +196,10 @@ int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void *stream)
   return 0;
 }
 int cuStreamSynchronize(void *stream) {
+  const char *told = getenv("STUB_SLEEP");
   ENTER("cuStreamSynchronize");
   (void)stream;
+  if (told != NULL) usleep((unsigned)atoi(told) * 1000);
   return 0;
 }
 int cuStreamIsCapturing(void *stream, int *status) {

@@ -138,6 +138,25 @@ print(stub().stub_lent(), stub().stub_depth())
         assert error in out
         assert out.endswith("\n0 0\n")
 
+    def test_a_process_ends_while_a_thread_waits_for_the_gpu(self, with_stubs):
+        code = (
+            CAST
+            + """
+import threading, time
+compiled = dml.Device("cuda").create_operator(desc).compile()
+
+def work():
+    while True:
+        compiled.dispatch(InputTensor=x, OutputTensor=y)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print("done", flush=True)
+"""
+        )
+        assert with_stubs(code, STUB_SLEEP="40") == "done\n"
+
     def test_a_forked_process_is_told(self, with_stubs):
         code = (
             CAST
