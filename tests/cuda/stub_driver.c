@@ -5,6 +5,7 @@
  *   STUB_SLEEP       milliseconds that waiting for a stream takes
  *   STUB_MEMORY      bytes that can be allocated at a time
  * It says nothing about kernels: those run on a GPU (pytest -m gpu). */
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +14,20 @@
 
 typedef unsigned long long Pointer;
 
-static int contexts[16], current[64], depth = 0;
-static long long lent = 0;
+static int contexts[16];
+static __thread int current[64], depth = 0; /* as a driver has them: a stack for each thread */
+static _Atomic long long lent = 0;
 static char log_text[1 << 16];
 
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void note(const char *text) {
+  pthread_mutex_lock(&log_lock);
   if (strlen(log_text) + strlen(text) + 2 < sizeof log_text) {
     strcat(log_text, text);
     strcat(log_text, "\n");
   }
+  pthread_mutex_unlock(&log_lock);
 }
 
 static int fails(const char *name) {
