@@ -15,7 +15,7 @@ namespace {
 
 struct Gather {
   const GatherPlan& plan;
-  IndexReader reader;
+  IndexValues reader;
   BlockCopier block;
   Layout outer;  // the input before the axis
   Layout items;  // the output without the blocks
@@ -121,7 +121,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   collapse(outer);
   collapse(items);
 
-  std::atomic<Int> first_bad{kNoIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
   Scratch<Int> kept;
   if (keep) {
     kept.reset(gather.count);

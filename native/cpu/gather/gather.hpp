@@ -7,6 +7,7 @@
 #include "../../common/indexing.hpp"
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
+#include "../runtime/first_bad.hpp"
 #include "../runtime/read_once.hpp"
 #include "../runtime/threads.hpp"
 
@@ -34,23 +35,10 @@ inline void with_index(DataType type, Body&& body) {
   }
 }
 
-// Lowers `least` to `value`, from any thread; negative values of `value` mean none.
-inline void lower(std::atomic<Int>& least, Int value) {
-  if (value < 0) return;
-  Int seen = least.load(std::memory_order_relaxed);
-  while (value < seen && !least.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-  }
-}
-constexpr Int kNoIndex = Int{1} << 62;
-inline Status status_of(const std::atomic<Int>& first_bad) {
-  const Int bad = first_bad.load(std::memory_order_relaxed);
-  return Status{bad == kNoIndex ? -1 : bad};
-}
-
 // The values of an index tensor in row-major order.
-class IndexReader {
+class IndexValues {
  public:
-  IndexReader(const Tensor& tensor, const void* data)
+  IndexValues(const Tensor& tensor, const void* data)
       : layout_(tensor.layout),
         type_(tensor.type),
         data_(static_cast<const char*>(data)),
@@ -99,11 +87,11 @@ struct Axes {
 // Byte offsets of the tuples [first, first + count) of an index tensor, at most kIndexChunk values,
 // each read once. Returns the position of the first value (not tuple) that is out of range, or -1;
 // offsets are in range in any case. In clamp mode nothing is out of range, unless an axis is empty.
-Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
+Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
                  Int* offsets);
 
 // The first value out of range of `tuples` tuples, or -1.
-Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,
+Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads);
 
 // How far ahead reads of elements are prefetched.

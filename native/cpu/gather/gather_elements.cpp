@@ -31,13 +31,13 @@ constexpr Int kLeastPrefetched = 1024;
 
 struct Gather {
   const GatherElementsPlan& plan;
-  IndexReader reader;
+  IndexValues reader;
   Layout from, to;  // of the indices' sizes; the input does not move along the axis
   Axes axes;
   Int total;
   const char* input;
   char* output;
-  std::atomic<Int> first_bad{kNoIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
 
   Gather(const GatherElementsPlan& p, const void* in, const void* indices, void* out)
       : plan(p),

@@ -14,7 +14,7 @@ namespace {
 struct GatherNd {
   const GatherNdPlan& plan;
   int width;  // of a tuple
-  IndexReader reader;
+  IndexValues reader;
   BlockCopier block;
   Layout batches;  // of the input
   Layout items;    // the output without the blocks
@@ -115,7 +115,7 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   collapse(batches);
   collapse(items);
 
-  std::atomic<Int> first_bad{kNoIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
     return fresh ? status_of(first_bad) : Status{};

@@ -140,7 +140,7 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
 }
 
 // By way of a copy. Not inlined: its buffer would lie in the way of short calls.
-[[gnu::noinline]] Int copied_offsets(const IndexReader& reader, Int first, Int count,
+[[gnu::noinline]] Int copied_offsets(const IndexValues& reader, Int first, Int count,
                                      const Axes& axes, OutOfRange mode, Int* offsets) {
   alignas(64) char buffer[kIndexChunk * 8];
   const Int width = axes.count;
@@ -154,7 +154,7 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
 
 }  // namespace
 
-const char* IndexReader::read(Int flat, Int count, char* buffer) const {
+const char* IndexValues::read(Int flat, Int count, char* buffer) const {
   if (packed_) {
     copy_once(buffer, data_ + flat * size_, size_, count, size_);
     return buffer;
@@ -176,7 +176,7 @@ const char* IndexReader::read(Int flat, Int count, char* buffer) const {
   return buffer;
 }
 
-Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
+Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& axes, OutOfRange mode,
                  Int* offsets) {
 #if defined(ANYDML_LANES)
   const Int width = axes.count;
@@ -196,7 +196,7 @@ Int read_offsets(const IndexReader& reader, Int first, Int count, const Axes& ax
   return copied_offsets(reader, first, count, axes, mode, offsets);
 }
 
-Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, OutOfRange mode,
+Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads) {
   if (tuples == 0 || axes.count == 0) return -1;
   if (mode == OutOfRange::clamp) {
@@ -204,7 +204,7 @@ Int first_bad_index(const IndexReader& reader, Int tuples, const Axes& axes, Out
       if (axes.sizes[k] == 0) return k;
     return -1;
   }
-  std::atomic<Int> first{kNoIndex};
+  std::atomic<Int> first{kNoBadIndex};
   const Int width = axes.count;
   const Int step = std::max<Int>(1, kNearChunk / width);  // tuples at a time
   with_index(reader.type(), [&](auto index) {

@@ -47,7 +47,7 @@ Scan choose_scan(Scan wanted, bool packed, const Tiling& tiling) {
   return tiling.dimension >= 0 ? Scan::transposed : Scan::gathered;
 }
 
-Write choose_write(Write wanted, const Target& target, Int count) {
+Write choose_write(Write wanted, const RowTarget& target, Int count) {
   const Int value = target.element_size, row = target.columns * value;
   if (wanted == Write::strided || (target.columns > 1 && target.column_stride != value))
     return Write::strided;
@@ -122,7 +122,7 @@ void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tenso
            void* coordinates, int threads, Write wanted) {
   const Layout& layout = plan.input.layout;
   if (found.count == 0 || plan.columns == 0) return;
-  Target target;
+  RowTarget target;
   target.data = static_cast<char*>(coordinates);
   target.row_stride = rows.layout.strides[0];
   target.column_stride = rows.layout.strides[1];

@@ -54,7 +54,7 @@ struct Bitmap {
 };
 
 // The rows of the chunks [first, last).
-struct Target {
+struct RowTarget {
   char* data;
   Int row_stride, column_stride;
   int element_size;  // 4 or 8
@@ -62,6 +62,6 @@ struct Target {
   int columns;
   Write how;
 };
-void write_chunks(const Target& target, const Bitmap& bitmap, Int first, Int last);
+void write_chunks(const RowTarget& target, const Bitmap& bitmap, Int first, Int last);
 
 }  // namespace anydml::nonzero

@@ -162,7 +162,7 @@ Emit<Value> emit_for(int columns, int divided) {
 // More than 4 columns, or rows apart: groups of 4 columns (fewer when there are not so many) are
 // made packed, and each row's piece then copied to its place; the last group may overlap.
 template <class Value>
-void emit_groups(const uint32_t* offsets, Int count, const Digits& digits, const Target& target,
+void emit_groups(const uint32_t* offsets, Int count, const Digits& digits, const RowTarget& target,
                  char* out) {
   const int group = std::min(target.columns, 4);
   const auto piece = static_cast<std::size_t>(group) * sizeof(Value);
@@ -200,7 +200,7 @@ void emit_groups(const uint32_t* offsets, Int count, const Digits& digits, const
 
 // Any number of columns, any strides.
 template <class Value>
-void emit_strided(const uint32_t* offsets, Int count, const Digits& digits, const Target& target,
+void emit_strided(const uint32_t* offsets, Int count, const Digits& digits, const RowTarget& target,
                   char* out) {
   const int columns = target.columns;
   const Int row_stride = target.row_stride;
@@ -232,9 +232,9 @@ void emit_strided(const uint32_t* offsets, Int count, const Digits& digits, cons
 // ---- the rows of a range of chunks --------------------------------------------------------------
 
 template <class Value>
-class Writer {
+class RowWriter {
  public:
-  Writer(const Target& target, Int row)
+  RowWriter(const RowTarget& target, Int row)
       : target_(target), out_(target.data + row * target.row_stride) {
     const int columns = target.columns;
     digits_.divided = 0;
@@ -337,7 +337,7 @@ class Writer {
     filled_ = 0;
   }
 
-  const Target& target_;
+  const RowTarget& target_;
   char* out_;
   Int period_ = 1;
   Emit<Value> emit_ = nullptr;  // packed rows of few columns
@@ -348,8 +348,8 @@ class Writer {
 };
 
 template <class Value>
-void write_all(const Target& target, const Bitmap& bitmap, Int first, Int last) {
-  Writer<Value> writer(target, bitmap.rows_before(first));
+void write_all(const RowTarget& target, const Bitmap& bitmap, Int first, Int last) {
+  RowWriter<Value> writer(target, bitmap.rows_before(first));
   for (Int chunk = first; chunk < last; ++chunk) {
     const Int rows = bitmap.rows_before(chunk + 1) - bitmap.rows_before(chunk);
     const Int begin = chunk * kChunk;
@@ -360,7 +360,7 @@ void write_all(const Target& target, const Bitmap& bitmap, Int first, Int last) 
 
 }  // namespace
 
-void write_chunks(const Target& target, const Bitmap& bitmap, Int first, Int last) {
+void write_chunks(const RowTarget& target, const Bitmap& bitmap, Int first, Int last) {
   if (target.element_size == 4)
     write_all<uint32_t>(target, bitmap, first, last);
   else

@@ -227,8 +227,7 @@ Status run(const Buckets& job, int threads) {
       const Int bad = partition<kSize>(work, part);
       if (bad >= 0) lower(least, bad);
     });
-    if (least.load(std::memory_order_relaxed) != kNoBadIndex)
-      return status_of(least.load(std::memory_order_relaxed));
+    if (least.load(std::memory_order_relaxed) != kNoBadIndex) return status_of(least);
     parallel_items(
         work.buckets, workers, threads,
         [&](Int worker, Int bucket) {

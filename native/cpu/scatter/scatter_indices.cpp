@@ -255,7 +255,7 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
       if (at < end) walker.next();
     }
   });
-  return status_of(least.load(std::memory_order_relaxed));
+  return status_of(least);
 }
 
 }  // namespace anydml::scatter

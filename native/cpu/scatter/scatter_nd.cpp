@@ -165,7 +165,7 @@ Status check_tuples(const NdProblem& problem, const char* indices, int threads) 
       }
     }
   });
-  return status_of(least.load(std::memory_order_relaxed));
+  return status_of(least);
 }
 
 // Writes the updates [first, first + count) where `offsets` says.

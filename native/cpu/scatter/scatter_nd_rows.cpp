@@ -43,7 +43,7 @@ Int read_numbers(const NdProblem& problem, const char* indices, uint32_t* number
       for (Int i = 0; i < count; ++i) numbers[at + i] = static_cast<uint32_t>(offsets[i]);
     }
   });
-  return status_of(least.load(std::memory_order_relaxed)).bad_index;
+  return status_of(least).bad_index;
 }
 
 // Selects by arithmetic: whether a number is in the range is as random as the indices are.
@@ -161,12 +161,12 @@ class Stage {
 
 // Part of every slice: where it begins in each tensor's slice, and how much of it is asked for
 // ahead.
-struct Part {
+struct SlicePart {
   Int in, out, update;
   Int in_ahead, update_ahead;
   Int elements, bytes;
 
-  Part(const NdProblem& problem, Int from, Int count)
+  SlicePart(const NdProblem& problem, Int from, Int count)
       : in(from * problem.in_step),
         out(from * problem.out_step),
         update(from * problem.update_step),
@@ -181,7 +181,7 @@ struct Part {
   }
 };
 
-struct Rows {
+struct SliceWriter {
   const NdProblem& problem;
   const Map& map;
   const char* input;
@@ -204,7 +204,8 @@ struct Rows {
   const char* ordered(Int i) const { return updates + problem.update_offset(map.order[i]); }
 
   // A part of a stepped slice: `target` holds the input's, and takes all of the updates.
-  void combine(char* target, Int step, Int slice, const Part& part, Int from, Int elements) const {
+  void combine(char* target, Int step, Int slice, const SlicePart& part, Int from,
+               Int elements) const {
     const Int end = map.slices[slice], at = part.update + from * problem.update_step;
     for (Int i = first(slice); i < end; ++i) {
       if (i + 4 < end) prefetch_bytes(ordered(i + 4) + at, part.update_ahead);
@@ -219,7 +220,7 @@ struct Rows {
 
   // Asks for the beginning of what a later slice is made from, the input's part at `source`. The
   // input is not read in order either where most slices come from updates.
-  ANYDML_INLINE void prefetch(Int slice, const char* source, const Part& part) const {
+  ANYDML_INLINE void prefetch(Int slice, const char* source, const SlicePart& part) const {
     if (moves()) {
       if (map.slices[slice] == 0)
         prefetch_bytes(source, part.in_ahead);
@@ -248,7 +249,7 @@ struct Rows {
   }
 
   // Parts of slices [begin, end), packed out, `in_slice` bytes apart in the input.
-  void packed(Int begin, Int end, const Part& part, Int in_slice) const {
+  void packed(Int begin, Int end, const SlicePart& part, Int in_slice) const {
     const Int slice_bytes = problem.slice_bytes, bytes = part.bytes;
     // Slices that follow one another at the step of their elements.
     const bool follow =
@@ -298,7 +299,7 @@ struct Rows {
   }
 
   // Parts of slices, in place or not packed: each by itself.
-  void apart(Int begin, Int end, const Part& part, int threads) const {
+  void apart(Int begin, Int end, const SlicePart& part, int threads) const {
     constexpr Int kActive = 1024;
     uint32_t active[kActive];
     const Int ahead = std::clamp<Int>(8192 / part.bytes, 2, 32);
@@ -321,7 +322,7 @@ struct Rows {
     }
   }
 
-  void one(Int s, const Part& part, int threads) const {
+  void one(Int s, const SlicePart& part, int threads) const {
     const bool has = touched(s), move = moves() && has;
     char* const target = output + problem.output_offset(s) + part.out;
     const char* const source =
@@ -367,12 +368,12 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   const Int written =
       in_place ? std::min(problem.tuples * problem.slice_bytes, out_bytes) : out_bytes;
   const bool streams = written >= tuning.stream_bytes && !(in_place && reduces);
-  const Rows rows{problem, map, input, updates, output, streams};
+  const SliceWriter rows{problem, map, input, updates, output, streams};
   const bool packed =
       problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !in_place;
   const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
   if (!problem.stepped && problem.slices < 2 * Int{threads}) {
-    rows.apart(0, problem.slices, Part(problem, 0, problem.slice_elements), threads);
+    rows.apart(0, problem.slices, SlicePart(problem, 0, problem.slice_elements), threads);
     return {};
   }
   // Items of about piece_bytes: several slices, or a part of one.
@@ -391,8 +392,8 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
     for (Int item = begin; item < end; ++item) {
       const Int first = item / pieces * group, from = item % pieces * bytes;
       const Int last = std::min(problem.slices, first + group);
-      const Part part(problem, from / problem.element_size,
-                      std::min(bytes, problem.slice_bytes - from) / problem.element_size);
+      const SlicePart part(problem, from / problem.element_size,
+                           std::min(bytes, problem.slice_bytes - from) / problem.element_size);
       if (packed)
         rows.packed(first, last, part, in_slice);
       else

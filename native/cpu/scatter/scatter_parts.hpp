@@ -11,6 +11,7 @@
 #include "../../common/indexing.hpp"
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
+#include "../runtime/first_bad.hpp"
 #include "../runtime/threads.hpp"
 
 namespace anydml::scatter {
@@ -96,16 +97,6 @@ Status run_buckets(const Buckets& job, int threads);
 
 ANYDML_INLINE void prefetch_write(const void* address) { __builtin_prefetch(address, 1, 3); }
 ANYDML_INLINE void prefetch_read(const void* address) { __builtin_prefetch(address, 0, 3); }
-
-// Lowers `least` to `value`.
-inline void lower(std::atomic<Int>& least, Int value) {
-  Int seen = least.load(std::memory_order_relaxed);
-  while (value < seen && !least.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-  }
-}
-
-constexpr Int kNoBadIndex = INT64_MAX;
-inline Status status_of(Int least_bad) { return {least_bad == kNoBadIndex ? -1 : least_bad}; }
 
 // output = input, cheaply for a few bytes.
 inline void copy_whole(const Tensor& input, const void* source, const Tensor& output, void* target,

@@ -73,9 +73,9 @@ bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int&
 // ---- rows ---------------------------------------------------------------------------------------
 
 // Appends runs of bytes to the output: past the cache, or not.
-class Output {
+class RunWriter {
  public:
-  explicit Output(bool stream) : stream_(stream), writer_(nullptr) {}
+  explicit RunWriter(bool stream) : stream_(stream), writer_(nullptr) {}
   void append(char* target, const char* source, Int bytes) {
     if (!stream_) {
       copy_short(target, source, bytes);
@@ -107,7 +107,7 @@ Int part_at(const Matrix& matrix, Int at, Int scale) {
 // Many sequential outputs cost nothing, many inputs outrun the prefetcher and cost half the speed.
 template <bool Split>
 void copy_range(const Matrix& matrix, Int at, Int end, bool stream) {
-  Output output(stream);
+  RunWriter output(stream);
   constexpr bool by_parts = !Split;
   const Int scale = by_parts ? matrix.rows : 1;
   Int row = by_parts ? 0 : at / matrix.bytes;

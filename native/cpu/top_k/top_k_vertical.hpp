@@ -68,7 +68,7 @@ class Vertical {
   }
 
  private:
-  using Rows = const Layout* const (&)[3];
+  using Layouts = const Layout* const (&)[3];
 
   // The last strip overlaps the one before it.
   Int first_row(Int strip) const { return std::min(strip * lanes, inner_ - lanes); }
@@ -99,7 +99,7 @@ class Vertical {
     }
   }
 
-  void first_reading(Rows layouts, Int first, Int count, int threads, Key* witness) const {
+  void first_reading(Layouts layouts, Int first, Int count, int threads, Key* witness) const {
     const Int groups = (strips_ + kGroup - 1) / kGroup;
     const Int piece_bytes = kGroup * kLineBytes * length_;
     const Int pieces =
@@ -179,7 +179,7 @@ class Vertical {
     std::memcpy(bound, low, sizeof(low));
   }
 
-  void second_reading(Rows layouts, Int outer, Int strip, const Key* witness, uint32_t* lists,
+  void second_reading(Layouts layouts, Int outer, Int strip, const Key* witness, uint32_t* lists,
                       Int list_length, const Workspace& work) const {
     Walker<3> walker(layouts, job_.rows.rank - 1);
     walker.start(outer);
