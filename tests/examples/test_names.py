@@ -105,7 +105,7 @@ def test_jax():
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
     x, at = jnp.array(X, jnp.float32), tuple(PAIRS.T)
-    half = np.full((2, 1), 0.5, np.float32)
+    half, new = np.full((2, 1), 0.5, np.float32), NEW.astype("f4")  # be JAX at 64 bits or not
     same = [
         (dml.top_k(x, 2), jax.lax.top_k(x, 2)),
         (dml.top_k(x, 2, largest=False).indices, jax.lax.top_k(-x, 2)[1]),
@@ -117,7 +117,7 @@ def test_jax():
             dml.scatter_elements(x, ALONG, half, axis=1),
             jnp.put_along_axis(x, ALONG, half, 1, inplace=False),
         ),
-        (dml.scatter_nd(x, PAIRS, NEW.astype("f4")), x.at[at].set(NEW)),
+        (dml.scatter_nd(x, PAIRS, new), x.at[at].set(new)),
         (dml.split(x, [1, 2], axis=1), jnp.split(x, [1], axis=1)),
         (dml.join([x, x], axis=1), jnp.concatenate([x, x], axis=1)),
         (dml.slice_window(x, [0, 1], [2, 2]), jax.lax.slice(x, (0, 1), (2, 3))),
@@ -125,7 +125,7 @@ def test_jax():
         (dml.cast(x, "int32"), x.astype("int32")),
     ]
     for here, there in (("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max")):
-        ours = dml.scatter_nd(x, PAIRS, NEW.astype("f4"), reduction=here)
-        same.append((ours, getattr(x.at[at], there)(NEW)))
+        ours = dml.scatter_nd(x, PAIRS, new, reduction=here)
+        same.append((ours, getattr(x.at[at], there)(new)))
     for ours, theirs in same:
         assert lists(ours) == lists(theirs)

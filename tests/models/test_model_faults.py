@@ -64,9 +64,7 @@ def test_a_scalar_whose_type_cannot_be_read_adds_no_fault_of_its_own():
     with pytest.raises(dml.ModelError) as caught:
         dml.from_json(given)
     first, second = caught.value.problems
-    assert first.startswith(
-        "Error parsing field 'ValueDataType': DataType: expected one of FLOAT32, "
-    )
+    assert first.startswith("Error parsing field 'ValueDataType': Expected one of FLOAT32, ")
     assert second == "Field 'ValueDelta' is required."
 
 

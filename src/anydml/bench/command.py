@@ -104,11 +104,11 @@ def command(
     if only_list:
         _print_list(selected)
         return
-    if plot_file and not plot.available():
-        raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
     for path in (json_file, markdown_file, plot_file):
         if path and not path.absolute().parent.is_dir():
             raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+    if plot_file and not plot.available():
+        raise click.UsageError("--plot needs matplotlib: pip install 'anydml[bench]'")
     if from_file:
         described, outcomes = _stored(from_file, selected)
     else:
