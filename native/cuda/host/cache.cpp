@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -114,7 +115,9 @@ void cache_store(const std::string& folder, const std::string& key, const std::s
   const File place(open_folder(folder));
   if (!place.open()) return;
   const std::string name = digest_of(key) + ".cubin";
-  const std::string draft = name + "." + std::to_string(getpid()) + ".new";
+  static std::atomic<unsigned> drafts{0};  // threads may keep the same kernel at once
+  const std::string draft =
+      name + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".new";
   unlinkat(place.get(), draft.c_str(), 0);
   bool written = false;
   {

@@ -14,7 +14,6 @@ using Program = void*;
 // NVRTC's own names; it returns 0 for success.
 struct Nvrtc {
   const char* (*error)(int) = nullptr;
-  int (*version)(int*, int*) = nullptr;
   int (*create)(Program*, const char*, const char*, int, const char* const*,
                 const char* const*) = nullptr;
   int (*destroy)(Program*) = nullptr;
@@ -41,7 +40,6 @@ Nvrtc load_nvrtc() {
     if (library == nullptr) continue;
     Nvrtc found;
     if (find(library, "nvrtcGetErrorString", found.error) &&
-        find(library, "nvrtcVersion", found.version) &&
         find(library, "nvrtcCreateProgram", found.create) &&
         find(library, "nvrtcDestroyProgram", found.destroy) &&
         find(library, "nvrtcCompileProgram", found.compile) &&

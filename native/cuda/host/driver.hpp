@@ -15,7 +15,6 @@ using CUfunction = void*;
 using CUstream = void*;
 using CUmemoryPool = void*;
 using CUdeviceptr = unsigned long long;
-using CUuuid = unsigned char[16];
 
 // CUmemPoolProps.
 struct MemoryPoolProperties {
@@ -63,7 +62,6 @@ constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   F(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", CUdeviceptr*, std::size_t, CUmemoryPool, \
     CUstream)                                                                                    \
   F(cuMemFreeAsync, "cuMemFreeAsync", CUdeviceptr, CUstream)                                     \
-  F(cuMemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)             \
   F(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)  \
   F(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void*, CUdeviceptr, std::size_t, CUstream)        \
   F(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream)  \
