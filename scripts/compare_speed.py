@@ -9,7 +9,8 @@ Both versions run in processes of their own, which make the same operands by the
 every round: whatever slows the machine down for longer slows both. What a round says is the ratio
 of its two bursts; what a pair of processes says, the median of its rounds. Memory lies differently
 in every process, which alone can be 10 % of a large case, so cases that look slow are measured with
-more pairs, and the median of the pairs counts.
+more pairs, and the median of the pairs counts. Where the new version's indices are of another type
+and their bytes count, it is asked for the old one's.
 
 Exit status 0, 1 when a case is slower than the limit, 2 when nothing could be measured.
 """
@@ -24,13 +25,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import repeat
 from types import TracebackType
 from typing import Any, Final, TextIO
 
 SUITES: Final = ("table", "small")
+LARGE: Final = 1 << 16
+"""Bytes of results from which on the type of indices makes a difference."""
 CHUNKS: Final = 8
 """In so many parts a burst is timed; the median of them counts, so that one pause does not."""
 CLOCKS: Final[dict[str, Callable[[], float]]] = {
@@ -177,15 +180,16 @@ def work(clock: Callable[[], float], commands: TextIO, answers: TextIO) -> None:
             case ["cases", suites]:
                 found = [case for suite in suites_named(suites) for case in suite.cases(False)]
                 answer: Any = list(dict.fromkeys(case.name for case in found))
-            case ["load", suites, name]:
+            case ["load", suites, name, options]:
                 found = [case for suite in suites_named(suites) for case in suite.cases(False)]
                 case = next(case for case in found if case.name == name)
-                call = (ours.dispatch if case.dispatch else ours.function)(case.job()).call
+                job = case.job()
+                job = replace(job, options={**job.options, **options})
+                call = (ours.dispatch if case.dispatch else ours.function)(job).call
                 gc.collect()
                 gc.freeze()
                 gc.disable()
-                call()
-                answer = "ready"
+                answer = types_of(call())
             case ["estimate", seconds]:
                 begin, count = time.perf_counter(), 0
                 while not count or time.perf_counter() - begin < seconds:
@@ -203,6 +207,15 @@ def work(clock: Callable[[], float], commands: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
+def types_of(returned: Any) -> list[str]:
+    """Types of the arrays that a call returned; none if it returned none, or only small ones."""
+    if returned is None:
+        return []
+    arrays = returned if isinstance(returned, (tuple, list)) else (returned,)
+    large = sum(array.nbytes for array in arrays) > LARGE
+    return [str(array.dtype) for array in arrays] if large else []
+
+
 def measure(
     interpreters: tuple[str, str], suites: Sequence[str], name: str, plan: Plan, first: int
 ) -> list[tuple[list[float], list[float]]]:
@@ -211,9 +224,12 @@ def measure(
     with Worker(interpreters[0], plan.clock) as old, Worker(interpreters[1], plan.clock) as new:
         pair = (old, new)
         for i in order:
-            pair[i].tell("load", suites, name)
-        for i in order:
-            pair[i].answer()
+            pair[i].tell("load", suites, name, {})
+        types = {i: pair[i].answer() for i in order}
+        if types[0] != types[1]:
+            types[1] = new.ask("load", suites, name, {"index_dtype": types[0][-1]})
+        if types[0] != types[1]:
+            raise RefusalError(f"{name}: the old version gives {types[0]}, the new {types[1]}")
         longest = max(pair[i].ask("estimate", plan.burst) for i in order)
         chunks = max(1, min(CHUNKS, int(plan.burst / longest)))
         count = max(1, int(plan.burst / chunks / longest))

@@ -16,10 +16,15 @@ spec.loader.exec_module(compare_speed)
 QUICK = ("--rounds", "3", "--burst", "0.004", "--restarts", "3")
 # A version as the script sees it: two cases, of which one sleeps as long as the version says.
 SUITES = """
+from dataclasses import dataclass, field
 from types import SimpleNamespace as Case
+@dataclass
+class Job:
+    name: str
+    options: dict = field(default_factory=dict)
 def suites_named(names):
     if "table" in names:
-        cases = [Case(name=n, dispatch=False, job=lambda n=n: n) for n in ("same", "other")]
+        cases = [Case(name=n, dispatch=False, job=lambda n=n: Job(n)) for n in ("same", "other")]
         yield Case(cases=lambda full: cases)
 """
 OURS = """
@@ -27,7 +32,18 @@ from functools import partial
 from time import sleep
 from types import SimpleNamespace as Contestant
 def function(job):
-    return Contestant(call=partial(sleep, {seconds} if job == "other" else 0.002))
+    return Contestant(call=partial(sleep, {seconds} if job.name == "other" else 0.002))
+"""
+TYPED = """
+import numpy as np
+from time import sleep
+from types import SimpleNamespace as Contestant
+def function(job):
+    dtype = np.dtype(job.options.get("index_dtype", "{default}"))
+    def call():
+        sleep(0.002 * dtype.itemsize / 4)
+        return np.zeros({count}), np.zeros({count}, dtype)
+    return Contestant(call=call)
 """
 
 
@@ -75,6 +91,16 @@ def test_cases_are_chosen(tmp_path):
     done = run(old, "--new", old, "--cases", "none", "--cases", "nor/*")
     assert done.returncode == 2
     assert done.stderr == "compare_speed: no case of both versions is named none or nor/*\n"
+
+
+@pytest.mark.parametrize(("count", "status"), [(8192, 0), (8, 1)])
+def test_indices_are_of_the_old_type_where_their_bytes_count(tmp_path, count, status):
+    old, new = version(tmp_path / "old", 0), version(tmp_path / "new", 0)
+    for name, default in (("old", "uint32"), ("new", "int64")):
+        ours = tmp_path / name / "anydml" / "bench" / "ours.py"
+        ours.write_text(TYPED.format(default=default, count=count))
+    done = run(old, "--new", new, "--cases", "same", "--limit", "1.5", *QUICK)
+    assert done.returncode == status, done.stdout + done.stderr
 
 
 def test_what_cannot_be_measured_is_told(tmp_path):
