@@ -3,6 +3,7 @@
     python scripts/mutate.py --list                    how many mutants, by file and rule
     python scripts/mutate.py --seed 1 --count 100      a sample; those that survive are shown
     python scripts/mutate.py --seed 1 --count 100      the same again: goes on where it ended
+    python scripts/mutate.py --gpu --count 10          of the GPU's code, on a machine that has one
     python scripts/mutate.py --show KEY                one mutant; --key KEY runs it
 
 Works in a copy of the tree, in `build/mutation`. A mutant is killed by the first test that fails or
@@ -119,6 +120,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="count the mutants, run none")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument(
+        "--gpu", action="store_true", help="only what tests on a GPU judge, which is needed then"
+    )
     parser.add_argument("--files", default="", help="only files whose path contains this")
     parser.add_argument("--key", action="append", default=[], help="only these mutants")
     parser.add_argument("--show", action="append", default=[], help="print mutants, run none")
@@ -127,7 +131,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one test run")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation")
     options = parser.parse_args()
-    mutants = [mutant for mutant in all_mutants(ROOT) if options.files in mutant.file]
+    mutants = [mutant for mutant in all_mutants(ROOT, options.gpu) if options.files in mutant.file]
     if options.show or options.key:
         chosen = {*options.show, *options.key}
         mutants = [mutant for mutant in mutants if mutant.key in chosen]

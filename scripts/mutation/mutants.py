@@ -18,6 +18,9 @@ HERE = Path(__file__).parent
 SOURCES = (
     "native/common/*.hpp",
     "native/cpu/**/*.[ch]pp",
+    "native/cuda/**/*.[ch]pp",
+    "native/cuda/kernels/*.cu",
+    "native/cuda/kernels/*.cuh",
     "native/python/**/*.[ch]pp",
     "native/python/*.c",
     "src/anydml/ops/*.py",
@@ -30,6 +33,10 @@ SOURCES = (
     "src/anydml/program.py",
     "src/anydml/tensor.py",
 )
+ON_A_GPU = re.compile(
+    r"native/cuda/.*|native/python/cuda\.cpp|src/anydml/(backends/cuda|arrays/(_cupy|_device))\.py"
+)
+"""Files that only tests on a GPU can judge."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +153,8 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
     return found
 
 
-def all_mutants(root: Path) -> list[Mutant]:
-    """The mutants of every file, those left out not among them."""
+def all_mutants(root: Path, gpu: bool = False) -> list[Mutant]:
+    """The mutants of every file, or of every file that a GPU judges; without those left out."""
     excluded = exclusions()
     files = sorted({path for pattern in SOURCES for path in root.glob(pattern)})
     names = [path.relative_to(root).as_posix() for path in files]
@@ -157,6 +164,7 @@ def all_mutants(root: Path) -> list[Mutant]:
     return [
         mutant
         for path, name in zip(files, names, strict=True)
+        if bool(ON_A_GPU.fullmatch(name)) == gpu
         for mutant in mutants_of(name, path.read_text(encoding="utf-8"), excluded)
     ]
 

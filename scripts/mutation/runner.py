@@ -38,6 +38,7 @@ class Concern:
     native: tuple[str, ...]
     python: tuple[str, ...]
     without: re.Pattern[str]  # files of Python tests that cannot tell more than others
+    gpu: bool  # tests on a GPU too, which run only when they are asked for
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def concerns(path: Path = HERE / "concerns.toml") -> list[Concern]:
             tuple(entry.get("native", ())),
             tuple(entry["python"]),
             re.compile(entry.get("without", data["without"])),
+            entry.get("gpu", False),
         )
         for entry in data["concern"]
     ]
@@ -84,6 +86,7 @@ class Tree:
                 for test, (sources, seconds) in json.loads(self.sound_path.read_text()).items()
             }
         self.kills = dict[tuple[str, str], int]()  # by mutated file and test
+        self.marks: list[str] = []  # of the tests that run
 
     def learn(self, file: str, by: str) -> None:
         """A mutant of `file` was killed by this test: its like are tried with it first."""
@@ -133,7 +136,7 @@ class Tree:
             path
             for part in ("src", "native", "tests/conftest.py")
             for path in ((self.tree / part).rglob("*") if "." not in part else [self.tree / part])
-            if path.suffix in (".py", ".c", ".cpp", ".hpp")
+            if path.suffix in (".py", ".c", ".cpp", ".hpp", ".cu", ".cuh")
         )
         script = "import anydml, sys; sys.exit(anydml.__file__ != sys.argv[1])"
         wanted = self.tree / "src/anydml/__init__.py"
@@ -147,6 +150,7 @@ class Tree:
         """The mutant's outcome; the copy is as before afterwards."""
         begin = time.monotonic()
         concern = next(entry for entry in self.concerns if entry.files.fullmatch(mutant.file))
+        self.marks = ["-m", "not heavy"] if concern.gpu else []
         for name in concern.native:
             self._must_pass(name)
         path = self.tree / mutant.file
@@ -240,7 +244,7 @@ class Tree:
     def _pytest(self, files: Sequence[str]) -> int:
         self.watched.write_text("")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-                   "-p", "mutation.watch", *files]  # fmt: skip
+                   "-p", "mutation.watch", *self.marks, *files]  # fmt: skip
         extra = {
             "PYTHONPATH": f"{self.tree / 'src'}{os.pathsep}{self.root / 'scripts'}",
             "ANYDML_MUTATION_WATCH": str(self.watched),

@@ -99,6 +99,9 @@ def test_every_mutant_has_a_key_of_its_own_and_changes_something():
     assert all(mutant.applied(texts[mutant.file]) != texts[mutant.file] for mutant in found[::50])
     for part in ("native/cpu/", "native/python/", "src/anydml/ops/", "src/anydml/models/"):
         assert any(name.startswith(part) for name in texts)
+    others = {mutant.file for mutant in mutants.all_mutants(ROOT, gpu=True)}
+    assert "native/cuda/kernels/top_k_long.cu" in others
+    assert not others & set(texts)
 
 
 def test_a_key_outlives_changes_elsewhere():
@@ -162,10 +165,12 @@ def test_exclusions_match_what_they_name():
         assert list(entry.spans(text, blank)), f"{entry.file}: {entry.line} {entry.block}"
 
 
-def test_every_file_has_tests_that_are_there():
+@pytest.mark.parametrize("gpu", [False, True])
+def test_every_file_has_tests_that_are_there(gpu):
     found = concerns()
-    for name in {mutant.file for mutant in mutants.all_mutants(ROOT)}:
+    for name in {mutant.file for mutant in mutants.all_mutants(ROOT, gpu)}:
         concern = next(entry for entry in found if entry.files.fullmatch(name))
+        assert concern.gpu == gpu, name
         assert concern.python
         for folder in concern.python:
             stems = [path.stem for path in (ROOT / folder).glob("test_*.py")]
