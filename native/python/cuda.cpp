@@ -96,18 +96,31 @@ const Kernel& kernel_on_device(const std::string& name) {
 
 void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
+// `indices`: how messages call the operand that holds indices, and how many sizes of 1 it and the
+// data have in front that the kernel does not see; None for what array functions say.
+cuda::CallName name_of(const Kernel& kernel, nb::handle indices) {
+  if (indices.is_none()) return {std::string(kernel.name) + ": indices"};
+  const auto parts = nb::cast<nb::tuple>(indices);
+  return {nb::cast<std::string>(parts[0]), nb::cast<int>(parts[1]), nb::cast<int>(parts[2])};
+}
+
 void run(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
-         nb::handle outputs, const nb::dict& attributes) {
+         nb::handle outputs, const nb::dict& attributes, bool fresh, nb::handle indices) {
   const Kernel& kernel = kernel_on_device(name);
   told(kernel.name, [&] {
     Operands operands;
     operands.add(kernel, inputs, kernel.list == Lists::inputs, kernel.inputs);
     operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
-    const Call call = operands.call(numbers);
+    Call call = operands.call(numbers);
+    call.fresh = fresh;
     if (const char* const misfit = kernel.misfit(call)) refuse(kernel.name, misfit);
+    const cuda::CallName call_name = name_of(kernel, indices);
     without_gil(kDriver, [&] {
-      Queue queue(cuda::device_at(device), stream_of(stream));
+      cuda::Device& there = cuda::device_at(device);
+      there.refuse_bad_indices();
+      Queue queue(there, stream_of(stream));
+      queue.name_call(call_name);
       kernel.enqueue(call, queue);
     });
   });
@@ -142,6 +155,7 @@ MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t st
     call.numbers = made->numbers.data();
     call.number_count = made->numbers.size();
     without_gil(kDriver, [&] {
+      cuda::device_at(device).refuse_bad_indices();
       made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
       made->found = kernel.measure_on_device(call, *made->queue);
       made->queue->read(&made->count, made->found.count, sizeof(Int));
@@ -277,13 +291,18 @@ void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t byt
   });
 }
 
+// Waits for a stream, for the end of a call; or for the whole device. Raises what has been found.
 void synchronize(int device, nb::object stream) {
   told("cuda", [&] {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
     const bool all = stream.is_none();
     without_gil(kDriver, [&] {
-      Queue queue(cuda::device_at(device), on);
-      queue.wait(all);
+      cuda::Device& there = cuda::device_at(device);
+      {
+        Queue queue(there, on);
+        queue.wait(all);
+      }
+      there.raise_bad_indices(all ? 0 : cuda::BadIndices::latest_of_thread());
     });
   });
 }
@@ -303,7 +322,7 @@ nb::tuple devices() {
 }
 
 std::vector<cuda::Variant> all_variants() {
-  std::vector<cuda::Variant> all;
+  std::vector<cuda::Variant> all{{"bad_index", {}}};
   for (auto* const some : {&cuda::top_k_variants, &cuda::nonzero_variants, &cuda::copy_variants,
                            &cuda::mover_variants}) {
     const std::vector<cuda::Variant> added = some();
@@ -361,6 +380,11 @@ nb::list in_use() {
   return all;
 }
 
+// Whether calls have looked at indices since the device was last waited for.
+bool indices_open(int device) {
+  return told("cuda", [&] { return cuda::device_at(device).bad_indices.open(); });
+}
+
 nb::list kernels() {
   nb::list names;
   for (const Kernel& kernel : all_kernels())
@@ -380,7 +404,9 @@ void bind_cuda(nb::module_& module) {
   cuda.def("devices", &devices);
   cuda.def("kernels", &kernels);
   cuda.def("in_use", &in_use);
-  cuda.def("run", &run);
+  cuda.def("indices_open", &indices_open);
+  cuda.def("run", &run, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg().none());
   cuda.def("measure", &measure, nb::rv_policy::take_ownership);
   cuda.def("fill", &fill);
   cuda.def("dlpack", &capsule_of);

@@ -47,6 +47,22 @@ void raise_device(const std::string& message) {
   raise(kind, kind(nb::str(message.c_str())));
 }
 
+void raise_bad_index(const cuda::BadIndexFound& bad) {
+  const cuda::BadIndex& found = bad.found;
+  nb::list sizes;
+  for (const Int size : found.sizes) sizes.append(size);
+  const nb::object value = found.is_signed
+                               ? nb::object(nb::int_(found.value))
+                               : nb::object(nb::int_(static_cast<unsigned long long>(found.value)));
+  const nb::object error =
+      nb::module_::import_("anydml.backends.cuda")
+          .attr("bad_index")(found.indices.c_str(), nb::tuple(sizes), found.is_signed,
+                             found.position, value, found.axis, found.size, bad.device, bad.earlier,
+                             found.captured, found.more);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  throw nb::python_error();
+}
+
 void raise_argument(const std::string& message) {
   const nb::object kind = error_class("ArgumentError");
   raise(kind, kind(nb::str(message.c_str())));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "../cuda/host/bad_indices.hpp"
 #include "../cuda/host/queue.hpp"
 #include "numpy.hpp"
 // nanobind after Python.h, which numpy.hpp includes first.
@@ -26,6 +27,9 @@ constexpr unsigned long long kUncounted = ~0ull;
 // DeviceError: what a GPU, its driver or its compiler refused.
 [[noreturn]] void raise_device(const std::string& message);
 
+// IndexOutOfRangeError: what a GPU has found, in this call or in an earlier one.
+[[noreturn]] void raise_bad_index(const cuda::BadIndexFound& bad);
+
 // ArgumentError: operands that a kernel cannot take, whatever has been checked before.
 [[noreturn]] void raise_argument(const std::string& message);
 
@@ -41,6 +45,8 @@ decltype(auto) told(const char* call, Body&& body) {
     raise_allocation(call, kUncounted, "the list of arrays");
   } catch (const cuda::DeviceFailed& failed) {
     raise_device(failed.what());
+  } catch (const cuda::BadIndexFound& bad) {
+    raise_bad_index(bad);
   } catch (const std::length_error&) {  // of a vector
     raise_allocation(call, kUncounted, "the list of arrays");
   }

@@ -213,9 +213,14 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
   if (device == kHost) return kernel.run(call) == -1;
   void* const stream = stream_of(device);
   without_gil(kDriver, [&] {
-    cuda::Queue queue(cuda::device_at(device), stream);
+    cuda::Device& there = cuda::device_at(device);
+    there.refuse_bad_indices();
+    cuda::Queue queue(there, stream);
+    queue.name_call({std::string(kernel.name) + ": indices"});
     kernel.enqueue(call, queue);
-    if (blocking()) queue.wait(false);
+    if (!blocking()) return;
+    queue.wait(false);
+    there.raise_bad_indices(cuda::BadIndices::latest_of_thread());
   });
   return true;
 }
@@ -240,7 +245,9 @@ nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results
   std::unique_ptr<cuda::Queue> queue;
   cuda::NonzeroFound found;
   without_gil(kDriver, [&] {
-    queue = std::make_unique<cuda::Queue>(cuda::device_at(given.device), stream);
+    cuda::Device& there = cuda::device_at(given.device);
+    there.refuse_bad_indices();
+    queue = std::make_unique<cuda::Queue>(there, stream);
     found = kernel.measure_on_device(call, *queue);
     queue->read(&count, found.count, sizeof count);
     queue->leave();

@@ -106,6 +106,8 @@ def synchronize() -> None:
 
     Raises
     ------
+    IndexOutOfRangeError
+        A call on a GPU had an index that points outside its axis; the message names the call.
     DeviceError
         A GPU failed.
 

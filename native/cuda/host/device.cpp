@@ -71,6 +71,13 @@ Device::Device(int number) : ordinal(number) {
   cuda.check(cuda.cuMemPoolSetAttribute(pool, kReleaseThreshold, &kept), "cuMemPoolSetAttribute");
 }
 
+void Device::raise_bad_indices(unsigned long long call) {
+  BadIndex found;
+  if (!bad_indices.take(found)) return;
+  const bool earlier = found.call == 0 || found.call != call || found.captured;
+  throw BadIndexFound(std::move(found), ordinal, earlier);
+}
+
 Function& Device::function(const char* source, const char* entry, const Define* defines,
                            std::size_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bad_indices.hpp"
 #include "driver.hpp"
 #include "queue.hpp"
 
@@ -39,6 +40,12 @@ struct Device {
   CUmemoryPool pool = nullptr;
   DeviceFacts facts;
   unsigned most_shared = 0;
+  BadIndices bad_indices;
+
+  // Throws BadIndexFound for what earlier calls have found; a look, and no waiting.
+  void refuse_bad_indices() { raise_bad_indices(0); }
+  // The same after the device or a stream has been waited for, in the call of this number.
+  void raise_bad_indices(unsigned long long call);
 
  private:
   Function& made(const char* source, const char* entry, const Define* defines, std::size_t count);

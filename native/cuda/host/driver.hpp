@@ -36,6 +36,8 @@ constexpr int kMostShared = 97;          // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMOR
 constexpr int kMemoryPools = 115;        // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int kDynamicShared = 8;        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+constexpr unsigned kHostPortable = 1;    // CU_MEMHOSTALLOC_PORTABLE
+constexpr unsigned kHostMapped = 2;      // CU_MEMHOSTALLOC_DEVICEMAP
 
 #define ANYDML_CUDA_FUNCTIONS(F)                                                                 \
   F(cuInit, "cuInit", unsigned)                                                                  \
@@ -62,6 +64,10 @@ constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   F(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", CUdeviceptr*, std::size_t, CUmemoryPool, \
     CUstream)                                                                                    \
   F(cuMemFreeAsync, "cuMemFreeAsync", CUdeviceptr, CUstream)                                     \
+  F(cuMemAlloc, "cuMemAlloc_v2", CUdeviceptr*, std::size_t)                                      \
+  F(cuMemHostAlloc, "cuMemHostAlloc", void**, std::size_t, unsigned)                             \
+  F(cuMemFreeHost, "cuMemFreeHost", void*)                                                       \
+  F(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2", CUdeviceptr*, void*, unsigned)    \
   F(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)  \
   F(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void*, CUdeviceptr, std::size_t, CUstream)        \
   F(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream)  \

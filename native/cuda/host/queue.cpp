@@ -40,12 +40,47 @@ Queue::~Queue() {
   }
 }
 
+void Queue::name_call(const CallName& name) { name_ = std::make_unique<CallName>(name); }
+
+bool Queue::captured() const {
+  int capturing = 0;
+  return driver().cuStreamIsCapturing(stream_, &capturing) == kSuccess && capturing != 0;
+}
+
+BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis, int count) {
+  const bool in_graph = captured();
+  BadIndices& bad_indices = device_.bad_indices;
+  if (!bad_indices.ready()) {
+    if (in_graph)
+      throw DeviceFailed(
+          "a CUDA graph is being captured, and no call with indices has run on this GPU yet; call "
+          "the function once before the capture");
+    function("bad_index", "bad_index_settle", {});  // nothing may fail between look and settling
+    bad_indices.prepare();
+  }
+  BadIndexSlot* slot = nullptr;
+  if (in_graph) {
+    slot = scratch_of<BadIndexSlot>(1);
+    zero(slot, sizeof *slot);
+  }
+  return bad_indices.begin(name_ != nullptr ? *name_ : CallName{}, indices, data, axis, count,
+                           slot);
+}
+
+void Queue::settle(const BadIndexReport& report, void* result, Int bytes) {
+  launch(function("bad_index", "bad_index_settle", {}), {}, {kSettleThreads}, 0, report,
+         static_cast<char*>(result), Offset{bytes});
+}
+
 void Queue::wait(bool device) {
   const Driver& cuda = driver();
-  if (device)
+  if (device) {
+    const unsigned long long latest = device_.bad_indices.latest();
     cuda.check(cuda.cuCtxSynchronize(), "cuCtxSynchronize");
-  else
+    device_.bad_indices.all_waited(latest);
+  } else {
     cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  }
 }
 
 int Queue::multiprocessors() const { return device_.facts.multiprocessors; }
@@ -118,8 +153,7 @@ void Queue::write(void* target, const void* host, Int bytes) {
 void Queue::read(void* host, const void* source, Int bytes) {
   if (bytes <= 0) return;
   const Driver& cuda = driver();
-  int capturing = 0;
-  if (cuda.cuStreamIsCapturing(stream_, &capturing) == kSuccess && capturing != 0)
+  if (captured())
     throw DeviceFailed(
         "a CUDA graph is being captured, and what has to be known on the host (how many results "
         "there are) cannot be part of it");

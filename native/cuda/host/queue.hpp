@@ -6,15 +6,17 @@
 #include <cstddef>
 #include <exception>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "../../common/layout.hpp"
+#include "../../cpu/plans.hpp"
 
 namespace anydml::cuda {
 
-struct Driver;
 struct Device;
+struct CallName;
+struct BadIndexReport;
 
 // One specialisation of a source: a macro ANYDML_<name> of this value.
 struct Define {
@@ -61,6 +63,15 @@ class Queue {
   void leave();
   void enter();
 
+  // How messages name the call.
+  void name_call(const CallName& name);
+
+  // For kernels that look at indices while they run (kernels/bad_index.cuh): the indices point into
+  // `count` axes of the data from `axis` on. Every report is settled, by a kernel behind all that
+  // take it: of a result that nobody has seen it leaves zeros when an index was bad.
+  BadIndexReport report(const Tensor& indices, const Layout& data, int axis, int count);
+  void settle(const BadIndexReport& report, void* result = nullptr, Int bytes = 0);
+
   // Until the work of the stream has run, or of the whole device.
   void wait(bool device);
 
@@ -92,6 +103,7 @@ class Queue {
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
  private:
+  bool captured() const;
   void launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments);
 
   Device& device_;
@@ -99,6 +111,7 @@ class Queue {
   void* previous_ = nullptr;  // the context that was current
   bool pushed_ = false;
   std::vector<void*> scratch_;
+  std::unique_ptr<CallName> name_;
 };
 
 inline unsigned blocks_for(Int items, Int per_block) {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from anydml.arrays import DeviceArray
-from anydml.errors import AllocationError
+from anydml.errors import AllocationError, IndexOutOfRangeError
 from anydml.program import Program, Slot
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -110,6 +110,23 @@ def host_copy(array: Array, call: str, purpose: str) -> Array:
         return array.copy()
     except MemoryError:
         raise AllocationError(call, array.nbytes, purpose) from None
+
+
+def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, value: int,
+                 axis: int, size: int, note: str = "") -> IndexOutOfRangeError:  # fmt: skip
+    """The error for a value at a flat position of an index array of a shape."""
+    position = tuple(map(int, np.unravel_index(flat, shape)))
+    least = -size if signed else 0
+    accepted = f"{least}..{size - 1}" if size else "nothing"
+    at = f"[{', '.join(map(str, position))}]" if position else ""
+    got = f"a value that was changed during the call, to {value}"
+    return IndexOutOfRangeError(
+        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got "
+        f"{got if least <= value < size else value}{note}",
+        position,
+        value,
+        size,
+    )
 
 
 def natural(slot: Slot, array: Any) -> Any:

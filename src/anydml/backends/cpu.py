@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, Measured, host_copy, natural, zeros
+from anydml.backends._base import Array, Measured, host_copy, natural, out_of_range, zeros
 from anydml.dtypes import DataType
 from anydml.errors import IndexOutOfRangeError
 from anydml.program import KernelCall, Program, Slot
@@ -133,16 +133,5 @@ def index_error(
 
     The value is read anew for it, and may be a good one by now if another thread changes it.
     """
-    position = tuple(map(int, np.unravel_index(flat, indices.shape)))
-    value = int(indices[position])
-    least = -size if indices.dtype.kind == "i" else 0
-    accepted = f"{least}..{size - 1}" if size else "nothing"
-    at = f"[{', '.join(map(str, position))}]" if position else ""
-    got = f"a value that was changed during the call, to {value}"
-    return IndexOutOfRangeError(
-        f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got "
-        f"{got if least <= value < size else value}",
-        position,
-        value,
-        size,
-    )
+    value = int(indices[np.unravel_index(flat, indices.shape)])
+    return out_of_range(where, indices.shape, indices.dtype.kind == "i", flat, value, axis, size)

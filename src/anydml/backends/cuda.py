@@ -10,6 +10,7 @@ Kernels are compiled for the GPU at hand when they are first used, by NVRTC, and
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +24,8 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
-from anydml.backends._base import Array, decline, natural
-from anydml.errors import ArgumentError, DeviceError
+from anydml.backends._base import Array, decline, natural, out_of_range
+from anydml.errors import AnyDMLError, ArgumentError, DeviceError, IndexOutOfRangeError
 from anydml.program import Program, Slot
 from anydml.threads import get_num_threads
 
@@ -51,6 +52,7 @@ def _cuda() -> Any:
     from importlib.metadata import version
 
     native.cuda.configure(_compilers(), _cache_folder(), version("anydml"), DRIVER)
+    atexit.register(_tell_at_exit)
     return native.cuda
 
 
@@ -118,9 +120,56 @@ def warm(device: int) -> tuple[int, int]:
 
 
 def synchronize() -> None:
-    """Wait until all work on the GPUs that were used has run."""
+    """Wait until all work on the GPUs that were used has run.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        A call had an index that points outside its axis.
+    DeviceError
+        A GPU failed.
+    """
+    found: AnyDMLError | None = None
     for device in native.cuda.in_use():
-        _cuda().synchronize(device)
+        try:
+            _cuda().synchronize(device)
+        except AnyDMLError as error:
+            found = found or error
+    if found is not None:
+        raise found
+
+
+def _tell_at_exit() -> None:
+    """Tell what calls have found that nobody asked for: a program may end behind its last call."""
+    for device in native.cuda.in_use():
+        try:
+            if _cuda().indices_open(device):
+                _cuda().synchronize(device)
+        except IndexOutOfRangeError as error:
+            if sys.stderr is not None:
+                print(f"anydml: {error}", file=sys.stderr)
+        except DeviceError:  # told when it happened
+            pass
+
+
+def bad_index(where: str, shape: tuple[int, ...], signed: bool, flat: int, value: int, axis: int,
+              size: int, device: int, earlier: bool, captured: bool,
+              more: int) -> IndexOutOfRangeError:  # fmt: skip
+    """The error for an index that a kernel found; the native module raises it.
+
+    `earlier`: a call before the one that raises it, maybe one `captured` in a graph; `more`: how
+    many other calls had one.
+    """
+    call = "a call captured in a graph" if captured else "an earlier call"
+    note = f"; found on cuda:{device} in {call}" if earlier else ""
+    if more:
+        note += f", and {more} more {'call' if more == 1 else 'calls'} had one"
+    if not where:  # so many calls ago that nothing else is known
+        return IndexOutOfRangeError(
+            f"indices: expected values within their axis, got {value} at position {flat}{note}",
+            (flat,), value, 0,
+        )  # fmt: skip
+    return out_of_range(where, shape, signed, flat, value, axis, size, note)
 
 
 def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
@@ -130,15 +179,21 @@ def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
 class CudaKernels:
     """The kernels on one GPU, for arrays of a library that lie there."""
 
-    def __init__(self, device: int, stream: int) -> None:
+    def __init__(
+        self, device: int, stream: int, indices: tuple[str, int, int] | None = None
+    ) -> None:
+        # `indices`: how messages call the operand with indices; leading sizes of 1 of the data and
+        # of the indices that messages count and kernels do not see.
         self._device = device
         self._stream = stream
+        self._indices = indices
 
     def execute(self, kernel: str, inputs: Sequence[Any], outputs: Sequence[Any],
                 given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Put a kernel's work into the stream; -1, as bad indices are found later."""
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
-        _cuda().run(kernel, self._device, self._stream, *operands, dict(given))
+        _cuda().run(kernel, self._device, self._stream, *operands, dict(given), private,
+                    self._indices)  # fmt: skip
         self._block()
         return -1
 
@@ -155,7 +210,11 @@ class CudaKernels:
 
     def _block(self) -> None:
         if os.environ.get(BLOCKING, "") not in ("", "0"):
-            _cuda().synchronize(self._device, self._stream)
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the stream, and raise what the calls in it have found."""
+        _cuda().synchronize(self._device, self._stream)
 
 
 def kernels_for(arrays: Sequence[Any]) -> CudaKernels:
@@ -236,6 +295,11 @@ class CudaExecutable:
         self._inputs = [name and slots[name] for name in call.inputs]
         self._outputs = [name and slots[name] for name in call.outputs]
         self._call = call
+        self._indices = None
+        if call.indices is not None:
+            name = call.indices.slot
+            data = slots[call.inputs[0]]
+            self._indices = (f"{program.name}.{name}", data.padding, slots[name].padding)
         self._device = device
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
 
@@ -243,7 +307,7 @@ class CudaExecutable:
         """Run on arrays of the declared sizes by slot, on the GPU or on the host."""
         there = [array for array in arrays.values() if isinstance(array, DeviceArray)]
         stream = there[0].stream if there else 0
-        kernels = CudaKernels(self._device, stream)
+        kernels = CudaKernels(self._device, stream, self._indices)
         buffers = {
             name: array
             if isinstance(array, DeviceArray)
@@ -254,11 +318,15 @@ class CudaExecutable:
             [slot and natural(slot, buffers[slot.name]) for slot in side]
             for side in (self._inputs, self._outputs)
         )
+        on_host = [slot for slot in self._outputs
+                   if slot and not isinstance(arrays[slot.name], DeviceArray)]  # fmt: skip
+        private = private or len(on_host) == len(self._outputs)  # buffers of this call
         kernels.execute(self._call.kernel, inputs, outputs, dict(self._call.attributes), private,
                         threads)  # fmt: skip
-        for slot in self._outputs:
-            if slot and not isinstance(arrays[slot.name], DeviceArray):
-                self._download(arrays[slot.name], buffers[slot.name])
+        if on_host and self._indices:
+            kernels.wait()
+        for slot in on_host:
+            self._download(arrays[slot.name], buffers[slot.name])
         return -1
 
     def _download(self, array: Array, buffer: DeviceArray) -> None:

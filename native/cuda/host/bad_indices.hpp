@@ -1,0 +1,99 @@
+// Bad indices that kernels find on a device, as the host learns of them: without waiting, by a look
+// at memory that both see.
+//
+// A call that looks at indices takes a slot of a ring in device memory and keeps here what a
+// message needs. Its kernels note the first bad index in the slot; the last of them writes it to
+// the page that the host looks at, and clears the slot. The ring is longer than the queues of a
+// device: a slot comes round again when its call has long ended. A call that is captured in a graph
+// runs at any time and any number of times: its slot is memory of the graph, and its message stays.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../../cpu/plans.hpp"
+#include "../kernels/bad_index.cuh"
+
+namespace anydml::cuda {
+
+// How messages name a call, and how many sizes of 1 its tensors have in front that kernels do not
+// see.
+struct CallName {
+  std::string indices = "indices";  // as "gather: indices"
+  int data_padding = 0, indices_padding = 0;
+};
+
+// What a message says.
+struct BadIndex {
+  unsigned long long call = 0;  // its number; 0 where it is not known any more
+  std::string indices;
+  std::vector<Int> sizes;  // of the index tensor
+  bool is_signed = false, captured = false;
+  Int position = 0, value = 0;  // in row-major order; the bits of it
+  int axis = 0;
+  Int size = 0;
+  Int more = 0;  // other calls that had one
+};
+
+class BadIndexFound : public std::exception {
+ public:
+  BadIndexFound(BadIndex bad_index, int ordinal, bool by_earlier_call)
+      : found(std::move(bad_index)), device(ordinal), earlier(by_earlier_call) {}
+  const char* what() const noexcept override { return "an index out of range"; }
+
+  BadIndex found;
+  int device;
+  bool earlier;
+};
+
+class BadIndices {
+ public:
+  // The report of a new call whose indices point into `count` axes of the data from `axis` on. The
+  // device's context is current; `captured` is a slot of the graph's that is zero when it is used.
+  BadIndexReport begin(const CallName& name, const Tensor& indices, const Layout& data, int axis,
+                       int count, BadIndexSlot* captured);
+
+  // Whether memory for reports is there: it cannot be made while a graph is captured.
+  bool ready() const { return page_.load(std::memory_order_acquire) != nullptr; }
+  void prepare();
+
+  // One load, and no waiting.
+  bool any() const;
+  // What has been found: the earliest call's. False: nothing.
+  bool take(BadIndex& found);
+
+  // Whether there may be something to tell that nobody has been told: since `all_waited`, or of
+  // calls in graphs, which may run at any time.
+  bool open();
+  unsigned long long latest() const { return latest_; }
+  void all_waited(unsigned long long until) { settled_ = until; }
+
+  // The number of this thread's latest call.
+  static unsigned long long latest_of_thread();
+
+ private:
+  struct Call {
+    unsigned long long number = 0;
+    std::string indices;
+    std::vector<Int> sizes, bounds;
+    int axis = 0;
+    bool is_signed = false;
+  };
+  BadIndex described(const BadIndexEntry& entry) const;
+
+  static constexpr unsigned long long kCalls = 16384;
+
+  std::mutex mutex_;
+  std::atomic<BadIndexPage*> page_{nullptr};  // as the host sees it
+  BadIndexPage* device_page_ = nullptr;
+  BadIndexSlot* slots_ = nullptr;  // kCalls of them, and the count of what was published
+  std::atomic<unsigned long long> taken_{0}, latest_{0}, settled_{0};
+  std::vector<Call> calls_;
+  std::unordered_map<unsigned long long, Call> captured_;
+};
+
+}  // namespace anydml::cuda

@@ -1,0 +1,96 @@
+// What kernels do about an index that points outside its axis: they note the first one of a call in
+// device memory, and a later kernel of the same call hands it to the host, in memory that both see.
+// Nothing waits for anything else.
+#pragma once
+
+#include "walk.cuh"
+
+namespace anydml::cuda {
+
+// The first bad index of a call, all zeros while there is none. Part i is the complement of the
+// position, with bits [16 i, 16 i + 16) of the value below it: so each is found by a maximum, and
+// no lock is needed. A position has 48 bits (layout.hpp). Where two threads read an index that
+// changes in between, the value may be of both.
+struct BadIndexSlot {
+  static constexpr int kParts = 4;
+  unsigned long long parts[kParts];
+};
+
+struct BadIndexEntry {
+  unsigned long long number;  // from 1 on: written last, when the rest is there
+  unsigned long long call;
+  Offset position, value;
+};
+
+// In memory of the host, mapped for the device. What finds no room is dropped: the host has not
+// looked for so long that it has an error to raise in any case.
+struct BadIndexPage {
+  static constexpr int kEntries = 256;
+  unsigned long long taken;  // by the host
+  BadIndexEntry entries[kEntries];
+};
+
+// Passed to kernels by value. Without a slot (indices that are clamped) there is nothing to find.
+struct BadIndexReport {
+  BadIndexSlot* slot;
+  BadIndexPage* page;
+  unsigned long long* published;  // how many entries, on the device
+  unsigned long long call;
+};
+
+constexpr unsigned kSettleThreads = 1024;
+
+#if defined(__CUDACC__)
+// Whether one has been found: certain for kernels that run behind those which look.
+__device__ inline bool bad_index_found(const BadIndexReport& report) {
+  return report.slot != nullptr &&
+         *const_cast<const volatile unsigned long long*>(report.slot->parts) != 0;
+}
+
+// By any thread that meets one, at its position in row-major order of the index tensor. Threads of
+// a warp that come together send one of them.
+__device__ inline void report_bad_index(const BadIndexReport& report, Offset position,
+                                        Offset value) {
+  const unsigned here = __activemask();
+  const unsigned high = static_cast<unsigned>(position >> 32);
+  const unsigned low = static_cast<unsigned>(position);
+  const unsigned least = __reduce_min_sync(here, high);
+  if (__reduce_min_sync(here, high == least ? low : ~0u) != low || high != least) return;
+  const unsigned long long known =
+      *const_cast<const volatile unsigned long long*>(report.slot->parts);
+  if (known != 0 && static_cast<Offset>(~known >> 16) <= position) return;
+#pragma unroll
+  for (int i = 0; i < BadIndexSlot::kParts; ++i)
+    atomicMax(report.slot->parts + i,
+              ~(static_cast<unsigned long long>(position) << 16 |
+                (static_cast<unsigned long long>(value) >> (16 * i) & 0xFFFFull)));
+}
+
+// By one thread, when all that report have ended and nobody asks any more whether one was found:
+// hands it to the host, and leaves the slot as it was.
+__device__ inline void publish_bad_index(const BadIndexReport& report) {
+  unsigned long long parts[BadIndexSlot::kParts], value = 0;
+#pragma unroll
+  for (int i = 0; i < BadIndexSlot::kParts; ++i) {
+    parts[i] = atomicExch(report.slot->parts + i, 0ull);
+    value |= (~parts[i] & 0xFFFFull) << (16 * i);
+  }
+  if (parts[0] == 0) return;
+  const volatile unsigned long long* const taken = &report.page->taken;
+  unsigned long long number = *const_cast<volatile unsigned long long*>(report.published);
+  for (;;) {
+    if (number - *taken >= BadIndexPage::kEntries) return;
+    const unsigned long long found = atomicCAS(report.published, number, number + 1);
+    if (found == number) break;
+    number = found;
+  }
+  volatile BadIndexEntry& entry = report.page->entries[number % BadIndexPage::kEntries];
+  entry.call = report.call;
+  entry.position = static_cast<Offset>(~parts[0] >> 16);
+  entry.value = static_cast<Offset>(value);
+  __threadfence_system();
+  entry.number = number + 1;
+}
+#endif
+
+}  // namespace anydml::cuda
