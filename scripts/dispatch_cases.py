@@ -195,6 +195,43 @@ def slice1(chance: Random) -> Case:
     return Case(desc, lambda a: {"OutputTensor": bits(a["InputTensor"])[places][steps]})
 
 
+def slice_(chance: Random) -> Case:
+    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
+    offsets = [chance.randrange(size) for size in sizes]
+    strides = [chance.choice((1, 1, 2, 3, 5)) for _ in sizes]
+    taken = tuple(slice(at, None, step) for at, step in zip(offsets, strides, strict=True))
+    counts = np.empty(sizes)[taken].shape
+    desc = dml.Slice(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, counts, output=True),
+        offsets=offsets,
+        sizes=counts,
+        strides=strides,
+    )
+    return Case(desc, lambda a: {"OutputTensor": bits(a["InputTensor"])[taken]})
+
+
+def tile(chance: Random) -> Case:
+    sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES[1:])  # all but FLOAT64
+    repeats = tuple(chance.choice((1, 1, 2, 5)) for _ in sizes)
+    tiled = tuple(size * repeat for size, repeat in zip(sizes, repeats, strict=True))
+    desc = dml.Tile(
+        input_tensor=tensor(chance, data, sizes),
+        output_tensor=tensor(chance, data, tiled, output=True),
+        repeats=repeats,
+    )
+    return Case(desc, lambda a: {"OutputTensor": np.tile(bits(a["InputTensor"]), repeats)})
+
+
+def constant(chance: Random) -> Case:
+    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
+    value = chance.randint(0, 100)
+    desc = dml.FillValueConstant(
+        output_tensor=tensor(chance, data, sizes, output=True), value_data_type=data, value=value
+    )
+    return Case(desc, lambda _: {"OutputTensor": bits(np.full(sizes, value, data.numpy))})
+
+
 def cast(chance: Random) -> Case:
     sizes = any_sizes(chance)
     to = chance.choice(ALL_TYPES)
@@ -269,22 +306,27 @@ def _start_and_delta(chance: Random, kind: np.dtype[Any]) -> tuple[Any, Any]:
     return chance.randint(least, most), chance.choice((small, chance.randint(least, most)))
 
 
-def padding1(chance: Random) -> Case:
+def padding(chance: Random) -> Case:
     sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES)
     starts = [chance.choice((0, 0, 1, 2, 5)) for _ in sizes]
     ends = [chance.choice((0, 0, 1, 3, 4)) for _ in sizes]
     mode = chance.choice(list(dml.PaddingMode))
     value = chance.randint(0, 100)
     padded_sizes = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
-    desc = dml.Padding1(
-        input_tensor=tensor(chance, data, sizes),
-        output_tensor=tensor(chance, data, padded_sizes, output=True),
-        padding_mode=mode,
-        padding_value_data_type=data,
-        padding_value=value,
-        start_padding=starts,
-        end_padding=ends,
-    )
+    given: dict[str, Any] = {
+        "input_tensor": tensor(chance, data, sizes),
+        "output_tensor": tensor(chance, data, padded_sizes, output=True),
+        "padding_mode": mode,
+        "padding_value": value,
+        "start_padding": starts,
+        "end_padding": ends,
+    }
+    desc = chance.choice(
+        (
+            lambda: dml.Padding(**given),
+            lambda: dml.Padding1(**given, padding_value_data_type=data),
+        )
+    )()
 
     def expected(arrays: Arrays) -> Arrays:
         result = bits(arrays["InputTensor"])
@@ -433,6 +475,6 @@ def nd(chance: Random) -> Case:
 
 
 MAKERS = (
-    *(top_k, nonzero, slabs, slice1, cast, identity, sequence, padding1),
+    *(top_k, nonzero, slabs, slice1, slice_, cast, identity, sequence, constant, padding, tile),
     *(elements, elements, gather, nd, nd),
 )

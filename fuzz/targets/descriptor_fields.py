@@ -168,6 +168,41 @@ def _slice1(decide: Decisions, kind: Any) -> Fields:
     }
 
 
+def _slice(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES), _sizes(decide)
+    offsets = [decide.below(size) for size in sizes]
+    strides = [decide.among((1, 2, 3, 7)) for _ in sizes]
+    triples = zip(sizes, offsets, strides, strict=True)
+    counts = tuple(1 + decide.below(1 + (n - 1 - at) // step) for n, at, step in triples)
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, counts, output=True),
+        "offsets": offsets,
+        "sizes": counts,
+        "strides": strides,
+    }
+
+
+def _tile(decide: Decisions, kind: Any) -> Fields:
+    data, sizes = decide.among(ALL_TYPES[1:]), _sizes(decide, 4, 40)  # all but FLOAT64
+    repeats = [1 + decide.below(4) for _ in sizes]
+    tiled = tuple(n * repeat for n, repeat in zip(sizes, repeats, strict=True))
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, tiled, output=True),
+        "repeats": repeats,
+    }
+
+
+def _constant(decide: Decisions, kind: Any) -> Fields:
+    data = decide.among(ALL_TYPES)
+    return {
+        "output_tensor": _tensor(decide, data, _sizes(decide), output=True),
+        "value_data_type": data,
+        "value": _number(decide) if data is dml.DataType.FLOAT64 else decide.below(100),
+    }
+
+
 def _cast(decide: Decisions, kind: Any) -> Fields:
     sizes = _sizes(decide)
     return {
@@ -197,15 +232,15 @@ def _sequence(decide: Decisions, kind: Any) -> Fields:
     }
 
 
-def _padding1(decide: Decisions, kind: Any) -> Fields:
+def _padding(decide: Decisions, kind: Any) -> Fields:
     data, sizes = decide.among(ALL_TYPES), _sizes(decide, 4, 40)
     starts, ends = [decide.below(4) for _ in sizes], [decide.below(4) for _ in sizes]
     padded = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
-    return {
+    typed: Fields = {"padding_value_data_type": data} if kind is dml.Padding1 else {}
+    return typed | {
         "input_tensor": _tensor(decide, data, sizes),
         "output_tensor": _tensor(decide, data, padded, output=True),
         "padding_mode": decide.among(tuple(dml.PaddingMode)),
-        "padding_value_data_type": data,
         "padding_value": decide.below(100),
         "start_padding": starts,
         "end_padding": ends,
@@ -289,7 +324,11 @@ _MAKERS = (
     (dml.Cast, _cast),
     (dml.ElementWiseIdentity, _identity),
     (dml.FillValueSequence, _sequence),
-    (dml.Padding1, _padding1),
+    (dml.FillValueConstant, _constant),
+    (dml.Padding, _padding),
+    (dml.Padding1, _padding),
+    (dml.Slice, _slice),
+    (dml.Tile, _tile),
 )
 
 

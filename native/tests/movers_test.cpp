@@ -193,6 +193,11 @@ void test_paddings(Random& random) {
                     Strides::stepped, threads);
       check_padding(random, mode, 8, {5}, {700000 / k}, {700000 / k}, Strides::packed,
                     Strides::packed, threads);
+      // Many short periods in a row, and blocks of a few elements as what repeats.
+      check_padding(random, mode, 2, {3, 130}, {1, 900}, {4, 9000}, Strides::packed,
+                    Strides::stepped, threads);
+      check_padding(random, mode, 1, {2, 9, 3}, {0, 500, 0}, {1, 4000, 0}, Strides::packed,
+                    Strides::packed, threads);
     }
   }
 }

@@ -24,6 +24,7 @@ from anydml.errors import (
 )
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast, pad, slice_window
+from anydml.functions.rearranging import tile
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
@@ -34,17 +35,19 @@ from anydml.ops._descriptor import Descriptor, Support, TensorSupport
 from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
+from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.ops.padding1 import Padding1, PaddingMode
+from anydml.ops.padding1 import Padding, Padding1, PaddingMode
 from anydml.ops.scatter import Scatter, ScatterElements
 from anydml.ops.scatter_nd import ScatterND
-from anydml.ops.slice1 import Slice1
+from anydml.ops.slice1 import Slice, Slice1
 from anydml.ops.split import Split
+from anydml.ops.tile import Tile
 from anydml.ops.top_k import AxisDirection, TopK, TopK1
 from anydml.registry import from_json, support
 from anydml.tensor import TensorDesc, TensorFlags
@@ -67,6 +70,7 @@ __all__ = [
     "DeviceError",
     "ElementWiseIdentity",
     "FeatureLevel",
+    "FillValueConstant",
     "FillValueSequence",
     "Gather",
     "GatherElements",
@@ -79,6 +83,7 @@ __all__ = [
     "ModelError",
     "NonzeroCoordinates",
     "Operator",
+    "Padding",
     "Padding1",
     "PaddingMode",
     "ScaleBias",
@@ -86,12 +91,14 @@ __all__ = [
     "ScatterElements",
     "ScatterND",
     "Size2D",
+    "Slice",
     "Slice1",
     "Split",
     "Support",
     "TensorDesc",
     "TensorFlags",
     "TensorSupport",
+    "Tile",
     "TopK",
     "TopK1",
     "TopKResult",
@@ -115,5 +122,6 @@ __all__ = [
     "split",
     "support",
     "synchronize",
+    "tile",
     "top_k",
 ]

@@ -12,10 +12,14 @@ CLASSES = {
     "SCATTER": dml.Scatter,
     "SCATTER_ND": dml.ScatterND,
     "NONZERO_COORDINATES": dml.NonzeroCoordinates,
+    "SLICE": dml.Slice,
     "SLICE1": dml.Slice1,
+    "TILE": dml.Tile,
     "CAST": dml.Cast,
+    "PADDING": dml.Padding,
     "PADDING1": dml.Padding1,
     "ELEMENT_WISE_IDENTITY": dml.ElementWiseIdentity,
+    "FILL_VALUE_CONSTANT": dml.FillValueConstant,
     "FILL_VALUE_SEQUENCE": dml.FillValueSequence,
     "SPLIT": dml.Split,
     "JOIN": dml.Join,
@@ -95,6 +99,24 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "InputWindowSizes": padded(rank, 2, 4),
             "InputWindowStrides": (1,) * (rank - 1) + (-2,),
         }
+    if operator == "SLICE":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputTensor": T(data, padded(rank, 2, 2)),
+            "DimensionCount": rank,
+            "Offsets": (0,) * (rank - 1) + (1,),
+            "Sizes": padded(rank, 2, 2),
+            "Strides": (1,) * (rank - 1) + (3,),
+        }
+    if operator == "TILE":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputTensor": T(data, padded(rank, 4, 15)),
+            "RepeatsCount": rank,
+            "Repeats": padded(rank, 2, 3),
+        }
+    if operator == "FILL_VALUE_CONSTANT":
+        return {"OutputTensor": T(data, padded(rank, 2, 5)), "ValueDataType": data, "Value": 3}
     if operator == "FILL_VALUE_SEQUENCE":
         return {
             "OutputTensor": T(data, padded(rank, 2, 5)),
@@ -102,12 +124,13 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "ValueStart": 3,
             "ValueDelta": 2,
         }
-    if operator == "PADDING1":
+    if operator in ("PADDING", "PADDING1"):
+        typed = {"PaddingValueDataType": data} if operator == "PADDING1" else {}
         return {
             "InputTensor": T(data, padded(rank, 2, 5)),
             "OutputTensor": T(data, padded(rank, 3, 9)),
             "PaddingMode": "EDGE",
-            "PaddingValueDataType": data,
+            **typed,
             "PaddingValue": 7,
             "DimensionCount": rank,
             "StartPadding": ((0,) * rank + (1, 3))[-rank:],

@@ -113,16 +113,39 @@ TABLES = {
         "3_0": _slice(ANY, LOW),
         "4_1": _slice(ANY, ALL),
     },
+    "FILL_VALUE_CONSTANT": {
+        "2_1": {"OutputTensor": (FOUR, LOW)},
+        "4_0": {"OutputTensor": (ANY, LOW)},
+        "4_1": {"OutputTensor": (ANY, ALL)},
+    },
     "FILL_VALUE_SEQUENCE": {
         "2_1": {"OutputTensor": (FOUR, LOW)},
         "4_0": {"OutputTensor": (ANY, LOW)},
         "5_0": {"OutputTensor": (ANY, TOP)},
     },
+    "PADDING": {
+        "1_0": _slice(FOUR_FIVE, FLOATS),
+        "2_1": _slice(FOUR_FIVE, LOW),
+        "3_1": _slice(ANY, LOW),
+        "5_0": _slice(ANY, ALL),
+    },
     "PADDING1": {"5_0": _slice(ANY, ALL)},
+    "SLICE": {
+        "1_0": _slice(FOUR_FIVE, FIRST_SLABS),
+        "2_1": _slice(FOUR_FIVE, LOW),
+        "3_0": _slice(ANY, LOW),
+        "4_1": _slice(ANY, ALL),
+    },
     "SLICE1": {
         "2_1": _slice(FOUR_FIVE, LOW),
         "3_0": _slice(ANY, LOW),
         "4_1": _slice(ANY, ALL),
+    },
+    "TILE": {
+        "1_0": _slice(FOUR, FLOATS),
+        "2_1": _slice(FOUR, LOW),
+        "3_1": _slice(ANY, LOW),
+        "4_1": _slice(ANY, TOP),
     },
     "SPLIT": {
         "1_0": _split(FOUR, FIRST_SLABS),

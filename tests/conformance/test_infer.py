@@ -71,6 +71,8 @@ GOOD = [
     (dml.FillValueSequence, [], {"shape": (2, 3), "dtype": "float32"}, [((2, 3), F4)]),
     (dml.Padding1, [spec(6, 0)], {"starts": (1, 2), "ends": (0, 3), "mode": "constant"},
      [((7, 5), F4)]),
+    (dml.Tile, [spec(6, 4)], {"repeats": (2, 0)}, [((12, 0), F4)]),
+    (dml.FillValueConstant, [], {"shape": (2, 3), "dtype": "int8"}, [((2, 3), np.dtype("i1"))]),
     (dml.Slice1, [spec(6, 4)], {"starts": (1, 0), "sizes": (5, 0), "strides": (-2, 3)},
      [((3, 0), F4)]),
     (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),
@@ -128,6 +130,8 @@ BAD = [
     (dml.Slice1, [spec(6)], {"starts": (0,), "sizes": (1,), "strides": (0,)}, "other than 0"),
     (dml.Slice1, [spec(6)], {"starts": (), "sizes": (1,), "strides": (1,)},
      "starts: expected 1 values"),
+    (dml.Tile, [spec(6)], {"repeats": (1, 2)}, "repeats: expected 1 values (the rank of x)"),
+    (dml.Tile, [spec(6)], {"repeats": (-1,)}, "repeats[0]: expected 0 or more"),
     (dml.Split, [spec(6)], {"axis": 0, "sizes": (1, 4)}, "a sum of 6"),
     (dml.Join, [spec(6, 1), spec(6, 2)], {"axis": 0}, "arrays[1]: expected the shape of arrays[0]"),
 ]  # fmt: skip

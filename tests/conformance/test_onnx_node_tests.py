@@ -1,13 +1,12 @@
 """The node tests of the `onnx` package through the array functions, by a small adapter."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
+from onnx_nodes import check, node_cases
 
 import anydml as dml
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 OPERATORS = (
     "TopK", "ScatterElements", "Scatter", "ScatterND", "NonZero", "Split", "Gather",
@@ -80,25 +79,12 @@ ADAPTERS = dict(
 )  # fmt: skip
 
 
-def node_cases():
-    # Importing an operator's module registers its cases; `collect_testcases` would import all.
-    node = import_module("onnx.backend.test.case.node")
-    for operator in OPERATORS:
-        import_module(f"{node.__name__}.{operator.lower()}")
-    return [
-        case
-        for case in node._NodeTestCases
-        # Every case comes again with its operator expanded into others, where there is such a form.
-        if len(case.model.graph.node) == 1 and case.model.graph.node[0].op_type in OPERATORS
-    ]
-
-
 @pytest.fixture(scope="module")
 def cases():
     return {case.name: case for case in CASES}
 
 
-CASES = node_cases()
+CASES = node_cases(OPERATORS)
 
 
 def test_there_are_cases_for_every_operator():
@@ -112,13 +98,4 @@ def test_there_are_cases_for_every_operator():
 @pytest.mark.parametrize("name", [case.name for case in CASES])
 def test_node(name, cases):
     case = cases[name]
-    (node,) = case.model.graph.node
-    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
-    assert case.data_sets
-    for given, expected in case.data_sets:
-        inputs = [np.asarray(array) for array in given]
-        results = ADAPTERS[node.op_type](inputs, attributes, len(node.output))
-        for got, wanted in zip(results, map(np.asarray, expected), strict=True):
-            assert got.dtype == wanted.dtype
-            assert got.shape == wanted.shape
-            np.testing.assert_array_equal(got, wanted)
+    check(case, ADAPTERS[case.model.graph.node[0].op_type])

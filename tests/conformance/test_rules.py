@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 from broken_descriptors import BROKEN, BROKEN_TENSORS, F, T, U
+from broken_mover_descriptors import BROKEN_MOVERS
 from broken_nd_descriptors import BROKEN_ND
 from good_descriptors import descriptor, fields_of
 
@@ -12,7 +13,7 @@ import anydml as dml
 DEVICE = dml.Device("cpu")
 
 
-@pytest.mark.parametrize("broken", [*BROKEN, *BROKEN_ND, *BROKEN_TENSORS], ids=str)
+@pytest.mark.parametrize("broken", [*BROKEN, *BROKEN_MOVERS, *BROKEN_ND, *BROKEN_TENSORS], ids=str)
 def test_one_rule_broken(broken):
     base = fields_of(broken.operator)
     assert DEVICE.check(descriptor(broken.operator, base)) == []

@@ -60,6 +60,7 @@ CALLS = {
     "cast": (dml.cast, lambda: {"x": X.copy(), "dtype": "int8", "out": None}),
     "pad": (dml.pad, lambda: {"x": X.copy(), "pad_width": ((1, 2), (0, 3)), "mode": "edge",
                               "constant": 0, "out": None}),
+    "tile": (dml.tile, lambda: {"x": X.copy(), "repeats": (2, 1), "out": None}),
     "TensorDesc": (dml.TensorDesc, lambda: {
         "data_type": "FLOAT32", "sizes": (3, 4), "strides": (4, 1), "flags": "NONE",
         "total_tensor_size_in_bytes": 48, "guaranteed_base_offset_alignment": 0}),
@@ -93,7 +94,7 @@ CALLS = {
 for kind in (dml.Split, dml.Join, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.Gather,
              dml.GatherElements, dml.GatherND, dml.GatherND1, dml.NonzeroCoordinates,
              dml.Slice1, dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence,
-             dml.Padding1):  # fmt: skip
+             dml.Padding1, dml.Padding, dml.Slice, dml.Tile, dml.FillValueConstant):  # fmt: skip
 
     def fields(kind=kind):
         values = {}

@@ -53,6 +53,7 @@ NUMPY = {
     "split": (lambda: dml.split(X, [1, 2], axis=1), lambda: np.split(X, [1], axis=1)),
     "join": (lambda: dml.join([X, X], axis=1), lambda: np.concatenate([X, X], axis=1)),
     "slice": (lambda: dml.slice_window(X, [0, 1], [2, 2]), lambda: X[0:2, 1:3]),
+    "tile": (lambda: dml.tile(X, (2, 1, 3)), lambda: np.tile(X, (2, 1, 3))),
     "pad": (lambda: dml.pad(X, 1), lambda: np.pad(X, 1)),
     "symmetric": (lambda: dml.pad(X, 1, "symmetric"), lambda: np.pad(X, 1, "symmetric")),
     "cast": (lambda: dml.cast(X, "int8"), lambda: X.astype("int8")),
@@ -92,6 +93,7 @@ def test_torch():
         (dml.split(x, [1, 2], axis=1), torch.split(x, [1, 2], dim=1)),
         (dml.join([x, x], axis=1), torch.cat([x, x], dim=1)),
         (dml.slice_window(x, [0, 1], [2, 2]), torch.narrow(x, 1, 1, 2)),
+        (dml.tile(x, (2, 1, 3)), torch.tile(x, (2, 1, 3))),
         (dml.cast(x, "int32"), x.to(torch.int32)),
     ]
     for here, there in (("add", "sum"), ("mul", "prod"), ("min", "amin"), ("max", "amax")):
@@ -122,6 +124,7 @@ def test_jax():
         (dml.join([x, x], axis=1), jnp.concatenate([x, x], axis=1)),
         (dml.slice_window(x, [0, 1], [2, 2]), jax.lax.slice(x, (0, 1), (2, 3))),
         (dml.pad(x, 1), jnp.pad(x, 1)),
+        (dml.tile(x, (2, 1, 3)), jnp.tile(x, (2, 1, 3))),
         (dml.cast(x, "int32"), x.astype("int32")),
     ]
     for here, there in (("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max")):

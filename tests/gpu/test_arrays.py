@@ -109,6 +109,8 @@ def test_pad_and_slice_window(data, kind, shape, layout):
         width = [(min(a, n - 1), min(b, n - 1)) for (a, b), n in zip(width, shape, strict=True)]
     x_gpu = on_gpu(x, layout)
     same(dml.pad(x_gpu, width, mode), dml.pad(x, width, mode))
+    repeats = [data.draw(st.integers(0, 3)) for _ in shape]
+    same(dml.tile(x_gpu, repeats), dml.tile(x, repeats))
     starts = [data.draw(st.integers(0, n)) for n in shape]
     sizes = [data.draw(st.integers(0, n - s)) for n, s in zip(shape, starts, strict=True)]
     steps = [data.draw(st.sampled_from((-3, -2, -1, 1, 2, 3))) for _ in shape]

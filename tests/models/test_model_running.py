@@ -151,13 +151,16 @@ def sample(operator):
     given |= {"input_window_strides": (-1, 1)}
     given |= {"padding_mode": "WRAP", "padding_value_data_type": "FLOAT32", "padding_value": 9}
     given |= {"start_padding": (0, 2), "end_padding": (1, 0)}
+    given |= {"offsets": (0, 0), "sizes": (2, 3), "strides": (1, 1), "repeats": (1, 2)}
     given |= {"scale_bias": (2, 0.5), "value_data_type": "FLOAT32"}
-    given |= {"value_start": 0.1, "value_delta": -0.3}
+    given |= {"value_start": 0.1, "value_delta": -0.3, "value": 0.1}
     arrays = {"InputTensor": data, "IndicesTensor": index, "UpdatesTensor": data * 10}
     arrays |= {"InputTensors[0]": data, "InputTensors[1]": data + 1}
     if operator == "JOIN":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (4, 3))
-    if operator == "PADDING1":
+    if operator == "TILE":
+        given["output_tensor"] = dml.TensorDesc("FLOAT32", (2, 6))
+    if operator in ("PADDING", "PADDING1"):
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (3, 5))
     if operator == "GATHER":
         given["indices_tensor"] = dml.TensorDesc("UINT32", (1, 2))

@@ -274,6 +274,42 @@ SLICE1 = [
 ]
 
 
+def _slice(name, offsets, sizes, strides, output):
+    fields = {
+        "InputTensor": ("FLOAT32", (1, 1, 4, 4), [[FOUR_BY_FOUR]]),
+        "OutputTensor": ("FLOAT32", (1, 1, *sizes), [[output]]),
+        "DimensionCount": 4,
+        "Offsets": [0, 0, *offsets],
+        "Sizes": [1, 1, *sizes],
+        "Strides": [1, 1, *strides],
+    }
+    ends = [at + (n - 1) * step + 1 for at, n, step in zip(offsets, sizes, strides, strict=True)]
+    windows = tuple(end - at for at, end in zip(offsets, ends, strict=True))
+    call = (
+        f"dml.slice_window(InputTensor, (0, 0, *{offsets}), (1, 1, *{windows}), (1, 1, *{strides}))"
+    )
+    return Example(f"SLICE {name}", "SLICE", fields, call)
+
+
+SLICE = [
+    _slice("1: contiguous", (1, 2), (3, 2), (1, 1), [[7, 8], [11, 12], [15, 16]]),
+    _slice("2: strided", (1, 0), (2, 2), (2, 3), [[5, 8], [13, 16]]),
+]
+
+TILE = Example(
+    # The page labels the output InputTensor.
+    "TILE",
+    "TILE",
+    {
+        "InputTensor": ("FLOAT32", (1, 1, 2, 3), [[[[1, 2, 3], [4, 5, 6]]]]),
+        "OutputTensor": ("FLOAT32", (1, 1, 6, 9), [[[[1, 2, 3] * 3, [4, 5, 6] * 3] * 3]]),
+        "RepeatsCount": 4,
+        "Repeats": [1, 1, 3, 3],
+    },
+    "dml.tile(InputTensor, (3, 3))",
+)
+
+
 def _sequence(name, kind, sizes, start, delta, output):
     fields = {
         "OutputTensor": (kind, sizes, output),
@@ -294,6 +330,19 @@ FILL = [
     _sequence("2: descending", "UINT8", (1, 1, 2, 2), 10, -2, [[[[10, 8], [6, 4]]]]),
 ]
 
+CONSTANT = Example(
+    "FILL_VALUE_CONSTANT",
+    "FILL_VALUE_CONSTANT",
+    {
+        "OutputTensor": ("FLOAT32", (1, 1, 2, 4), [[[[13] * 4] * 2]]),
+        "ValueDataType": "FLOAT32",
+        "Value": 13,
+    },
+    "dml.Device('cpu').create_operator(dml.FillValueConstant("
+    "output_tensor=dml.TensorDesc('FLOAT32', (1, 1, 2, 4)), value_data_type='FLOAT32', "
+    "value=13)).compile()()",
+)
+
 TWICE = [[1, 2, 3, 4], [5, 6, 7, 8]] * 2
 _PADDED = {
     "CONSTANT": [[9] * 10, *([9, 9, *row, 9, 9, 9, 9] for row in TWICE), *([[9] * 10] * 3)],
@@ -306,27 +355,35 @@ _PADDED = {
 }  # fmt: skip
 
 
-def _padding1(number, mode):
+def _padding(operator, number, mode):
+    typed = {"PaddingValueDataType": "FLOAT32"} if operator == "PADDING1" else {}
     fields = {
         "InputTensor": ("FLOAT32", (1, 1, 4, 4), [[TWICE]]),
         "OutputTensor": ("FLOAT32", (1, 1, 8, 10), [[_PADDED[mode]]]),
         "PaddingMode": mode,
-        "PaddingValueDataType": "FLOAT32",
+        **typed,
         "PaddingValue": 9,
         "DimensionCount": 4,
         "StartPadding": [0, 0, 1, 2],
         "EndPadding": [0, 0, 3, 4],
     }
     call = f"dml.pad(InputTensor, ((0, 0), (0, 0), (1, 3), (2, 4)), {mode.lower()!r}, 9)"
-    return Example(f"PADDING1 {number}: {mode.lower()}", "PADDING1", fields, call)
+    return Example(f"{operator} {number}: {mode.lower()}", operator, fields, call)
 
 
-PADDING1 = [_padding1(number, mode) for number, mode in enumerate(_PADDED, start=1)]
+PADDING = [
+    _padding(operator, number, mode)
+    for operator in ("PADDING", "PADDING1")
+    for number, mode in enumerate(_PADDED, start=1)
+]
 
 EXAMPLES = [
+    *SLICE,
     *SLICE1,
     *FILL,
-    *PADDING1,
+    CONSTANT,
+    *PADDING,
+    TILE,
     *TOP_K,
     *SCATTER,
     *NONZERO,

@@ -19,7 +19,8 @@ from anydml.testing import (
 )
 
 KINDS = [
-    dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
+    dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.FillValueConstant, dml.Padding1,
+    dml.Padding, dml.Slice, dml.Tile,
     dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip

@@ -183,6 +183,14 @@ def test_split_into_sections(data, kind, shape, sections):
     agree(data, lambda array, **out: dml.split(array, sections, axis=axis, **out), [x], parts)
 
 
+@given(st.data(), MOVED, strategies.shapes(max_elements=60))
+def test_tile(data, kind, shape):
+    x = moved_array(data, shape, kind)
+    repeats = data.draw(strategies.shapes(len(shape), len(shape), max_elements=20))
+    expected = references.tile(native(x), repeats)
+    agree(data, lambda array, **out: dml.tile(array, repeats, **out), [x], [expected])
+
+
 @given(st.data(), MOVED, strategies.shapes(min_rank=1, max_rank=3, max_elements=100))
 def test_gather(data, kind, shape):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))

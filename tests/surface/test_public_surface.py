@@ -25,7 +25,8 @@ FIXED = [
     "gather_elements", "gather_nd", "TopKResult", "Device", "TensorDesc", "Scatter",
     "ScatterElements", "ScatterND", "NonzeroCoordinates", "TopK", "TopK1", "Slice1", "Split",
     "Join", "slice_window", "cast", "Cast", "ElementWiseIdentity",
-    "FillValueSequence", "Padding1", "pad",
+    "FillValueSequence", "Padding1", "pad", "Padding", "Slice", "Tile", "tile",
+    "FillValueConstant",
     "Gather", "GatherElements", "GatherND", "GatherND1", "from_json", "support", "AnyDMLError",
     "InvalidDescriptorError", "BindingError", "IndexOutOfRangeError", "Violation",
 ]  # fmt: skip
@@ -115,6 +116,7 @@ def test_modules_are_short_and_say_what_they_are(name):
 @pytest.mark.parametrize(
     "kind",
     [dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
+    dml.FillValueConstant, dml.Tile,
     dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
     ids=lambda kind: kind.__name__,

@@ -27,6 +27,7 @@ constexpr Int kShuffledRow = 256;  // bytes of a row of bytes, whose vectors are
 constexpr Int kMostRuns = 32;      // of a short row
 constexpr Int kRowsBytes = 8192;   // of short rows that are written at a time
 constexpr Int kColumns = 8;        // of several short rows that are written one by one
+constexpr Int kPeriods = 4096;     // bytes that hold several periods of a row that wraps
 
 // Consecutive places of a dimension, in blocks of the input.
 struct Run {
@@ -300,8 +301,36 @@ class Padding {
     }
   }
 
+  // A row of many short periods: a few of them in the nearest cache, again and again.
+  void write_periods(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
+    const Dimension& d = inner();
+    alignas(64) char periods[kPeriods];
+    const Int period = d.from_size * block_, bytes = (end - begin) * block_;
+    Int at = (begin - d.start) % d.from_size;
+    if (at < 0) at += d.from_size;
+    for (Int held = 0; held < period; held += block_) {
+      const char* const source = from + at * d.from_step;
+      copy_short(periods + held, source, block_);
+      if (++at == d.from_size) at = 0;
+    }
+    Int held = period;
+    for (; held * 2 <= kPeriods && held < bytes; held *= 2)
+      std::memcpy(periods + held, periods, static_cast<std::size_t>(held));
+    to += begin * block_;
+    for (Int done = 0; done < bytes; done += held) {
+      const Int some = std::min(held, bytes - done);
+      if (writer != nullptr)
+        writer->append(periods, some);
+      else
+        std::memcpy(to + done, periods, static_cast<std::size_t>(some));
+    }
+  }
+
   void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
+    if (mode_ == PaddingMode::wrap && d.to_step == block_ && d.from_size * block_ * 4 <= kPeriods &&
+        end - begin > 2 * d.from_size)
+      return write_periods(to, from, begin, end, writer);
     for (Int at = begin; at < end;) {
       Run run =
           from == nullptr ? Run{kNowhere, 0, kForever} : run_from(mode_, at - d.start, d.from_size);

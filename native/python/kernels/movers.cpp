@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "../../cpu/runtime/copy.hpp"
 #include "../fit.hpp"
 
 namespace anydml::python {
@@ -107,6 +108,101 @@ const Registration fill_sequence{{
     .misfit = sequence_misfit,
     .run = sequence_run,
     .enqueue = sequence_enqueue,
+}};
+
+// numbers: the two halves of the value.
+const char* fill_misfit(const Call& call) { return call.number_count == 2 ? nullptr : kNumbers; }
+
+constexpr Int kNoStarts[kMaxRank] = {};
+
+// A constant is the padding of nothing, in the order of the output's memory.
+PaddingPlan filling_of(const Call& call, void*& data) {
+  const Operand& out = call.operands[0];
+  Tensor to = out.tensor, nothing = out.tensor;
+  Layout& from = nothing.layout;
+  for (int i = 0; i < from.rank; ++i) from.strides[i] = 0;
+  Int to_shift = 0, from_shift = 0;
+  order_by_target(to.layout, to_shift, from, from_shift);
+  if (to.layout.rank == 0) {
+    to.layout.push(1, to.element_size);
+    from.push(1, 0);
+  }
+  for (int i = 0; i < from.rank; ++i) from.sizes[i] = 0;
+  from.strides[from.rank - 1] = to.element_size;
+  data = static_cast<char*>(out.data) + to_shift;
+  return {nothing,
+          to,
+          kNoStarts,
+          PaddingMode::constant,
+          {static_cast<uint64_t>(call.numbers[0]), static_cast<uint64_t>(call.numbers[1])}};
+}
+
+void fill_enqueue(const Call& call, cuda::Queue& queue) {
+  if (call.operands[0].tensor.layout.count() == 0) return;
+  void* data;
+  const PaddingPlan plan = filling_of(call, data);
+  cuda::pad(plan, data, data, queue);
+}
+
+Int fill_run(const Call& call) {
+  const Int count = call.operands[0].tensor.layout.count();
+  if (count == 0) return -1;
+  void* data;
+  const PaddingPlan plan = filling_of(call, data);
+  without_gil(count, [&] { plan.run(data, data, call.threads); });
+  return -1;
+}
+
+const Registration fill_constant{{
+    .name = "fill_constant",
+    .inputs = 0,
+    .outputs = 1,
+    .attributes = {{"value"}},
+    .misfit = fill_misfit,
+    .run = fill_run,
+    .enqueue = fill_enqueue,
+}};
+
+// numbers: the repeats.
+const char* tile_misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  const int rank = in.layout.rank;
+  if (call.number_count != static_cast<std::size_t>(rank)) return kNumbers;
+  if (out.layout.rank != rank) return kRank;
+  if (!same_element(in, out)) return kElements;
+  for (int i = 0; i < rank; ++i) {
+    Int wanted;
+    if (call.numbers[i] < 0 || __builtin_mul_overflow(call.numbers[i], in.layout.sizes[i], &wanted))
+      return "repeats below 0 or too many";
+    if (out.layout.sizes[i] != wanted) return "an output of other sizes than input and repeats";
+  }
+  return nullptr;
+}
+
+// The input again and again is its padding from the other end.
+PaddingPlan tiling_of(const Call& call) {
+  return {call.operands[0].tensor, call.operands[1].tensor, kNoStarts, PaddingMode::wrap};
+}
+
+void tile_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::pad(tiling_of(call), call.operands[0].data, call.operands[1].data, queue);
+}
+
+Int tile_run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  const PaddingPlan plan = tiling_of(call);
+  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration tile{{
+    .name = "tile",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {{"repeats"}},
+    .misfit = tile_misfit,
+    .run = tile_run,
+    .enqueue = tile_enqueue,
 }};
 
 const Words kModes{"constant", "edge", "reflection", "symmetric", "wrap"};

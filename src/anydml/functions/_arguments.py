@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -42,6 +43,22 @@ def integer(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}") from None
+
+
+def integers(values: Any, name: str) -> tuple[int, ...]:
+    """A sequence of integers, of no more than there are axes and one."""
+    found = bounded(values, name, "a sequence of integers")
+    return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
+
+
+def bounded(values: Any, name: str, wanted: str) -> list[Any]:
+    """The members of a sequence, which may have no end: no more than there are axes and one."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {shown(values)}")
+    try:
+        return list(islice(values, MOST_AXES + 1))
+    except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
+        raise ArgumentTypeError(f"{name}: {error}") from error
 
 
 def flag(value: Any, name: str) -> bool:

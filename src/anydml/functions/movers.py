@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, overload
 
 import numpy as np
@@ -23,8 +22,9 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
+from anydml.ops._numbers import bits_of
 from anydml.ops.cast import Cast
-from anydml.ops.padding1 import Padding1, bits_of
+from anydml.ops.padding1 import Padding1
 from anydml.ops.slice1 import Slice1
 
 
@@ -286,9 +286,9 @@ def slice_window(
     """
     data, wrap = adopt(x, "x")
     given: dict[str, Any] = {
-        "starts": _integers(starts, "starts"),
-        "sizes": _integers(sizes, "sizes"),
-        "strides": (1,) * data.ndim if strides is None else _integers(strides, "strides"),
+        "starts": _arguments.integers(starts, "starts"),
+        "sizes": _arguments.integers(sizes, "sizes"),
+        "strides": (1,) * data.ndim if strides is None else _arguments.integers(strides, "strides"),
     }
     inferred = _engine.infer(Slice1, (data,), given)
     (spec,) = inferred.outputs
@@ -297,20 +297,6 @@ def slice_window(
     given["counts"] = spec.shape
     _engine.run(Slice1, (data,), (result,), given, inferred, private=out is None)
     return _arguments.returned(result, out, wrap)
-
-
-def _integers(values: Any, name: str) -> tuple[int, ...]:
-    found = _several(values, name, "a sequence of integers")
-    return tuple(_arguments.integer(value, f"{name}[{i}]") for i, value in enumerate(found))
-
-
-def _several(values: Any, name: str, wanted: str) -> list[Any]:
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {shown(values)}")
-    try:
-        return list(islice(values, _arguments.MOST_AXES + 1))  # which may have no end
-    except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
-        raise ArgumentTypeError(f"{name}: {error}") from error
 
 
 def _with_numbers(array: Array) -> Array:
@@ -351,13 +337,13 @@ def _paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if hasattr(width, "__index__") and not hasattr(width, "__len__"):
         both = (_arguments.integer(width, "pad_width"),) * rank
         return both, both
-    given = _several(width, "pad_width", "an integer, a pair, or a pair for each axis")
+    given = _arguments.bounded(width, "pad_width", "an integer, a pair, or a pair for each axis")
     if len(given) == 2 and not any(hasattr(member, "__iter__") for member in given):
-        start, end = _integers(given, "pad_width")
+        start, end = _arguments.integers(given, "pad_width")
         return (start,) * rank, (end,) * rank
     if len(given) != rank:
         raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(given)}")
-    pairs = [_integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
+    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
     for i, pair in enumerate(pairs):
         if len(pair) != 2:
             raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")

@@ -1,8 +1,9 @@
-"""One number as another type: what the reference implementations of several rooms need."""
+"""One number as another type, or as its bits: what several rooms need."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,3 +29,14 @@ def saturated(number: float, to: np.dtype[Any]) -> Any:
     if number >= limits.max:
         return to.type(limits.max)
     return to.type(limits.min) if number <= limits.min else to.type(math.trunc(number))
+
+
+def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """A value's bytes, as two integers of 64 bits."""
+    octets = np.array(value, dtype).tobytes().ljust(16, b"\0")
+    return tuple(np.frombuffer(octets, np.int64).tolist())
+
+
+def value_of(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """The value of these bytes."""
+    return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]

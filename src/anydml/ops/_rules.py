@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from anydml.dtypes import DataType
 from anydml.errors import Violation
@@ -72,6 +72,24 @@ def axis_in_range(axis: int, of: Named, field: str = "Axis") -> Iterator[Violati
     count = of[1].dimension_count
     if not 0 <= axis < count:
         yield Violation(field, f"{span(0, count - 1)} (within {of[0]}.DimensionCount)", axis)
+
+
+def one_a_dimension(count: int, values: Sequence[int], of: Named) -> Iterator[Violation]:
+    """A DimensionCount that counts these values is the tensor's.
+
+    Says nothing where it does not count them: the field's own rule does.
+    """
+    rank = of[1].dimension_count
+    if count == len(values) != rank:
+        yield Violation("DimensionCount", f"{rank} ({of[0]}.DimensionCount)", count)
+
+
+def values_for_dimensions(given: Mapping[str, Sequence[int]], of: Named) -> Iterator[Violation]:
+    """Each of these arrays has a value for each of the tensor's dimensions."""
+    rank = of[1].dimension_count
+    for field, values in given.items():
+        if len(values) != rank:
+            yield Violation(field, f"{rank} values ({of[0]}.DimensionCount)", len(values))
 
 
 def count_in_range(count: int, field: str, of: Named) -> Iterator[Violation]:

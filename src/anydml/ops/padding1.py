@@ -1,4 +1,4 @@
-"""PADDING1: the input with more elements at the ends of each dimension.
+"""PADDING1 and PADDING: the input with more elements at the ends of each dimension.
 
 ::
 
@@ -19,24 +19,37 @@ Worked example, REFLECTION, start {2}, end {3}::
     input  [1, 2, 3, 4]
     output [3, 2, 1, 2, 3, 4, 3, 2, 1]
 
-Page: ``DML_PADDING1_OPERATOR_DESC``. It does not name WRAP, which level 6_4 adds.
+The value of PADDING1 is of the tensors' type. That of PADDING is a FLOAT, which becomes their type
+as CAST does it: without its fraction and within the range of an integer.
+
+Pages: ``DML_PADDING1_OPERATOR_DESC``, ``DML_PADDING_OPERATOR_DESC``. They do not name WRAP, which
+level 6_4 adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from anydml._named import NamedEnum
-from anydml.dtypes import ALL_TYPES, DataType, DataTypeName
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName, data_types
 from anydml.errors import Violation
 from anydml.levels import FeatureLevel
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
-from anydml.ops._fields import count_of, enumeration, input_field, output_field, scalar, uints
+from anydml.ops._fields import (
+    count_of,
+    enumeration,
+    floating,
+    input_field,
+    output_field,
+    scalar,
+    uints,
+)
+from anydml.ops._numbers import bits_of, cast_element, value_of
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
@@ -140,26 +153,12 @@ class Padding1(Descriptor):
 
     def check(self) -> Iterator[Violation]:
         data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        rank = self.input_tensor.dimension_count
         yield from _rules.same_data_type(data, output)
         yield from _rules.same_dimension_count(data, output)
         yield from _rules.type_of_scalar(
             "PaddingValueDataType", DataType.parse(self.padding_value_data_type), output
         )
-        if self.dimension_count == len(self.start_padding) != rank:
-            rule = f"{rank} (InputTensor.DimensionCount)"
-            yield Violation("DimensionCount", rule, self.dimension_count)
-        if len(self.end_padding) != rank:
-            rule = f"{rank} values (InputTensor.DimensionCount)"
-            yield Violation("EndPadding", rule, len(self.end_padding))
-        sizes = self.output_tensor.sizes
-        if any(len(values) != rank for values in (self.start_padding, self.end_padding, sizes)):
-            return
-        for i, size in enumerate(self.input_tensor.sizes):
-            expected = self.start_padding[i] + size + self.end_padding[i]
-            if sizes[i] != expected:
-                rule = f"{expected} (StartPadding[{i}] + InputTensor.Sizes[{i}] + EndPadding[{i}])"
-                yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
+        yield from _paddings(self)
 
     def lower(self, *, clamp: bool = False) -> Program:
         return self._program(
@@ -172,12 +171,93 @@ class Padding1(Descriptor):
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
         data, output = inputs[0], outputs[0]
-        raw = np.array(given["value"], np.int64).view(np.uint8)
-        value = raw[: output.dtype.itemsize].view(output.dtype)[0]
+        value = value_of(given["value"], output.dtype)
         for at in np.ndindex(output.shape):
             axes = zip(at, given["starts"], data.shape, strict=True)
             places = tuple(_place(given["mode"], i - start, size) for i, start, size in axes)
             output[at] = value if None in places else data[places]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Padding(Descriptor):
+    """``DML_PADDING_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor, output_tensor, dimension_count, start_padding, end_padding
+        As for `Padding1`.
+    padding_mode : PaddingMode or str
+        What stands around the input; SYMMETRIC from level 3_0, WRAP from level 6_4.
+    padding_value : float
+        What stands around the input where the mode is CONSTANT; it becomes the tensors' type.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Padding(input_tensor=dml.TensorDesc("INT32", (2,)),
+    ...                    output_tensor=dml.TensorDesc("INT32", (4,)),
+    ...                    padding_mode="CONSTANT", padding_value=10.6,
+    ...                    start_padding=(1,), end_padding=(1,))
+    >>> compiled = dml.Device("cpu").create_operator(desc).compile()
+    >>> compiled(dml.cast([1, 2], "int32"))
+    array([10,  1,  2, 10], dtype=int32)
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    padding_mode: PaddingMode | PaddingModeName = enumeration(
+        PaddingMode, SYMMETRIC=FeatureLevel.LEVEL_3_0, WRAP=FeatureLevel.LEVEL_6_4
+    )
+    padding_value: float = floating()
+    dimension_count: int = count_of("start_padding")
+    start_padding: Sequence[int] = uints()
+    end_padding: Sequence[int] = uints()
+
+    NAME = "PADDING"
+    KERNEL = Padding1.KERNEL
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16")),
+            ("2_1", range(4, 6), UP_TO_32_BITS),
+            ("3_1", range(1, 9), UP_TO_32_BITS),
+            ("5_0", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    infer = staticmethod(Padding1.infer)
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.same_dimension_count(data, output)
+        yield from _paddings(self)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        dtype = self.output_tensor.data_type.numpy
+        return self._program(
+            mode=PaddingMode.parse(self.padding_mode).suffix.lower(),
+            starts=tuple(self.start_padding),
+            ends=tuple(self.end_padding),
+            value=bits_of(cast_element(np.float32(self.padding_value), dtype), dtype),
+        )
+
+    evaluate = staticmethod(Padding1.evaluate)
+
+
+def _paddings(desc: Padding | Padding1) -> Iterator[Violation]:
+    """A padding for both ends of each dimension, and an output that they make."""
+    data = ("InputTensor", desc.input_tensor)
+    starts, ends, sizes = desc.start_padding, desc.end_padding, desc.output_tensor.sizes
+    yield from _rules.one_a_dimension(desc.dimension_count, starts, data)
+    yield from _rules.values_for_dimensions({"EndPadding": ends}, data)
+    if any(len(values) != desc.input_tensor.dimension_count for values in (starts, ends, sizes)):
+        return
+    for i, size in enumerate(desc.input_tensor.sizes):
+        expected = starts[i] + size + ends[i]
+        if sizes[i] != expected:
+            rule = f"{expected} (StartPadding[{i}] + InputTensor.Sizes[{i}] + EndPadding[{i}])"
+            yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
 
 
 def _place(mode: str, at: int, size: int) -> int | None:
@@ -195,9 +275,3 @@ def _place(mode: str, at: int, size: int) -> int | None:
         return within if within < size else 2 * size - 2 - within
     within = at % (2 * size)
     return within if within < size else 2 * size - 1 - within
-
-
-def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """A value's bytes, as two integers of 64 bits."""
-    octets = np.array(value, dtype).tobytes().ljust(16, b"\0")
-    return tuple(np.frombuffer(octets, np.int64).tolist())

@@ -1,4 +1,4 @@
-"""SLICE1: copy a window of the input, with a stride along each dimension that may be negative.
+"""SLICE1 and SLICE: copy a window of the input, with a stride along each dimension.
 
 ::
 
@@ -6,17 +6,19 @@
     first = offset + size - 1      where it is negative: from the end of the window
     output[i, j, ..] = input[first + stride * (i, j, ..)]
 
-The window lies inside the input. The output takes at least one element along each dimension and at
-most those that the stride reaches inside the window, ``1 + (size - 1) // |stride|``.
+The window of SLICE1 lies inside the input, and its strides may be negative. The output takes at
+least one element along each dimension and at most those that the stride reaches inside the window,
+``1 + (size - 1) // |stride|``. SLICE says how many elements it copies instead, by sizes that are
+the output's, and its strides are positive; all that it reads lies inside the input.
 
-Worked example, offsets {0, 1}, sizes {4, 3}, strides {-2, 2}::
+Worked example, SLICE1, offsets {0, 1}, sizes {4, 3}, strides {-2, 2}::
 
     input  [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
     output [[14, 16], [6, 8]]
 
-Page: ``DML_SLICE1_OPERATOR_DESC``. It prints UINT as the type of the strides, whose sign it
-describes; they are INT. Its formula for the elements divides by the stride where it means its
-magnitude.
+Pages: ``DML_SLICE1_OPERATOR_DESC``, ``DML_SLICE_OPERATOR_DESC``. The first prints UINT as the type
+of the strides, whose sign it describes; they are INT. Its formula for the elements divides by the
+stride where it means its magnitude. The second says nothing of a stride of 0: it is refused.
 """
 
 from __future__ import annotations
@@ -27,13 +29,20 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
+
+# Level, ranks, data types: what both pages share.
+_ROWS = (
+    ("2_1", range(4, 6), UP_TO_32_BITS),
+    ("3_0", range(1, 9), UP_TO_32_BITS),
+    ("4_1", range(1, 9), ALL_TYPES),
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,11 +86,7 @@ class Slice1(Descriptor):
     KERNEL = "slice_window"
     SUPPORT = tuple(
         support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("2_1", range(4, 6), UP_TO_32_BITS),
-            ("3_0", range(1, 9), UP_TO_32_BITS),
-            ("4_1", range(1, 9), ALL_TYPES),
-        )
+        for level, ranks, data in _ROWS
     )
 
     @staticmethod
@@ -112,17 +117,13 @@ class Slice1(Descriptor):
 
     def check(self) -> Iterator[Violation]:
         data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        rank = self.input_tensor.dimension_count
         yield from _rules.same_dimension_count(data, output)
         yield from _rules.same_data_type(data, output)
-        if self.dimension_count == len(self.input_window_offsets) != rank:
-            rule = f"{rank} (InputTensor.DimensionCount)"
-            yield Violation("DimensionCount", rule, self.dimension_count)
         windows = (self.input_window_offsets, self.input_window_sizes, self.input_window_strides)
-        for name, values in zip(("Sizes", "Strides"), windows[1:], strict=True):
-            if len(values) != rank:
-                rule = f"{rank} values (InputTensor.DimensionCount)"
-                yield Violation(f"InputWindow{name}", rule, len(values))
+        names = ("InputWindowSizes", "InputWindowStrides")
+        yield from _rules.one_a_dimension(self.dimension_count, windows[0], data)
+        yield from _rules.values_for_dimensions(dict(zip(names, windows[1:], strict=True)), data)
+        rank = self.input_tensor.dimension_count
         if any(len(values) != rank for values in (*windows, self.output_tensor.sizes)):
             return
         sizes = self.output_tensor.sizes
@@ -154,6 +155,92 @@ class Slice1(Descriptor):
         for at in np.ndindex(outputs[0].shape):
             steps = zip(places, given["strides"], at, strict=True)
             outputs[0][at] = inputs[0][tuple(first + stride * i for first, stride, i in steps)]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Slice(Descriptor):
+    """``DML_SLICE_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is read.
+    output_tensor : TensorDesc
+        Type and DimensionCount of the input; its sizes are those of the slice.
+    dimension_count : int, optional
+        How many dimensions; left out, as many as there are offsets.
+    offsets : sequence of int
+        The first element along each dimension.
+    sizes : sequence of int
+        How many elements are copied along each, at least 1.
+    strides : sequence of int
+        How many elements to advance, at least 1.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Slice(input_tensor=dml.TensorDesc("FLOAT32", (4, 4)),
+    ...                  output_tensor=dml.TensorDesc("FLOAT32", (2, 2)),
+    ...                  offsets=(1, 0), sizes=(2, 2), strides=(2, 3))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    dimension_count: int = count_of("offsets")
+    offsets: Sequence[int] = uints()
+    sizes: Sequence[int] = uints()
+    strides: Sequence[int] = uints()
+
+    NAME = "SLICE"
+    KERNEL = Slice1.KERNEL
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16")),
+            *_ROWS,
+        )
+    )
+
+    infer = staticmethod(Slice1.infer)
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        yield from _rules.same_dimension_count(data, output)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.one_a_dimension(self.dimension_count, self.offsets, data)
+        given = {"Sizes": self.sizes, "Strides": self.strides}
+        yield from _rules.values_for_dimensions(given, data)
+        rank = self.input_tensor.dimension_count
+        windows = (self.offsets, self.sizes, self.strides)
+        if any(len(values) != rank for values in (*windows, self.output_tensor.sizes)):
+            return
+        for i, (offset, size, stride) in enumerate(zip(*windows, strict=True)):
+            last = self.input_tensor.sizes[i] - 1
+            if not 0 <= offset <= last:
+                rule = f"{span(0, last)} (InputTensor.Sizes[{i}] - 1)"
+                yield Violation(f"Offsets[{i}]", rule, offset)
+            if stride < 1:
+                yield Violation(f"Strides[{i}]", "a stride of at least 1", stride)
+            elif offset <= last and not 1 <= size <= 1 + (last - offset) // stride:
+                most = span(1, 1 + (last - offset) // stride)
+                rule = f"{most} (what the stride reaches in InputTensor from Offsets[{i}] on)"
+                yield Violation(f"Sizes[{i}]", rule, size)
+            if self.output_tensor.sizes[i] != size:
+                rule = f"{size} (Sizes[{i}])"
+                yield Violation(f"OutputTensor.Sizes[{i}]", rule, self.output_tensor.sizes[i])
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        pairs = zip(self.sizes, self.strides, strict=True)
+        return self._program(
+            starts=tuple(self.offsets),
+            sizes=tuple(1 + (size - 1) * stride for size, stride in pairs),
+            strides=tuple(self.strides),
+            counts=tuple(self.sizes),
+        )
+
+    evaluate = staticmethod(Slice1.evaluate)
 
 
 def reached(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[Any, ...]:

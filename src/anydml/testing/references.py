@@ -166,6 +166,15 @@ def join(arrays: Sequence[Array], axis: int = 0) -> Array:
     return result
 
 
+def tile(x: Array, repeats: Sequence[int]) -> Array:
+    """TILE: the input beside itself."""
+    shape = tuple(size * repeat for size, repeat in zip(x.shape, repeats, strict=True))
+    result = np.zeros(shape, x.dtype)
+    for at in places(shape):
+        _put(result, at, x, tuple(i % size for i, size in zip(at, x.shape, strict=True)))
+    return result
+
+
 def _read(index: int, size: int, clamp: bool) -> int:
     position = wrapped(index, size)
     return min(max(position, 0), size - 1) if clamp else position

@@ -17,17 +17,19 @@ from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, DataType
 from anydml.ops._descriptor import Descriptor
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
+from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.ops.padding1 import Padding1, PaddingMode
+from anydml.ops.padding1 import Padding, Padding1, PaddingMode
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
-from anydml.ops.slice1 import Slice1
+from anydml.ops.slice1 import Slice, Slice1
 from anydml.ops.split import Split
+from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK, TopK1
 from anydml.tensor import MAX_DIMENSIONS, TensorDesc
 from anydml.testing.contents import Flavour, contents
@@ -222,6 +224,35 @@ def _slice1(draw: Draw) -> Descriptor:
     )
 
 
+def _slice(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES))
+    slices = []
+    for size in (sizes := _sizes(draw)):
+        offset = draw(st.integers(0, size - 1))
+        stride = draw(st.sampled_from((1, 1, 2, 3, 7, 2**32 - 1)))
+        slices.append((offset, draw(st.integers(1, 1 + (size - 1 - offset) // stride)), stride))
+    offsets, counts, strides = zip(*slices, strict=True)
+    return Slice(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, counts, output=True),
+        offsets=offsets,
+        sizes=counts,
+        strides=strides,
+    )
+
+
+def _tile(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES[1:]))  # all but FLOAT64
+    sizes: tuple[int, ...] = draw(shapes(1, MAX_DIMENSIONS, min_side=1, max_elements=40))
+    repeats: tuple[int, ...] = draw(shapes(len(sizes), len(sizes), min_side=1, max_elements=20))
+    tiled = tuple(size * repeat for size, repeat in zip(sizes, repeats, strict=True))
+    return Tile(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, tiled, output=True),
+        repeats=repeats,
+    )
+
+
 def _cast(draw: Draw) -> Descriptor:
     sizes = _sizes(draw)
     source, target = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(ALL_TYPES))
@@ -258,22 +289,32 @@ def _sequence(draw: Draw) -> Descriptor:
     )
 
 
-def _padding1(draw: Draw) -> Descriptor:
+def _constant(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(ALL_TYPES))
+    return FillValueConstant(
+        output_tensor=_tensor(draw, data, _sizes(draw), output=True),
+        value_data_type=data,
+        value=draw(_scalars(data)),
+    )
+
+
+def _padding(draw: Draw, kind: type[Padding] | type[Padding1]) -> Descriptor:
     data = draw(st.sampled_from(ALL_TYPES))
     sizes: tuple[int, ...] = draw(shapes(1, MAX_DIMENSIONS, min_side=1, max_elements=60))
     most = 7 if len(sizes) < 3 else 2 if len(sizes) < 5 else 1
     paddings = st.lists(st.integers(0, most), min_size=len(sizes), max_size=len(sizes))
     starts, ends = draw(paddings), draw(paddings)
     padded = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
-    return Padding1(
-        input_tensor=_tensor(draw, data, sizes, output=False),
-        output_tensor=_tensor(draw, data, padded, output=True),
-        padding_mode=draw(st.sampled_from(PaddingMode)),
-        padding_value_data_type=data,
-        padding_value=draw(_scalars(data)),
-        start_padding=starts,
-        end_padding=ends,
-    )
+    fields: dict[str, Any] = {
+        "input_tensor": _tensor(draw, data, sizes, output=False),
+        "output_tensor": _tensor(draw, data, padded, output=True),
+        "padding_mode": draw(st.sampled_from(PaddingMode)),
+        "start_padding": starts,
+        "end_padding": ends,
+    }
+    if kind is Padding:
+        return Padding(**fields, padding_value=draw(st.floats(width=32)))
+    return Padding1(**fields, padding_value_data_type=data, padding_value=draw(_scalars(data)))
 
 
 def _elements(draw: Draw, kind: type[Scatter] | type[GatherElements]) -> Descriptor:
@@ -352,9 +393,13 @@ def _nd(draw: Draw, kind: type[Descriptor]) -> Descriptor:
 _MOVERS: dict[type[Descriptor], Callable[[Draw], Descriptor]] = {
     Cast: _cast,
     ElementWiseIdentity: _identity,
+    FillValueConstant: _constant,
     FillValueSequence: _sequence,
-    Padding1: _padding1,
+    Padding: lambda draw: _padding(draw, Padding),
+    Padding1: lambda draw: _padding(draw, Padding1),
+    Slice: _slice,
     Slice1: _slice1,
+    Tile: _tile,
 }
 
 

@@ -1,0 +1,95 @@
+"""`tile` on arrays."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex, overload
+
+from anydml.arrays import adopt
+from anydml.errors import ArgumentError
+from anydml.functions import _arguments, _engine
+from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.ops.tile import Tile
+
+
+@overload
+def tile(
+    x: ArrayOf[Scalar], repeats: Integers | SupportsIndex, *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def tile(x: Other, repeats: Integers | SupportsIndex, *, out: None = ...) -> Other: ...
+
+
+@overload
+def tile(x: Plain, repeats: Integers | SupportsIndex, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def tile(x: Operand, repeats: Integers | SupportsIndex, *, out: Out) -> Out: ...
+
+
+def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
+    """`x` again and again along its axes.
+
+    Repeats and axes are matched from the last one on, as `numpy.tile` and `torch.tile` do: axes
+    without repeats stand once, and for more repeats than axes `x` gets axes of size 1 in front.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; elements of any type.
+    repeats : int or sequence of int
+        How often `x` stands along each axis, 0 or more; one number is for the last axis.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, each size that of x times its repeats
+        Of the kind that `x` is; `out` where it is given. It owns its memory.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    Tile : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_TILE_OPERATOR_DESC``; any rank, any type, repeats of 0 and repeats for fewer or more
+    axes than `x` has are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.tile([[1, 2, 3], [4, 5, 6]], (1, 2))
+    array([[1, 2, 3, 1, 2, 3],
+           [4, 5, 6, 4, 5, 6]])
+    """
+    data, wrap = adopt(x, "x")
+    counts = _repeats(repeats)
+    missing = len(counts) - data.ndim
+    if max(len(counts), data.ndim) > _arguments.MOST_AXES:
+        raise ArgumentError(
+            f"repeats: expected at most {_arguments.MOST_AXES} values, got {len(counts)}"
+        )
+    if missing > 0:
+        data = data.reshape((1,) * missing + data.shape)
+    given = {"repeats": (1,) * -missing + counts}
+    inferred = _engine.infer(Tile, (data,), given)
+    (spec,) = inferred.outputs
+    dtype = _engine.dtype_of(spec)
+    result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
+    _engine.run(Tile, (data,), (result,), given, inferred, private=out is None)
+    return _arguments.returned(result, out, wrap)
+
+
+def _repeats(repeats: Any) -> tuple[int, ...]:
+    if hasattr(repeats, "__index__") and not hasattr(repeats, "__len__"):
+        return (_arguments.integer(repeats, "repeats"),)
+    found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
+    return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))

@@ -1,0 +1,89 @@
+"""FILL_VALUE_CONSTANT: fill the output with one value.
+
+::
+
+    output[i, j, ..] = value
+
+Worked example, FLOAT32, value 13::
+
+    output [[13, 13, 13, 13], [13, 13, 13, 13]]
+
+Page: ``DML_FILL_VALUE_CONSTANT_OPERATOR_DESC``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName
+from anydml.errors import Violation
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import enumeration, output_field, scalar
+from anydml.ops._numbers import bits_of, value_of
+from anydml.ops._rules import type_of_scalar
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FillValueConstant(Descriptor):
+    """``DML_FILL_VALUE_CONSTANT_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    output_tensor : TensorDesc
+        What is filled; of any sizes.
+    value_data_type : DataType or str
+        The type of the value, which is the output's.
+    value : int or float
+        What each element becomes.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.FillValueConstant(output_tensor=dml.TensorDesc("FLOAT32", (3,)),
+    ...                              value_data_type="FLOAT32", value=13)
+    >>> dml.Device("cpu").create_operator(desc).compile()()
+    array([13., 13., 13.], dtype=float32)
+    """
+
+    output_tensor: TensorDesc = output_field()
+    value_data_type: DataType | DataTypeName = enumeration(DataType)
+    value: int | float = scalar("value_data_type")
+
+    NAME = "FILL_VALUE_CONSTANT"
+    KERNEL = "fill_constant"
+    SUPPORT = tuple(
+        support(level, OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("2_1", 4, UP_TO_32_BITS),
+            ("4_0", range(1, 9), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES),
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((ArraySpec(tuple(given["shape"]), np.dtype(given["dtype"])),))
+
+    def check(self) -> Iterator[Violation]:
+        output = ("OutputTensor", self.output_tensor)
+        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        dtype = self.output_tensor.data_type.numpy
+        return self._program(
+            shape=self.output_tensor.sizes,
+            dtype=dtype.name,
+            value=bits_of(self.value, dtype),
+        )
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        output = outputs[0]
+        value = value_of(given["value"], output.dtype)
+        for at in np.ndindex(output.shape):
+            output[at] = value

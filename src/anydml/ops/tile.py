@@ -1,0 +1,115 @@
+"""TILE: the input again and again along each dimension.
+
+::
+
+    output[i, j, ..] = input[i % (input's size 0), j % (input's size 1), ..]
+
+Worked example, repeats {1, 2}::
+
+    input  [[1, 2, 3], [4, 5, 6]]
+    output [[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]
+
+Page: ``DML_TILE_OPERATOR_DESC``. Its example calls the output InputTensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import count_of, input_field, output_field, uints
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Tile(Descriptor):
+    """``DML_TILE_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is repeated.
+    output_tensor : TensorDesc
+        Type and DimensionCount of the input; each size is the input's times the repeats.
+    repeats_count : int, optional
+        How many repeats are given; left out, as many as there are.
+    repeats : sequence of int
+        How often the input stands along each dimension, at least once.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Tile(input_tensor=dml.TensorDesc("FLOAT32", (2, 3)),
+    ...                 output_tensor=dml.TensorDesc("FLOAT32", (2, 6)), repeats=(1, 2))
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    repeats_count: int = count_of("repeats")
+    repeats: Sequence[int] = uints()
+
+    NAME = "TILE"
+    KERNEL = "tile"
+    SUPPORT = tuple(
+        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
+        for level, ranks, data in (
+            ("1_0", 4, data_types("FLOAT32 FLOAT16")),
+            ("2_1", 4, UP_TO_32_BITS),
+            ("3_1", range(1, 9), UP_TO_32_BITS),
+            ("4_1", range(1, 9), ALL_TYPES[1:]),  # all but FLOAT64
+        )
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, repeats = inputs[0], given["repeats"]
+        rank = len(data.shape)
+        if len(repeats) != rank:
+            rule = f"{rank} values (the rank of x)"
+            return Inferred((), (Violation("repeats", rule, f"{len(repeats)} of them"),))
+        broken = tuple(
+            Violation(f"repeats[{i}]", "0 or more", repeat)
+            for i, repeat in enumerate(repeats)
+            if repeat < 0
+        )
+        pairs = zip(data.shape, repeats, strict=True)
+        shape = tuple(size * repeat for size, repeat in pairs)
+        return Inferred((ArraySpec(shape, data.dtype),), broken)
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.same_dimension_count(data, output)
+        rank = self.input_tensor.dimension_count
+        if self.repeats_count == len(self.repeats) != rank:
+            yield Violation(
+                "RepeatsCount", f"{rank} (InputTensor.DimensionCount)", self.repeats_count
+            )
+        for i, repeat in enumerate(self.repeats):
+            if repeat < 1:
+                yield Violation(f"Repeats[{i}]", "at least 1", repeat)
+        if not len(self.repeats) == rank == self.output_tensor.dimension_count:
+            return
+        pairs = zip(self.input_tensor.sizes, self.repeats, strict=True)
+        for i, (size, repeat) in enumerate(pairs):
+            if repeat >= 1:
+                why = f"InputTensor.Sizes[{i}] * Repeats[{i}]"
+                yield from _rules.size_is(output, i, rank, size * repeat, why)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(repeats=tuple(self.repeats))
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, output = inputs[0], outputs[0]
+        for at in np.ndindex(output.shape):
+            output[at] = data[tuple(i % size for i, size in zip(at, data.shape, strict=True))]

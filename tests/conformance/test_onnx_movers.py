@@ -1,0 +1,95 @@
+"""The node tests of the `onnx` package whose operators move, repeat and fill."""
+
+import numpy as np
+import pytest
+from onnx_nodes import check, node_cases
+
+import anydml as dml
+
+pytest.importorskip("onnx")
+
+OPERATORS = ("Tile", "Expand", "Pad", "Slice", "ConstantOfShape")
+
+
+def run(desc, *inputs):
+    return [dml.Device("cpu").create_operator(desc).compile()(*inputs)]
+
+
+def tile(inputs, attributes, count):
+    x, repeats = inputs
+    return [dml.tile(x, repeats)]
+
+
+def expand(inputs, attributes, count):
+    """Sizes of 1 repeated, on both sides."""
+    x, shape = inputs
+    wanted = np.broadcast_shapes(x.shape, tuple(shape))
+    sizes = (1,) * (len(wanted) - x.ndim) + x.shape
+    return [dml.tile(x, [big // small for big, small in zip(wanted, sizes, strict=True)])]
+
+
+def pad(inputs, attributes, count):
+    x, pads, *more = inputs
+    mode = attributes["mode"].decode()
+    axes = more[1] if len(more) > 1 else range(x.ndim)
+    widths = [(0, 0)] * x.ndim
+    for i, axis in enumerate(axes):
+        widths[axis] = (int(pads[i]), int(pads[i + len(axes)]))
+    return [dml.pad(x, widths, mode, more[0] if more else 0)]
+
+
+def slice_(inputs, attributes, count):
+    """By SLICE where it goes forwards, by SLICE1 otherwise."""
+    x, starts, ends, *more = inputs
+    axes = more[0] if more else range(len(starts))
+    steps = more[1] if len(more) > 1 else (1,) * len(starts)
+    taken = [range(size) for size in x.shape]
+    for axis, *limits in zip(axes, starts, ends, steps, strict=True):
+        taken[axis] = taken[axis][slice(*map(int, limits))]
+    shape = tuple(map(len, taken))
+    if 0 in shape:  # no descriptor has that
+        return [dml.slice_window(x, (0,) * x.ndim, shape)]
+    kind = dml.DataType.from_numpy(x.dtype)
+    tensors = {"input_tensor": dml.TensorDesc.from_array(x),
+               "output_tensor": dml.TensorDesc(kind, shape)}  # fmt: skip
+    strides = [places.step for places in taken]
+    if min(strides) > 0:
+        offsets = [places[0] for places in taken]
+        return run(dml.Slice(**tensors, offsets=offsets, sizes=shape, strides=strides), x)
+    return run(
+        dml.Slice1(
+            **tensors,
+            input_window_offsets=[min(places) for places in taken],
+            input_window_sizes=[max(places) - min(places) + 1 for places in taken],
+            input_window_strides=strides,
+        ),
+        x,
+    )
+
+
+def constant_of_shape(inputs, attributes, count):
+    from onnx.numpy_helper import to_array
+
+    value = to_array(attributes["value"])
+    if 0 in inputs[0]:
+        return [np.zeros(inputs[0], value.dtype)]
+    kind = dml.DataType.from_numpy(value.dtype)
+    output = dml.TensorDesc(kind, inputs[0])
+    return run(
+        dml.FillValueConstant(output_tensor=output, value_data_type=kind, value=value.item())
+    )
+
+
+ADAPTERS = dict(zip(OPERATORS, (tile, expand, pad, slice_, constant_of_shape), strict=True))
+CASES = {case.name: case for case in node_cases(OPERATORS)}
+
+
+def test_there_are_cases_for_every_operator():
+    assert {case.model.graph.node[0].op_type for case in CASES.values()} == set(OPERATORS)
+    assert len(CASES) >= 20
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_node(name):
+    case = CASES[name]
+    check(case, ADAPTERS[case.model.graph.node[0].op_type])
