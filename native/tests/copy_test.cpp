@@ -141,10 +141,42 @@ void check_long(Random& random, const Fenced& from, int size, Int step) {
   ++passed;
 }
 
+// A transposed copy of few rows, past the cache: every line of a tile has to be a whole one. `rows`
+// are the output's, which lie `step` bytes apart from `begin` on.
+void check_transposed(Random& random, int size, Int rows, Int columns, Int begin, Int step) {
+  std::vector<char> source(static_cast<std::size_t>(rows * columns * size));
+  for (char& byte : source) byte = static_cast<char>(random.bits());
+  std::vector<char> memory(static_cast<std::size_t>(rows * step + begin + 64), 'x');
+  char* const target =
+      memory.data() + begin + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+  std::vector<char> expected = memory;
+  char* const wanted = expected.data() + (target - memory.data());
+  Layout to, from;
+  to.push(rows, step);
+  to.push(columns, size);
+  from.push(rows, size);
+  from.push(columns, rows * size);
+  for (Int r = 0; r < rows; ++r)
+    for (Int c = 0; c < columns; ++c)
+      std::memcpy(wanted + r * step + c * size, source.data() + (c * rows + r) * size,
+                  static_cast<std::size_t>(size));
+  CopyPlan(to, from, size).run(target, source.data(), 2, true);
+  EXPECT(memory == expected, "%lld rows of %lld elements of %d, transposed", rows, columns, size);
+  ++passed;
+}
+
 }  // namespace
 
 int main() {
   Random random(7);
+  for (const int size : {1, 2, 4, 8, 16})
+    for (Int rows = 1; rows < 160; rows += rows < 70 ? 1 : 13) {
+      const Int line = 64 / size, columns = line * random.between(5, 24);
+      check_transposed(random, size, rows, columns, 0, columns * size);
+      check_transposed(random, size, columns, rows, 0, (rows * size + 63) / 64 * 64);
+      check_transposed(random, size, rows, columns + 1, random.between(0, 63),
+                       (columns + 1) * size);
+    }
   const Fenced from, to;
   constexpr Int page = 65536;  // or less
   const Fenced large((4 * (kStreamBytes + 256) + page - 1) / page * page);

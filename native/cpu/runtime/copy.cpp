@@ -268,10 +268,11 @@ void CopyPlan::copy_plane(char* target, const char* source, int threads, bool st
   // A tile is streamed by whole lines or not at all.
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && plane.to_row % 64 == 0;
   for (int i = 0; i < to.rank; ++i) stream = stream && to.strides[i] % 64 == 0;
-  // Blocks of 256 bytes a side; longer where the other dimension is short.
-  constexpr Int side = 256 / size;
-  const Int wide = std::max(side, 16384 / size / plane.rows);
-  const Int high = std::max(side, 16384 / size / plane.columns);
+  // Blocks of 256 bytes a side; longer where the other dimension is short, by whole lines: a block
+  // that begins within one could not be streamed.
+  constexpr Int side = 256 / size, line = 64 / size;
+  const Int wide = std::max(side, 16384 / 64 / plane.rows * line);
+  const Int high = std::max(side, 16384 / 64 / plane.columns * line);
   const Int across = (plane.columns + wide - 1) / wide, down = (plane.rows + high - 1) / high;
   const Int total = to.count() * across * down;
   parallel_ranges(total, grain_of(bytes_, total), threads, [&](Int begin, Int end) {
