@@ -37,6 +37,8 @@ ONLY_IN = {
     "matplotlib": {"bench"},
     "torch": {"bench"},
     "jax": {"bench"},
+    "dask": {"bridges"},
+    "distributed": set(),
     "onnx": {"bridges", "bench"},
     "onnxruntime": {"bench"},
     "cupy": set(),

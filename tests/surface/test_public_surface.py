@@ -95,6 +95,8 @@ def _with_doctests():
 
 @pytest.mark.parametrize("name", list(_with_doctests()))
 def test_doctests(name):
+    if name.startswith("anydml.bridges."):
+        pytest.importorskip(name.split(".")[2])
     module = importlib.import_module(name)
     before = dml.memory_pool().limit
     failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -16,6 +16,7 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
+from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
     address_of,
@@ -39,6 +40,7 @@ __all__ = [
     "apart_from",
     "as_numpy",
     "as_type",
+    "bridge_of",
     "index_type",
     "keep",
     "packed_strides",

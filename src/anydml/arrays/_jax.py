@@ -26,13 +26,13 @@ written = unnoticed
 def owns(value: Any) -> bool:
     """Whether the value is an array or a tracer of JAX."""
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib") and (
-        hasattr(value, "__dlpack__") or _is_tracer(value)
+        hasattr(value, "__dlpack__") or is_tracer(value)
     )
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
-    if _is_tracer(value):
+    if is_tracer(value):
         raise ArgumentTypeError(
             f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); call "
             f"outside of it, or inside through jax.pure_callback(function, shape_and_dtype, ..)"
@@ -137,7 +137,8 @@ def _wrap_cuda(array: Any) -> Any:
     return jax.dlpack.from_dlpack(_Exported(array))
 
 
-def _is_tracer(value: Any) -> bool:
+def is_tracer(value: Any) -> bool:
+    """Whether the value stands for an array inside of jit, vmap or grad."""
     core = getattr(sys.modules.get("jax"), "core", None)
     tracer = getattr(core, "Tracer", None)
     return tracer is not None and isinstance(value, tracer)

@@ -113,9 +113,14 @@ def host_copy(array: Array, call: str, purpose: str) -> Array:
 
 
 def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, value: int,
-                 axis: int, size: int, note: str = "") -> IndexOutOfRangeError:  # fmt: skip
-    """The error for a value at a flat position of an index array of a shape."""
+                 axis: int, size: int, note: str = "",
+                 origin: Sequence[int] = ()) -> IndexOutOfRangeError:  # fmt: skip
+    """The error for a value at a flat position of an index array of a shape.
+
+    `origin` is where the array lies in the caller's, of which it is a block.
+    """
     position = tuple(map(int, np.unravel_index(flat, shape)))
+    position = tuple(map(sum, zip(position, origin, strict=True))) if origin else position
     least = -size if signed else 0
     accepted = f"{least}..{size - 1}" if size else "nothing"
     at = f"[{', '.join(map(str, position))}]" if position else ""

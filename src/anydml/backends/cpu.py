@@ -127,11 +127,13 @@ def _binder(program: Program, call: KernelCall) -> Callable[[dict[str, Any], int
 
 
 def index_error(
-    where: str, indices: Array, flat: int, axis: int, size: int
+    where: str, indices: Array, flat: int, axis: int, size: int, origin: Sequence[int] = ()
 ) -> IndexOutOfRangeError:
     """The error for a bad index at a flat position of the index array.
 
     The value is read anew for it, and may be a good one by now if another thread changes it.
+    `origin` is where the array lies in the caller's, of which it is a block.
     """
     value = int(indices[np.unravel_index(flat, indices.shape)])
-    return out_of_range(where, indices.shape, indices.dtype.kind == "i", flat, value, axis, size)
+    signed = indices.dtype.kind == "i"
+    return out_of_range(where, indices.shape, signed, flat, value, axis, size, origin=origin)

@@ -13,9 +13,8 @@ import numpy as np
 
 from anydml._json import meant, shown
 from anydml.arrays import Array
-from anydml.backends.cpu import index_error
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, _engine
+from anydml.functions import _arguments, _engine, _indices
 from anydml.program import Inferred
 
 # Other libraries' names of the same.
@@ -104,11 +103,13 @@ class Scatter:
             return
         lookup = lookup.copy()  # what is checked once is what is used
         if whole:
-            self._check(lookup, data.shape)
+            axes = self._inferred.coordinates
+            sizes = [data.shape[axis] for axis in axes]
+            _indices.check(f"{self._room.KERNEL}: indices", lookup, sizes, axes)
             result[...] = data
         else:
-            identity = np.broadcast_to(_identity(how, data.dtype), updates.shape)
-            self._once(data, lookup, identity, result, "none")
+            start = np.broadcast_to(neutral(how, data.dtype), updates.shape)
+            self._once(data, lookup, start, result, "none")
         if how == "mean":
             self._sum(lookup, updates, result)
             self._divide(lookup, updates.shape, result, whole)
@@ -132,17 +133,9 @@ class Scatter:
             self._once(target, lookup, added, target, "add")
 
     def _divide(self, lookup: Array, shape: tuple[int, ...], result: Array, whole: bool) -> None:
-        """The sums by how many elements are in them; integers are rounded down."""
         counts = np.zeros(result.shape, np.int64)
         self._once(counts, lookup, np.broadcast_to(np.int64(1), shape), counts, "add")
-        touched = counts > 0  # what no update names keeps its bits
-        np.maximum(counts + whole, 1, out=counts)
-        for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
-            divide: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
-            wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
-            with np.errstate(all="ignore"):
-                means = divide(part.astype(wide), counts.astype(wide)).astype(part.dtype)
-            np.copyto(part, means, where=touched)
+        divide(result, counts, whole)
 
     def _places(self, lookup: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
         # As an index of NumPy's: all updates of one element, in row-major order.
@@ -153,25 +146,26 @@ class Scatter:
         grid[axes[0]] = lookup
         return tuple(grid)
 
-    def _check(self, lookup: Array, shape: tuple[int, ...]) -> None:
-        if not lookup.size:
-            return
-        # uint64 compares exactly with itself only.
-        kind = np.uint64 if lookup.dtype == np.uint64 else np.int64
-        sizes = np.array([shape[axis] for axis in self._inferred.coordinates], kind)
-        outside = lookup >= sizes
-        if lookup.dtype.kind == "i":
-            outside |= lookup < -sizes
-        if outside.any():
-            flat = int(np.argmax(outside))
-            which = flat % len(sizes)
-            axis = self._inferred.coordinates[which]
-            where = f"{self._room.KERNEL}: indices"
-            raise index_error(where, lookup, flat, axis, int(sizes[which]))
+
+def divide(result: Array, counts: Array, whole: bool) -> None:
+    """Turn sums into means, in place; integers are rounded down.
+
+    `counts` says how many updates are in a sum, `whole` whether the element itself is in it too.
+    """
+    touched = counts > 0  # what no update names keeps its bits
+    counts = np.maximum(counts + whole, 1)
+    for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
+        by: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
+        wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
+        with np.errstate(all="ignore"):
+            means = by(part.astype(wide), counts.astype(wide)).astype(part.dtype)
+        np.copyto(part, means, where=touched)
 
 
-def _identity(how: str, dtype: np.dtype[Any]) -> Any:
+def neutral(how: str, dtype: np.dtype[Any]) -> Any:
     """What leaves every other operand as it is."""
+    if dtype == np.bool_:
+        return np.bool_(_OF_BOOLS[how] == "min")
     if how in ("add", "mean"):
         return dtype.type(0)
     if how == "mul":

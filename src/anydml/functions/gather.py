@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt
+from anydml.arrays import Array, adopt, bridge_of
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,
@@ -126,6 +127,8 @@ def gather(
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
+    if bridge := bridge_of(x, indices):
+        return bridge.gather(x, indices, axis=axis, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     data = data if data.ndim else data.reshape(1)
@@ -252,11 +255,16 @@ def gather_elements(
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
+    if bridge := bridge_of(x, indices):
+        return bridge.gather_elements(
+            x, indices, axis=axis, mode=mode, broadcast=broadcast, out=out
+        )
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        data, lookup = _alike(number, data, lookup)
+        wanted = alike(number, data, lookup)
+        data, lookup = np.broadcast_to(data, wanted[0]), np.broadcast_to(lookup, wanted[1])
     shape = lookup.shape
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
@@ -362,6 +370,8 @@ def gather_nd(
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
+    if bridge := bridge_of(x, indices):
+        return bridge.gather_nd(x, indices, batch_dims=batch_dims, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
@@ -392,8 +402,8 @@ def _gathered(
     return result
 
 
-def _alike(axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
-    """Data and indices of common sizes off the axis."""
+def alike(axis: int, data: Any, lookup: Any) -> list[tuple[int, ...]]:
+    """The shapes that data and indices are broadcast to: common sizes off the axis."""
     if lookup.ndim != data.ndim:
         raise ArgumentError(
             f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
@@ -406,8 +416,7 @@ def _alike(axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
             f"indices: expected a shape that can be broadcast with {data.shape} but for axis "
             f"{axis}, got {lookup.shape}"
         ) from None
-    wanted = [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
-    return np.broadcast_to(data, wanted[0]), np.broadcast_to(lookup, wanted[1])
+    return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
 
 
 def _inside(
@@ -417,28 +426,26 @@ def _inside(
 
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
     """
+    check_mode(mode, lookup, data, axes)
+    if mode in ("raise", "clamp") or not lookup.size or lookup.shape[-1:] == (0,):
+        return lookup, mode == "clamp"
+    sizes = [data.shape[axis] for axis in axes]
+    if len(axes) not in (1, *lookup.shape[-1:]):
+        return lookup, False  # which the operator's own rules refuse
+    return _engine.scratch(call, partial(_indices.moved, lookup, sizes, mode)), False
+
+
+def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
+    """Refuse what is no mode, and one that needs an element on an axis that has none."""
     if not isinstance(mode, str) or mode not in _MODES:
         accepted = ", ".join(map(repr, _MODES))
         raise ArgumentError(
             f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
         )
-    if mode in ("raise", "clamp") or not lookup.size or lookup.shape[-1:] == (0,):
-        return lookup, mode == "clamp"
+    if mode in ("raise", "clamp") or not lookup.size:  # clamping: the operator's own rules
+        return
     for axis in axes:
         if data.shape[axis] == 0:
             raise ArgumentError(
                 f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
             )
-    # 64 bits with the sign of the indices: no size is larger, and nothing is rounded.
-    kind = np.int64 if lookup.dtype.kind == "i" else np.uint64
-    sizes = np.array([data.shape[axis] for axis in axes], kind)
-    if len(axes) not in (1, *lookup.shape[-1:]):
-        return lookup, False  # which the operator's own rules refuse
-
-    def moved() -> Array:
-        wide = lookup.astype(kind)
-        if mode == "wrap":
-            return np.remainder(wide, sizes, out=wide)
-        return np.clip(wide, 0, sizes - kind(1), out=wide)
-
-    return _engine.scratch(call, moved), False

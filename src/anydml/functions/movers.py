@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, keep
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -91,9 +91,11 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
+    if bridge := bridge_of(x):
+        return bridge.cast(x, dtype, out=out)
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
-    to = _type_named(dtype)
+    to = type_named(dtype)
     if out is None:
         keep(x, to, "dtype")
     given = {"to": to.name}
@@ -173,14 +175,10 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
+    if bridge := bridge_of(x):
+        return bridge.pad(x, pad_width, mode, constant, out=out)
     data, wrap = adopt(x, "x")
-    starts, ends = _paddings(pad_width, data.ndim)
-    given: dict[str, Any] = {
-        "mode": _padding_mode(mode),
-        "starts": starts,
-        "ends": ends,
-        "value": bits_of(_constant(constant, data), data.dtype),
-    }
+    given = padding(data, pad_width, mode, constant_of(constant, data))
     inferred = _engine.infer(Padding1, (data,), given)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
@@ -284,12 +282,10 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
+    if bridge := bridge_of(x):
+        return bridge.slice_window(x, starts, sizes, strides, out=out)
     data, wrap = adopt(x, "x")
-    given: dict[str, Any] = {
-        "starts": _arguments.integers(starts, "starts"),
-        "sizes": _arguments.integers(sizes, "sizes"),
-        "strides": (1,) * data.ndim if strides is None else _arguments.integers(strides, "strides"),
-    }
+    given = window(starts, sizes, strides, data.ndim)
     inferred = _engine.infer(Slice1, (data,), given)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
@@ -299,17 +295,41 @@ def slice_window(
     return _arguments.returned(result, out, wrap)
 
 
+def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
+    """The operator's own terms for what `slice_window` is given."""
+    return {
+        "starts": _arguments.integers(starts, "starts"),
+        "sizes": _arguments.integers(sizes, "sizes"),
+        "strides": (1,) * rank if strides is None else _arguments.integers(strides, "strides"),
+    }
+
+
+def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
+    """The operator's own terms for what `pad` is given."""
+    starts, ends = _paddings(pad_width, data.ndim)
+    return {
+        "mode": _padding_mode(mode),
+        "starts": starts,
+        "ends": ends,
+        "value": bits_of(value, data.dtype),
+    }
+
+
 def _with_numbers(array: Array) -> Array:
-    if array.dtype == np.bool_:
-        return array.view(np.uint8)
-    if array.dtype.name not in _arguments.TYPED:
+    check_numbers(array)
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def check_numbers(array: Any) -> None:
+    """Refuse an operand of a type that is not cast."""
+    if array.dtype.name not in ("bool", *_arguments.TYPED):
         raise ArgumentTypeError(
             f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {array.dtype}"
         )
-    return array
 
 
-def _type_named(dtype: Any) -> np.dtype[Any]:
+def type_named(dtype: Any) -> np.dtype[Any]:
+    """The type that `cast` makes."""
     name = _arguments.type_name(dtype)
     if name not in _arguments.TYPED:
         accepted = ", ".join(_arguments.TYPED)
@@ -350,7 +370,8 @@ def _paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
-def _constant(value: Any, of: Array) -> Array:
+def constant_of(value: Any, of: Any) -> Array:
+    """What stands around an array where the mode is "constant"."""
     array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
     if array.ndim:
         raise ArgumentError(f"constant: expected one number, got shape {array.shape}")

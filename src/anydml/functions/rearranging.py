@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-from anydml.arrays import adopt
+from anydml.arrays import adopt, bridge_of
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -70,7 +70,20 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
+    if bridge := bridge_of(x):
+        return bridge.tile(x, repeats, out=out)
     data, wrap = adopt(x, "x")
+    data, given = matched(data, repeats)
+    inferred = _engine.infer(Tile, (data,), given)
+    (spec,) = inferred.outputs
+    dtype = _engine.dtype_of(spec)
+    result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
+    _engine.run(Tile, (data,), (result,), given, inferred, private=out is None)
+    return _arguments.returned(result, out, wrap)
+
+
+def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
+    """The array with as many axes as there are repeats, and the operator's own terms for these."""
     counts = _repeats(repeats)
     missing = len(counts) - data.ndim
     if max(len(counts), data.ndim) > _arguments.MOST_AXES:
@@ -79,13 +92,7 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
         )
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
-    given = {"repeats": (1,) * -missing + counts}
-    inferred = _engine.infer(Tile, (data,), given)
-    (spec,) = inferred.outputs
-    dtype = _engine.dtype_of(spec)
-    result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
-    _engine.run(Tile, (data,), (result,), given, inferred, private=out is None)
-    return _arguments.returned(result, out, wrap)
+    return data, {"repeats": (1,) * -missing + counts}
 
 
 def _repeats(repeats: Any) -> tuple[int, ...]:

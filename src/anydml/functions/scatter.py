@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from anydml.arrays import Array, adopt, as_numpy
+from anydml.arrays import Array, adopt, as_numpy, bridge_of
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._types import (
@@ -158,17 +158,21 @@ def scatter_elements(
         result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
+    if bridge := bridge_of(x, indices, updates):
+        return bridge.scatter_elements(
+            x, indices, updates, axis=axis, reduction=reduction, include_self=include_self,
+            broadcast=broadcast, out=out,
+        )  # fmt: skip
     data, lookup, values, wrap = _operands(x, indices, updates)
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        lookup, values = _along(axis, data, lookup, values)
+        shape = along(_arguments.axis_of(axis, data), data, lookup)
+        lookup = _arguments.broadcast_to(lookup, shape, "indices")
+        values = _arguments.broadcast_to(values, shape, "updates")
     elif values.ndim == 0:
         values = np.broadcast_to(values, lookup.shape)
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
-        if values.shape != lookup.shape:
-            raise ArgumentError(
-                f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
-            )
+        check_scalar(lookup, values)
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     number = _arguments.axis_of(axis, data)
     operands = (data, lookup, values)
@@ -288,6 +292,10 @@ def scatter_nd(
         result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
+    if bridge := bridge_of(x, indices, updates):
+        return bridge.scatter_nd(
+            x, indices, updates, reduction=reduction, include_self=include_self, out=out
+        )
     data, lookup, values, wrap = _operands(x, indices, updates)
     if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
         values = np.broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
@@ -303,16 +311,21 @@ def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, 
     return data, _arguments.index_array(indices), values, wrap
 
 
-def _along(axis: Any, data: Array, lookup: Array, values: Array) -> tuple[Array, Array]:
-    """Indices and updates of the sizes of the data off the axis."""
-    number = _arguments.axis_of(axis, data)
+def check_scalar(lookup: Any, values: Any) -> None:
+    """Refuse updates of one element that have not the shape of the indices."""
+    if values.shape != lookup.shape:
+        raise ArgumentError(
+            f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
+        )
+
+
+def along(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
+    """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
     if lookup.ndim != data.ndim:
         raise ArgumentError(
             f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
         )
-    shape = (*data.shape[:number], lookup.shape[number], *data.shape[number + 1 :])
-    return (_arguments.broadcast_to(lookup, shape, "indices"),
-            _arguments.broadcast_to(values, shape, "updates"))  # fmt: skip
+    return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
 
 
 def _scattered(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from anydml.arrays import Array, adopt
+from anydml.arrays import Array, adopt, bridge_of
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -34,6 +34,10 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
     values: Values
     indices: Indices
 
+
+# What can be ordered, and what can be compared with zero.
+ORDERED: Final = ("bool", *_arguments.TYPED)
+COMPARED: Final = (*ORDERED, "complex64", "complex128")
 
 _quick_top_k = _engine.quick(TopK1.KERNEL)
 _quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
@@ -209,6 +213,10 @@ def top_k(
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
+    if bridge := bridge_of(x):
+        return bridge.top_k(  # type: ignore[no-any-return]
+            x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
+        )
     return _top_k(x, k, axis, largest, index_dtype, out)
 
 
@@ -216,9 +224,7 @@ def _top_k(
     x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any
 ) -> TopKResult[Any, Any]:
     array, wrap = adopt(x, "x")
-    if array.dtype.name not in (*_arguments.TYPED, "bool"):
-        accepted = ", ".join(("bool", *_arguments.TYPED))
-        raise ArgumentTypeError(f"x: expected one of {accepted}, got {array.dtype}")
+    check_type(array, ORDERED)
     scalar = array.ndim == 0
     shaped = array.reshape(1) if scalar else array
     number = _arguments.axis_of(axis, shaped)
@@ -343,14 +349,14 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
+    if bridge := bridge_of(x):
+        return bridge.nonzero_coordinates(x, index_dtype=index_dtype, out=out)
     return _nonzero_coordinates(x, index_dtype, out)
 
 
 def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
-    taken = ("bool", *_arguments.TYPED, "complex64", "complex128")
-    if array.dtype.name not in taken:
-        raise ArgumentTypeError(f"x: expected one of {', '.join(taken)}, got {array.dtype}")
+    check_type(array, COMPARED)
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
     _arguments.countable([("x", array)])
 
@@ -365,3 +371,9 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
         read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
     rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, read, rows_of)
     return _arguments.returned(rows, out, wrap)
+
+
+def check_type(array: Any, accepted: tuple[str, ...]) -> None:
+    """Refuse an operand of a type that the function does not take."""
+    if array.dtype.name not in accepted:
+        raise ArgumentTypeError(f"x: expected one of {', '.join(accepted)}, got {array.dtype}")

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, adopt, as_type, keep, promoted
+from anydml.arrays import Array, adopt, as_type, bridge_of, keep, promoted
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -139,17 +139,12 @@ def split(
         parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
+    if bridge := bridge_of(x):
+        return bridge.split(  # type: ignore[no-any-return]
+            x, sections_or_sizes, axis=axis, points=points, near_equal=near_equal, out=out
+        )
     array, wrap = adopt(x, "x")
-    number = _arguments.axis_of(axis, array)
-    total = array.shape[number]
-    near = _arguments.flag(near_equal, "near_equal")
-    if points is None:
-        sizes = _sizes(sections_or_sizes, total, number, near)
-    elif sections_or_sizes is None:
-        sizes = _between(points, total)
-    else:
-        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
-    given = {"axis": number, "sizes": sizes}
+    given = split_attributes(array, sections_or_sizes, axis, points, near_equal)
     inferred = _engine.infer(Split, (array,), given)
     outs = _arguments.several(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
@@ -164,6 +159,22 @@ def split(
     _engine.run(Split, (array,), results, given, inferred, private)
     pairs = zip(results, outs, strict=True)
     return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
+
+
+def split_attributes(
+    array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
+) -> dict[str, Any]:
+    """The operator's own terms for what `split` is given: the axis, and the sizes of the slabs."""
+    number = _arguments.axis_of(axis, array)
+    total = array.shape[number]
+    near = _arguments.flag(near_equal, "near_equal")
+    if points is None:
+        sizes = _sizes(sections_or_sizes, total, number, near)
+    elif sections_or_sizes is None:
+        sizes = _between(points, total)
+    else:
+        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
+    return {"axis": number, "sizes": sizes}
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
@@ -313,6 +324,8 @@ def join(
     given = _arguments.members(arrays, "arrays")
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
+    if bridge := bridge_of(*given):
+        return bridge.join(given, axis=axis, promote=promote, out=out)
     first, wrap = adopt(given[0], "arrays[0]")
     parts = [first]
     parts += [adopt(value, f"arrays[{i}]")[0] for i, value in enumerate(given[1:], 1)]

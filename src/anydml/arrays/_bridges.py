@@ -1,0 +1,30 @@
+"""Lazy and traced arrays, which have no memory yet: which they are, and what computes with them.
+
+A bridge is a module that has the array functions under their own names, for values of one library.
+It stands above the functions and is registered here by name, so that it is loaded when the first
+of these values comes in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+
+def _is_dask(value: Any) -> bool:
+    kind = getattr(sys.modules.get("dask.array"), "Array", None)
+    return kind is not None and isinstance(value, kind)
+
+
+BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = ((_is_dask, "anydml.bridges.dask"),)
+"""Whether a value is a bridge's, and the bridge's module."""
+
+
+def bridge_of(*values: Any) -> Any:
+    """The bridge that takes a call with these operands; None for arrays with memory."""
+    for owns, module in BRIDGES:
+        if any(map(owns, values)):
+            return import_module(module)
+    return None

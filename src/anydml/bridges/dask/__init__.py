@@ -1,0 +1,26 @@
+"""The array functions on dask arrays: lazy, in chunks along any axis, the same bits as in memory.
+
+The functions of the package send dask arrays here. What is wrong with arguments, shapes and types
+is an error at once; a bad index is one when the block that holds it is computed.
+"""
+
+from anydml.bridges.dask._gathers import gather, gather_elements, gather_nd
+from anydml.bridges.dask._movers import cast, join, pad, slice_window, split, tile
+from anydml.bridges.dask._scatters import scatter_elements, scatter_nd
+from anydml.bridges.dask._selection import nonzero_coordinates, top_k
+
+__all__ = [
+    "cast",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "join",
+    "nonzero_coordinates",
+    "pad",
+    "scatter_elements",
+    "scatter_nd",
+    "slice_window",
+    "split",
+    "tile",
+    "top_k",
+]

@@ -1,0 +1,176 @@
+"""Dask arrays as the bridge takes and makes them: operands, blocks, graphs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from dask.array import Array as _Array
+from dask.array import from_array, zeros_like
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+from dask.task_spec import Alias, List, Task, TaskRef
+
+from anydml._json import shown
+from anydml.arrays import DeviceArray, adopt
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions._arguments import INDEX_KINDS, index_array, same_type
+
+Lazy: TypeAlias = Any
+"""A dask array: the package has no types."""
+
+Chunks = tuple[tuple[int, ...], ...]
+Layer = dict[Any, Any]
+Position = tuple[int, ...]
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether it is a dask array."""
+    return isinstance(value, _Array)
+
+
+def lazy(value: Any, name: str) -> Lazy:
+    """An operand as a dask array of known sizes and a type of this machine's byte order.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        Sizes that are not known yet, or what the functions refuse of any array.
+    """
+    if not is_lazy(value):
+        array, _ = adopt(value, name)
+        return from_array(value if isinstance(array, DeviceArray) else array, asarray=False)
+    meta, _ = adopt(value._meta, name)
+    for axis, size in enumerate(value.shape):
+        if math.isnan(size):
+            raise ArgumentError(
+                f"{name}: expected known sizes, got an unknown one on axis {axis}; "
+                f"call {name}.compute_chunk_sizes() first"
+            )
+    return value if value.dtype == meta.dtype else value.astype(meta.dtype)
+
+
+def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
+    """An operand that must have another's type; numbers and lists take it on where they fit."""
+    if is_lazy(value):
+        array = lazy(value, name)
+        same_type(array._meta, array._meta, name, of, of_name)
+        return array
+    array, _ = adopt(value, name)
+    return lazy(same_type(array, value, name, of, of_name), name)
+
+
+def lazy_indices(value: Any, name: str = "indices") -> Lazy:
+    """An operand that holds indices, of a type that kernels read."""
+    if not is_lazy(value):
+        return lazy(index_array(value, name), name)
+    array = lazy(value, name)
+    if array.dtype.name in INDEX_KINDS:
+        return array
+    return array.astype(index_array(array._meta, name).dtype)
+
+
+def no_out(out: Any) -> None:
+    """Refuse an array to write into: dask arrays are computed later, and never written."""
+    if out is not None:
+        raise ArgumentTypeError(
+            f"out: expected None beside a dask array, got {shown(type(out).__name__)}; "
+            f"write the result with dask.array.store"
+        )
+
+
+def named(function: str, *given: Any) -> str:
+    """A layer's name, the same for the same call."""
+    return f"anydml-{function}-{tokenize(*given)}"
+
+
+def blocks(chunks: Chunks) -> Iterator[Position]:
+    """The positions of all blocks, in row-major order."""
+    return itertools.product(*(range(len(sizes)) for sizes in chunks))
+
+
+def bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Where the chunks of an axis begin and end."""
+    ends = list(itertools.accumulate(sizes))
+    return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+
+
+def block(array: Lazy, at: Position) -> Any:
+    """A reference to a block."""
+    return TaskRef((array.name, *at))
+
+
+def listed(references: Sequence[Any]) -> Any:
+    """Several references as one argument."""
+    return List(*references)
+
+
+def put(layer: Layer, key: tuple[Any, ...], function: Callable[..., Any], *given: Any) -> Any:
+    """Add a task, and give a reference to what it makes."""
+    layer[key] = Task(key, function, *given)
+    return TaskRef(key)
+
+
+def same(layer: Layer, key: tuple[Any, ...], reference: Any) -> None:
+    """Add a key that stands for what another one's task makes."""
+    layer[key] = Alias(key, reference.key)
+
+
+def made(name: str, layer: Layer, of: Sequence[Lazy], chunks: Any, kin: Lazy, dtype: Any) -> Lazy:
+    """A dask array of a layer whose blocks are of the kind that another one's are."""
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=list(of))
+    return _Array(graph, name, chunks=chunks, meta=like(kin, len(chunks), dtype))
+
+
+def like(array: Lazy, rank: int, dtype: Any) -> Any:
+    """What says the kind, rank and type of blocks: an empty array of the same library."""
+    return np.zeros((0,) * rank, np.dtype(dtype), like=array._meta)
+
+
+def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
+    """The array in these chunks; of one without elements Dask leaves the chunks as they are."""
+    result = array.rechunk(chunks)
+    return result if result.chunks == chunks else zeros_like(array, chunks=chunks)
+
+
+def in_order(array: Lazy, axes: int) -> Lazy:
+    """The array in blocks that follow one another in row-major order of its first `axes` axes.
+
+    Blocks are no larger than the largest that came in; the other axes keep their chunks.
+    """
+    if is_in_order(array.chunks[:axes]):
+        return array
+    most = max(1, math.prod(max(sizes) for sizes in array.chunks[:axes]))
+    wanted = [-1] * axes
+    inner = 1
+    for axis in reversed(range(axes)):
+        size = array.shape[axis]
+        if inner * size > most:
+            wanted[:axis] = [1] * axis
+            wanted[axis] = max(1, most // inner)
+            break
+        inner *= max(1, size)
+    return array.rechunk((*wanted, *array.chunks[axes:]))
+
+
+def is_in_order(chunks: Chunks) -> bool:
+    """Whether row-major order of the blocks is row-major order of the elements."""
+    cut = [axis for axis, sizes in enumerate(chunks) if len(sizes) > 1]
+    return all(size <= 1 for axis in range(max(cut, default=0)) for size in chunks[axis])
+
+
+def owned(array: Lazy) -> Lazy:
+    """The array, computed into new memory: of one block Dask returns what is in its source."""
+    return array.map_blocks(_copied, meta=array._meta) if array.npartitions == 1 else array
+
+
+def _copied(chunk: Any) -> Any:
+    return chunk.copy()
+
+
+def empty(chunk: Any, shape: Any) -> Any:
+    """New memory of a block's type and library."""
+    return np.empty_like(chunk, shape=shape, order="C", subok=False)

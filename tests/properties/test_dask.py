@@ -1,0 +1,209 @@
+"""Array functions on dask arrays, chunked along every axis: the result in memory, to the bit."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import anydml as dml
+from anydml.testing import assert_same_bits, contents, indices, strategies
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+SHAPES = strategies.shapes(max_rank=3, max_elements=150)
+WITH_AXIS = strategies.shapes(min_rank=1, max_rank=3, max_elements=150)
+REDUCTIONS = (None, "add", "mul", "min", "max", "mean")
+MODES = ("raise", "clamp", "wrap", "clip")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def chunked(data, array):
+    """The array in chunks of any sizes, empty ones too."""
+    chunks = []
+    for size in array.shape:
+        cuts = data.draw(st.lists(st.integers(0, size), max_size=3))
+        ends = [0, *sorted(cuts), size]
+        chunks.append(tuple(b - a for a, b in pairwise(ends)))
+    return da.from_array(array, chunks=tuple(chunks)) if array.ndim else da.from_array(array)
+
+
+def values(data, shape, kind):
+    generator = data.draw(strategies.generators())
+    return contents(generator, shape, np.dtype(kind), data.draw(strategies.flavours()))
+
+
+def positions(data, shape, sizes):
+    kind = data.draw(st.sampled_from(strategies.INDEX))
+    return indices(data.draw(strategies.generators()), shape, sizes, kind)
+
+
+def maybe(data, array):
+    """An operand besides `x`: lazy or in memory."""
+    return chunked(data, array) if data.draw(st.booleans()) else array
+
+
+def same(got, expected):
+    """Lazy, with the shape and type that come out, which are those in memory."""
+    got = got if isinstance(got, tuple) else (got,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        assert isinstance(ours, da.Array)
+        assert (ours.dtype, ours.ndim) == (theirs.dtype, theirs.ndim)
+        assert (ours._meta.dtype, ours._meta.ndim) == (theirs.dtype, theirs.ndim)
+        known = [size for size in ours.shape if not np.isnan(size)]
+        assert known == list(theirs.shape)[ours.ndim - len(known) :]
+        blocks = dask.compute(*ours.to_delayed().ravel(), optimize_graph=False)
+        for at, block in zip(np.ndindex(ours.numblocks), blocks, strict=True):
+            wanted = [sizes[i] for sizes, i in zip(ours.chunks, at, strict=True)]
+            assert all(np.isnan(w) or w == s for w, s in zip(wanted, block.shape, strict=True))
+            assert block.dtype == theirs.dtype
+        assert_same_bits(ours.compute(), theirs)
+
+
+@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool")), WITH_AXIS, st.booleans())
+def test_top_k(data, kind, shape, largest):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    how = {"k": data.draw(st.integers(0, shape[axis])), "axis": axis, "largest": largest,
+           "index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}  # fmt: skip
+    same(dml.top_k(chunked(data, x), **how), dml.top_k(x, **how))
+
+
+@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES)
+def test_nonzero_coordinates(data, kind, shape):
+    x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
+    how = {"index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}
+    same(dml.nonzero_coordinates(chunked(data, x), **how), dml.nonzero_coordinates(x, **how))
+
+
+@given(st.data(), st.sampled_from(strategies.NUMERIC), WITH_AXIS)
+def test_split_and_join(data, kind, shape):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    lazy = chunked(data, x)
+    points = sorted(data.draw(st.lists(st.integers(0, shape[axis]), max_size=3)))
+    parts = dml.split(x, points=points, axis=axis)
+    same(dml.split(lazy, points=points, axis=axis), parts)
+    operands = [lazy, *(maybe(data, part) for part in parts)]
+    same(dml.join(operands, axis=axis), dml.join([x, *parts], axis=axis))
+    same(dml.join(operands, axis=None), dml.join([x, *parts], axis=None))
+    others = [maybe(data, part.astype("float64")) for part in parts]
+    expected = dml.join([x, *(part.astype("float64") for part in parts)], axis=axis, promote=True)
+    same(dml.join([lazy, *others], axis=axis, promote=True), expected)
+
+
+@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES)
+def test_movers(data, kind, shape):
+    x = values(data, shape, kind)
+    lazy = chunked(data, x)
+    starts = [data.draw(st.integers(0, size)) for size in shape]
+    sizes = [data.draw(st.integers(0, n - start)) for n, start in zip(shape, starts, strict=True)]
+    strides = [data.draw(st.sampled_from((1, 2, 5, -1, -3))) for _ in shape]
+    window = (starts, sizes, strides)
+    same(dml.slice_window(lazy, *window), dml.slice_window(x, *window))
+    repeats = data.draw(st.lists(st.integers(0, 3), max_size=4))
+    same(dml.tile(lazy, repeats), dml.tile(x, repeats))
+    to = data.draw(st.sampled_from(strategies.NUMERIC))
+    same(dml.cast(lazy, to), dml.cast(x, to))
+    width = [(data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))) for _ in shape]
+    mode = data.draw(st.sampled_from(("constant", "edge", "reflect", "symmetric", "wrap")))
+    try:
+        expected = dml.pad(x, width, mode, 1)
+    except dml.ArgumentError:  # nothing to repeat
+        with pytest.raises(dml.ArgumentError):
+            dml.pad(lazy, width, mode, 1)
+        return
+    same(dml.pad(lazy, width, mode, 1), expected)
+
+
+@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+def test_gather(data, kind, shape, mode):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-max(1, len(shape)), max(1, len(shape)) - 1))
+    size = shape[axis] if shape else 1
+    looked_up = data.draw(strategies.shapes(max_rank=2, max_elements=20))
+    lookup = positions(data, (0,) if not size else looked_up, size)
+    got = dml.gather(chunked(data, x), maybe(data, lookup), axis=axis, mode=mode)
+    same(got, dml.gather(x, lookup, axis=axis, mode=mode))
+
+
+@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+def test_gather_elements(data, kind, shape, mode):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-max(1, len(shape)), max(1, len(shape)) - 1))
+    looked_up = [data.draw(st.integers(0, size)) for size in shape]
+    if shape:
+        looked_up[axis] = data.draw(st.integers(0, 2 * shape[axis]))
+    lookup = positions(data, tuple(looked_up), shape[axis] if shape else 1)
+    lazy = chunked(data, x)
+    got = dml.gather_elements(lazy, maybe(data, lookup), axis=axis, mode=mode)
+    same(got, dml.gather_elements(x, lookup, axis=axis, mode=mode))
+    one = [1] * len(shape)
+    if shape:
+        one[axis] = lookup.shape[axis]
+    narrow = positions(data, tuple(one), shape[axis] if shape else 1)
+    how = {"axis": axis, "mode": mode, "broadcast": True}
+    same(dml.gather_elements(lazy, maybe(data, narrow), **how),
+         dml.gather_elements(x, narrow, **how))  # fmt: skip
+
+
+def tuples(data, shape, batch=0):
+    length = data.draw(st.integers(0, len(shape) - batch))
+    outer = data.draw(strategies.shapes(max_rank=2, max_elements=20))
+    if 0 in shape[batch : batch + length]:
+        outer = (0, *outer)
+    return positions(data, (*shape[:batch], *outer, length), shape[batch : batch + length])
+
+
+@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+def test_gather_nd(data, kind, shape, mode):
+    x = values(data, shape, kind)
+    batch = data.draw(st.integers(0, len(shape)))
+    lookup = tuples(data, shape, batch)
+    got = dml.gather_nd(chunked(data, x), maybe(data, lookup), batch_dims=batch, mode=mode)
+    same(got, dml.gather_nd(x, lookup, batch_dims=batch, mode=mode))
+
+
+@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
+       st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
+def test_scatter_elements(data, kind, shape, reduction, include_self):
+    x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
+    axis = data.draw(st.integers(-max(1, len(shape)), max(1, len(shape)) - 1))
+    looked_up = [data.draw(st.integers(0, size)) for size in shape]
+    if shape:
+        looked_up[axis] = data.draw(st.integers(0, 2 * shape[axis]))
+    lookup = positions(data, tuple(looked_up), shape[axis] if shape else 1)
+    updates = values(data, lookup.shape, "int8").astype(kind)
+    _scatters(data, dml.scatter_elements, x, lookup, updates,
+              {"axis": axis, "reduction": reduction, "include_self": include_self})  # fmt: skip
+
+
+@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
+       st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
+def test_scatter_nd(data, kind, shape, reduction, include_self):
+    x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
+    lookup = tuples(data, shape)
+    blocks = (*lookup.shape[:-1], *shape[lookup.shape[-1] :])
+    updates = values(data, blocks, "int8").astype(kind)
+    _scatters(data, dml.scatter_nd, x, lookup, updates,
+              {"reduction": reduction, "include_self": include_self})  # fmt: skip
+
+
+def _scatters(data, scatter, x, lookup, updates, how):
+    operands = chunked(data, x), maybe(data, lookup), maybe(data, updates)
+    try:
+        expected = scatter(x, lookup, updates, **how)
+    except dml.ArgumentTypeError:  # a reduction that the type has not
+        with pytest.raises(dml.ArgumentTypeError):
+            scatter(*operands, **how)
+        return
+    same(scatter(*operands, **how), expected)
