@@ -143,3 +143,11 @@ def test_wrap_comes_with_level_6_4():
     assert violation.rule == (
         "one of CONSTANT, EDGE, REFLECTION, SYMMETRIC at feature level 6_3 (WRAP from 6_4)"
     )
+
+
+def test_bools_are_padded_with_zero_and_one():
+    x = np.array([True, False])
+    assert dml.pad(x, 1).tolist() == [False, True, False, False]
+    assert dml.pad(x, 1, constant=1).tolist() == [True, True, False, True]
+    with pytest.raises(dml.ArgumentTypeError, match="constant: expected bool"):
+        dml.pad(x, 1, constant=2)

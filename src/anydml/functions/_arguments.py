@@ -188,6 +188,8 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     if wanted.kind in "iu" and array.dtype.kind in "iu":
         limits = np.iinfo(wanted)
         return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
+    if wanted.kind == "b" and array.dtype.kind in "iu":
+        return bool(((array == 0) | (array == 1)).all())
     return False
 
 
