@@ -8,6 +8,7 @@ if getattr(sys, "argv", [])[:1] == ["-m"]:
     guard_import()
 
 from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
+from anydml.bridges import _traced  # noqa: F401 (tells torch.compile of the functions)
 from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
 from anydml.errors import (

@@ -35,7 +35,7 @@ ONLY_IN = {
     "json5": {"models", "bench"},
     "hypothesis": {"testing"},
     "matplotlib": {"bench"},
-    "torch": {"bench"},
+    "torch": {"bench", "bridges"},
     "jax": {"bench"},
     "dask": {"bridges"},
     "distributed": set(),

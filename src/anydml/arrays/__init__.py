@@ -16,7 +16,7 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
-from anydml.arrays._bridges import bridge_of
+from anydml.arrays._bridges import bridge_of, traced_by
 from anydml.arrays._device import (
     DeviceArray,
     address_of,
@@ -24,6 +24,7 @@ from anydml.arrays._device import (
     packed_strides,
     stand_in,
 )
+from anydml.arrays._torch import is_symbol
 from anydml.errors import ArgumentTypeError
 
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
@@ -42,10 +43,12 @@ __all__ = [
     "as_type",
     "bridge_of",
     "index_type",
+    "is_symbol",
     "keep",
     "packed_strides",
     "promoted",
     "stand_in",
+    "traced_by",
     "written",
 ]
 

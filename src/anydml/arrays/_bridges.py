@@ -12,13 +12,18 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
+from anydml.arrays import _torch
+
 
 def _is_dask(value: Any) -> bool:
     kind = getattr(sys.modules.get("dask.array"), "Array", None)
     return kind is not None and isinstance(value, kind)
 
 
-BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = ((_is_dask, "anydml.bridges.dask"),)
+BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
+    (_is_dask, "anydml.bridges.dask"),
+    (_torch.asks_the_dispatcher, "anydml.bridges.torch"),
+)
 """Whether a value is a bridge's, and the bridge's module."""
 
 
@@ -27,4 +32,14 @@ def bridge_of(*values: Any) -> Any:
     for owns, module in BRIDGES:
         if any(map(owns, values)):
             return import_module(module)
+    return None
+
+
+def traced_by(value: Any) -> Any:
+    """The bridge of a tracer that reads this very call, with the value; None while it runs.
+
+    `torch.compile` does not run a function, it reads it, and cannot read the native quick calls. In
+    place of this function it reads another one (`anydml.bridges._traced`), so that it is not asked
+    for each call whether somebody traces.
+    """
     return None

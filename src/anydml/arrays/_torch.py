@@ -28,6 +28,12 @@ def owns(value: Any) -> bool:
     return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
 
 
+def is_symbol(value: Any) -> bool:
+    """Whether the value is a size that a tracer leaves open."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "SymInt", ()))
+
+
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
@@ -55,6 +61,39 @@ def written(value: Any) -> None:
     sys.modules["torch"].autograd.graph.increment_version(value)
 
 
+def asks_the_dispatcher(value: Any) -> bool:
+    """Whether a call with this value is PyTorch's to carry out, by its dispatcher.
+
+    That is a tensor which asks for a gradient, one that a transformation passes around (fake,
+    functional, batched), and any dense one while a mode is on that sees every operation.
+    """
+    if not owns(value):
+        return False
+    torch: Any = sys.modules["torch"]
+    keys_of = getattr(torch._C, "_dispatch_keys", None)
+    if keys_of is None or not hasattr(torch.library, "register_vmap"):
+        return False  # an older PyTorch, for which there is no bridge
+    if value.device.type not in _KEYS or value.is_nested or value.layout is not torch.strided:
+        return False
+    keys = keys_of(value)
+    if keys.raw_repr() & ~_plain_keys(torch, value.device.type):
+        kinds = torch._C.DispatchKey
+        return any(keys.has(getattr(kinds, key)) for key in _TRANSFORMED) or _stands_in(value)
+    return bool(value.requires_grad and torch.is_grad_enabled()) or _seen_by_a_mode(torch)
+
+
+def _stands_in(value: Any) -> bool:
+    # PyTorch's own kinds without memory; a user's subclasses answer for themselves.
+    kind = type(value)
+    return kind.__module__.startswith("torch._subclasses") and kind.__name__ in _STAND_INS
+
+
+def _seen_by_a_mode(torch: Any) -> bool:
+    python = torch._C.DispatchKey.Python
+    excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(python)
+    return torch._C._len_torch_dispatch_stack() > 0 and not excluded
+
+
 # The types that NumPy has as well.
 _TYPES = (
     "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64, "
@@ -72,6 +111,9 @@ _NOT_PLAIN = (
     ("ZeroTensor", "a zero tensor without memory; use torch.zeros_like(..)"),
     ("Quantized", "a quantized tensor; use .int_repr() or .dequantize()"),
 )
+
+_TRANSFORMED = ("Functionalize", "FuncTorchBatched", "FuncTorchGradWrapper")
+_STAND_INS = ("FakeTensor", "FunctionalTensor")
 
 
 def _from_torch(torch: Any, value: Any, name: str) -> Array:
@@ -111,7 +153,7 @@ def _no_gradient(torch: Any, value: Any, name: str) -> None:
     if value.requires_grad and torch.is_grad_enabled():
         raise ArgumentTypeError(
             f"{name}: expected a tensor without a gradient, got one that requires grad; use "
-            f".detach(), or torch.autograd.Function where a gradient is to pass"
+            f".detach(), or an array function without out=, where a gradient is to pass"
         )
 
 

@@ -18,6 +18,7 @@ from anydml.arrays import (
     as_numpy,
     as_type,
     index_type,
+    is_symbol,
     keep,
     written,
 )
@@ -36,7 +37,9 @@ MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 def integer(value: Any, name: str) -> int:
-    """An integer argument; bools and floats are none."""
+    """An integer argument, or a symbol for one; bools and floats are none."""
+    if type(value) is int or is_symbol(value):
+        return value  # type: ignore[no-any-return]  # a symbol adds and compares as an integer
     if isinstance(value, bool | np.bool_):
         raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}")
     try:

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, bridge_of
+from anydml.arrays import Array, adopt, bridge_of, traced_by
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._types import (
@@ -123,11 +123,12 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if out is None:
+    bridge = None if type(x) is np.ndarray else traced_by(x)
+    if bridge is None and out is None:
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
+    if bridge := bridge or bridge_of(x, indices):
         return bridge.gather(x, indices, axis=axis, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
@@ -251,11 +252,12 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if out is None and broadcast is False:
+    bridge = None if type(x) is np.ndarray else traced_by(x)
+    if bridge is None and out is None and broadcast is False:
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
+    if bridge := bridge or bridge_of(x, indices):
         return bridge.gather_elements(
             x, indices, axis=axis, mode=mode, broadcast=broadcast, out=out
         )
@@ -366,11 +368,12 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if out is None:
+    bridge = None if type(x) is np.ndarray else traced_by(x)
+    if bridge is None and out is None:
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
+    if bridge := bridge or bridge_of(x, indices):
         return bridge.gather_nd(x, indices, batch_dims=batch_dims, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)

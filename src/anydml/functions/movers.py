@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep, traced_by
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -91,7 +91,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if bridge := bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.cast(x, dtype, out=out)
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
@@ -175,7 +175,7 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if bridge := bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.pad(x, pad_width, mode, constant, out=out)
     data, wrap = adopt(x, "x")
     given = padding(data, pad_width, mode, constant_of(constant, data))
@@ -282,7 +282,7 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if bridge := bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.slice_window(x, starts, sizes, strides, out=out)
     data, wrap = adopt(x, "x")
     given = window(starts, sizes, strides, data.ndim)
@@ -306,9 +306,9 @@ def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
 
 def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
     """The operator's own terms for what `pad` is given."""
-    starts, ends = _paddings(pad_width, data.ndim)
+    starts, ends = paddings(pad_width, data.ndim)
     return {
-        "mode": _padding_mode(mode),
+        "mode": padding_mode(mode),
         "starts": starts,
         "ends": ends,
         "value": bits_of(value, data.dtype),
@@ -342,7 +342,8 @@ def type_named(dtype: Any) -> np.dtype[Any]:
 _MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
 
 
-def _padding_mode(mode: Any) -> str:
+def padding_mode(mode: Any) -> str:
+    """The operator's name of a mode."""
     name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
     if not isinstance(name, str) or name not in _MODES:
         accepted = ", ".join(map(repr, _MODES))
@@ -352,7 +353,7 @@ def _padding_mode(mode: Any) -> str:
     return str(name)
 
 
-def _paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many elements in front of and behind each axis."""
     if hasattr(width, "__index__") and not hasattr(width, "__len__"):
         both = (_arguments.integer(width, "pad_width"),) * rank

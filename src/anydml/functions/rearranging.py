@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-from anydml.arrays import adopt, bridge_of
+from anydml.arrays import adopt, bridge_of, traced_by
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -70,7 +70,7 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if bridge := bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.tile(x, repeats, out=out)
     data, wrap = adopt(x, "x")
     data, given = matched(data, repeats)

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, over
 
 import numpy as np
 
-from anydml.arrays import Array, adopt, bridge_of
+from anydml.arrays import Array, adopt, bridge_of, traced_by
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -209,11 +209,12 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
-    if out is None:
+    bridge = None if type(x) is np.ndarray else traced_by(x)
+    if bridge is None and out is None:
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    if bridge := bridge_of(x):
+    if bridge := bridge or bridge_of(x):
         return bridge.top_k(  # type: ignore[no-any-return]
             x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
         )
@@ -345,11 +346,12 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
     array([[0, 0],
            [1, 1]])
     """
-    if out is None:
+    bridge = None if type(x) is np.ndarray else traced_by(x)
+    if bridge is None and out is None:
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    if bridge := bridge_of(x):
+    if bridge := bridge or bridge_of(x):
         return bridge.nonzero_coordinates(x, index_dtype=index_dtype, out=out)
     return _nonzero_coordinates(x, index_dtype, out)
 

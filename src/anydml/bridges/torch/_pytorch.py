@@ -1,0 +1,11 @@
+"""PyTorch, which is imported with this package and not needed for its types."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+torch: Final[Any] = import_module("torch")
+
+Tensor: TypeAlias = Any
+"""A ``torch.Tensor``, or what stands for one."""

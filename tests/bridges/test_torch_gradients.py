@@ -1,0 +1,179 @@
+"""Gradients of the functions: by finite differences, and as PyTorch's own operators have them."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+from torch_calls import ALONG, CALLS, floats, several  # noqa: E402
+
+import anydml as dml  # noqa: E402
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_are_those_of_finite_differences(name):
+    x = floats(3, 4).requires_grad_()
+    call = CALLS[name]
+    assert gradcheck(call, (x,))
+    assert gradgradcheck(call, (x,))
+    plain = several(call(x.detach()))
+    for ours, expected in zip(several(call(x)), plain, strict=True):
+        assert torch.equal(ours, expected)
+        assert ours.requires_grad
+
+
+ROWS = torch.tensor([2, 0, 2, 1])
+ONCE = torch.tensor([[3, 0, 1], [2, 1, 0]])  # no two in one place
+
+# Ours, and PyTorch's own.
+PAIRS = {
+    "top_k": (lambda x, u: dml.top_k(x, 2).values, lambda x, u: torch.topk(x, 2).values),
+    "gather": (lambda x, u: dml.gather(x, ROWS), lambda x, u: x[ROWS]),
+    "gather_elements": (
+        lambda x, u: dml.gather_elements(x, ONCE, axis=1),
+        lambda x, u: torch.gather(x, 1, ONCE),
+    ),
+    "gather_nd": (
+        lambda x, u: dml.gather_nd(x, torch.stack([ROWS, ROWS], 1)),
+        lambda x, u: x[ROWS, ROWS],
+    ),
+    "scatter_elements": (
+        lambda x, u: dml.scatter_elements(x, ONCE, u, axis=1),
+        lambda x, u: torch.scatter(x, 1, ONCE, u),
+    ),
+    "scatter_elements add": (
+        lambda x, u: dml.scatter_elements(x, ALONG.abs(), u, axis=1, reduction="add"),
+        lambda x, u: torch.scatter_add(x, 1, ALONG.abs(), u),
+    ),
+    "scatter_elements without self": (
+        lambda x, u: dml.scatter_elements(
+            x, ALONG.abs(), u, axis=1, reduction="add", include_self=False
+        ),
+        lambda x, u: torch.scatter_reduce(x, 1, ALONG.abs(), u, "sum", include_self=False),
+    ),
+    "scatter_nd": (
+        lambda x, u: dml.scatter_nd(x, ROWS[:3:2, None], u.T[:2].repeat(1, 2), reduction="add"),
+        lambda x, u: torch.index_add(x, 0, ROWS[:3:2], u.T[:2].repeat(1, 2)),
+    ),
+    "split": (lambda x, u: dml.split(x, [1, 3], axis=1)[1], lambda x, u: x.split([1, 3], 1)[1]),
+    "join": (lambda x, u: dml.join([x.T, u.T[:2].repeat(2, 2)[:, :3]]),
+             lambda x, u: torch.cat([x.T, u.T[:2].repeat(2, 2)[:, :3]])),
+    "pad": (lambda x, u: dml.pad(x, 1), lambda x, u: torch.nn.functional.pad(x, (1, 1, 1, 1))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_are_those_of_pytorch(name, dtype):
+    results = []
+    for call in PAIRS[name]:
+        x = floats(3, 4).to(dtype).requires_grad_()
+        u = floats(2, 3, seed=3).to(dtype).requires_grad_()
+        y = call(x, u)
+        weights = torch.arange(1.0, y.numel() + 1).to(dtype).reshape(y.shape)
+        (y * weights).sum().backward()
+        results.append((y.detach(), x.grad, u.grad))
+    ours, theirs = results
+    for got, expected in zip(ours, theirs, strict=True):
+        assert (got is None) == (expected is None)
+        assert got is None or torch.equal(got, expected)
+
+
+def test_only_the_update_that_wins_has_a_gradient():
+    u = torch.tensor([5.0, 6.0, 7.0, 8.0], requires_grad=True)
+    x = torch.zeros(4, requires_grad=True)
+    y = dml.scatter_elements(x, torch.tensor([3, 1, 3, -1]), u)
+    (y * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert u.grad.tolist() == [0, 2, 0, 4]
+    assert x.grad.tolist() == [1, 0, 3, 0]
+
+
+def test_types_and_values_that_have_no_gradient():
+    x = floats(3, 4).requires_grad_()
+    values, indices = dml.top_k(x, 2)
+    assert values.requires_grad
+    assert not indices.requires_grad
+    assert not dml.nonzero_coordinates(x).requires_grad
+    assert not dml.cast(x, "int32").requires_grad
+    half = dml.cast(x, torch.float16)
+    half.sum().backward()
+    assert x.grad.dtype == torch.float64
+    with torch.no_grad():
+        assert not dml.top_k(x, 2).values.requires_grad
+
+
+@pytest.mark.parametrize("reduction", ["mul", "prod", "min", "amax", "mean"])
+def test_reductions_without_a_gradient_are_refused(reduction):
+    x, u = floats(3, 4), floats(2, 3)
+    for a, b in ((x.clone().requires_grad_(), u), (x, u.clone().requires_grad_())):
+        with pytest.raises(dml.ArgumentTypeError, match=r"reduction: .*have a gradient, got .*det"):
+            dml.scatter_elements(a, ALONG, b, axis=1, reduction=reduction)
+        with pytest.raises(dml.ArgumentTypeError, match="reduction"):
+            dml.scatter_nd(a, ALONG[:, :2], b[0, :2], reduction=reduction)
+        with torch.no_grad():
+            dml.scatter_elements(a, ALONG, b, axis=1, reduction=reduction)
+    name = {"prod": "mul", "amax": "max"}.get(reduction, reduction)
+    y = torch.ops.anydml.scatter_elements(x.requires_grad_(), ALONG, u, 1, name, True)
+    with pytest.raises(dml.ArgumentTypeError, match="reduction"):
+        y.sum().backward()
+
+
+def test_what_else_is_refused():
+    x = floats(3, 4).requires_grad_()
+    with pytest.raises(dml.ArgumentTypeError, match="mode: 'constant' has a gradient"):
+        dml.pad(x, 1, "edge")
+    with pytest.raises(dml.ArgumentError, match="out: expected none, as an operand requires grad"):
+        dml.gather(x, ALONG, out=torch.empty(2, 3, 4))
+    with pytest.raises(dml.ArgumentTypeError, match=r"x: expected a torch\.Tensor, as another"):
+        dml.scatter_elements(x.detach().numpy(), ALONG, x[:2, :3], axis=1)
+    with pytest.raises(dml.ArgumentTypeError, match="requires grad"):
+        dml.gather(x.detach(), ALONG, axis=1, out=torch.zeros(3, 2, 3).double().requires_grad_())
+    with pytest.raises(dml.ArgumentTypeError, match=r"updates: expected torch\.float64"):
+        dml.scatter_elements(x, ALONG, torch.ones(2, 3), axis=1)
+    with pytest.raises(dml.ArgumentTypeError, match="index_dtype: expected one of int64"):
+        dml.top_k(x, 1, index_dtype="int46")
+    with pytest.raises(dml.ArgumentError, match="mode: expected one of 'raise'"):
+        dml.gather(x, ALONG, mode="clump")
+    with pytest.raises(dml.ArgumentError, match="reduction: expected one of None"):
+        dml.scatter_elements(x, ALONG, 1.0, reduction="ad")
+    with pytest.raises(dml.ArgumentError, match="indices: expected rank 2"):
+        dml.gather_elements(x, ALONG[0])
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[0, 1\]: expected -3..2"):
+        dml.gather(x, ALONG)
+    with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected torch\.float64"):
+        dml.join([x, x.float()])
+    with pytest.raises(dml.ArgumentError, match=r"k: expected 0\.\.4"):
+        dml.top_k(x, 5)
+
+
+def test_operands_of_other_kinds_beside_a_tensor():
+    x = floats(3, 4).requires_grad_()
+    y = dml.scatter_elements(x, ALONG.numpy(), [[1, 2, 3], [4, 5, 6]], axis=1, reduction="add")
+    assert torch.equal(y.detach(), x.detach().scatter_add(
+        1, ALONG.remainder(4), torch.tensor([[1.0, 2, 3], [4, 5, 6]]).double()))  # fmt: skip
+    integers = dml.scatter_nd(floats(4), [[0]], [x.detach().numpy()[0, 0]])
+    assert integers[0] == x[0, 0]
+    with pytest.raises(dml.ArgumentTypeError, match="updates: expected float64"):
+        dml.scatter_nd(x, [[0, 0]], [1j])
+
+
+def test_unsigned_indices_beyond_all_axes():
+    x = floats(3, 4).requires_grad_()
+    huge = torch.tensor([2**63 + 5, 2**64 - 1, 7], dtype=torch.uint64)
+    for mode in ("wrap", "clip", "clamp"):
+        plain = dml.gather(x.detach(), huge, axis=0, mode=mode)
+        y = dml.gather(x, huge, axis=0, mode=mode)
+        assert torch.equal(y, plain)
+        (grad,) = torch.autograd.grad(y.sum(), x)
+        chosen = dml.gather(torch.eye(3), huge, axis=0, mode=mode).sum(0)
+        assert torch.equal(grad, chosen[:, None].expand(3, 4).double())
+
+
+def test_non_contiguous_and_complex():
+    z = torch.complex(floats(4, 3), floats(4, 3, seed=2)).T.requires_grad_()
+    for call in (
+        lambda t: dml.gather_elements(t, ALONG, axis=1),
+        lambda t: dml.scatter_elements(t, ALONG, t[:2, 1:], axis=1),
+        lambda t: dml.join([t, t.conj()]),
+    ):
+        assert gradcheck(call, (z,))

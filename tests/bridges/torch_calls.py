@@ -1,0 +1,107 @@
+"""Calls of every array function on PyTorch's tensors, for the tests of the bridge."""
+
+import torch
+
+import anydml as dml
+
+ALONG = torch.tensor([[0, 3, -1], [2, 2, 0]])  # duplicates, a negative one
+TUPLES = torch.tensor([[0, 1], [2, -1], [0, 1]])
+BATCHED = torch.tensor([[[1], [1]], [[0], [-1]], [[3], [2]]])
+
+
+def floats(*shape, seed=0):
+    """Distinct float64 values, so that no two of them tie."""
+    generator = torch.Generator().manual_seed(seed)
+    count = torch.Size(shape).numel()
+    return (torch.randperm(count, generator=generator) * 0.25 - 1).reshape(shape).double()
+
+
+def several(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+# Of one tensor of shape (3, 4), which may ask for a gradient; the results that have one.
+CALLS = {
+    "top_k": lambda x: dml.top_k(x, 2).values,
+    "top_k smallest": lambda x: dml.top_k(x, 3, axis=0, largest=False).values,
+    "top_k of all": lambda x: dml.top_k(x, 4, index_dtype="int32").values,
+    "top_k of none": lambda x: dml.top_k(x, 0).values,
+    "top_k of a scalar": lambda x: dml.top_k(x.sum(), 1).values,
+    "gather": lambda x: dml.gather(x, ALONG, axis=1),
+    "gather first": lambda x: dml.gather(x, ALONG[1]),
+    "gather one": lambda x: dml.gather(x, torch.tensor(2), axis=-1),
+    "gather clamp": lambda x: dml.gather(x, ALONG * 5, axis=1, mode="clamp"),
+    "gather wrap": lambda x: dml.gather(x, ALONG * 5, axis=1, mode="wrap"),
+    "gather clip": lambda x: dml.gather(x, ALONG * 5, axis=1, mode="clip"),
+    "gather list": lambda x: dml.gather(x, [2, 0, 2], axis=1),
+    "gather_elements": lambda x: dml.gather_elements(x, ALONG, axis=1),
+    "gather_elements clamp": lambda x: dml.gather_elements(x, ALONG * 3, axis=1, mode="clamp"),
+    "gather_elements broadcast": lambda x: dml.gather_elements(x, ALONG[:1], axis=1,
+                                                               broadcast=True),
+    "gather_elements scalar": lambda x: dml.gather_elements(x.sum(), torch.tensor([0, -1])),
+    "gather_nd": lambda x: dml.gather_nd(x, TUPLES),
+    "gather_nd rows": lambda x: dml.gather_nd(x, TUPLES[:, :1]),
+    "gather_nd batched": lambda x: dml.gather_nd(x, BATCHED, batch_dims=1),
+    "gather_nd clamp": lambda x: dml.gather_nd(x, TUPLES * 4, mode="clamp"),
+    "gather_nd wrap": lambda x: dml.gather_nd(x, TUPLES * 7, mode="wrap"),
+    "gather_nd of no tuple": lambda x: dml.gather_nd(x, torch.zeros(2, 0, dtype=torch.int64)),
+    "scatter_elements": lambda x: dml.scatter_elements(x, ALONG, x[:2, :3] * 2, axis=1),
+    "scatter_elements add": lambda x: dml.scatter_elements(x, ALONG, x[:2, 1:] * 3, axis=1,
+                                                           reduction="add"),
+    "scatter_elements sum only": lambda x: dml.scatter_elements(
+        x, ALONG, x[:2, 1:] * 3, axis=1, reduction="sum", include_self=False),
+    "scatter_elements number": lambda x: dml.scatter_elements(x, ALONG, 5.0, axis=1),
+    "scatter_elements broadcast": lambda x: dml.scatter_elements(
+        x, ALONG[:1], x[:1, :3], axis=1, broadcast=True),
+    "scatter_elements scalar": lambda x: dml.scatter_elements(
+        x.sum(), torch.tensor([0, 0]), x[0, :2]),
+    "scatter_nd": lambda x: dml.scatter_nd(x, TUPLES, x[0, :3] * 2),
+    "scatter_nd rows": lambda x: dml.scatter_nd(x, TUPLES[:, :1], x * 2),
+    "scatter_nd add": lambda x: dml.scatter_nd(x, TUPLES[:, :1], x * 2, reduction="add"),
+    "scatter_nd number": lambda x: dml.scatter_nd(x, TUPLES, 7.0),
+    "split": lambda x: dml.split(x, 2, axis=1),
+    "split sizes": lambda x: dml.split(x, [1, 0, 2]),
+    "split near": lambda x: dml.split(x, 2, near_equal=True),
+    "split points": lambda x: dml.split(x, points=[1], axis=1),
+    "join": lambda x: dml.join([x, x[:1] * 2, x]),
+    "join flat": lambda x: dml.join([x, x[0]], axis=None),
+    "join promoted": lambda x: dml.join([x, ALONG[:, :1].expand(2, 4)], promote=True),
+    "cast": lambda x: dml.cast(x, "float64"),
+    "pad": lambda x: dml.pad(x, [(1, 2), (0, 3)], constant=2.5),
+    "slice_window": lambda x: dml.slice_window(x, (0, 1), (3, 3), (2, -2)),
+    "tile": lambda x: dml.tile(x, (2, 1, 3)),
+    "tile last": lambda x: dml.tile(x, 2),
+    "slice_window of none": lambda x: dml.slice_window(x, (0, 1), (3, 0), (1, -1)),
+}  # fmt: skip
+
+# What has no gradient, or is of integers.
+OTHERS = {
+    "top_k indices": lambda x: dml.top_k(x, 2).indices,
+    "top_k int32": lambda x: dml.top_k(x, 2, index_dtype=torch.int32).indices,
+    "nonzero_coordinates": lambda x: dml.nonzero_coordinates(x > 0.5),
+    "nonzero_coordinates int32": lambda x: dml.nonzero_coordinates(x, index_dtype="int32"),
+    "scatter_elements max": lambda x: dml.scatter_elements(x, ALONG, x[:2, :3] * 2, axis=1,
+                                                           reduction="max"),
+    "scatter_nd mean": lambda x: dml.scatter_nd(x, TUPLES, x[0, :3], reduction="mean"),
+    "cast to int": lambda x: dml.cast(x * 10, torch.int8),
+    "cast by name": lambda x: dml.cast(x * 10, "uint8"),
+    "pad edge": lambda x: dml.pad(x, 2, "edge"),
+    "nonzero then gather": lambda x: dml.gather_nd(x, dml.nonzero_coordinates(x > 0.5)),
+}  # fmt: skip
+
+# torch.ops.anydml.*: arguments, of which the first may ask for a gradient.
+OPERATORS = {
+    "top_k": (floats(3, 4), 2, 1, True, torch.int64),
+    "nonzero_coordinates": (floats(3, 4), torch.int32),
+    "gather": (floats(3, 4), ALONG, 1, False),
+    "gather_elements": (floats(3, 4), ALONG, 1, True),
+    "gather_nd": (floats(3, 4), BATCHED, 1, False),
+    "scatter_elements": (floats(3, 4), ALONG, floats(2, 3, seed=1), 1, "none", True),
+    "scatter_nd": (floats(3, 4), TUPLES, floats(3, seed=1), "add", True),
+    "split": (floats(3, 4), [1, 3], 1),
+    "join": ([floats(3, 4), floats(1, 4, seed=1)], 0),
+    "cast": (floats(3, 4), torch.float32),
+    "pad": (floats(3, 4), [1, 0], [0, 2], "constant", 1.5),
+    "slice_window": (floats(3, 4), [0, 1], [3, 3], [2, -1]),
+    "tile": (floats(3, 4), [2, 3]),
+}
