@@ -132,7 +132,7 @@ def synchronize() -> None:
     found: AnyDMLError | None = None
     for device in native.cuda.in_use():
         try:
-            _cuda().synchronize(device)
+            _cuda().synchronize(device, None)
         except AnyDMLError as error:
             found = found or error
     if found is not None:
@@ -144,7 +144,7 @@ def _tell_at_exit() -> None:
     for device in native.cuda.in_use():
         try:
             if _cuda().indices_open(device):
-                _cuda().synchronize(device)
+                _cuda().synchronize(device, None)
         except IndexOutOfRangeError as error:
             if sys.stderr is not None:
                 print(f"anydml: {error}", file=sys.stderr)

@@ -15,7 +15,6 @@ from anydml.arrays import (
     DeviceArray,
     Wrap,
     adopt,
-    as_numpy,
     as_type,
     index_type,
     is_symbol,
@@ -90,7 +89,7 @@ def index_array(value: Any, name: str = "indices") -> Array:
     Smaller integer types are widened, empty arrays of any type taken; bools and floats are not
     indices.
     """
-    array = as_numpy(value, name)
+    array = adopt(value, name)[0]
     if array.dtype.name in INDEX_KINDS:
         return array
     if array.dtype.kind in "iu":
@@ -199,6 +198,8 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
     try:
+        if isinstance(array, DeviceArray):
+            return cast(Array, array.broadcast_to(shape))
         return np.broadcast_to(array, shape)
     except ValueError:
         raise ArgumentError(
