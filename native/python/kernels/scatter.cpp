@@ -77,6 +77,12 @@ Int elements_run(const Call& call) {
   return run(plan, call, plan.output.layout.count() + plan.indices.layout.count());
 }
 
+void elements_enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::scatter_elements(elements_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
+                         call.fresh, queue);
+}
+
 // arguments: axis, reduction.
 bool elements_shape(const Quick& quick, Int* numbers, Results& results) {
   const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout,
@@ -101,6 +107,7 @@ const Registration scatter_elements{{
     .run = elements_run,
     .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
     .shape = elements_shape,
+    .enqueue = elements_enqueue,
 }};
 
 // ---- scatter_nd
@@ -139,6 +146,11 @@ Int nd_run(const Call& call) {
   return run(plan, call, plan.output.layout.count() + plan.updates.layout.count());
 }
 
+void nd_enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::scatter_nd(nd_plan(call), o[0].data, o[1].data, o[2].data, o[3].data, call.fresh, queue);
+}
+
 // arguments: reduction.
 bool nd_shape(const Quick& quick, Int* numbers, Results& results) {
   const Layout &data = quick.inputs[0].tensor.layout, &lookup = quick.inputs[1].tensor.layout;
@@ -160,6 +172,7 @@ const Registration scatter_nd{{
     .run = nd_run,
     .arguments = {{Argument::word_or_none, &kWords}},
     .shape = nd_shape,
+    .enqueue = nd_enqueue,
 }};
 
 }  // namespace

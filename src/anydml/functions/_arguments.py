@@ -19,9 +19,12 @@ from anydml.arrays import (
     index_type,
     is_symbol,
     keep,
+    stand_in,
     written,
 )
+from anydml.backends import kernels_for
 from anydml.backends.cpu import allocate
+from anydml.backends.cuda import uploaded
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.dtypes import DataType
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
@@ -93,13 +96,37 @@ def index_array(value: Any, name: str = "indices") -> Array:
     if array.dtype.name in INDEX_KINDS:
         return array
     if array.dtype.kind in "iu":
-        return as_type(array, np.int64, name)
+        return _widened(array) if isinstance(array, DeviceArray) else as_type(array, np.int64, name)
     if array.size == 0 and not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
         f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
         f"got {array.dtype}"
     )
+
+
+def _widened(array: Any) -> Array:
+    wide = array.make(array.shape, np.dtype(np.int64))
+    kernels_for([array]).execute("cast", [array], [wide], {}, True, 1)
+    return cast(Array, wide)
+
+
+def beside(array: Array, other: Array) -> Array:
+    """One number in host memory, where another operand is on a GPU, as an array there."""
+    if isinstance(array, DeviceArray) or not isinstance(other, DeviceArray) or array.ndim:
+        return array
+    return cast(Array, uploaded(array, other.device, other.stream))
+
+
+def in_line(array: Array) -> Array:
+    """The elements in row-major order, in one dimension."""
+    if not isinstance(array, DeviceArray):
+        return array.reshape(-1)
+    if not array.flags.c_contiguous:
+        packed = array.make(array.shape, array.dtype)
+        kernels_for([array]).execute("identity", [array], [packed], {}, True, 1)
+        array = packed
+    return cast(Array, array.laid_out((array.size,), array.dtype, (array.itemsize,)))
 
 
 def type_name(dtype: Any) -> str:
@@ -198,9 +225,10 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
     try:
+        wide = np.broadcast_to(stand_in(array), shape)
         if isinstance(array, DeviceArray):
-            return cast(Array, array.broadcast_to(shape))
-        return np.broadcast_to(array, shape)
+            return cast(Array, array.laid_out(shape, array.dtype, wide.strides))
+        return wide
     except ValueError:
         raise ArgumentError(
             f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array
+from anydml.arrays import Array, DeviceArray
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.program import Inferred
@@ -101,6 +101,9 @@ class Scatter:
         if whole and not complex_ and how != "mean":
             self._once(data, lookup, updates, result, how)
             return
+        if isinstance(data, DeviceArray):
+            self._run_there(data, lookup, updates, result, how, whole)
+            return
         lookup = lookup.copy()  # what is checked once is what is used
         if whole:
             axes = self._inferred.coordinates
@@ -119,6 +122,22 @@ class Scatter:
             np.multiply.at(result, self._places(lookup, result.shape), updates)
         else:
             self._once(result, lookup, updates, result, how)
+
+    def _run_there(
+        self, data: Any, lookup: Array, updates: Array, result: Array, how: str, whole: bool
+    ) -> None:
+        """The same on a GPU, where nothing waits for the indices to be checked."""
+        if how == "mean" or data.dtype.kind == "c":
+            kind = "mean" if how == "mean" else f"{how} of complex numbers"
+            raise ArgumentTypeError(
+                f"reduction: {kind} has no CUDA kernel, got arrays on {data.place}"
+            )
+        number = np.asarray(neutral(how, data.dtype))
+        identity = _arguments.broadcast_to(
+            _arguments.beside(number, data), updates.shape, "updates"
+        )
+        self._once(data, lookup, identity, result, "none")
+        self._once(result, lookup, updates, result, how)
 
     def _once(self, data: Array, lookup: Array, updates: Array, result: Array, how: str) -> None:
         given = {**self._given, "reduction": how}

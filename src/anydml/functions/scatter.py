@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, traced_by
+from anydml.arrays import Array, adopt, bridge_of, traced_by
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._types import (
@@ -170,11 +170,12 @@ def scatter_elements(
         lookup = _arguments.broadcast_to(lookup, shape, "indices")
         values = _arguments.broadcast_to(values, shape, "updates")
     elif values.ndim == 0:
-        values = np.broadcast_to(values, lookup.shape)
+        values = _arguments.broadcast_to(values, lookup.shape, "updates")
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
         check_scalar(lookup, values)
-        data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
+        data = data.reshape(1)
+        lookup, values = _arguments.in_line(lookup), _arguments.in_line(values)
     number = _arguments.axis_of(axis, data)
     operands = (data, lookup, values)
     result = _scattered(Scatter, operands, scalar, out, reduction, include_self, axis=number)
@@ -300,7 +301,8 @@ def scatter_nd(
         )
     data, lookup, values, wrap = _operands(x, indices, updates)
     if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
-        values = np.broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
+        shape = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]
+        values = _arguments.broadcast_to(values, shape, "updates")
     operands = (data, lookup, values)
     result = _scattered(ScatterND, operands, False, out, reduction, include_self)
     return _arguments.returned(result, out, wrap)
@@ -308,8 +310,9 @@ def scatter_nd(
 
 def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, Any]:
     data, wrap = adopt(x, "x")
-    values = as_numpy(updates, "updates")
+    values = adopt(updates, "updates")[0]
     values = _arguments.same_type(values, updates, "updates", data)
+    values = _arguments.beside(values, data)
     return data, _arguments.index_array(indices), values, wrap
 
 

@@ -1,0 +1,71 @@
+// What one contribution does to one element: what native/cpu/scatter/scatter_combine.hpp says, to
+// the bit. NaNs are left as they come: a sum or product that is one stays one, so that it is enough
+// to make the last canonical (`settled`).
+#pragma once
+
+#include "numbers.cuh"
+
+namespace anydml::cuda {
+
+// As native/cpu/plans.hpp numbers them.
+enum class Combine { none, add, mul, min, max };
+
+template <class T>
+__device__ inline auto number_of(T value) {
+  if constexpr (kIsHalf<T>)
+    return widen(value);
+  else
+    return value;
+}
+
+__device__ inline Half half_sum(Half a, Half b) {
+  Half sum;
+  asm("add.rn.f16 %0, %1, %2;" : "=h"(sum.bits) : "h"(a.bits), "h"(b.bits));
+  return sum;
+}
+__device__ inline Half half_product(Half a, Half b) {
+  Half product;
+  asm("mul.rn.f16 %0, %1, %2;" : "=h"(product.bits) : "h"(a.bits), "h"(b.bits));
+  return product;
+}
+
+template <Combine kCombine, class T>
+__device__ inline T combined(T element, T update) {
+  constexpr bool add = kCombine == Combine::add;
+  if constexpr (kCombine == Combine::none) {
+    return update;
+  } else if constexpr (kCombine == Combine::min || kCombine == Combine::max) {
+    const auto a = number_of(element), b = number_of(update);
+    bool keep = kCombine == Combine::min ? a <= b : a >= b;
+    if constexpr (kIsHalf<T> || kIsFloat<T>) keep = keep || a != a;
+    return keep ? element : update;  // a comparison with a NaN update is false
+  } else if constexpr (kIsHalf<T>) {
+    // A sum or product of two halves, rounded to float first, has the same bits.
+    return add ? half_sum(element, update) : half_product(element, update);
+  } else if constexpr (Same<T, float>::value) {
+    return add ? __fadd_rn(element, update) : __fmul_rn(element, update);
+  } else if constexpr (Same<T, double>::value) {
+    return add ? __dadd_rn(element, update) : __dmul_rn(element, update);
+  } else {
+    const auto a = static_cast<unsigned long long>(element);
+    const auto b = static_cast<unsigned long long>(update);
+    if constexpr (sizeof(T) == 8) {
+      return static_cast<T>(add ? a + b : a * b);
+    } else {
+      const auto x = static_cast<unsigned>(a), y = static_cast<unsigned>(b);
+      return static_cast<T>(add ? x + y : x * y);
+    }
+  }
+}
+
+template <Combine kCombine, class T>
+__device__ inline T settled(T value) {
+  if constexpr (kCombine == Combine::add || kCombine == Combine::mul) {
+    if constexpr (kIsFloat<T>) return canonical(value);
+    if constexpr (kIsHalf<T>)
+      if ((value.bits & 0x7FFFu) > 0x7C00u) return {static_cast<unsigned short>(0x7E00)};
+  }
+  return value;
+}
+
+}  // namespace anydml::cuda

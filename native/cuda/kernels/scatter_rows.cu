@@ -1,0 +1,85 @@
+// SCATTER_ND from the last update of every slice, for slices of units of ANYDML_SIZE bytes at one
+// step that are only moved.
+#include "scatter_device.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+using Element = Unit<ANYDML_SIZE>::Type;
+
+}  // namespace
+
+// Every slice of the output: its last update, or the input's slice. Places: `outer` of slices in
+// the output and in the input, `tuples` of updates.
+extern "C" __global__ void __launch_bounds__(kScatterThreads)
+    scatter_rows(char* output, const char* input, const char* updates, const unsigned* winners,
+                 const __grid_constant__ Slices slices, const __grid_constant__ Places outer,
+                 const __grid_constant__ Places tuples,
+                 const __grid_constant__ BadIndexReport report) {
+  if (bad_index_found(report)) return;
+  const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
+  const Offset together = kScatterThreads >> slices.lanes_log;
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesEach * together) +
+                       (threadIdx.x >> slices.lanes_log);
+  const char* from[kSlicesEach];
+  char* to[kSlicesEach];
+  Offset step[kSlicesEach];
+  unsigned winner[kSlicesEach];
+#pragma unroll
+  for (unsigned k = 0; k < kSlicesEach; ++k)
+    winner[k] = first + k * together < slices.count ? winners[first + k * together] : 0;
+#pragma unroll
+  for (unsigned k = 0; k < kSlicesEach; ++k) {
+    const Offset slice = first + k * together;
+    const bool there = slice < slices.count;
+    const PlacePair at = places_of(outer, there ? slice : 0);
+    to[k] = there ? output + at.first : nullptr;
+    from[k] = input + at.second;
+    step[k] = slices.input;
+    if (winner[k] != 0) {
+      from[k] = updates + places_of(tuples, winner[k] - 1).first;
+      step[k] = slices.update;
+    }
+  }
+  for (Offset e = lane; e < slices.elements; e += lanes) {
+    Element value[kSlicesEach];
+#pragma unroll
+    for (unsigned k = 0; k < kSlicesEach; ++k)
+      if (to[k] != nullptr) value[k] = read<Element>(from[k] + e * step[k]);
+#pragma unroll
+    for (unsigned k = 0; k < kSlicesEach; ++k)
+      if (to[k] != nullptr) write(to[k] + e * slices.output, value[k]);
+  }
+}
+
+// Every update that is the last one of its slice. `slices.count` counts updates here.
+extern "C" __global__ void __launch_bounds__(kScatterThreads)
+    scatter_updates(char* output, const char* updates, const unsigned* winners, const void* keys,
+                    int key_width, Offset most, const __grid_constant__ Slices slices,
+                    const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
+                    const __grid_constant__ BadIndexReport report) {
+  if (bad_index_found(report)) return;
+  const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
+  const Offset together = kScatterThreads >> slices.lanes_log;
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesEach * together) +
+                       (threadIdx.x >> slices.lanes_log);
+  Offset key[kSlicesEach];
+  bool wins[kSlicesEach];
+#pragma unroll
+  for (unsigned k = 0; k < kSlicesEach; ++k) {
+    const Offset i = first + k * together;
+    key[k] = i < slices.count ? number_at(keys, key_width, i) : -1;
+  }
+#pragma unroll
+  for (unsigned k = 0; k < kSlicesEach; ++k)
+    wins[k] = key[k] >= 0 && key[k] < most && winners[key[k]] == first + k * together + 1;
+#pragma unroll
+  for (unsigned k = 0; k < kSlicesEach; ++k) {
+    if (!wins[k]) continue;
+    const char* const from = updates + places_of(tuples, first + k * together).first;
+    char* const to = output + places_of(outer, key[k]).first;
+    for (Offset e = lane; e < slices.elements; e += lanes)
+      write(to + e * slices.output, read<Element>(from + e * slices.update));
+  }
+}

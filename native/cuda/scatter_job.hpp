@@ -1,0 +1,65 @@
+// What SCATTER and SCATTER_ND are to the kernels: updates of slices.
+#pragma once
+
+#include "host/bad_indices.hpp"
+#include "kernels/scatter.cuh"
+#include "plans.hpp"
+#include "tables.hpp"
+
+namespace anydml::cuda::scatter {
+
+struct Job {
+  DataType type;
+  Reduction reduction;
+  bool fresh, in_place;
+  int size;  // bytes of what is moved or combined at a time: at most of an element
+
+  Tensor indices;
+  int axis;                               // the first that they point into
+  int length;                             // coordinates of a tuple
+  Int step;                               // bytes between them
+  Layout index_tuples;                    // where each tuple's first coordinate is
+  Layout base;                            // of the same sizes: what its key begins with
+  Layout update_tuples;                   // where each one's update begins
+  Int sizes[kMaxRank], scales[kMaxRank];  // of each coordinate
+
+  Layout outer_in, outer_out;                // the slices
+  Layout slice_in, slice_out, slice_update;  // elements within one
+
+  Tensor input, output;  // whole
+  const char* input_data;
+  const char* index_data;
+  const char* update_data;
+  char* output_data;
+
+  Int tuples() const { return index_tuples.count(); }
+  Int slices() const { return outer_out.count(); }
+  Int slice_elements() const { return slice_out.count(); }
+};
+
+Places places_of(const Layout& first, const Layout* second = nullptr);
+Tuples tuples_of(const Job& job);
+
+// Keys of `width` bytes, and of each slice the last update, counted from 1; with null for both
+// indices are checked only.
+void find_keys(const Job& job, void* keys, int width, unsigned* winners,
+               const BadIndexReport& report, Queue& queue);
+inline void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
+  find_keys(job, nullptr, 0, nullptr, report, queue);
+}
+// What is no slice has the greatest key, which no slice has.
+int key_width(Int slices);
+
+// output = input, unless the caller sees the output and an index is bad.
+void copy_input(const Job& job, const BadIndexReport& report, Queue& queue);
+// The end of a call: zeros, where an index is bad and nobody has seen the output.
+void settle_output(const Job& job, const BadIndexReport& report, Queue& queue);
+
+// SCATTER along an axis, where lines fit shared memory. False: nothing has been done.
+bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue);
+// From a map of the last update of each slice.
+bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
+// By sorting the keys: everything.
+void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue);
+
+}  // namespace anydml::cuda::scatter

@@ -1,0 +1,177 @@
+// SCATTER and SCATTER_ND that only move elements: from maps of the last update of each.
+#include <algorithm>
+#include <cstdlib>
+
+#include "scatter_job.hpp"
+
+namespace anydml::cuda::scatter {
+namespace {
+
+// The tensors of SCATTER; positions are those in row-major order of the indices.
+enum { kOut, kIn, kIndex, kUpdate, kPosition, kTensors };
+
+struct Problem {
+  Lines lines;
+  Layout rest[kTensors];  // what lies outside lines and columns
+  bool full;              // the indices reach every line of the output
+};
+
+Int distance(Int stride) { return stride < 0 ? -stride : stride; }
+
+Problem problem_of(const ScatterPlan& plan, const Job& job) {
+  Layout positions = plan.indices.layout;
+  set_packed_strides(positions, 1);
+  const Layout* const layouts[kTensors] = {&plan.output.layout, &job.input.layout,
+                                           &plan.indices.layout, &plan.updates.layout, &positions};
+  Problem problem;
+  problem.full = true;
+  Line* const line[kTensors] = {&problem.lines.output, &problem.lines.input, &problem.lines.indices,
+                                &problem.lines.updates, &problem.lines.position};
+  const int rank = plan.output.layout.rank;
+  for (int t = 0; t < kTensors; ++t) *line[t] = {rank == 0 ? 0 : layouts[t]->strides[plan.axis], 0};
+  for (int d = 0; d < rank; ++d) {
+    if (d == plan.axis) continue;
+    const Int size = plan.indices.layout.sizes[d];
+    problem.full = problem.full && size == plan.output.layout.sizes[d];
+    for (int t = 0; t < kTensors; ++t) problem.rest[t].push(size, layouts[t]->strides[d]);
+  }
+  Layout* all[kTensors];
+  for (int t = 0; t < kTensors; ++t) all[t] = &problem.rest[t];
+  collapse(all);
+  // Columns are the dimension along which the output is densest, if it is denser than the axis.
+  const Layout& out = problem.rest[kOut];
+  int best = -1;
+  for (int i = 0; i < out.rank; ++i)
+    if (distance(out.strides[i]) < distance(best < 0 ? line[kOut]->axis : out.strides[best]))
+      best = i;
+  problem.lines.columns = 1;
+  if (best < 0) return problem;
+  if (out.sizes[best] > Int{1} << 30) {
+    problem.lines.columns = 0;  // too many to be counted here
+    return problem;
+  }
+  problem.lines.columns = static_cast<unsigned>(out.sizes[best]);
+  for (int t = 0; t < kTensors; ++t) {
+    Layout& layout = problem.rest[t];
+    line[t]->column = layout.strides[best];
+    for (int i = best; i + 1 < layout.rank; ++i) {
+      layout.sizes[i] = layout.sizes[i + 1];
+      layout.strides[i] = layout.strides[i + 1];
+    }
+    --layout.rank;
+  }
+  return problem;
+}
+
+// Bytes of shared memory of a multiprocessor that blocks share, about.
+constexpr Int kTogether = 220 << 10;
+
+struct Fit {
+  unsigned width_log, threads;
+  bool wide, staged;
+  Int map, bytes;
+};
+
+// How wide strips are and how winners are counted; false where they do not fit shared memory.
+bool fit_of(const Lines& lines, int size, Int most, Fit& fit) {
+  const Int axis = lines.size, length = lines.length;
+  const bool narrow = length < 0xFFFF;
+  const auto settle = [&](unsigned log, bool wide, bool staged) {
+    fit.width_log = log;
+    fit.wide = wide;
+    fit.staged = staged;
+    fit.map = ((axis << log) * (wide ? 4 : 2) + 15) / 16 * 16;
+    fit.bytes = fit.map + (staged ? length * size : 0);
+    fit.threads = fit.bytes > kTogether / 2 ? 1024 : fit.bytes > kTogether / 4 ? 512 : 256;
+    return fit.bytes <= most;
+  };
+  if (lines.columns == 1)
+    return settle(0, true, true) || settle(0, true, false) || (narrow && settle(0, false, false));
+  const unsigned columns = log_above(lines.columns);
+  // A sector of each tensor in every row; wider where that is cheap.
+  const unsigned sector = std::max(log_above(std::max(32 / size, 4)), 2u);
+  unsigned log = std::min(columns, 5u);
+  while (log > std::min(columns, sector) &&
+         !(settle(log, !narrow, false) && fit.bytes <= kTogether / 4))
+    --log;
+  if (settle(log, !narrow, false)) return true;
+  while (log > std::min(columns, 2u))
+    if (settle(--log, !narrow, false)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue) {
+  if (job.reduction != Reduction::none || job.size < plan.output.element_size) return false;
+  const int rank = plan.output.layout.rank;
+  const Int size = rank == 0 ? 1 : plan.output.layout.sizes[plan.axis];
+  const Int length = rank == 0 ? 1 : plan.indices.layout.sizes[plan.axis];
+  if (size > 1 << 20 || length > 1 << 24) return false;
+  Problem problem = problem_of(plan, job);
+  Lines& lines = problem.lines;
+  if (lines.columns == 0) return false;
+  lines.type = static_cast<int>(plan.indices.type);
+  lines.tells = job.fresh;
+  lines.size = static_cast<unsigned>(size);
+  lines.length = static_cast<unsigned>(length);
+  Fit fit;
+  if (!fit_of(lines, job.size, queue.most_shared(), fit)) return false;
+  lines.width_log = fit.width_log;
+  lines.width = 1u << fit.width_log;
+  lines.staged = fit.staged ? static_cast<unsigned>(fit.map) : 0;
+  const Int strips = (lines.columns + lines.width - 1) >> fit.width_log;
+  const Int blocks = strips * problem.rest[kOut].count();
+  if (blocks >= Int{1} << 31) return false;
+  // Few long lines leave most of the GPU idle.
+  const Int work = (size + length) << fit.width_log;
+  if (blocks < queue.multiprocessors() && work > 1 << 16) return false;
+  lines.strips = divisor_of(strips);
+  if (!job.fresh) check_indices(job, report, queue);
+  lines.copies = problem.full && !job.in_place;
+  if (!problem.full) copy_input(job, report, queue);
+  Function& kernel = queue.function("scatter_lines", "scatter_lines",
+                                    {{"SIZE", job.size}, {"WIDE", fit.wide ? 1 : 0}});
+  queue.launch(kernel, {static_cast<unsigned>(blocks)}, {fit.threads},
+               static_cast<unsigned>(fit.bytes), job.output_data, job.input_data, job.index_data,
+               job.update_data, lines, places_of(problem.rest[kOut], &problem.rest[kIn]),
+               places_of(problem.rest[kIndex], &problem.rest[kUpdate]),
+               places_of(problem.rest[kPosition]), report);
+  return true;
+}
+
+bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
+  constexpr Int kCached = Int{32} << 20;  // bytes of a map that stay in the second-level cache
+  const Int count = job.tuples(), slices = job.slices();
+  const Layout &in = job.slice_in, &out = job.slice_out, &update = job.slice_update;
+  if (job.reduction != Reduction::none || out.rank > 1 || count >= 0xFFFFFFFF) return false;
+  const Int map = slices * Int{sizeof(unsigned)};
+  if (map > kCached && job.slice_elements() * job.size < 32) return false;
+  unsigned* const winners = queue.scratch_of<unsigned>(slices);
+  queue.zero(winners, map);
+  const int width = slices <= 0xFFFFFFFE ? 4 : 8;
+  void* const keys = job.in_place ? queue.scratch(count * width) : nullptr;
+  find_keys(job, keys, width, winners, report, queue);
+  Slices of;
+  of.elements = out.count();
+  of.input = out.rank == 0 ? 0 : in.strides[0];
+  of.output = out.rank == 0 ? 0 : out.strides[0];
+  of.update = out.rank == 0 ? 0 : update.strides[0];
+  of.lanes_log = std::min(log_above(of.elements), 5u);
+  of.count = job.in_place ? count : slices;
+  const Places outer = places_of(job.outer_out, &job.outer_in),
+               tuples = places_of(job.update_tuples);
+  const Dim grid{blocks_for(of.count, kSlicesEach * (kScatterThreads >> of.lanes_log))};
+  const auto kernel = [&](const char* entry) -> Function& {
+    return queue.function("scatter_rows", entry, {{"SIZE", job.size}});
+  };
+  if (job.in_place)
+    queue.launch(kernel("scatter_updates"), grid, {kScatterThreads}, 0, job.output_data,
+                 job.update_data, winners, keys, width, slices, of, outer, tuples, report);
+  else
+    queue.launch(kernel("scatter_rows"), grid, {kScatterThreads}, 0, job.output_data,
+                 job.input_data, job.update_data, winners, of, outer, tuples, report);
+  return true;
+}
+
+}  // namespace anydml::cuda::scatter

@@ -1,0 +1,133 @@
+"""Scatters on PyTorch's arrays on a GPU: the CPU's results, to the bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import anydml as dml
+from anydml.testing import assert_same_bits, contents, strategies
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
+]
+
+TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8")
+HOW = (None, "add", "mul", "min", "max")
+
+
+def there(array, turned):
+    tensor = torch.from_numpy(array).cuda()
+    return tensor.mT.contiguous().mT if turned and array.ndim > 1 else tensor
+
+
+def same(got, expected):
+    assert got.is_cuda
+    assert_same_bits(got.cpu().numpy(), expected)
+
+
+def drawn(data, kind, shape):
+    generator = data.draw(strategies.generators())
+    return contents(generator, shape, np.dtype(kind), data.draw(strategies.flavours()))
+
+
+def places(data, shape, sizes):
+    """Indices of a shape into axes of these sizes, negative ones too."""
+    generator = data.draw(strategies.generators())
+    size = np.broadcast_to(sizes, shape)
+    found = (generator.random(shape) * size).astype(np.int64)
+    return np.where(generator.random(shape) < 0.2, found - size, found)
+
+
+@given(st.data(), st.sampled_from(TYPES), strategies.shapes(min_rank=1), st.sampled_from(HOW))
+def test_scatter_elements(data, kind, shape, how):
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    count = data.draw(st.integers(0, 2 * shape[axis])) if shape[axis] else 0
+    lookup = (*shape[:axis], count, *shape[axis + 1 :])
+    x, updates = drawn(data, kind, shape), drawn(data, kind, lookup)
+    indices = places(data, lookup, shape[axis])
+    turned, whole = data.draw(st.booleans()), data.draw(st.booleans())
+    options = {"axis": axis, "reduction": how, "include_self": whole}
+    expected = dml.scatter_elements(x, indices, updates, **options)
+    on_gpu = [there(array, turned) for array in (x, indices, updates)]
+    same(dml.scatter_elements(*on_gpu, **options), expected)
+    dml.scatter_elements(*on_gpu, **options, out=on_gpu[0])
+    same(on_gpu[0], expected)
+
+
+@given(st.data(), st.sampled_from(TYPES), strategies.shapes(min_rank=1), st.sampled_from(HOW))
+def test_scatter_nd(data, kind, shape, how):
+    if 0 in shape:
+        return
+    length = data.draw(st.integers(1, len(shape)))
+    count = data.draw(st.integers(0, 50))
+    x, updates = drawn(data, kind, shape), drawn(data, kind, (count, *shape[length:]))
+    indices = places(data, (count, length), np.array(shape[:length]))
+    turned, whole = data.draw(st.booleans()), data.draw(st.booleans())
+    options = {"reduction": how, "include_self": whole}
+    expected = dml.scatter_nd(x, indices, updates, **options)
+    on_gpu = [there(array, turned) for array in (x, indices, updates)]
+    same(dml.scatter_nd(*on_gpu, **options), expected)
+
+
+class TestCalls:
+    x = torch.arange(12.0).reshape(3, 4)
+    indices = torch.tensor([[2, 0], [0, 1], [-1, 1]])
+
+    def both(self, *operands, **options):
+        expected = dml.scatter_elements(*operands, **options)
+        moved = [a.cuda() if isinstance(a, torch.Tensor) else a for a in operands]
+        same(dml.scatter_elements(*moved, **options), expected.numpy())
+
+    def test_one_number_for_all(self):
+        self.both(self.x, self.indices, 7, axis=1)
+        self.both(self.x, self.indices, 2, axis=1, reduction="mul", include_self=False)
+
+    def test_broadcast(self):
+        self.both(self.x, self.indices[:1], torch.ones(3, 1), axis=1, broadcast=True)
+
+    def test_rank_0(self):
+        indices = torch.tensor([[0, -1], [0, 0]]).mT
+        self.both(torch.tensor(5.0), indices, torch.arange(4.0).reshape(2, 2), reduction="add")
+
+    def test_smaller_indices_and_bools(self):
+        x, updates = self.x > 5, self.indices > 0
+        self.both(x, self.indices.to(torch.int16), updates, axis=1, reduction="add")
+
+    def test_bad_indices(self):
+        x, updates = self.x.cuda(), torch.ones(3, 2, device="cuda")
+        indices = self.indices.cuda()
+        indices[1, 1] = 4
+        out = x.clone()
+        for options in ({}, {"out": out}, {"out": out, "reduction": "add"}):
+            dml.scatter_elements(x, indices, updates, axis=1, **options)
+            with pytest.raises(dml.IndexOutOfRangeError, match=r"\[1, 1\].* got 4"):
+                dml.synchronize()
+        assert torch.equal(out, x)
+        zeros = dml.scatter_elements(x, indices, updates, axis=1)
+        with pytest.raises(dml.IndexOutOfRangeError):
+            dml.synchronize()
+        assert not zeros.any()
+
+    def test_in_a_graph(self):
+        x, updates = self.x.cuda(), torch.ones(3, 2, device="cuda")
+        indices = self.indices.cuda()
+        dml.scatter_elements(x, indices, updates, axis=1, reduction="add")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = dml.scatter_elements(x, indices, updates, axis=1, reduction="add")
+        for last in (0, 3):
+            indices[2, 0] = last
+            graph.replay()
+            expected = dml.scatter_elements(
+                self.x, indices.cpu(), updates.cpu(), axis=1, reduction="add"
+            )
+            same(result, expected.numpy())
+
+    def test_what_has_no_kernel_says_so(self):
+        x = torch.ones(3, dtype=torch.complex64, device="cuda")
+        with pytest.raises(dml.ArgumentTypeError, match="no CUDA kernel"):
+            dml.scatter_elements(x, torch.tensor([0], device="cuda"), x[:1], reduction="mul")
