@@ -296,3 +296,11 @@ def test_tensors_without_transformations_do_not_come_here(monkeypatch):
         assert dml.join([x.requires_grad_(), x]).shape == (400, 200)
     with pytest.raises(AttributeError):
         dml.join([x, x])
+
+
+def test_nonzero_coordinates_of_a_size():
+    x = torch.tensor([0.0, 2.0, 3.0], requires_grad=True)
+    for tensor in (x, x.detach()):
+        found = dml.nonzero_coordinates(tensor, size=3, fill_value=-1)
+        assert found.tolist() == [[1], [2], [-1]]
+        assert dml.nonzero_coordinates(tensor, size=1).tolist() == [[1]]

@@ -36,7 +36,7 @@ ONLY_IN = {
     "hypothesis": {"testing"},
     "matplotlib": {"bench"},
     "torch": {"bench", "bridges"},
-    "jax": {"bench"},
+    "jax": {"bench", "bridges"},
     "dask": {"bridges"},
     "distributed": set(),
     "onnx": {"bridges", "bench"},

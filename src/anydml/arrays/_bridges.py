@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from anydml.arrays import _torch
+from anydml.arrays import _jax, _torch
 
 
 def _is_dask(value: Any) -> bool:
@@ -23,6 +23,7 @@ def _is_dask(value: Any) -> bool:
 BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (_is_dask, "anydml.bridges.dask"),
     (_torch.asks_the_dispatcher, "anydml.bridges.torch"),
+    (_jax.is_tracer, "anydml.bridges.jax"),
 )
 """Whether a value is a bridge's, and the bridge's module."""
 

@@ -6,8 +6,9 @@ from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, over
 
 import numpy as np
 
-from anydml.arrays import Array, adopt, bridge_of, traced_by
-from anydml.errors import ArgumentTypeError
+from anydml._json import shown
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
+from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
     ArrayOf,
@@ -258,53 +259,100 @@ def _top_k(
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any], *, index_dtype: None = ..., out: None = ...
+    x: ArrayOf[Any],
+    *,
+    index_dtype: None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[np.intp]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any], *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+    x: ArrayOf[Any],
+    *,
+    index_dtype: type[Index] | np.dtype[Index],
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[Index]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any], *, index_dtype: GivenIndexType | None = ..., out: None = ...
+    x: ArrayOf[Any],
+    *,
+    index_dtype: GivenIndexType | None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[Any]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: Other, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+    x: Other,
+    *,
+    index_dtype: GivenIndexType | None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> Other: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: Plain, *, index_dtype: None = ..., out: None = ...
+    x: Plain,
+    *,
+    index_dtype: None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[np.intp]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: Plain, *, index_dtype: type[Index] | np.dtype[Index], out: None = ...
+    x: Plain,
+    *,
+    index_dtype: type[Index] | np.dtype[Index],
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[Index]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: Plain, *, index_dtype: GivenIndexType | None = ..., out: None = ...
+    x: Plain,
+    *,
+    index_dtype: GivenIndexType | None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: None = ...,
 ) -> NDArray[Any]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: Operand, *, index_dtype: GivenIndexType | None = ..., out: Out
+    x: Operand,
+    *,
+    index_dtype: GivenIndexType | None = ...,
+    size: SupportsIndex | None = ...,
+    fill_value: SupportsIndex = ...,
+    out: Out,
 ) -> Out: ...
 
 
-def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> Any:
+def nonzero_coordinates(
+    x: Any,
+    *,
+    index_dtype: Any = None,
+    size: SupportsIndex | None = None,
+    fill_value: SupportsIndex = 0,
+    out: Any = None,
+) -> Any:
     """The coordinates of every element that is not zero, in ascending element order.
 
     Negative zero is zero, NaN is not.
@@ -317,13 +365,18 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
         Type of the coordinates: int64, int32, uint32 or uint64, by name, NumPy's or the library's
         own. Left out, it is the type of `out`, or what users of the library index with:
         ``np.intp``, int64 for PyTorch, JAX's default integer.
+    size : int, optional
+        How many rows the result has, as ``jnp.nonzero`` takes it: the first ones, or rows of
+        `fill_value` behind those that are there. By default as many as there are.
+    fill_value : int, optional
+        0 by default.
     out : array, shape (count, x.ndim), optional
         Where to write the coordinates; its shape must fit exactly.
 
     Returns
     -------
     array, shape (count, x.ndim)
-        One row of coordinates for each non-zero element. Of the kind that `x` is.
+        One row of coordinates for each non-zero element, or `size` rows. Of the kind that `x` is.
 
     Raises
     ------
@@ -345,34 +398,64 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> 
     >>> dml.nonzero_coordinates([[1.0, -0.0], [0.0, 5.0]])
     array([[0, 0],
            [1, 1]])
+    >>> dml.nonzero_coordinates([0, 5, 0], size=2, fill_value=-1)
+    array([[ 1],
+           [-1]])
     """
     bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None:
+    if bridge is None and out is None and size is None:
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
     if bridge := bridge or bridge_of(x):
-        return bridge.nonzero_coordinates(x, index_dtype=index_dtype, out=out)
-    return _nonzero_coordinates(x, index_dtype, out)
+        return bridge.nonzero_coordinates(
+            x, index_dtype=index_dtype, size=size, fill_value=fill_value, out=out
+        )
+    return _nonzero_coordinates(x, index_dtype, size, fill_value, out)
 
 
-def _nonzero_coordinates(x: Any, index_dtype: Any, out: Any) -> Any:
+def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
     check_type(array, COMPARED)
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
     _arguments.countable([("x", array)])
 
-    def rows_of(count: int) -> Array:
+    def rows_of(count: int, given: Any = out) -> Array:
         return _arguments.output(
-            "nonzero_coordinates", out, "out", (count, array.ndim), kind, [("x", array)],
+            "nonzero_coordinates", given, "out", (count, array.ndim), kind, [("x", array)],
             what="the coordinates",
         )  # fmt: skip
+
+    wanted, fill = (None, 0) if size is None else sized(size, fill_value, kind)
+    if wanted is not None and isinstance(array, DeviceArray):
+        raise ArgumentTypeError("size: expected None for an array on a GPU, got a number of rows")
 
     read = array
     if array.dtype.kind == "c":
         read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
-    rows = _engine.run_measured(NonzeroCoordinates, {"columns": array.ndim}, read, rows_of)
+    columns = {"columns": array.ndim}
+    if wanted is None:
+        rows = _engine.run_measured(NonzeroCoordinates, columns, read, rows_of)
+    else:
+        rows = rows_of(wanted)
+        found = _engine.run_measured(
+            NonzeroCoordinates, columns, read, lambda count: rows_of(count, None)
+        )
+        rows[: len(found)] = found[:wanted]
+        rows[len(found) :] = fill
     return _arguments.returned(rows, out, wrap)
+
+
+def sized(size: Any, fill_value: Any, kind: np.dtype[Any]) -> tuple[int, int]:
+    """How many rows are wanted, and what those are filled with that are not there."""
+    rows = _arguments.integer(size, "size")
+    if not 0 <= rows <= _arguments.MOST_ELEMENTS:
+        raise ArgumentError(f"size: expected 0..2^48 rows, got {shown(rows)}")
+    fill = _arguments.integer(fill_value, "fill_value")
+    limits = np.iinfo(kind)
+    if not limits.min <= fill <= limits.max:
+        raise ArgumentError(f"fill_value: expected one that {kind} holds, got {shown(fill)}")
+    return rows, fill
 
 
 def check_type(array: Any, accepted: tuple[str, ...]) -> None:

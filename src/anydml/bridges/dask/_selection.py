@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml._json import shown
 from anydml.bridges.dask import _graphs
 from anydml.bridges.dask._graphs import Lazy
+from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, selection
 from anydml.functions.gather import gather_elements
 from anydml.functions.selection import TopKResult
@@ -126,7 +128,14 @@ def _indices(found: tuple[Any, Any], kind: np.dtype[Any]) -> Any:
     return found[1].astype(kind, copy=False)
 
 
-def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: None = None) -> Lazy:
+def nonzero_coordinates(
+    x: Any,
+    *,
+    index_dtype: Any = None,
+    size: None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Lazy:
     """`anydml.nonzero_coordinates` of a dask array: lazy, in chunks of unknown sizes.
 
     Blocks that do not follow one another in row-major order are first exchanged for others of the
@@ -136,6 +145,8 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: None = None) ->
     ----------
     x, index_dtype
         As for `anydml.nonzero_coordinates`.
+    size, fill_value
+        Not for dask arrays, whose chunks find their own numbers of rows.
     out : None
         Dask arrays are never written.
 
@@ -162,6 +173,11 @@ def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: None = None) ->
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
     selection.check_type(data, selection.COMPARED)
+    if size is not None:
+        raise ArgumentError(
+            f"size: expected None for a dask array, got {shown(size)}; take the first rows of the "
+            f"result when its chunk sizes are known"
+        )
     kind = _arguments.result_indices(index_dtype, data._meta, data.shape, None, "out")
     inferred = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim})
     _, columns = inferred.outputs[1].shape

@@ -18,7 +18,7 @@ from anydml.bridges.torch._gradients import DIFFERENTIABLE, no_gradient
 from anydml.bridges.torch._library import ops
 from anydml.bridges.torch._pytorch import Tensor, torch
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, movers
+from anydml.functions import _arguments, movers, selection
 from anydml.functions._combining import NAMES, SYNONYMS
 from anydml.functions._types import GatherMode
 from anydml.functions.rearranging import matched
@@ -57,11 +57,18 @@ def top_k(
     return TopKResult(values, indices)
 
 
-def nonzero_coordinates(x: Any, *, index_dtype: Any = None, out: Any = None) -> Tensor:
-    """`anydml.nonzero_coordinates`; in a graph, of an unbacked number of rows."""
+def nonzero_coordinates(
+    x: Any, *, index_dtype: Any = None, size: Any = None, fill_value: Any = 0, out: Any = None
+) -> Tensor:
+    """`anydml.nonzero_coordinates`; in a graph, of an unbacked number of rows without `size`."""
     _allocated(out)
-    result: Tensor = ops.nonzero_coordinates(_tensor(x, "x"), _index_type(index_dtype))
-    return result
+    found: Tensor = ops.nonzero_coordinates(_tensor(x, "x"), _index_type(index_dtype))
+    if size is None:
+        return found
+    kind = np.dtype(_arguments.type_name(found.dtype))
+    rows, fill = selection.sized(size, fill_value, kind)
+    there = found[:rows]
+    return torch.cat([there, there.new_full((rows - there.shape[0], found.shape[1]), fill)])
 
 
 def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any = None) -> Tensor:

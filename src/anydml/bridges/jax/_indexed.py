@@ -1,0 +1,488 @@
+"""`top_k`, `nonzero_coordinates`, gathers and scatters in traced code."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from anydml.bridges.jax import _calls, _gradients
+from anydml.bridges.jax._calls import Call, Traced
+from anydml.errors import ArgumentError
+from anydml.functions import _arguments, _combining, _engine, selection
+from anydml.functions import gather as gathers
+from anydml.functions import scatter as scatters
+from anydml.functions.selection import TopKResult
+from anydml.ops.gather import Gather
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND
+from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.scatter import Scatter
+from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.top_k import TopK1
+
+
+def top_k(
+    x: Any,
+    k: Any,
+    *,
+    axis: Any = -1,
+    largest: Any = True,
+    sorted: Any = True,
+    index_dtype: Any = None,
+    out: None = None,
+) -> TopKResult[Traced, Traced]:
+    """`anydml.top_k` in traced code; the values have a gradient.
+
+    Parameters
+    ----------
+    x, k, axis, largest, sorted, index_dtype
+        As for `anydml.top_k`; all but `x` are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    TopKResult
+        Values and indices.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import top_k
+    >>> jax.jit(lambda x: top_k(x, 2).indices)(jnp.array([3.0, 1.0, 3.0])).tolist()
+    [0, 2]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    selection.check_type(data, selection.ORDERED)
+    shaped = data if data.ndim else data.reshape(1)
+    number = _arguments.axis_of(axis, shaped)
+    count = _arguments.integer(k, "k")
+    inferred = _engine.infer(TopK1, (shaped,), {"axis": number, "k": count})
+    first = _arguments.flag(largest, "largest")
+    size = shaped.shape[number]
+    kind = _arguments.result_indices(index_dtype, data, (size,), None, "out[1]")
+    shape = inferred.outputs[0].shape
+    given = (("k", count), ("axis", number), ("largest", first), ("index_dtype", kind.name))
+    outputs = ((shape, shaped.dtype.name), (shape, kind.name))
+    values, indices = _top_k(Call("top_k", given, (shaped.ndim,), outputs), shaped)
+    if not data.ndim and count == 1:
+        values, indices = values.reshape(()), indices.reshape(())
+    return TopKResult(values, indices)
+
+
+def _of_top_k(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
+    (x,), (_, indices) = kept
+    zeros = jnp.zeros(x.shape, x.dtype)
+    axis = dict(call.given)["axis"]
+    return (scatter_elements(zeros, indices, cotangents[0], axis=axis),)
+
+
+_top_k = _gradients.differentiable(_of_top_k)
+
+
+def nonzero_coordinates(
+    x: Any,
+    *,
+    index_dtype: Any = None,
+    size: Any = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Traced:
+    """`anydml.nonzero_coordinates` in traced code, which needs a number of rows.
+
+    Parameters
+    ----------
+    x, index_dtype, fill_value
+        As for `anydml.nonzero_coordinates`; all but `x` are static.
+    size : int
+        How many rows the result has.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array, shape (size, x.ndim)
+        The first rows, and rows of `fill_value` where there are not so many.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import nonzero_coordinates
+    >>> rows = jax.jit(lambda x: nonzero_coordinates(x, size=3, fill_value=9))(jnp.array([0, 4, 5]))
+    >>> rows.tolist()
+    [[1], [2], [9]]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    selection.check_type(data, selection.COMPARED)
+    if size is None:
+        raise ArgumentError(
+            "size: expected a number of rows, which traced code must know beforehand, got None"
+        )
+    kind = _arguments.result_indices(index_dtype, data, data.shape, None, "out")
+    rows, fill = selection.sized(size, fill_value, kind)
+    _, columns = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim}).outputs[1].shape
+    given = (("index_dtype", kind.name), ("size", rows), ("fill_value", fill))
+    outputs = (((rows, columns), kind.name),)
+    return Call("nonzero_coordinates", given, (data.ndim,), outputs)(jax.lax.stop_gradient(data))[0]
+
+
+def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: None = None) -> Traced:
+    """`anydml.gather` in traced code, with a gradient.
+
+    Parameters
+    ----------
+    x, indices, axis, mode
+        As for `anydml.gather`; axis and mode are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        The slices.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing. A bad index is an error of JAX's when the
+        code runs, whose message has this package's.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import gather
+    >>> jax.grad(lambda x: gather(x, [1, 1, 0]).sum())(jnp.zeros(3)).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    data = data if data.ndim else data.reshape(1)
+    lookup = _calls.indices(indices)
+    number = _arguments.axis_of(axis, data)
+    gathers.check_mode(mode, lookup, data, (number,))
+    given = {"axis": number, "clamp": mode == "clamp"}
+    (spec,) = _engine.infer(Gather, (data, lookup), given).outputs
+    call = Call("gather", (("axis", number), ("mode", mode)), (data.ndim, lookup.ndim),
+                ((spec.shape, data.dtype.name),))  # fmt: skip
+    return _gather(call, data, lookup)[0]
+
+
+def _of_gather(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
+    (x, lookup), _ = kept
+    axis, mode = (dict(call.given)[name] for name in ("axis", "mode"))
+    places = _gradients.places(lookup, x.shape[axis], mode).reshape(-1, 1)
+    (given,) = cotangents
+    slices = given.reshape(*x.shape[:axis], lookup.size, *x.shape[axis + 1 :])
+    zeros = jnp.zeros(x.shape, x.dtype)
+    moved = jnp.moveaxis(zeros, axis, 0), places, jnp.moveaxis(slices, axis, 0)
+    return jnp.moveaxis(scatter_nd(*moved, reduction="add"), 0, axis), None
+
+
+_gather = _gradients.differentiable(_of_gather)
+
+
+def gather_elements(
+    x: Any,
+    indices: Any,
+    *,
+    axis: Any = 0,
+    mode: Any = "raise",
+    broadcast: Any = False,
+    out: None = None,
+) -> Traced:
+    """`anydml.gather_elements` in traced code, with a gradient.
+
+    Parameters
+    ----------
+    x, indices, axis, mode, broadcast
+        As for `anydml.gather_elements`; all but `x` and the indices are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        The elements, one for each index.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As for `gather`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import gather_elements
+    >>> x = jnp.array([[3.0, 9.0, 5.0]])
+    >>> jax.jit(lambda x: gather_elements(x, [[1, -1]], axis=1))(x).tolist()
+    [[9.0, 5.0]]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    lookup = _calls.indices(indices)
+    number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        wanted = gathers.alike(number, data, lookup)
+        data, lookup = jnp.broadcast_to(data, wanted[0]), jnp.broadcast_to(lookup, wanted[1])
+    shape = lookup.shape
+    if not data.ndim:  # one element on one axis, for indices of any shape
+        lookup = lookup if lookup.ndim else lookup.reshape(1)
+        data = jnp.broadcast_to(data, (1, *lookup.shape[1:]))
+    gathers.check_mode(mode, lookup, data, (number,))
+    given = {"axis": number, "clamp": mode == "clamp"}
+    (spec,) = _engine.infer(GatherElements, (data, lookup), given).outputs
+    call = Call("gather_elements", (("axis", number), ("mode", mode)), (data.ndim, lookup.ndim),
+                ((spec.shape, data.dtype.name),))  # fmt: skip
+    return _gather_elements(call, data, lookup)[0].reshape(shape)
+
+
+def _of_gather_elements(
+    call: Call, kept: Any, cotangents: tuple[Traced, ...]
+) -> tuple[Traced, ...]:
+    (x, lookup), _ = kept
+    axis, mode = (dict(call.given)[name] for name in ("axis", "mode"))
+    places = _gradients.places(lookup, x.shape[axis], mode)
+    zeros = jnp.zeros(x.shape, x.dtype)
+    return scatter_elements(zeros, places, *cotangents, axis=axis, reduction="add"), None
+
+
+_gather_elements = _gradients.differentiable(_of_gather_elements)
+
+
+def gather_nd(
+    x: Any, indices: Any, *, batch_dims: Any = 0, mode: Any = "raise", out: None = None
+) -> Traced:
+    """`anydml.gather_nd` in traced code, with a gradient.
+
+    Parameters
+    ----------
+    x, indices, batch_dims, mode
+        As for `anydml.gather_nd`; batch_dims and mode are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        The elements or blocks.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As for `gather`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import gather_nd
+    >>> x = jnp.arange(4.0).reshape(2, 2)
+    >>> jax.jit(lambda x: gather_nd(x, [[1, 0], [0, -1]]))(x).tolist()
+    [2.0, 1.0]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    lookup = _calls.indices(indices)
+    batch = _arguments.integer(batch_dims, "batch_dims")
+    count = lookup.shape[-1] if lookup.ndim else 0
+    axes = range(max(batch, 0), min(batch + count, data.ndim))
+    gathers.check_mode(mode, lookup, data, axes)
+    given = {"batch_dims": batch, "clamp": mode == "clamp"}
+    (spec,) = _engine.infer(GatherND, (data, lookup), given).outputs
+    call = Call("gather_nd", (("batch_dims", batch), ("mode", mode)), (data.ndim, lookup.ndim),
+                ((spec.shape, data.dtype.name),))  # fmt: skip
+    return _gather_nd(call, data, lookup)[0]
+
+
+def _of_gather_nd(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
+    (x, lookup), _ = kept
+    batch, mode = (dict(call.given)[name] for name in ("batch_dims", "mode"))
+    kind = jax.dtypes.canonicalize_dtype(np.int64)
+    rows, count = lookup.shape[:-1], lookup.shape[-1]
+    columns = [jax.lax.broadcasted_iota(kind, rows, axis) for axis in range(batch)]
+    columns += [_gradients.places(lookup[..., i], x.shape[batch + i], mode) for i in range(count)]
+    places = jnp.stack(columns, axis=-1) if columns else jnp.zeros((*rows, 0), kind)
+    zeros = jnp.zeros(x.shape, x.dtype)
+    return scatter_nd(zeros, places, *cotangents, reduction="add"), None
+
+
+_gather_nd = _gradients.differentiable(_of_gather_nd)
+
+
+def scatter_elements(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    *,
+    axis: Any = 0,
+    reduction: Any = None,
+    include_self: Any = True,
+    broadcast: Any = False,
+    out: None = None,
+) -> Traced:
+    """`anydml.scatter_elements` in traced code.
+
+    With ``reduction`` None or "add", and the element itself included, it has a gradient: an update
+    that a later one replaced has none.
+
+    Parameters
+    ----------
+    x, indices, updates, axis, reduction, include_self, broadcast
+        As for `anydml.scatter_elements`; all but the first three are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        Of the shape and type of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As for `gather`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import scatter_elements
+    >>> add = jax.jit(lambda x, u: scatter_elements(x, [2, 0, 2], u, reduction="add"))
+    >>> add(jnp.zeros(3), jnp.array([1.0, 2.0, 3.0])).tolist()
+    [2.0, 0.0, 4.0]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    lookup = _calls.indices(indices)
+    values = _calls.operand_as(updates, "updates", data)
+    number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        shape = scatters.along(number, data, lookup)
+        lookup = _calls.spread(lookup, shape, "indices")
+        values = _calls.spread(values, shape, "updates")
+    elif not values.ndim:
+        values = jnp.broadcast_to(values, lookup.shape)
+    shape = data.shape
+    if not data.ndim:  # one element on one axis
+        scatters.check_scalar(lookup, values)
+        data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
+    operands = (data, lookup, values)
+    inferred = _engine.infer(Scatter, operands, {"axis": number})
+    given = (("axis", number), *_reduction(reduction, data, include_self))
+    call = Call("scatter_elements", given, (data.ndim,) * 3,
+                ((inferred.outputs[0].shape, data.dtype.name),))  # fmt: skip
+    return _scatter_way(given, _scatter_elements)(call, *operands)[0].reshape(shape)
+
+
+def _of_scatter_elements(
+    call: Call, kept: Any, cotangents: tuple[Traced, ...]
+) -> tuple[Traced, ...]:
+    (_, lookup, values), _ = kept
+    (given,) = cotangents
+    axis, how = (dict(call.given)[name] for name in ("axis", "reduction"))
+    taken = gather_elements(given, lookup, axis=axis)
+    if how == "add":
+        return given, None, taken
+    order = jnp.arange(values.size, dtype=jnp.int32).reshape(values.shape)
+    last = scatter_elements(jnp.full(given.shape, -1, jnp.int32), lookup, order, axis=axis)
+    wins = gather_elements(last, lookup, axis=axis) == order
+    return jnp.where(last < 0, given, 0), None, jnp.where(wins, taken, 0)
+
+
+_scatter_elements = _gradients.differentiable(_of_scatter_elements)
+_without = _gradients.differentiable(_gradients.no_gradient)
+
+
+def scatter_nd(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    *,
+    reduction: Any = None,
+    include_self: Any = True,
+    out: None = None,
+) -> Traced:
+    """`anydml.scatter_nd` in traced code, with the gradients of `scatter_elements`.
+
+    Parameters
+    ----------
+    x, indices, updates, reduction, include_self
+        As for `anydml.scatter_nd`; reduction and include_self are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        Of the shape and type of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As for `gather`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import scatter_nd
+    >>> jax.jit(lambda x: scatter_nd(x, [[2], [0]], [5.0, 6.0]))(jnp.zeros(3)).tolist()
+    [6.0, 0.0, 5.0]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    lookup = _calls.indices(indices)
+    values = _calls.operand_as(updates, "updates", data)
+    if not values.ndim and lookup.ndim and lookup.shape[-1] <= data.ndim:
+        values = jnp.broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
+    operands = (data, lookup, values)
+    inferred = _engine.infer(ScatterND, operands, {})
+    given = _reduction(reduction, data, include_self)
+    call = Call("scatter_nd", given, (data.ndim, lookup.ndim, values.ndim),
+                ((inferred.outputs[0].shape, data.dtype.name),))  # fmt: skip
+    return _scatter_way(given, _scatter_nd)(call, *operands)[0]
+
+
+def _of_scatter_nd(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
+    (_, lookup, _), _ = kept
+    (given,) = cotangents
+    taken = gather_nd(given, lookup)
+    if dict(call.given)["reduction"] == "add":
+        return given, None, taken
+    count = lookup.shape[-1]
+    rows = lookup.shape[:-1]
+    order = jnp.arange(math.prod(rows), dtype=jnp.int32).reshape(rows)
+    last = scatter_nd(jnp.full(given.shape[:count], -1, jnp.int32), lookup, order)
+    wins = gather_nd(last, lookup) == order
+    wins, untouched = (
+        mask.reshape(mask.shape + (1,) * (given.ndim - count)) for mask in (wins, last < 0)
+    )
+    return jnp.where(untouched, given, 0), None, jnp.where(wins, taken, 0)
+
+
+_scatter_nd = _gradients.differentiable(_of_scatter_nd)
+
+
+def _reduction(reduction: Any, data: Traced, include_self: Any) -> tuple[tuple[str, Any], ...]:
+    how = _combining.reduction_of(reduction, data)
+    whole = _arguments.flag(include_self, "include_self")
+    return ("reduction", how), ("include_self", whole)
+
+
+def _scatter_way(given: tuple[tuple[str, Any], ...], way: Any) -> Any:
+    named = dict(given)
+    how = named["reduction"]
+    return way if how == "none" or (how == "add" and named["include_self"]) else _without

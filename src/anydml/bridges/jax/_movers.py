@@ -1,0 +1,273 @@
+"""`split`, `join`, `slice_window`, `pad`, `tile` and `cast` in traced code.
+
+What only moves elements is JAX's own operations, with the shapes and rules of the operators: they
+stay on the device, and have gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+
+from anydml.arrays import keep, promoted
+from anydml.bridges.jax import _calls, _gradients
+from anydml.bridges.jax._calls import Call, Traced
+from anydml.functions import _arguments, _engine, movers, rearranging, slabs
+from anydml.ops.cast import Cast
+from anydml.ops.join import Join
+from anydml.ops.padding1 import Padding1
+from anydml.ops.slice1 import Slice1, first_places
+from anydml.ops.split import Split
+from anydml.ops.tile import Tile
+
+
+def split(
+    x: Any,
+    sections_or_sizes: Any = None,
+    *,
+    axis: Any = 0,
+    points: Any = None,
+    near_equal: Any = False,
+    out: None = None,
+) -> tuple[Traced, ...]:
+    """`anydml.split` in traced code.
+
+    Parameters
+    ----------
+    x, sections_or_sizes, axis, points, near_equal
+        As for `anydml.split`; all but `x` are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    tuple of jax.Array
+        The slabs.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import split
+    >>> [part.tolist() for part in jax.jit(lambda x: split(x, [1, 2]))(jnp.arange(3))]
+    [[0], [1, 2]]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    given = slabs.split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    _engine.infer(Split, (data,), given)
+    ends = np.cumsum([0, *given["sizes"]]).tolist()
+    return tuple(lax.slice_in_dim(data, *span, axis=given["axis"]) for span in pairwise(ends))
+
+
+def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: None = None) -> Traced:
+    """`anydml.join` in traced code.
+
+    Parameters
+    ----------
+    arrays, axis, promote
+        As for `anydml.join`; axis and promote are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        The arrays, one behind the other.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import join
+    >>> jax.jit(lambda x: join([x, x]))(jnp.arange(2)).tolist()
+    [0, 1, 0, 1]
+    """
+    _calls.no_out(out)
+    first = _calls.operand(arrays[0], "arrays[0]")
+    others = [(value, f"arrays[{i}]") for i, value in enumerate(arrays[1:], 1)]
+    if _arguments.flag(promote, "promote"):
+        parts = [first, *(_calls.operand(*other) for other in others)]
+        kind = promoted(first, [part.dtype for part in parts], "arrays")
+        keep(first, kind, "arrays")
+        parts = [part.astype(kind) for part in parts]
+    else:
+        parts = [first, *(_calls.operand_as(*other, first) for other in others)]
+    if axis is None:
+        parts, number = [part.reshape(-1) for part in parts], 0
+    else:
+        number = _arguments.axis_of(axis, first, "arrays[0]")
+    _engine.infer(Join, parts, {"axis": number})
+    return lax.concatenate(parts, number)
+
+
+def slice_window(
+    x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: None = None
+) -> Traced:
+    """`anydml.slice_window` in traced code.
+
+    Parameters
+    ----------
+    x, starts, sizes, strides
+        As for `anydml.slice_window`; all but `x` are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        The window.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import slice_window
+    >>> jax.jit(lambda x: slice_window(x, [1], [4], [-2]))(jnp.arange(6)).tolist()
+    [4, 2]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    given = movers.window(starts, sizes, strides, data.ndim)
+    (spec,) = _engine.infer(Slice1, (data,), given).outputs
+    for axis, step in enumerate(
+        zip(first_places(given), given["strides"], spec.shape, strict=True)
+    ):
+        first, stride, count = step
+        data = jnp.take(data, first + stride * np.arange(count), axis=axis, mode="clip")
+    return data
+
+
+def pad(
+    x: Any, pad_width: Any, mode: Any = "constant", constant: Any = 0, *, out: None = None
+) -> Traced:
+    """`anydml.pad` in traced code.
+
+    Parameters
+    ----------
+    x, pad_width, mode, constant
+        As for `anydml.pad`; all but `x` are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        `x` with more elements at the ends of each axis.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import pad
+    >>> jax.jit(lambda x: pad(x, (1, 2), "edge"))(jnp.arange(2)).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    value = movers.constant_of(constant, data)
+    given = movers.padding(data, pad_width, mode, value)
+    (spec,) = _engine.infer(Padding1, (data,), given).outputs
+    widths = list(zip(given["starts"], given["ends"], strict=True))
+    if given["mode"] == "constant":
+        return lax.pad(data, jnp.asarray(value), [(*width, 0) for width in widths])
+    if not data.size:  # nothing is repeated
+        return jnp.zeros(spec.shape, data.dtype)
+    for axis, width in enumerate(widths):
+        places = movers.pad(np.arange(data.shape[axis]), width, given["mode"])
+        data = jnp.take(data, places, axis=axis, mode="clip")
+    return data
+
+
+def tile(x: Any, repeats: Any, *, out: None = None) -> Traced:
+    """`anydml.tile` in traced code.
+
+    Parameters
+    ----------
+    x, repeats
+        As for `anydml.tile`; repeats are static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        `x` again and again along its axes.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import tile
+    >>> jax.jit(lambda x: tile(x, 2))(jnp.arange(2)).tolist()
+    [0, 1, 0, 1]
+    """
+    _calls.no_out(out)
+    data, given = rearranging.matched(_calls.operand(x, "x"), repeats)
+    _engine.infer(Tile, (data,), given)
+    return jnp.tile(data, given["repeats"])
+
+
+def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
+    """`anydml.cast` in traced code.
+
+    Parameters
+    ----------
+    x, dtype
+        As for `anydml.cast`; the type is static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        `x` as another type.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import cast
+    >>> jax.jit(lambda x: cast(x, "uint8"))(jnp.array([1.9, 300.0])).tolist()
+    [1, 255]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    movers.check_numbers(data)
+    to = movers.type_named(dtype)
+    keep(data, to, "dtype")
+    (spec,) = _engine.infer(Cast, (data,), {"to": to.name}).outputs
+    call = Call("cast", (("dtype", to.name),), (data.ndim,), ((spec.shape, to.name),))
+    return _cast(call, data)[0]
+
+
+_cast = _gradients.differentiable(_gradients.no_gradient)

@@ -1,0 +1,265 @@
+"""Array functions in code that JAX traces: the results outside of it, and true gradients."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import anydml as dml
+from anydml.testing import assert_same_bits, contents, indices, strategies
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+
+# Every example is compiled.
+few = settings(max_examples=min(settings.default.max_examples, 15))
+
+SHAPES = strategies.shapes(min_rank=1, max_rank=3, max_elements=60)
+KINDS = st.sampled_from(("float32", "float16", "int32", "int8", "uint8"))
+MODES = st.sampled_from(("raise", "clamp", "wrap", "clip"))
+REDUCTIONS = st.sampled_from((None, "add", "mul", "min", "max", "mean"))
+
+
+def values(data, shape, kind):
+    generator = data.draw(strategies.generators())
+    return contents(generator, shape, np.dtype(kind), data.draw(strategies.flavours()))
+
+
+def positions(data, shape, sizes):
+    kind = data.draw(st.sampled_from(("int32", "uint32")))
+    return indices(data.draw(strategies.generators()), shape, sizes, kind)
+
+
+def same(function, *operands):
+    """The function's results, traced, are what it gives for the same arrays of JAX."""
+    arrays = [jnp.asarray(operand) for operand in operands]
+    expected, got = function(*arrays), jax.jit(function)(*arrays)
+    rows = [jnp.stack([array, array[::-1]]) for array in arrays]
+    mapped = jax.vmap(function)(*rows)
+    turned = function(*(array[::-1] for array in arrays))
+    for ours, theirs, both, second in zip(*map(_leaves, (got, expected, mapped, turned)),
+                                          strict=True):  # fmt: skip
+        assert_same_bits(ours, theirs)
+        assert_same_bits(both, np.stack([theirs, second]))
+
+
+def _leaves(tree):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+@few
+@given(st.data(), KINDS, SHAPES, st.booleans())
+def test_top_k(data, kind, shape, largest):
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    k = data.draw(st.integers(0, shape[axis]))
+    same(partial(dml.top_k, k=k, axis=axis, largest=largest), values(data, shape, kind))
+
+
+@few
+@given(st.data(), KINDS, SHAPES, st.integers(0, 20), st.integers(-3, 3))
+def test_nonzero_coordinates(data, kind, shape, size, fill):
+    x = values(data, shape, kind)
+    same(partial(dml.nonzero_coordinates, size=size, fill_value=fill), x)
+    found = dml.nonzero_coordinates(x)[:size]
+    got = dml.nonzero_coordinates(x, size=size, fill_value=fill)
+    missing = np.full((size - len(found), x.ndim), fill)
+    assert_same_bits(got, np.concatenate([found, missing]))
+
+
+@few
+@given(st.data(), KINDS, SHAPES, MODES)
+def test_gathers(data, kind, shape, mode):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    few = (0,) if not shape[axis] else data.draw(strategies.shapes(min_rank=1, max_rank=2,
+                                                                   max_elements=9))  # fmt: skip
+    lookup = positions(data, few, shape[axis])
+    same(partial(dml.gather, axis=axis, mode=mode), x, lookup)
+    fixed = jnp.asarray(lookup)  # not mapped
+    same(lambda x: dml.gather(x, fixed, axis=axis, mode=mode), x)
+    looked_up = list(shape)
+    looked_up[axis] = 2 * shape[axis]
+    lookup = positions(data, tuple(looked_up), shape[axis])
+    same(partial(dml.gather_elements, axis=axis, mode=mode), x, lookup)
+
+
+def tuples(data, shape, batch=0):
+    length = data.draw(st.integers(0, len(shape) - batch))
+    outer = (0,) if 0 in shape[batch : batch + length] else (3,)
+    return positions(data, (*shape[:batch], *outer, length), shape[batch : batch + length])
+
+
+@few
+@given(st.data(), KINDS, SHAPES, MODES)
+def test_gather_nd(data, kind, shape, mode):
+    batch = data.draw(st.integers(0, len(shape)))
+    lookup = tuples(data, shape, batch)
+    # Turned round for another row, a batch must still fit: so must its indices.
+    function = partial(dml.gather_nd, batch_dims=batch, mode=mode)
+    same(function, values(data, shape, kind), lookup)
+
+
+@few
+@given(st.data(), KINDS, SHAPES, REDUCTIONS, st.booleans())
+def test_scatters(data, kind, shape, reduction, include_self):
+    x = values(data, shape, kind)
+    how = {"reduction": reduction, "include_self": include_self}
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    looked_up = list(shape)
+    looked_up[axis] = 2 * shape[axis]
+    lookup = positions(data, tuple(looked_up), shape[axis])
+    updates = values(data, lookup.shape, kind)
+    same(partial(dml.scatter_elements, axis=axis, **how), x, lookup, updates)
+    lookup = tuples(data, shape)
+    updates = values(data, (*lookup.shape[:-1], *shape[lookup.shape[-1] :]), kind)
+    if updates.ndim:
+        same(partial(dml.scatter_nd, **how), x, lookup, updates)
+
+
+@few
+@given(st.data(), KINDS, SHAPES)
+def test_movers(data, kind, shape):
+    x = values(data, shape, kind)
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    points = sorted(data.draw(st.lists(st.integers(0, shape[axis]), max_size=3)))
+    same(partial(dml.split, points=points, axis=axis), x)
+    same(lambda x, y: dml.join([x, y, x], axis=axis), x, x)
+    same(lambda x: dml.join([x, x], axis=None), x)
+    starts = [data.draw(st.integers(0, size)) for size in shape]
+    sizes = [data.draw(st.integers(0, n - start)) for n, start in zip(shape, starts, strict=True)]
+    strides = [data.draw(st.sampled_from((1, 2, -1, -3))) for _ in shape]
+    same(lambda x: dml.slice_window(x, starts, sizes, strides), x)
+    same(lambda x: dml.tile(x, data.draw(st.shared(st.just(2)))), x)
+    same(lambda x: dml.cast(x, "int16"), x)
+    width = [(data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))) for _ in shape]
+    mode = data.draw(st.sampled_from(("constant", "edge", "reflect", "symmetric", "wrap")))
+    if x.size or mode == "constant":
+        same(lambda x: dml.pad(x, width, mode, 1), x)
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
+ROWS = np.array([[2, 0, 2], [-1, 3, 3], [1, 1, 1]])
+TUPLES = np.array([[0, 1], [2, -1], [0, 1]])
+U = np.arange(9, dtype=np.float32).reshape(3, 3) / 4
+
+# Ours, and the same in JAX's own operations, with its gradients.
+PAIRS = {
+    "top_k": (lambda x: dml.top_k(x, 2).values, lambda x: jax.lax.top_k(x, 2)[0]),
+    "gather": (lambda x: dml.gather(x, [2, 0], axis=0),
+               lambda x: x[jnp.array([2, 0])]),
+    "gather on axis 1": (lambda x: dml.gather(x, [5, -9], axis=1, mode="clamp"),
+                         lambda x: x[:, jnp.array([3, 0])]),
+    "gather_elements": (lambda x: dml.gather_elements(x, ROWS, axis=1),
+                        lambda x: jnp.take_along_axis(x, jnp.asarray(ROWS), 1)),
+    "gather_nd": (lambda x: dml.gather_nd(x, TUPLES),
+                  lambda x: x[tuple(jnp.asarray(TUPLES).T)]),
+    "gather_nd in batches": (
+        lambda x: dml.gather_nd(x, ROWS[..., None], batch_dims=1),
+        lambda x: jnp.take_along_axis(x, jnp.asarray(ROWS), 1)),
+    "scatter_elements": (
+        lambda x, u: dml.scatter_elements(x, ROWS, u, axis=1),
+        lambda x, u: x.at[jnp.arange(3)[:, None], jnp.asarray(ROWS)].set(u)),
+    "scatter_elements, add": (
+        lambda x, u: dml.scatter_elements(x, ROWS, u, axis=1, reduction="add"),
+        lambda x, u: x.at[jnp.arange(3)[:, None], jnp.asarray(ROWS)].add(u)),
+    "scatter_nd": (
+        lambda x, u: dml.scatter_nd(x, TUPLES, u[0]),
+        lambda x, u: x.at[tuple(jnp.asarray(TUPLES).T)].set(u[0])),
+    "scatter_nd, add, of rows": (
+        lambda x, u: dml.scatter_nd(x, [[1], [1]], dml.pad(u[:2], [(0, 0), (0, 1)]),
+                                    reduction="add"),
+        lambda x, u: x.at[jnp.array([1, 1])].add(jnp.pad(u[:2], [(0, 0), (0, 1)]))),
+    "split": (lambda x: dml.split(x, [1, 3], axis=1)[1] * 2, lambda x: x[:, 1:] * 2),
+    "join": (lambda x: dml.join([x, x * 2], axis=1), lambda x: jnp.concatenate([x, x * 2], 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_gradients_are_those_of_jax(name):
+    ours, theirs = PAIRS[name]
+    operands = [jnp.asarray(X), jnp.asarray(U)][: ours.__code__.co_argcount]
+
+    def loss(function, *operands):
+        result = function(*operands)
+        weights = jnp.sin(jnp.arange(result.size)).reshape(result.shape)
+        return (result * weights * result).sum()
+
+    arguments = tuple(range(len(operands)))
+    pairs = [jax.grad(partial(loss, function), arguments) for function in (ours, theirs)]
+    rows = [jnp.stack([operand, operand[::-1]]) for operand in operands]
+    for transform, arrays in ((jax.jit, operands), (jax.vmap, rows)):
+        got, expected = (transform(gradient)(*arrays) for gradient in pairs)
+        for mine, wanted in zip(got, expected, strict=True):
+            np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+    if name not in ("gather_elements", "scatter_elements", "gather"):
+        return
+    curved, expected = (
+        jax.grad(lambda *o, g=gradient: sum((part**2).sum() for part in g(*o)))(*operands)
+        for gradient in pairs
+    )
+    np.testing.assert_allclose(curved, expected, rtol=1e-6)
+
+
+def test_of_updates_that_meet_the_last_one_has_the_gradient():
+    def loss(u):
+        return dml.scatter_elements(jnp.zeros(3), [1, 1, 2], u).sum()
+
+    assert jax.grad(loss)(jnp.ones(3)).tolist() == [0, 1, 1]
+    assert jax.grad(lambda x: dml.scatter_nd(x, [[1]], [5.0]).sum())(jnp.ones(3)).tolist() == [
+        1, 0, 1,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", ["mul", "mean"])
+def test_what_has_no_gradient_says_so(reduction):
+    def loss(x):
+        return dml.scatter_elements(x, [1], [2.0], reduction=reduction).sum()
+
+    assert jax.jit(loss)(jnp.ones(3)) > 0
+    with pytest.raises(dml.ArgumentError, match=f"reduction='{reduction}' has no gradient"):
+        jax.grad(loss)(jnp.ones(3))
+    with pytest.raises(dml.ArgumentError, match="cast has no gradient"):
+        jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(jnp.ones(3))
+
+
+def test_arguments_are_checked_while_tracing():
+    x = jnp.zeros((2, 3))
+
+    def refused(call, message, error=dml.ArgumentError):
+        with pytest.raises(error, match=message):
+            jax.jit(call)(x)
+
+    refused(lambda x: dml.top_k(x, 4), r"k: expected 0\.\.3")
+    refused(dml.nonzero_coordinates, "size: expected a number of rows, which traced code must")
+    refused(lambda x: dml.gather(x, [0], axis=2), "axis: expected -2..1")
+    refused(lambda x: dml.gather(x, [0.5]), "indices: expected one of", dml.ArgumentTypeError)
+    refused(lambda x: dml.scatter_nd(x, [[0, 0]], np.zeros(1)), "updates: expected float32",
+            dml.ArgumentTypeError)  # fmt: skip
+    refused(lambda x: dml.gather(x, x), "indices: expected one of", dml.ArgumentTypeError)
+    refused(lambda x: dml.split(x, 2, out=[None, None]), "out: expected None beside a traced",
+            dml.ArgumentTypeError)  # fmt: skip
+    refused(lambda x: dml.top_k(x, 1, index_dtype="int64"), "jax_enable_x64",
+            dml.ArgumentTypeError)  # fmt: skip
+    refused(lambda x: dml.gather(x, np.array([2**40])), "jax_enable_x64", dml.ArgumentTypeError)
+
+
+def test_bad_indices_are_told_when_the_code_runs():
+    with pytest.raises(Exception, match=r"gather: indices\[1\]: expected -3\.\.2 .* got 7"):
+        jax.jit(lambda x: dml.gather(x, [0, 7]))(jnp.zeros(3)).block_until_ready()
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64"])
+def test_64_bits(kind):
+    with jax.enable_x64(True):
+        x = np.arange(5, dtype=kind) * 2**40
+        values, places = jax.jit(lambda x: dml.top_k(x, 2))(jnp.asarray(x))
+        assert_same_bits(values, x[:2:-1])
+        assert_same_bits(places, np.array([4, 3]))
+
+
+def test_large_arrays_do_not_wait_for_themselves():
+    x = jnp.asarray(np.random.default_rng(0).random((64, 65536), np.float32))
+    found = jax.jit(lambda x: dml.top_k(x * 2, 3).indices + 0)(x)
+    assert_same_bits(np.asarray(found), np.asarray(dml.top_k(np.asarray(x), 3).indices, np.int32))
