@@ -6,7 +6,7 @@ from small_cases import shrunk
 
 from anydml.bench import ours, recipes
 from anydml.bench.cases import chosen, table
-from anydml.bench.gate import Gate
+from anydml.bench.gate import Gate, outputs
 from anydml.bench.jobs import Job
 from anydml.bench.suites import SUITES, suites_named
 
@@ -34,6 +34,16 @@ def test_this_library_does_the_jobs_of_the_table(case):
     contestant = ours.function(job)
     contestant.pass_gate(Gate(job))
     assert contestant.problem == ""
+
+
+@pytest.mark.parametrize("case", table(), ids=lambda case: case.name)
+def test_this_library_writes_the_results_of_the_table_into_arrays_that_are_there(case):
+    job = shrunk(case).job()
+    given = outputs(job)
+    contestant = ours.function(job, given)
+    contestant.pass_gate(Gate(job))
+    assert contestant.problem == ""
+    assert Gate(job).problem(given, strict=True) is None
 
 
 def test_this_library_does_the_jobs_of_all_types():

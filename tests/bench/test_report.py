@@ -1,6 +1,7 @@
 """Lines, JSON, Markdown and plot from outcomes with known times."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -121,6 +122,32 @@ def test_markdown_is_a_table_for_each_suite():
     assert machine.processor() in text
     columns = {line.count("|") for line in text.splitlines() if line.startswith("|")}
     assert columns == {6}
+
+
+def test_ratio_where_results_go_into_arrays_that_are_there():
+    into = [
+        contestant("anydml", 0.001),
+        contestant("NumPy", problem="no"),
+        contestant("JAX", 0.003),
+    ]
+    told = replace(outcome(), into=into)
+    assert told.ratio_into == pytest.approx(3)
+    assert outcome().ratio_into is None
+    assert replace(told, into=into[:1]).ratio_into is None
+    wrong = replace(told, into=[contestant("anydml", problem="wrong: values"), into[2]])
+    assert wrong.ratio_into is None
+    assert wrong.wrong == [f"{CASE.name}, anydml: wrong: values"]
+    assert "wrong: values" in report.Lines(SUITES["table"], [CASE]).line(wrong)
+
+    text = report.as_markdown(machine.describe([]), [told, outcome()])
+    assert "| 2.00 × | 50 % | 3.00 × |\n" in text
+    assert "| 2.00 × | 50 % | – |\n" in text
+    assert "**With `out=`**" in text
+    assert "out=" not in report.as_markdown(machine.describe([]), [told], [told])
+    assert report.Lines(SUITES["table"], [CASE]).line(told).splitlines()[0].endswith(" 3.00 ×")
+    document = json.loads(json.dumps(report.as_json({"threads": 1}, [told])))
+    assert document["suites"]["table"]["geometric_mean_into"] == pytest.approx(3)
+    assert stored.outcomes_in(document)[0].ratio_into == pytest.approx(3)
 
 
 def test_short_calls_are_told_in_microseconds():

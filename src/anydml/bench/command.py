@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from anydml.bench import machine, ours, peers, plot, recipes, report, stored
 from anydml.bench.cases import Case, chosen
-from anydml.bench.gate import Gate
+from anydml.bench.gate import Gate, outputs
+from anydml.bench.jobs import Job
 from anydml.bench.measure import Budget, Contestant
 from anydml.bench.places import Cpu, Place
 from anydml.bench.suites import SUITES, Suite, suites_named
@@ -253,15 +254,27 @@ def run_case(
         for contestant in entered:
             if not contestant.problem:
                 contestant.pass_gate(gate)
+    into = _into(job, gate, contenders) if suite.into else []
     del gate
     traffic = job.traffic
     copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
-    place.take_turns([*entered, *copies], budget)
-    for contestant in (*entered, *copies):
+    place.take_turns([*entered, *into, *copies], budget)
+    for contestant in (*entered, *into, *copies):
         contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
     del job
     gc.collect()
-    return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic)
+    return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
+
+
+def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:
+    """Whoever can write into arrays that are there, each with arrays of its own."""
+    entered = [ours.function(job, outputs(job))]
+    for peer in contenders:
+        entered += peer.contestants_into(job, outputs(job))
+    for contestant in entered:
+        if not contestant.problem:
+            contestant.pass_gate(gate)
+    return entered
 
 
 def _patterns(case: Case, gate: Gate, place: Place) -> list[Contestant]:

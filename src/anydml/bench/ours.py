@@ -19,12 +19,18 @@ _OPERATORS: Final = ("element_wise_identity", "fill_value_sequence")
 _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
 
 
-def function(job: Job) -> Contestant:
-    """The array function, called with no more than it needs; the operator where there is none."""
+def function(job: Job, outputs: Results | None = None) -> Contestant:
+    """The array function, called with no more than it needs; the operator where there is none.
+
+    `outputs` are arrays for the results, one for each.
+    """
     if job.operation in _OPERATORS:
         return dispatch(job)
     options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
     called = getattr(dml, job.operation)
+    if outputs is not None:
+        many = job.operation in ("top_k", "split")
+        called = partial(called, out=outputs if many else outputs[0])
     match job.operation:
         case "top_k":
             call = partial(called, *job.arrays, options.pop("k"), **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import exp, log
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ COPY: Final = (
     "such as `top_k`, has less to do than the copy, which writes half of the bytes; and where data "
     "are only moved, this library's own way of copying can be faster than NumPy's."
 )
+INTO: Final = (
+    "**With `out=`** is the same ratio where everybody writes into arrays that are there: what a "
+    "library's way of getting memory for results does to the other ratio is the difference. A peer "
+    "that has no such form does not take part, which can leave a slower one."
+)
 EARLY: Final = (
     "A call that **ends early** knows its result before it has read its input; its ratio grows "
     "with the input and says nothing about speed. It is not in the geometric mean."
@@ -49,6 +55,9 @@ class Outcome:
         Plain copies of as many bytes.
     traffic : int
         Those bytes.
+    into : sequence of Contestant
+        Base and others once more, writing into arrays that are there; empty where that was not
+        measured.
     """
 
     suite: Suite
@@ -57,6 +66,7 @@ class Outcome:
     others: Sequence[Contestant]
     copies: Sequence[Contestant] = ()
     traffic: int = 0
+    into: Sequence[Contestant] = ()
 
     def _time(self, contestant: Contestant) -> float:
         return contestant.statistic(self.suite.statistic)
@@ -86,6 +96,14 @@ class Outcome:
         return self.against_time / self.time
 
     @property
+    def ratio_into(self) -> float | None:
+        """The ratio where results go into arrays that are there, on both sides."""
+        if not self.into or self.into[0].problem:
+            return None
+        times = [self._time(other) for other in self.into[1:] if not other.problem]
+        return min(times) / self._time(self.into[0]) if times else None
+
+    @property
     def fraction(self) -> float | None:
         """How much of the bandwidth of a plain copy the base reaches."""
         if self.time is None or not self.copies or self.traffic < SMALLEST_COPY:
@@ -107,18 +125,19 @@ class Outcome:
     @property
     def wrong(self) -> list[str]:
         """Whoever of this library had a problem, and which."""
-        ours = [self.base, *(self.others if self.suite.kind != "peers" else ())]
+        ours = [self.base, *(self.others if self.suite.kind != "peers" else ()), *self.into[:1]]
         return [f"{self.case.name}, {c.name}: {c.problem}" for c in ours if c.problem]
 
 
-def geometric_mean(outcomes: Iterable[Outcome]) -> float | None:
-    """Of the ratios of all that do not end early."""
-    ratios = _comparable(outcomes)
+def geometric_mean(outcomes: Iterable[Outcome], into: bool = False) -> float | None:
+    """Of the ratios of all that do not end early; `into`: of those with `out=`."""
+    ratios = _comparable(outcomes, into)
     return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
 
 
-def _comparable(outcomes: Iterable[Outcome]) -> list[float]:
-    return [o.ratio for o in outcomes if o.ratio is not None and not o.ends_early]
+def _comparable(outcomes: Iterable[Outcome], into: bool = False) -> list[float]:
+    ratios = [o.ratio_into if into else o.ratio for o in outcomes if not o.ends_early]
+    return [ratio for ratio in ratios if ratio is not None]
 
 
 def duration(seconds: float | None) -> str:
@@ -165,7 +184,7 @@ class Lines:
 
     def heading(self) -> str:
         """The line above the others."""
-        return self._line("case", *self.suite.headings, "of copy")
+        return self._line("case", *self.suite.headings, "of copy", "with out=")
 
     def line(self, outcome: Outcome) -> str:
         """A case's line; what is wrong follows in lines of their own."""
@@ -175,17 +194,22 @@ class Lines:
             _named(outcome, duration),
             times(outcome.ratio),
             outcome.share,
+            times(outcome.ratio_into),
         )
         entered = [outcome.base, *outcome.others]
+        entered += [c for c in outcome.into if c.wrong]
         wrong = [f"    {c.label}: {c.problem}" for c in entered if c.wrong]
         unable = ", ".join(c.label for c in entered if c.problem and not c.wrong)
         return "\n".join([first, *wrong, *([f"    not done by {unable}"] if unable else [])])
 
     def footing(self, outcomes: Sequence[Outcome]) -> str:
         """The geometric mean, of what does not end early."""
-        return self._line("geometric mean", "", "", times(geometric_mean(outcomes)), "")
+        mean, into = geometric_mean(outcomes), geometric_mean(outcomes, into=True)
+        return self._line("geometric mean", "", "", times(mean), "", times(into))
 
-    def _line(self, case: str, time: str, against: str, ratio: str, fraction: str) -> str:
+    def _line(
+        self, case: str, time: str, against: str, ratio: str, fraction: str, into: str
+    ) -> str:
         base, _, name = self.suite.headings
         columns = (
             f"{case:<{self._width}}",
@@ -193,6 +217,7 @@ class Lines:
             f"{against:<22}",
             f"{ratio:>{max(len(name), 6)}}",
             f"{fraction:>10}",
+            *([f"{into:>8}"] if self.suite.into else []),
         )
         return "  ".join(columns).rstrip()
 
@@ -211,7 +236,9 @@ def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, A
         suite = suites.setdefault(outcome.suite.name, {"statistic": outcome.suite.statistic})
         suite.setdefault("cases", []).append(_case_json(outcome))
     for name, suite in suites.items():
-        suite["geometric_mean"] = geometric_mean(o for o in outcomes if o.suite.name == name)
+        done = [o for o in outcomes if o.suite.name == name]
+        suite["geometric_mean"] = geometric_mean(done)
+        suite["geometric_mean_into"] = geometric_mean(done, into=True)
     return {"generated_by": "anydml bench", "machine": machine, "suites": suites}
 
 
@@ -225,8 +252,10 @@ def _case_json(outcome: Outcome) -> dict[str, Any]:
         "bytes": outcome.traffic,
         "contestants": [_contestant_json(c) for c in (outcome.base, *outcome.others)],
         "copies": [_contestant_json(c) for c in outcome.copies],
+        "into": [_contestant_json(c) for c in outcome.into],
         "compared_with": outcome.against.name if outcome.against else None,
         "ratio": outcome.ratio,
+        "ratio_into": outcome.ratio_into,
         "fraction_of_copy": outcome.fraction,
         "ends_early": outcome.ends_early,
     }
@@ -263,6 +292,8 @@ def as_markdown(
         blocks.append(_table(suite, rows, [o for o in whole if o.suite is suite]))
     if not whole and any(o.fraction is not None for o in outcomes):
         blocks.append(COPY)
+    if not whole and any(o.ratio_into is not None for o in outcomes):
+        blocks.append(INTO)
     if not whole and any(o.ends_early for o in outcomes):
         blocks.append(EARLY)
     blocks.append(f"{machines.in_one_line(machine)}.")
@@ -277,10 +308,19 @@ def _table(suite: Suite, outcomes: Sequence[Outcome], whole: Sequence[Outcome]) 
         return NONE if seconds is None else _digits(seconds / size)
 
     base, against, ratio = suite.headings
-    share = not whole and any(o.fraction is not None for o in outcomes)
+    shown = [True] * 4
+    shown.append(not whole and any(o.fraction is not None for o in outcomes))
+    shown.append(not whole and any(o.ratio_into is not None for o in outcomes))
     rows = [
-        ["case", f"{base}, {unit}", f"{against}, {unit}", ratio, "of copy bandwidth"],
-        ["---", "---:", "---:", "---:", "---:"],
+        [
+            "case",
+            f"{base}, {unit}",
+            f"{against}, {unit}",
+            ratio,
+            "of copy bandwidth",
+            "with `out=`",
+        ],
+        ["---", *["---:"] * 5],
     ]
     rows += [
         [
@@ -289,10 +329,11 @@ def _table(suite: Suite, outcomes: Sequence[Outcome], whole: Sequence[Outcome]) 
             _named(outcome, number),
             times(outcome.ratio),
             outcome.share,
+            times(outcome.ratio_into),
         ]
         for outcome in outcomes
     ]
-    mean = times(geometric_mean(whole or outcomes))
+    mean, into = times(geometric_mean(whole or outcomes)), times(geometric_mean(outcomes, True))
     of = f" of {len(_comparable(whole))} cases" if whole else ""
-    rows.append([f"**geometric mean{of}**", "", "", f"**{mean}**", ""])
-    return "\n".join(f"| {' | '.join(row if share else row[:-1])} |" for row in rows)
+    rows.append([f"**geometric mean{of}**", "", "", f"**{mean}**", "", f"**{into}**"])
+    return "\n".join(f"| {' | '.join(compress(row, shown))} |" for row in rows)

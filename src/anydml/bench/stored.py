@@ -36,7 +36,8 @@ def _outcome(suite: Suite, told: Mapping[str, Any]) -> Outcome:
     case = Case(told["name"], told["title"], recipe, told["parameters"])
     base, *others = map(_contestant, told["contestants"])
     copies = [*map(_contestant, told["copies"])]
-    return Outcome(suite, case, base, others, copies, told["bytes"])
+    into = [*map(_contestant, told.get("into", ()))]
+    return Outcome(suite, case, base, others, copies, told["bytes"], into)
 
 
 def _contestant(told: Mapping[str, Any]) -> Contestant:

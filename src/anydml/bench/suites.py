@@ -34,6 +34,8 @@ class Suite:
         Of the time, of what it is compared with, and of the ratio of the second to the first.
     statistic : str
         ``"median"``, or ``"minimum"`` where calls are so short that any disturbance lengthens them.
+    into : bool
+        Everybody is measured a second time, writing into arrays that are there.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Suite:
     kind: str = "peers"
     headings: tuple[str, str, str] = ("anydml", "best peer", "ratio")
     statistic: str = "median"
+    into: bool = False
 
 
 def small(_full: bool = False) -> tuple[Case, ...]:
@@ -218,7 +221,7 @@ def _case(recipe: Recipe, detail: str, **parameters: Any) -> Case:
 SUITES: Final = {
     suite.name: suite
     for suite in (
-        Suite("table", "the cases of the README's table", lambda _full: table()),
+        Suite("table", "the cases of the README's table", lambda _full: table(), into=True),
         Suite("small", "16 elements: what a call costs", small, statistic="minimum"),
         Suite(
             "adversarial",

@@ -19,7 +19,9 @@ class Peer:
     """Another library.
 
     A subclass has a method for each operation that it can do, taking its own arrays and the job's
-    options, and yielding its ways: a description, and a call that does the whole job.
+    options, and yielding its ways: a description, and a call that does the whole job. Where it can
+    write results into arrays that are there, a second method, named as the operation and ``_into``,
+    takes a tuple of these arrays first.
 
     Parameters
     ----------
@@ -48,14 +50,31 @@ class Peer:
 
     def contestants(self, job: Job) -> list[Contestant]:
         """One contestant for each of its ways, or one that tells why there is none."""
-        method = getattr(self, job.operation, None)
+        return self._entered(
+            job.operation, self.results, *map(self.take, job.arrays), **job.options
+        )
+
+    def contestants_into(self, job: Job, outputs: Results) -> list[Contestant]:
+        """The same with the arrays for the results, one for each array that the job gives."""
+        outs = tuple(map(self.take, outputs))
+
+        def written(_: Any) -> Results:
+            return tuple(map(self.give, outs))
+
+        arrays = map(self.take, job.arrays)
+        return self._entered(f"{job.operation}_into", written, outs, *arrays, **job.options)
+
+    def _entered(
+        self, name: str, results: Callable[[Any], Results], *arrays: Any, **options: Any
+    ) -> list[Contestant]:
+        method = getattr(self, name, None)
         if method is None:
             return []
         try:
-            ways = list(method(*map(self.take, job.arrays), **job.options))
+            ways = list(method(*arrays, **options))
         except Exception as error:  # whatever it raises means that it does not do this job
             return [Contestant(self.name, problem=f"refused: {first_line(error)}")]
-        return [Contestant(self.name, how, call, self.results) for how, call in ways]
+        return [Contestant(self.name, how, call, results) for how, call in ways]
 
 
 def exact(dtype: str, last: float) -> bool:

@@ -137,6 +137,74 @@ class NumPy(Peer):
         at = (*_batches(indices, batch_dims), *np.moveaxis(indices, -1, 0))
         yield "x[i, ..]", lambda: x[at]
 
+    def scatter_elements_into(
+        self,
+        outs: Any,
+        x: Array,
+        indices: Array,
+        updates: Array,
+        axis: int,
+        reduction: str | None,
+    ) -> Ways:
+        """A copy, and writes into it."""
+        out, grid = outs[0], _grid(indices, axis)
+
+        def combined() -> None:
+            np.copyto(out, x)
+            _COMBINE[reduction or ""].at(out, grid, updates)
+
+        def assigned() -> None:
+            np.copyto(out, x)
+            out[grid] = updates
+
+        if reduction is None:
+            yield "copyto, y[i, ..] = u", assigned
+        else:
+            yield f"copyto, {_COMBINE[reduction].__name__}.at", combined
+
+    def scatter_nd_into(
+        self, outs: Any, x: Array, indices: Array, updates: Array, reduction: str | None
+    ) -> Ways:
+        """A copy, and writes into it."""
+        out, columns = outs[0], tuple(np.moveaxis(indices, -1, 0))
+
+        def assigned() -> None:
+            np.copyto(out, x)
+            if reduction is None:
+                out[columns] = updates
+            else:
+                _COMBINE[reduction].at(out, columns, updates)
+
+        how = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
+        yield f"copyto, {how}", assigned
+
+    def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
+        """Copies of views."""
+
+        def copied() -> None:
+            for out, view in zip(outs, np.split(x, sections, axis), strict=True):
+                np.copyto(out, view)
+
+        yield "split, copyto", copied
+
+    def join_into(self, outs: Any, *parts: Array, axis: int) -> Ways:
+        """The same."""
+        yield "concatenate", lambda: np.concatenate(parts, axis, out=outs[0])
+
+    def gather_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """The same."""
+        yield "take", lambda: np.take(x, indices, axis, out=outs[0])
+
+    def gather_elements_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """In one dimension only: `take_along_axis` has no form for it."""
+        if x.ndim == 1:
+            yield "take", lambda: np.take(x, indices, out=outs[0])
+
+    def gather_nd_into(self, outs: Any, x: Array, indices: Array, batch_dims: int) -> Ways:
+        """Rows only: indexing has no form for it."""
+        if not batch_dims and indices.shape[-1] == 1:
+            yield "take", lambda: np.take(x, indices[..., 0], 0, out=outs[0])
+
     def cast(self, x: Array, dtype: str) -> Ways:
         """Already what is asked for."""
         yield "astype", lambda: x.astype(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -71,6 +72,62 @@ class ONNXRuntime(Peer):
         """GatherND."""
         yield "GatherND", self._node("GatherND", [x, indices], batch_dims=batch_dims)
 
+    def top_k_into(self, outs: Any, x: Array, k: int, axis: int, largest: bool) -> Ways:
+        """TopK."""
+        constants = {"k": np.array([k])}
+        yield (
+            "TopK, IOBinding",
+            self._node("TopK", [x], 2, constants, outs, axis=axis, largest=int(largest)),
+        )
+
+    def scatter_elements_into(
+        self,
+        outs: Any,
+        x: Array,
+        indices: Array,
+        updates: Array,
+        axis: int,
+        reduction: str | None,
+    ) -> Ways:
+        """ScatterElements."""
+        run = self._node(
+            "ScatterElements", [x, indices, updates], into=outs, axis=axis,
+            reduction=reduction or "none",
+        )  # fmt: skip
+        yield "ScatterElements, IOBinding", run
+
+    def scatter_nd_into(
+        self, outs: Any, x: Array, indices: Array, updates: Array, reduction: str | None
+    ) -> Ways:
+        """ScatterND."""
+        run = self._node(
+            "ScatterND", [x, indices, updates], into=outs, reduction=reduction or "none"
+        )
+        yield "ScatterND, IOBinding", run
+
+    def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
+        """Split."""
+        run = self._node("Split", [x], sections, None, outs, axis=axis, num_outputs=sections)
+        yield "Split, IOBinding", run
+
+    def join_into(self, outs: Any, *parts: Array, axis: int) -> Ways:
+        """Concat."""
+        yield "Concat, IOBinding", self._node("Concat", list(parts), into=outs, axis=axis)
+
+    def gather_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """Gather."""
+        yield "Gather, IOBinding", self._node("Gather", [x, indices], into=outs, axis=axis)
+
+    def gather_elements_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """GatherElements."""
+        run = self._node("GatherElements", [x, indices], into=outs, axis=axis)
+        yield "GatherElements, IOBinding", run
+
+    def gather_nd_into(self, outs: Any, x: Array, indices: Array, batch_dims: int) -> Ways:
+        """GatherND."""
+        run = self._node("GatherND", [x, indices], into=outs, batch_dims=batch_dims)
+        yield "GatherND, IOBinding", run
+
     def cast(self, x: Array, dtype: str) -> Ways:
         """Cast."""
         to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -102,9 +159,13 @@ class ONNXRuntime(Peer):
         inputs: list[Array],
         outputs: int = 1,
         constants: dict[str, Array] | None = None,
+        into: Sequence[Array] | None = None,
         **attributes: Any,
     ) -> Call:
-        """A call that runs one node on the inputs; constants are inputs that the model holds."""
+        """A call that runs one node on the inputs; constants are inputs that the model holds.
+
+        `into` are the outputs, bound beforehand as the inputs then are.
+        """
         helper = self.onnx.helper
         fed = {f"input{i}": array for i, array in enumerate(inputs)}
         given = [f"output{i}" for i in range(outputs)]
@@ -123,7 +184,14 @@ class ONNXRuntime(Peer):
             [self.onnx.numpy_helper.from_array(value, name) for name, value in held.items()],
         )
         session = self._session(graph)
-        return functools.partial(session.run, given, fed)
+        if into is None:
+            return functools.partial(session.run, given, fed)
+        bound = session.io_binding()
+        for name, array in fed.items():
+            bound.bind_cpu_input(name, array)
+        for name, array in zip(given, into, strict=True):
+            bound.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        return functools.partial(session.run_with_iobinding, bound)
 
     def _session(self, graph: Any) -> Any:
         """On the newest opset that is taken, or on an older one where only that has a kernel."""

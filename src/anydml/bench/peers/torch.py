@@ -116,6 +116,78 @@ class PyTorch(Peer):
             rows = indices[:, 0]
             yield "index_select", lambda: self.torch.index_select(x, 0, rows)
 
+    def top_k_into(self, outs: Any, x: Any, k: int, axis: int, largest: bool) -> Ways:
+        """The same."""
+        yield "topk", lambda: self.torch.topk(x, k, axis, largest, True, out=outs)
+
+    def nonzero_coordinates_into(self, outs: Any, x: Any) -> Ways:
+        """The same."""
+        yield "nonzero", lambda: self.torch.nonzero(x, out=outs[0])
+
+    def scatter_elements_into(
+        self, outs: Any, x: Any, indices: Any, updates: Any, axis: int, reduction: str | None
+    ) -> Ways:
+        """The same."""
+        torch, out = self.torch, outs[0]
+        if reduction is None:
+            yield "scatter", lambda: torch.scatter(x, axis, indices, updates, out=out)
+            return
+        mode = _REDUCE[reduction]
+        yield (
+            "scatter_reduce",
+            lambda: torch.scatter_reduce(x, axis, indices, updates, mode, out=out),
+        )
+        if reduction == "add":
+            yield "scatter_add", lambda: torch.scatter_add(x, axis, indices, updates, out=out)
+
+    def scatter_nd_into(
+        self, outs: Any, x: Any, indices: Any, updates: Any, reduction: str | None
+    ) -> Ways:
+        """A copy and `index_put_`, or `index_copy` and its like."""
+        torch, out = self.torch, outs[0]
+        columns, add = indices.unbind(-1), reduction == "add"
+        if reduction in (None, "add"):
+            yield "copy_, index_put_", lambda: out.copy_(x).index_put_(columns, updates, add)
+        if indices.shape[-1] > 1:
+            return
+        rows = indices[..., 0].reshape(-1)
+        if reduction is None:
+            yield "index_copy", lambda: torch.index_copy(x, 0, rows, updates, out=out)
+        elif add:
+            yield "index_add", lambda: torch.index_add(x, 0, rows, updates, out=out)
+        else:
+            mode = _REDUCE[reduction]
+            yield "index_reduce", lambda: torch.index_reduce(x, 0, rows, updates, mode, out=out)
+
+    def split_into(self, outs: Any, x: Any, sections: int, axis: int) -> Ways:
+        """Copies of views."""
+        torch, size = self.torch, x.shape[axis] // sections
+
+        def copied() -> None:
+            for out, view in zip(outs, torch.tensor_split(x, sections, axis), strict=True):
+                out.copy_(view)
+
+        yield "tensor_split, copy_", copied
+        yield "split_copy", lambda: torch.split_copy(x, size, axis, out=outs)
+
+    def join_into(self, outs: Any, *parts: Any, axis: int) -> Ways:
+        """The same."""
+        yield "cat", lambda: self.torch.cat(parts, axis, out=outs[0])
+
+    def gather_into(self, outs: Any, x: Any, indices: Any, axis: int) -> Ways:
+        """The same."""
+        yield "index_select", lambda: self.torch.index_select(x, axis, indices, out=outs[0])
+
+    def gather_elements_into(self, outs: Any, x: Any, indices: Any, axis: int) -> Ways:
+        """The same."""
+        yield "gather", lambda: self.torch.gather(x, axis, indices, out=outs[0])
+
+    def gather_nd_into(self, outs: Any, x: Any, indices: Any, batch_dims: int) -> Ways:
+        """Rows only: indexing has no form for it."""
+        if not batch_dims and indices.shape[-1] == 1 and indices.ndim == 2:
+            rows = indices[:, 0]
+            yield "index_select", lambda: self.torch.index_select(x, 0, rows, out=outs[0])
+
     def cast(self, x: Any, dtype: str) -> Ways:
         """Already what is asked for."""
         kind = getattr(self.torch, dtype)
