@@ -34,6 +34,14 @@ void identity(const IdentityPlan& plan, const void* input, void* output, Queue& 
 void sequence(const SequencePlan& plan, void* output, Queue& queue);
 void pad(const PaddingPlan& plan, const void* input, void* output, Queue& queue);
 
+// `fresh`: nobody sees the output when an index is bad, and it is zeros then; otherwise nothing is
+// written. What was bad is found later (host/bad_indices.hpp).
+void gather(const GatherPlan& plan, const void* input, const void* indices, void* output,
+            bool fresh, Queue& queue);
+void gather_elements(const GatherElementsPlan& plan, const void* input, const void* indices,
+                     void* output, bool fresh, Queue& queue);
+void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
+               bool fresh, Queue& queue);
 // `fresh` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It becomes zeros
 // then; else nothing is written.
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
@@ -44,8 +52,9 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 // Everything that a device may have to compile.
 std::vector<Variant> top_k_variants();
 std::vector<Variant> nonzero_variants();
-std::vector<Variant> copy_variants();   // copy, split, join
-std::vector<Variant> mover_variants();  // cast, identity, sequence, pad
+std::vector<Variant> copy_variants();    // copy, split, join
+std::vector<Variant> mover_variants();   // cast, identity, sequence, pad
+std::vector<Variant> gather_variants();  // all three, and what looks at indices
 std::vector<Variant> scatter_variants();
 
 }  // namespace anydml::cuda

@@ -93,9 +93,9 @@ class TestCalls:
         indices = torch.tensor([[0, -1], [0, 0]]).mT
         self.both(torch.tensor(5.0), indices, torch.arange(4.0).reshape(2, 2), reduction="add")
 
-    def test_smaller_indices_and_bools(self):
+    def test_bools(self):
         x, updates = self.x > 5, self.indices > 0
-        self.both(x, self.indices.to(torch.int16), updates, axis=1, reduction="add")
+        self.both(x, self.indices.to(torch.int32), updates, axis=1, reduction="add")
 
     def test_bad_indices(self):
         x, updates = self.x.cuda(), torch.ones(3, 2, device="cuda")

@@ -24,6 +24,24 @@ Int run(const Call& call) {
   return status.bad_index;
 }
 
+void enqueue(const GatherPlan& plan, const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::gather(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+}
+void enqueue(const GatherElementsPlan& plan, const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::gather_elements(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+}
+void enqueue(const GatherNdPlan& plan, const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::gather_nd(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+}
+
+template <class Plan>
+void enqueue(const Call& call, cuda::Queue& queue) {
+  enqueue(plan_of<Plan>(call), call, queue);
+}
+
 const char* misfit(const GatherPlan& plan);
 const char* misfit(const GatherElementsPlan& plan);
 const char* misfit(const GatherNdPlan& plan);
@@ -89,6 +107,7 @@ const Registration gather{{
     .run = run<GatherPlan>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .shape = shape,
+    .enqueue = enqueue<GatherPlan>,
 }};
 
 // ---- gather_elements
@@ -127,6 +146,7 @@ const Registration gather_elements{{
     .run = run<GatherElementsPlan>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .shape = elements_shape,
+    .enqueue = enqueue<GatherElementsPlan>,
 }};
 
 // ---- gather_nd
@@ -178,6 +198,7 @@ const Registration gather_nd{{
     .run = run<GatherNdPlan>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .shape = nd_shape,
+    .enqueue = enqueue<GatherNdPlan>,
 }};
 
 }  // namespace

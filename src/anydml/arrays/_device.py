@@ -137,6 +137,23 @@ class DeviceArray:
         strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in wanted)
         return self._like(self.dtype, wanted, strides)
 
+    def broadcast_to(self, shape: Shape) -> DeviceArray:
+        """The same elements over and over.
+
+        Raises
+        ------
+        ValueError
+            A shape that it cannot be broadcast to.
+        """
+        if np.broadcast_shapes(self.shape, shape) != tuple(shape):
+            raise ValueError(f"expected a shape that {self.shape} can be broadcast to, got {shape}")
+        added = len(shape) - self.ndim
+        pairs = zip(self.shape, self.strides, shape[added:], strict=True)
+        strides = (0,) * added + tuple(s if n == wanted else 0 for n, s, wanted in pairs)
+        made = self._like(self.dtype, tuple(shape), strides)
+        made.writeable = False
+        return made
+
     def view(self, dtype: Any) -> DeviceArray:
         """The same memory as another type of the same size."""
         return self._like(np.dtype(dtype), self.shape, self.strides)

@@ -19,7 +19,6 @@ from anydml.arrays import (
     index_type,
     is_symbol,
     keep,
-    stand_in,
     written,
 )
 from anydml.backends import kernels_for
@@ -96,19 +95,13 @@ def index_array(value: Any, name: str = "indices") -> Array:
     if array.dtype.name in INDEX_KINDS:
         return array
     if array.dtype.kind in "iu":
-        return _widened(array) if isinstance(array, DeviceArray) else as_type(array, np.int64, name)
+        return as_type(array, np.int64, name)
     if array.size == 0 and not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
         f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
         f"got {array.dtype}"
     )
-
-
-def _widened(array: Any) -> Array:
-    wide = array.make(array.shape, np.dtype(np.int64))
-    kernels_for([array]).execute("cast", [array], [wide], {}, True, 1)
-    return cast(Array, wide)
 
 
 def beside(array: Array, other: Array) -> Array:
@@ -225,10 +218,9 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
     try:
-        wide = np.broadcast_to(stand_in(array), shape)
         if isinstance(array, DeviceArray):
-            return cast(Array, array.laid_out(shape, array.dtype, wide.strides))
-        return wide
+            return cast(Array, array.broadcast_to(shape))
+        return np.broadcast_to(array, shape)
     except ValueError:
         raise ArgumentError(
             f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"

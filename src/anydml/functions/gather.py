@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, bridge_of, traced_by
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._types import (
@@ -266,11 +266,12 @@ def gather_elements(
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         wanted = alike(number, data, lookup)
-        data, lookup = np.broadcast_to(data, wanted[0]), np.broadcast_to(lookup, wanted[1])
+        data = _arguments.broadcast_to(data, wanted[0], "x")
+        lookup = _arguments.broadcast_to(lookup, wanted[1], "indices")
     shape = lookup.shape
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
-        data = np.broadcast_to(data, (1, *lookup.shape[1:]))
+        data = _arguments.broadcast_to(data, (1, *lookup.shape[1:]), "x")
     lookup, clamp = _inside("gather_elements", mode, lookup, data, (number,))
     result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=clamp)
     return _arguments.returned(result, out, wrap)
@@ -432,6 +433,10 @@ def _inside(
     check_mode(mode, lookup, data, axes)
     if mode in ("raise", "clamp") or not lookup.size or lookup.shape[-1:] == (0,):
         return lookup, mode == "clamp"
+    if isinstance(lookup, DeviceArray):
+        raise ArgumentError(
+            f"mode: expected 'raise' or 'clamp' for indices on {lookup.place}, got {shown(mode)}"
+        )
     sizes = [data.shape[axis] for axis in axes]
     if len(axes) not in (1, *lookup.shape[-1:]):
         return lookup, False  # which the operator's own rules refuse

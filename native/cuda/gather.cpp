@@ -1,0 +1,351 @@
+// GATHER, GATHER_ELEMENTS and GATHER_ND: one kernel family for all three.
+//
+// Every dimension of the output has a step in the output, in the input and in the indices, of which
+// some are 0; so the three differ in tables only. What is contiguous on both sides behind the
+// indices is moved in units as large as addresses and strides allow (units), or as rows of bytes
+// put together from lines (rows) where these allow small units only.
+//
+// Single elements that lie far apart in a large input are taken in strips of the output as wide as
+// a part of the input that the second-level cache holds: each line of the input then comes from
+// memory once, in whatever order the indices ask for it.
+//
+// An index that is bad: see kernels/gather.cu. Scratch: none.
+#include <algorithm>
+
+#include "kernels/gather.cuh"
+#include "plans.hpp"
+#include "tables.hpp"
+
+namespace anydml::cuda {
+namespace {
+
+struct Job {
+  Layout to, from, index, flat;  // the same sizes, of the output
+  Gather<kMostDims> gather;
+  Int unit, index_size;
+
+  int inner() const { return to.rank - 1; }
+  void push(Int size, Int to_step, Int from_step, Int index_step, Int flat_step) {
+    to.push(size, to_step);
+    from.push(size, from_step);
+    index.push(size, index_step);
+    flat.push(size, flat_step);
+  }
+  void drop_inner() { --to.rank, --from.rank, --index.rank, --flat.rank; }
+  void resize(int dimension, Int size) {
+    for (Layout* layout : {&to, &from, &index, &flat}) layout->sizes[dimension] = size;
+  }
+  // From so many steps along a dimension on.
+  void skip(int dimension, Int steps) {
+    GatherHead& head = gather.head;
+    head.target += steps * to.strides[dimension];
+    head.source += steps * from.strides[dimension];
+    head.indices += steps * index.strides[dimension];
+    head.first += steps * flat.strides[dimension];
+  }
+  void fuse() {
+    Layout* all[4] = {&to, &from, &index, &flat};
+    collapse(all);
+  }
+  bool is_block(int dimension) const {
+    return to.strides[dimension] == unit && from.strides[dimension] == unit &&
+           index.strides[dimension] == 0;
+  }
+
+  // The largest unit for all addresses, and for the strides of the first `dimensions`.
+  Int common(int dimensions) const {
+    Int least = std::min(unit_of(gather.head.target), unit_of(gather.head.source));
+    for (int i = 0; i < dimensions; ++i)
+      least = std::min({least, unit_of(to.strides[i]), unit_of(from.strides[i])});
+    for (int c = 0; c < gather.head.tuple; ++c)
+      if (gather.axes[c].size > 1) least = std::min(least, unit_of(gather.axes[c].stride));
+    return least;
+  }
+
+  // Units of 1 to 16 bytes.
+  void settle(Int element_size) {
+    fuse();
+    unit = std::min(common(to.rank), unit_of(element_size));
+    if (unit < element_size) {
+      push(element_size / unit, unit, unit, 0, 0);
+      fuse();
+    }
+    if (to.rank == 0 || !is_block(inner())) return;
+    const Int row = to.sizes[inner()] * unit, wide = std::min(common(inner()), unit_of(row));
+    if (wide <= unit) return;
+    unit = wide;
+    if (row == wide) return drop_inner();
+    resize(inner(), row / wide);
+    to.strides[inner()] = from.strides[inner()] = wide;
+  }
+};
+
+Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool fresh,
+           const void* source, const void* lookup, void* target) {
+  Job job;
+  GatherHead& head = job.gather.head;
+  head = {};
+  head.target = static_cast<char*>(target);
+  head.source = static_cast<const char*>(source);
+  head.indices = static_cast<const char*>(lookup);
+  head.tuple = 1;
+  head.is_signed = indices.type == DataType::int32 || indices.type == DataType::int64;
+  head.clamps = mode == OutOfRange::clamp;
+  head.fresh = fresh;
+  job.unit = input.element_size;
+  job.index_size = indices.element_size;
+  return job;
+}
+
+template <int kDims>
+Gather<kDims> table_of(const Job& job) {
+  Gather<kDims> made;
+  made.head = job.gather.head;
+  made.head.rank = job.to.rank;
+  for (int i = 0; i < job.to.rank; ++i)
+    made.dims[i] = {divisor_of(job.to.sizes[i]), job.to.strides[i], job.from.strides[i],
+                    job.index.strides[i], job.flat.strides[i]};
+  for (int c = 0; c < made.head.tuple; ++c) made.axes[c] = job.gather.axes[c];
+  return made;
+}
+
+void launch(const Job& job, bool rows, unsigned blocks, const BadIndexReport& report,
+            Queue& queue) {
+  const bool few = job.to.rank <= kFewDims && job.gather.head.tuple <= kFewDims;
+  const char* const entry = rows  ? (few ? "gather_rows_few" : "gather_rows_many")
+                            : few ? "gather_units_few"
+                                  : "gather_units_many";
+  Function& function =
+      queue.function("gather", entry, {{"SIZE", rows ? 1 : job.unit}, {"INDEX", job.index_size}});
+  if (few)
+    queue.launch(function, {blocks}, {kGatherThreads}, 0, report, table_of<kFewDims>(job));
+  else
+    queue.launch(function, {blocks}, {kGatherThreads}, 0, report, table_of<kMostDims>(job));
+}
+
+// Shorter rows are moved in units even where these are small.
+constexpr Int short_row(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
+
+bool as_rows(const Job& job) {
+  return job.to.rank > 0 && job.unit < 16 && job.is_block(job.inner()) &&
+         job.to.sizes[job.inner()] * job.unit >= short_row(job.unit);
+}
+
+// Blocks of a call that one launch does: what needs no other kernel to drop its result.
+unsigned blocks_of(Job& job) {
+  if (!as_rows(job)) {
+    job.gather.head.items = static_cast<unsigned>(job.to.count());
+    return blocks_for(job.to.count(), kGatherThreads * kGatherUnroll);
+  }
+  GatherHead& head = job.gather.head;
+  head.bytes = job.to.sizes[job.inner()] * job.unit;
+  head.lanes_log =
+      std::clamp(log_above((head.bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 5u);
+  const Int segment = Int{kLaneBytes} << head.lanes_log,
+            segments = (head.bytes + segment - 1) / segment;
+  const Int items = segments * (job.to.count() / job.to.sizes[job.inner()]);
+  head.segments = divisor_of(segments);
+  head.items = static_cast<unsigned>(items);
+  return blocks_for(items << head.lanes_log, kGatherThreads);
+}
+
+void run(Job& job, const BadIndexReport& report, Queue& queue) {
+  if (job.to.count() > kMostUnits) {  // the outermost dimension in two halves
+    Job second = job;
+    const Int half = job.to.sizes[0] / 2;
+    second.skip(0, half);
+    second.resize(0, job.to.sizes[0] - half);
+    job.resize(0, half);
+    for (Job* part : {&job, &second}) {
+      part->fuse();
+      run(*part, report, queue);
+    }
+    return;
+  }
+  const bool rows = as_rows(job);
+  const unsigned blocks = blocks_of(job);
+  if (rows) job.drop_inner();
+  launch(job, rows, blocks, report, queue);
+}
+
+// Of an input that the second-level cache does not hold so much is read at a time; its lines.
+constexpr Int kFarInput = Int{24} << 20, kStripBytes = Int{8} << 20, kLine = 128;
+
+// Elements along the innermost dimension, of which each has an index, come from lines that are far
+// apart: strips of these lines one after the other.
+void run_strips(Job& job, const BadIndexReport& report, Queue& queue) {
+  const int inner = job.inner();
+  const GatherAxis& axis = job.gather.axes[0];
+  const Int depth = axis.size, apart = axis.stride < 0 ? -axis.stride : axis.stride;
+  if (job.to.rank < 2 || job.gather.head.tuple != 1 || job.index.strides[inner] == 0 ||
+      job.from.strides[inner] != job.unit || job.to.strides[inner] != job.unit ||
+      apart < 2 * kLine || depth * apart < kFarInput)
+    return run(job, report, queue);
+  const Int all = job.to.sizes[inner];
+  Int width = kLine / job.unit;
+  while (2 * width * job.unit * depth <= kStripBytes) width *= 2;
+  if (width >= all) return run(job, report, queue);
+  // One dimension of strips before all others; what is left over, for itself.
+  Job rest = job;
+  const Int strips = all / width;
+  Job whole = job;
+  whole.to.rank = whole.from.rank = whole.index.rank = whole.flat.rank = 0;
+  whole.push(strips, width * job.to.strides[inner], width * job.from.strides[inner],
+             width * job.index.strides[inner], width * job.flat.strides[inner]);
+  for (int i = 0; i <= inner; ++i)
+    whole.push(i == inner ? width : job.to.sizes[i], job.to.strides[i], job.from.strides[i],
+               job.index.strides[i], job.flat.strides[i]);
+  whole.fuse();
+  run(whole, report, queue);
+  if (strips * width == all) return;
+  rest.skip(inner, strips * width);
+  rest.resize(inner, all - strips * width);
+  rest.fuse();
+  run(rest, report, queue);
+}
+
+void check(const Tensor& indices, const void* data, const Job& job, const BadIndexReport& report,
+           Queue& queue) {
+  Layout layout = indices.layout;
+  Layout* only[1] = {&layout};
+  collapse(only);
+  IndexCheck made;
+  made.is_signed = job.gather.head.is_signed;
+  made.tuple = static_cast<unsigned>(job.gather.head.tuple);
+  for (int c = 0; c < job.gather.head.tuple; ++c) made.bounds[c] = job.gather.axes[c].size;
+  // Whole runs of the outer dimensions, so many that numbers fit 32 bits.
+  const auto launched = [&](const Layout& part, const char* from, Int first) {
+    made.indices = from;
+    made.first = first;
+    made.coordinate = static_cast<unsigned>(first % job.gather.head.tuple);
+    made.count = part.count();
+    made.rank = part.rank;
+    for (int i = 0; i < part.rank; ++i) {
+      made.sizes[i] = divisor_of(part.sizes[i]);
+      made.strides[i] = part.strides[i];
+    }
+    queue.launch(
+        queue.function("gather", "gather_check", {{"SIZE", 1}, {"INDEX", indices.element_size}}),
+        {blocks_for(made.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
+        made);
+  };
+  const auto cut = [&](auto&& self, Layout part, const char* from, Int first) -> void {
+    if (part.count() <= kMostUnits) return launched(part, from, first);
+    const Int half = part.sizes[0] / 2, size = part.sizes[0], inside = part.count() / size;
+    Layout second = part;
+    second.sizes[0] = size - half;
+    part.sizes[0] = half;
+    const char* const later = from + half * part.strides[0];
+    for (Layout* one : {&part, &second}) {
+      Layout* alone[1] = {one};
+      collapse(alone);
+    }
+    self(self, part, from, first);
+    self(self, second, later, first + half * inside);
+  };
+  cut(cut, layout, static_cast<const char*>(data), 0);
+}
+
+// `axis`: the first one of the input that indices point into.
+void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tensor& output,
+                int axis, Queue& queue) {
+  GatherHead& head = job.gather.head;
+  bool empty = false;  // an axis without a position
+  for (int c = 0; c < head.tuple; ++c) {
+    job.gather.axes[c] = {input.layout.sizes[axis + c], input.layout.strides[axis + c]};
+    empty = empty || job.gather.axes[c].size == 0;
+  }
+  const Int results = output.layout.count();
+  const bool looked_at = !head.clamps && head.tuple > 0 && indices.layout.count() > 0;
+  BadIndexReport report{};
+  if (results == 0 || (looked_at && empty)) {
+    if (!looked_at) return;
+    report = queue.report(indices, input.layout, axis, head.tuple);
+    check(indices, head.indices, job, report, queue);
+    const bool cleared = head.fresh && results > 0;
+    return queue.settle(report, cleared ? head.target : nullptr,
+                        cleared ? results * output.element_size : 0);
+  }
+  head.fresh = head.fresh && output.layout.packed(output.element_size);
+  char* const target = head.target;
+  const void* const lookup = head.indices;
+  const bool fresh = head.fresh;
+  job.settle(input.element_size);
+  // One block knows of all indices before it writes.
+  const bool alone = job.to.count() <= kMostUnits && blocks_of(job) == 1;
+  head.alone = alone;
+  if (looked_at) {
+    report = queue.report(indices, input.layout, axis, head.tuple);
+    if (!alone && !fresh) check(indices, lookup, job, report, queue);
+  }
+  if (alone)
+    run(job, report, queue);
+  else
+    run_strips(job, report, queue);
+  if (looked_at && !alone)
+    queue.settle(report, fresh ? target : nullptr, fresh ? results * output.element_size : 0);
+}
+
+// Positions in the index tensor along its dimensions.
+Layout flat_of(const Layout& indices) {
+  Layout flat = indices;
+  set_packed_strides(flat, 1);
+  return flat;
+}
+
+}  // namespace
+
+void gather(const GatherPlan& plan, const void* input, const void* indices, void* output,
+            bool fresh, Queue& queue) {
+  const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
+  const Layout flat = flat_of(lookup);
+  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  for (int i = 0; i < out.rank; ++i) {
+    const int at = i - plan.axis, behind = at - lookup.rank;
+    if (at < 0)
+      job.push(out.sizes[i], out.strides[i], in.strides[i], 0, 0);
+    else if (behind < 0)
+      job.push(out.sizes[i], out.strides[i], 0, lookup.strides[at], flat.strides[at]);
+    else
+      job.push(out.sizes[i], out.strides[i], in.strides[plan.axis + 1 + behind], 0, 0);
+  }
+  gather_all(job, plan.input, plan.indices, plan.output, plan.axis, queue);
+}
+
+void gather_elements(const GatherElementsPlan& plan, const void* input, const void* indices,
+                     void* output, bool fresh, Queue& queue) {
+  const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
+  const Layout flat = flat_of(lookup);
+  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  for (int i = 0; i < out.rank; ++i)
+    job.push(out.sizes[i], out.strides[i], i == plan.axis ? 0 : in.strides[i], lookup.strides[i],
+             flat.strides[i]);
+  gather_all(job, plan.input, plan.indices, plan.output, plan.axis, queue);
+}
+
+void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
+               bool fresh, Queue& queue) {
+  const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
+  const Layout flat = flat_of(lookup);
+  const int outer = lookup.rank - 1, tuple = static_cast<int>(lookup.sizes[outer]);
+  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  job.gather.head.tuple = tuple;
+  job.gather.head.index_step = lookup.strides[outer];
+  for (int i = 0; i < out.rank; ++i) {
+    if (i < outer)
+      job.push(out.sizes[i], out.strides[i], i < plan.batch_dims ? in.strides[i] : 0,
+               lookup.strides[i], flat.strides[i]);
+    else
+      job.push(out.sizes[i], out.strides[i], in.strides[plan.batch_dims + tuple + i - outer], 0, 0);
+  }
+  gather_all(job, plan.input, plan.indices, plan.output, plan.batch_dims, queue);
+}
+
+std::vector<Variant> gather_variants() {
+  std::vector<Variant> all{{"bad_index", {}}};
+  for (Int size : {1, 2, 4, 8, 16})
+    for (Int index : {4, 8}) all.push_back({"gather", {{"SIZE", size}, {"INDEX", index}}});
+  return all;
+}
+
+}  // namespace anydml::cuda

@@ -1,0 +1,235 @@
+// GATHER, GATHER_ELEMENTS and GATHER_ND: units of ANYDML_SIZE bytes (1, 2, 4, 8 or 16) from where
+// indices of ANYDML_INDEX bytes (4 or 8) point.
+//
+// Each index is read once for each use, and what has been checked is what is used: where it is bad
+// by now, position 0 is read. A call of one block finds all bad indices before it writes. Others
+// write what they have, where nobody sees it (bad_index_settle makes it zeros), or have been
+// preceded by gather_check and write nothing if that found one.
+#include "gather.cuh"
+#include "indexing.hpp"
+
+namespace {
+
+using namespace anydml::cuda;
+using anydml::clamp_index;
+using anydml::wrap_index;
+
+constexpr int kSize = ANYDML_SIZE;
+constexpr bool kWide = ANYDML_INDEX == 8;
+using Element = Unit<kSize>::Type;
+
+// One load, which the compiler neither repeats nor drops.
+__device__ Offset index_at(const char* from, bool is_signed) {
+  if constexpr (kWide) {
+    Offset value;
+    asm volatile("ld.global.b64 %0, [%1];" : "=l"(value) : "l"(from));
+    return value;
+  } else {
+    int value;
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
+    return is_signed ? value : static_cast<Offset>(static_cast<unsigned>(value));
+  }
+}
+
+__device__ unsigned long long wrapped(Offset value, bool is_signed, Offset size) {
+  const unsigned long long count = static_cast<unsigned long long>(size);
+  return is_signed ? wrap_index<long long>(value, count)
+                   : wrap_index<unsigned long long>(static_cast<unsigned long long>(value), count);
+}
+
+__device__ unsigned long long clamped(Offset value, bool is_signed, Offset size) {
+  const unsigned long long count = static_cast<unsigned long long>(size);
+  return is_signed ? clamp_index<long long>(value, count)
+                   : clamp_index<unsigned long long>(static_cast<unsigned long long>(value), count);
+}
+
+// Off the way of good indices.
+template <int kDims>
+__device__ __noinline__ void report_at(const Gather<kDims>& gather, const BadIndexReport& report,
+                                       unsigned number, int coordinate, Offset value) {
+  Offset position = gather.head.first + coordinate;
+  for (int i = gather.head.rank - 1; i >= 0; --i) {
+    const GatherDim& dim = gather.dims[i];
+    const unsigned next = i > 0 ? dim.size.quotient(number) : 0;
+    position += static_cast<Offset>(number - next * dim.size.size) * dim.flat;
+    number = next;
+  }
+  report_bad_index(report, position, value);
+}
+
+// Where N outputs by their numbers lie, and their inputs. True where an index of one that is `own`
+// is bad.
+template <int N, int kDims>
+__device__ bool places_of(const Gather<kDims>& gather, const BadIndexReport& report,
+                          const unsigned (&numbers)[N], const bool (&own)[N], Offset (&to)[N],
+                          Offset (&from)[N]) {
+  const GatherHead& head = gather.head;
+  unsigned number[N];
+  Offset index[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    number[k] = numbers[k];
+    to[k] = from[k] = index[k] = 0;
+  }
+#pragma unroll 1
+  for (int i = head.rank - 1; i >= 0; --i) {
+    const GatherDim& dim = gather.dims[i];
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const unsigned next = i > 0 ? dim.size.quotient(number[k]) : 0;
+      const Offset position = number[k] - next * dim.size.size;
+      to[k] += position * dim.to;
+      from[k] += position * dim.from;
+      index[k] += position * dim.index;
+      number[k] = next;
+    }
+  }
+  bool bad = false;
+#pragma unroll 1
+  for (int c = 0; c < head.tuple; ++c) {
+    const GatherAxis axis = gather.axes[c];
+    Offset value[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      value[k] = index_at(head.indices + index[k] + c * head.index_step, head.is_signed);
+    if (head.clamps) {
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        from[k] += static_cast<Offset>(clamped(value[k], head.is_signed, axis.size)) * axis.stride;
+      continue;
+    }
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const unsigned long long place = wrapped(value[k], head.is_signed, axis.size);
+      const bool inside = place < static_cast<unsigned long long>(axis.size);
+      from[k] += inside ? static_cast<Offset>(place) * axis.stride : 0;
+      if (!inside && own[k]) {
+        bad = true;
+        report_at(gather, report, numbers[k], c, value[k]);
+      }
+    }
+  }
+  return bad;
+}
+
+// Whether nothing is to be written: one block knows of all indices here.
+__device__ bool stops(const GatherHead& head, const BadIndexReport& report, bool bad) {
+  if (!head.alone || report.slot == nullptr) return false;
+  if (!__syncthreads_or(bad)) return false;
+  if (threadIdx.x == 0) publish_bad_index(report);
+  return true;
+}
+
+template <int kDims>
+__device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& gather) {
+  const GatherHead& head = gather.head;
+  if (!head.alone && !head.fresh && bad_index_found(report)) return;
+  const unsigned first = blockIdx.x * (kGatherThreads * kGatherUnroll) + threadIdx.x;
+  unsigned number[kGatherUnroll];
+  bool own[kGatherUnroll];
+#pragma unroll
+  for (int k = 0; k < kGatherUnroll; ++k) {
+    const unsigned at = first + k * kGatherThreads;
+    own[k] = at < head.items;
+    number[k] = own[k] ? at : 0;
+  }
+  Offset to[kGatherUnroll], from[kGatherUnroll];
+  const bool bad = places_of(gather, report, number, own, to, from);
+  const bool none = stops(head, report, bad);
+  Element value[kGatherUnroll] = {};
+  if (!none) {
+#pragma unroll
+    for (int k = 0; k < kGatherUnroll; ++k) value[k] = read<Element>(head.source + from[k]);
+  } else if (!head.fresh) {
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kGatherUnroll; ++k)
+    if (own[k]) write(head.target + to[k], value[k]);
+}
+
+// Rows at any addresses. The threads of a segment are of one warp, and take one's index.
+template <int kDims>
+__device__ void gather_rows(const BadIndexReport& report, const Gather<kDims>& gather) {
+  const GatherHead& head = gather.head;
+  if (!head.alone && !head.fresh && bad_index_found(report)) return;
+  const unsigned lanes = 1u << head.lanes_log, length = lanes * kLaneBytes;
+  const unsigned item = (blockIdx.x << (8 - head.lanes_log)) + (threadIdx.x >> head.lanes_log);
+  const bool own[1] = {item < head.items};
+  const unsigned mine = own[0] ? item : 0;
+  const unsigned number[1] = {head.segments.quotient(mine)};
+  const Offset at = static_cast<Offset>(mine - number[0] * head.segments.size) * length;
+  Offset to[1], from[1];
+  const bool bad = places_of(gather, report, number, own, to, from);
+  from[0] = __shfl_sync(0xFFFFFFFFu, from[0], (threadIdx.x & 31) & ~(lanes - 1));
+  const bool none = stops(head, report, bad);
+  if (!own[0] || (none && !head.fresh)) return;
+  const Offset left = head.bytes - at;
+  const unsigned bytes = left < length ? static_cast<unsigned>(left) : length;
+  const unsigned lane = threadIdx.x & (lanes - 1);
+  char* const target = head.target + to[0] + at;
+  if (none)
+    fill_piece(target, {0, 0, 0, 0}, bytes, lane, lanes);
+  else
+    copy_piece(target, head.source + from[0] + at, bytes, lane, lanes);
+}
+
+}  // namespace
+
+#define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kGatherThreads) name
+
+ANYDML_KERNEL(gather_units_few)
+(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kFewDims> gather) {
+  gather_units(report, gather);
+}
+ANYDML_KERNEL(gather_units_many)
+(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kMostDims> gather) {
+  gather_units(report, gather);
+}
+
+#if ANYDML_SIZE == 1
+ANYDML_KERNEL(gather_rows_few)
+(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kFewDims> gather) {
+  gather_rows(report, gather);
+}
+ANYDML_KERNEL(gather_rows_many)
+(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kMostDims> gather) {
+  gather_rows(report, gather);
+}
+
+// Only looks, before anything is written.
+ANYDML_KERNEL(gather_check)
+(const __grid_constant__ BadIndexReport report, const __grid_constant__ IndexCheck check) {
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kGatherThreads * kGatherUnroll);
+  Offset offset[kGatherUnroll] = {}, value[kGatherUnroll];
+  unsigned number[kGatherUnroll];
+  bool own[kGatherUnroll];
+#pragma unroll
+  for (int k = 0; k < kGatherUnroll; ++k) {
+    const Offset at = first + k * kGatherThreads + threadIdx.x;
+    own[k] = at < check.count;
+    number[k] = own[k] ? static_cast<unsigned>(at) : 0;
+  }
+#pragma unroll 1
+  for (int i = check.rank - 1; i >= 0; --i) {
+#pragma unroll
+    for (int k = 0; k < kGatherUnroll; ++k) {
+      const unsigned next = i > 0 ? check.sizes[i].quotient(number[k]) : 0;
+      offset[k] += static_cast<Offset>(number[k] - next * check.sizes[i].size) * check.strides[i];
+      number[k] = next;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kGatherUnroll; ++k)
+    value[k] = index_at(check.indices + offset[k], check.is_signed);
+#pragma unroll
+  for (int k = 0; k < kGatherUnroll; ++k) {
+    const Offset at = first + k * kGatherThreads + threadIdx.x;
+    const unsigned coordinate =
+        check.tuple == 1 ? 0 : (static_cast<unsigned>(at) + check.coordinate) % check.tuple;
+    const Offset size = check.bounds[coordinate];
+    if (own[k] && wrapped(value[k], check.is_signed, size) >= static_cast<unsigned long long>(size))
+      report_bad_index(report, check.first + at, value[k]);
+  }
+}
+#endif

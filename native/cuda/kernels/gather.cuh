@@ -1,0 +1,62 @@
+// What the host and the kernels of the gathers have in common.
+#pragma once
+
+#include "bad_index.cuh"
+#include "pieces.cuh"
+
+namespace anydml::cuda {
+
+constexpr unsigned kGatherThreads = 256;
+constexpr int kGatherUnroll = 4;
+
+// A dimension of the output, innermost last: what a step along it is, in bytes, in the output, in
+// the input and in the indices; and in positions of the index tensor.
+struct GatherDim {
+  Divisor size;
+  Offset to, from, index, flat;
+};
+
+// What a coordinate of an index tuple points into.
+struct GatherAxis {
+  Offset size, stride;
+};
+
+struct GatherHead {
+  char* target;
+  const char* source;
+  const char* indices;
+  Offset first;       // position of the first index in the index tensor
+  Offset index_step;  // bytes between the coordinates of a tuple
+  int rank, tuple;
+  bool is_signed, clamps;
+  bool fresh;  // nobody sees the output when an index is bad
+  bool alone;  // one block does the whole call
+  unsigned items;
+  // Rows of bytes: an item is a segment of one, for 2^lanes_log threads.
+  unsigned lanes_log;
+  Divisor segments;
+  Offset bytes;
+};
+
+// With room for few dimensions, or for all that there may be.
+template <int kDims>
+struct Gather {
+  GatherHead head;
+  GatherDim dims[kDims];
+  GatherAxis axes[kDims];
+};
+constexpr int kFewDims = 6;
+
+// The values of an index tensor, to be looked at only.
+struct IndexCheck {
+  const char* indices;
+  Offset count, first;
+  int rank;
+  unsigned tuple, coordinate;  // of the first value
+  bool is_signed;
+  Divisor sizes[kMostDims];
+  Offset strides[kMostDims];
+  Offset bounds[kMostDims];  // of the coordinates
+};
+
+}  // namespace anydml::cuda
