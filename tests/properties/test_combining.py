@@ -317,6 +317,11 @@ def test_nonzero_of_complex_numbers(data, kind, shape):
     assert_same_bits(dml.nonzero_coordinates(x), np.argwhere(x).astype(np.intp))
 
 
+def test_signalling_nans_are_not_zero_and_nothing_is_warned_of():
+    x = np.array([0x7F800001, 0, 0, 0], np.uint32).view("c8")
+    assert dml.nonzero_coordinates(x).tolist() == [[0]]
+
+
 @given(st.data(), st.lists(strategies.shapes(max_rank=3), min_size=1, max_size=4))
 def test_join_of_all_elements(data, shapes):
     generator = data.draw(strategies.generators())

@@ -432,7 +432,8 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
 
     read = array
     if array.dtype.kind == "c":
-        read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one that is not zero
+            read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
     columns = {"columns": array.ndim}
     if wanted is None:
         rows = _engine.run_measured(NonzeroCoordinates, columns, read, rows_of)
