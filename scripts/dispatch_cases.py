@@ -2,88 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import mover_cases
 import numpy as np
+from dispatch_case import (
+    Array,
+    Arrays,
+    Case,
+    Sizes,
+    any_sizes,
+    bits,
+    padded,
+    replaced,
+    tensor,
+    wrapped,
+)
 
 import anydml as dml
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Arrays = dict[str, Any]
-Sizes = tuple[int, ...]
-
-_CPU = dml.Device("cpu")
-
-
-def bits(x: Array) -> Array:
-    """The elements as unsigned integers, so that nothing on the way looks at them as numbers."""
-    return x.view(f"u{x.dtype.itemsize}")
-
-
-def wrapped(lookup: Array, size: Any) -> Array:
-    at = lookup.astype(np.int64)
-    return np.where(at < 0, at + size, at)
-
-
-class Case:
-    """A descriptor, what its inputs hold, and what must come out."""
-
-    def __init__(
-        self,
-        desc: Any,
-        expected: Callable[[Arrays], Arrays],
-        limits: int | Sizes | None = None,
-    ) -> None:
-        self.desc = desc
-        self.compiled = _CPU.create_operator(desc).compile()
-        self.expected = expected
-        self.limits = limits  # of the values of IndicesTensor
-
-
-def any_sizes(chance: Random, most_rank: int = 8) -> Sizes:
-    """Mostly few elements, now and then enough for every algorithm and for threads."""
-    draw = chance.random()
-    left = 40 if draw < 0.5 else 300 if draw < 0.85 else 3000 if draw < 0.985 else 100_000
-    rank = chance.randint(1, most_rank if chance.random() < 0.3 else min(most_rank, 4))
-    sizes = []
-    for _ in range(rank):
-        most = max(1, min(left, chance.choice((2, 4, 9, 70, left))))
-        sizes.append(chance.randint(1, most))
-        left //= sizes[-1]
-    if chance.random() < 0.3 and left > 1:
-        sizes[-1] *= chance.randint(1, left)
-    if chance.random() < 0.5:
-        chance.shuffle(sizes)
-    return tuple(sizes)
-
-
-def tensor(chance: Random, data_type: Any, sizes: Sizes, *, output: bool = False) -> dml.TensorDesc:
-    """Packed, or with strides of any order, with gaps, repeated in inputs."""
-    if chance.random() < 0.6:
-        return dml.TensorDesc(data_type, sizes)
-    strides = [0] * len(sizes)
-    step = 1
-    order = list(range(len(sizes)))
-    if chance.random() < 0.5:
-        chance.shuffle(order)
-    for axis in reversed(order):
-        if not output and chance.random() < 0.1:
-            continue
-        step += chance.choice((0, 0, 0, 1, 2))
-        strides[axis] = step
-        step *= sizes[axis]
-    return dml.TensorDesc(data_type, sizes, strides)
-
-
-def replaced(sizes: Sizes, axis: int, size: int) -> Sizes:
-    return (*sizes[:axis], size, *sizes[axis + 1 :])
-
-
-def padded(sizes: Sizes, rank: int) -> Sizes:
-    return (1,) * (rank - len(sizes)) + sizes
 
 
 def top_k(chance: Random) -> Case:
@@ -175,196 +113,6 @@ def slabs(chance: Random) -> Case:
         )
     split = dml.Split(input_tensor=whole, output_tensors=parts, axis=axis)
     return Case(split, lambda a: {"OutputTensors": np.split(bits(a["InputTensor"]), cuts, axis)})
-
-
-def slice1(chance: Random) -> Case:
-    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
-    offsets = [chance.randrange(size) for size in sizes]
-    windows = [chance.randint(1, n - at) for n, at in zip(sizes, offsets, strict=True)]
-    strides = [chance.choice((1, 1, 2, 3, -1, -2, -5)) for _ in sizes]
-    places = tuple(slice(at, at + n) for at, n in zip(offsets, windows, strict=True))
-    counts = [1 + (n - 1) // abs(step) for n, step in zip(windows, strides, strict=True)]
-    desc = dml.Slice1(
-        input_tensor=tensor(chance, data, sizes),
-        output_tensor=tensor(chance, data, tuple(counts), output=True),
-        input_window_offsets=offsets,
-        input_window_sizes=windows,
-        input_window_strides=strides,
-    )
-    steps = tuple(slice(None, None, step) for step in strides)
-    return Case(desc, lambda a: {"OutputTensor": bits(a["InputTensor"])[places][steps]})
-
-
-def slice_(chance: Random) -> Case:
-    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
-    offsets = [chance.randrange(size) for size in sizes]
-    strides = [chance.choice((1, 1, 2, 3, 5)) for _ in sizes]
-    taken = tuple(slice(at, None, step) for at, step in zip(offsets, strides, strict=True))
-    counts = np.empty(sizes)[taken].shape
-    desc = dml.Slice(
-        input_tensor=tensor(chance, data, sizes),
-        output_tensor=tensor(chance, data, counts, output=True),
-        offsets=offsets,
-        sizes=counts,
-        strides=strides,
-    )
-    return Case(desc, lambda a: {"OutputTensor": bits(a["InputTensor"])[taken]})
-
-
-def tile(chance: Random) -> Case:
-    sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES[1:])  # all but FLOAT64
-    repeats = tuple(chance.choice((1, 1, 2, 5)) for _ in sizes)
-    tiled = tuple(size * repeat for size, repeat in zip(sizes, repeats, strict=True))
-    desc = dml.Tile(
-        input_tensor=tensor(chance, data, sizes),
-        output_tensor=tensor(chance, data, tiled, output=True),
-        repeats=repeats,
-    )
-    return Case(desc, lambda a: {"OutputTensor": np.tile(bits(a["InputTensor"]), repeats)})
-
-
-def constant(chance: Random) -> Case:
-    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
-    value = chance.randint(0, 100)
-    desc = dml.FillValueConstant(
-        output_tensor=tensor(chance, data, sizes, output=True), value_data_type=data, value=value
-    )
-    return Case(desc, lambda _: {"OutputTensor": bits(np.full(sizes, value, data.numpy))})
-
-
-def cast(chance: Random) -> Case:
-    sizes = any_sizes(chance)
-    to = chance.choice(ALL_TYPES)
-    desc = dml.Cast(
-        input_tensor=tensor(chance, chance.choice(ALL_TYPES), sizes),
-        output_tensor=tensor(chance, to, sizes, output=True),
-    )
-
-    def expected(arrays: Arrays) -> Arrays:
-        return {"OutputTensor": bits(converted(arrays["InputTensor"], to.numpy))}
-
-    return Case(desc, expected)
-
-
-def identity(chance: Random) -> Case:
-    sizes, data = any_sizes(chance), chance.choice(ALL_TYPES)
-    scale, bias = (chance.choice((0.0, 1.0, -2.5, 0.1, 3e38, 1e-40)) for _ in range(2))
-    scaled = chance.random() < 0.8
-    desc = dml.ElementWiseIdentity(
-        input_tensor=tensor(chance, data, sizes),
-        output_tensor=tensor(chance, data, sizes, output=True),
-        scale_bias=(scale, bias) if scaled else None,
-    )
-    single = data in (dml.DataType.FLOAT32, dml.DataType.FLOAT16)
-    wide = np.dtype(np.float32 if single else np.float64)
-    factor, summand = (wide.type(np.float32(number)) for number in (scale, bias))
-
-    def expected(arrays: Arrays) -> Arrays:
-        x = arrays["InputTensor"]
-        if not scaled:
-            return {"OutputTensor": bits(x)}
-        with np.errstate(all="ignore"):
-            product = x.astype(wide) * factor
-            made = product + summand
-        made = np.where(np.isnan(made), wide.type(np.nan), made)
-        return {"OutputTensor": bits(converted(made, data.numpy))}
-
-    return Case(desc, expected)
-
-
-def sequence(chance: Random) -> Case:
-    sizes = any_sizes(chance)
-    data = chance.choice([one for one in ALL_TYPES if one is not dml.DataType.FLOAT64])
-    kind = data.numpy
-    start, delta = _start_and_delta(chance, kind)
-    desc = dml.FillValueSequence(
-        output_tensor=tensor(chance, data, sizes, output=True),
-        value_data_type=data,
-        value_start=start,
-        value_delta=delta,
-    )
-
-    def expected(_: Arrays) -> Arrays:
-        with np.errstate(all="ignore"):
-            steps = np.full(sizes, delta).reshape(-1).astype(kind)
-            steps[0] = np.asarray(start).astype(kind)
-            made = np.add.accumulate(steps, dtype=kind).reshape(sizes)  # one after the other
-            if kind.kind == "f":
-                made = np.where(np.isnan(made), kind.type(np.nan), made)
-        return {"OutputTensor": bits(made)}
-
-    return Case(desc, expected)
-
-
-def _start_and_delta(chance: Random, kind: np.dtype[Any]) -> tuple[Any, Any]:
-    if kind.kind == "f":
-        start, delta = (chance.uniform(-4000, 4000) * 2.0 ** chance.randint(-30, 3) for _ in "ab")
-        return (start, chance.choice((delta, start / 64, -start / 4096, 0.0)))
-    limits = np.iinfo(kind)
-    least, most = int(limits.min), int(limits.max)
-    small = chance.choice((1, 3, -1, chance.randint(-100, 100)))
-    return chance.randint(least, most), chance.choice((small, chance.randint(least, most)))
-
-
-def padding(chance: Random) -> Case:
-    sizes, data = any_sizes(chance, 4), chance.choice(ALL_TYPES)
-    starts = [chance.choice((0, 0, 1, 2, 5)) for _ in sizes]
-    ends = [chance.choice((0, 0, 1, 3, 4)) for _ in sizes]
-    mode = chance.choice(list(dml.PaddingMode))
-    value = chance.randint(0, 100)
-    padded_sizes = tuple(map(sum, zip(starts, sizes, ends, strict=True)))
-    given: dict[str, Any] = {
-        "input_tensor": tensor(chance, data, sizes),
-        "output_tensor": tensor(chance, data, padded_sizes, output=True),
-        "padding_mode": mode,
-        "padding_value": value,
-        "start_padding": starts,
-        "end_padding": ends,
-    }
-    desc = chance.choice(
-        (
-            lambda: dml.Padding(**given),
-            lambda: dml.Padding1(**given, padding_value_data_type=data),
-        )
-    )()
-
-    def expected(arrays: Arrays) -> Arrays:
-        result = bits(arrays["InputTensor"])
-        filler = bits(np.array([value], data.numpy))[0]
-        for axis, (start, size, end) in enumerate(zip(starts, sizes, ends, strict=True)):
-            at = np.arange(-start, size + end)
-            inside = (at >= 0) & (at < size)
-            period = 2 * size - 2 * (mode is dml.PaddingMode.REFLECTION)
-            if mode is dml.PaddingMode.EDGE or mode is dml.PaddingMode.CONSTANT:
-                at = at.clip(0, size - 1)
-            elif mode is dml.PaddingMode.WRAP or size == 1:
-                at %= size
-            else:
-                at = np.minimum(at % period, period - at % period - (period == 2 * size))
-            result = np.take(result, at, axis)
-            if mode is dml.PaddingMode.CONSTANT:
-                along = inside.reshape(-1, *(1,) * (len(sizes) - axis - 1))
-                result = np.where(along, result, filler)
-        return {"OutputTensor": result}
-
-    return Case(desc, expected)
-
-
-def converted(x: Array, to: Any) -> Array:
-    """Another type: saturated, NaN as 0 or the canonical one."""
-    if x.dtype == to:
-        return x
-    with np.errstate(all="ignore"):
-        if to.kind == "f":
-            result = x.astype(to)
-            return np.where(np.isnan(result), to.type(np.nan), result)
-        if x.dtype.kind != "f":
-            return x.astype(to)
-        limits = np.iinfo(to)
-        wide = np.where(np.isnan(x), 0, x).astype(np.float64)
-        high, low = wide >= float(limits.max), wide <= float(limits.min)
-        kept = np.trunc(np.where(high | low, 0, wide)).astype(to)
-        return np.where(high, limits.max, np.where(low, limits.min, kept)).astype(to)
 
 
 def elements(chance: Random) -> Case:
@@ -475,6 +223,7 @@ def nd(chance: Random) -> Case:
 
 
 MAKERS = (
-    *(top_k, nonzero, slabs, slice1, slice_, cast, identity, sequence, constant, padding, tile),
+    *(top_k, nonzero, slabs),
+    *mover_cases.MAKERS,
     *(elements, elements, gather, nd, nd),
 )

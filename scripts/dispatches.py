@@ -23,7 +23,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from dispatch_cases import MAKERS, Array, Arrays, Case, Sizes, bits
+from dispatch_case import Array, Arrays, Case, Sizes, bits
+from dispatch_cases import MAKERS
 
 import anydml as dml
 from anydml.testing.contents import special_values

@@ -194,6 +194,32 @@ def _tile(decide: Decisions, kind: Any) -> Fields:
     }
 
 
+def _reverse(decide: Decisions, kind: Any) -> Fields:
+    data = decide.among(UP_TO_32_BITS)
+    sizes = tuple(1 + decide.below(5) for _ in range(4 + decide.below(2)))
+    axis = decide.below(len(sizes))
+    lengths = _replaced(sizes, axis, 1)
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "sequence_lengths_tensor": _tensor(decide, dml.DataType.UINT32, lengths),
+        "output_tensor": _tensor(decide, data, sizes, output=True),
+        "axis": axis,
+    }
+
+
+def _upsample(decide: Decisions, kind: Any) -> Fields:
+    data = decide.among((dml.DataType.FLOAT32, dml.DataType.FLOAT16))
+    sizes = tuple(1 + decide.below(4) for _ in range(4 + decide.below(2)))
+    width, height = 1 + decide.below(5), 1 + decide.below(4)
+    scaled = (*sizes[:-2], sizes[-2] * height, sizes[-1] * width)
+    return {
+        "input_tensor": _tensor(decide, data, sizes),
+        "output_tensor": _tensor(decide, data, scaled, output=True),
+        "scale_size": (width, height),
+        "interpolation_mode": decide.among(tuple(dml.InterpolationMode)),
+    }
+
+
 def _constant(decide: Decisions, kind: Any) -> Fields:
     data = decide.among(ALL_TYPES)
     return {
@@ -329,6 +355,8 @@ _MAKERS = (
     (dml.Padding1, _padding),
     (dml.Slice, _slice),
     (dml.Tile, _tile),
+    (dml.ReverseSubsequences, _reverse),
+    (dml.Upsample2D, _upsample),
 )
 
 

@@ -194,6 +194,31 @@ struct PaddingPlan {
   void run(const void* input, void* output, int threads) const;
 };
 
+// ---- REVERSE_SUBSEQUENCES -----------------------------------------------------------------------
+// The first elements of each line along the axis, as many as its length says, in the opposite
+// order, and the others as they are. lengths has the input's sizes with 1 on the axis, and elements
+// of UINT32; one beyond the line means all of it.
+struct ReversePlan {
+  Tensor input, lengths, output;
+  int axis;
+
+  void run(const void* input, const void* lengths, void* output, int threads) const;
+};
+
+// ---- UPSAMPLE_2D --------------------------------------------------------------------------------
+// The last two dimensions, `height` and `width` times as long: each element again and again, or
+// (FLOAT32 and FLOAT16) by the two nearest ones in each of the two dimensions, weighted by how far
+// the middle of an output element lies from theirs. First along the width, then along the height,
+// product and sum rounded to FLOAT32 one after the other; what has no weight does not count. A NaN
+// is canonical then.
+struct UpsamplePlan {
+  Tensor input, output;
+  Int height, width;  // at least 1
+  bool linear;
+
+  void run(const void* input, void* output, int threads) const;
+};
+
 // ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------
 // GATHER: output sizes are input[:axis] + indices + input[axis + 1:].
 // `fresh` as above: without it, nothing is written when an index is bad.

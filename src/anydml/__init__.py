@@ -25,7 +25,7 @@ from anydml.errors import (
 )
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast, pad, slice_window
-from anydml.functions.rearranging import tile
+from anydml.functions.rearranging import reverse_subsequences, tile
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
@@ -44,12 +44,14 @@ from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.padding1 import Padding, Padding1, PaddingMode
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.scatter import Scatter, ScatterElements
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice, Slice1
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import AxisDirection, TopK, TopK1
+from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 from anydml.registry import from_json, support
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
@@ -78,6 +80,7 @@ __all__ = [
     "GatherND",
     "GatherND1",
     "IndexOutOfRangeError",
+    "InterpolationMode",
     "InvalidDescriptorError",
     "Join",
     "MemoryPool",
@@ -87,6 +90,7 @@ __all__ = [
     "Padding",
     "Padding1",
     "PaddingMode",
+    "ReverseSubsequences",
     "ScaleBias",
     "Scatter",
     "ScatterElements",
@@ -103,6 +107,7 @@ __all__ = [
     "TopK",
     "TopK1",
     "TopKResult",
+    "Upsample2D",
     "Violation",
     "cast",
     "from_json",
@@ -115,6 +120,7 @@ __all__ = [
     "nonzero_coordinates",
     "num_threads",
     "pad",
+    "reverse_subsequences",
     "scatter_elements",
     "scatter_nd",
     "set_memory_pool_limit",

@@ -19,12 +19,14 @@ from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.padding1 import Padding, Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice, Slice1
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK, TopK1
+from anydml.ops.upsample_2d import Upsample2D
 
 OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
     "CAST": Cast,
@@ -39,6 +41,7 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
     "NONZERO_COORDINATES": NonzeroCoordinates,
     "PADDING": Padding,
     "PADDING1": Padding1,
+    "REVERSE_SUBSEQUENCES": ReverseSubsequences,
     "SCATTER": Scatter,
     "SCATTER_ELEMENTS": Scatter,
     "SCATTER_ND": ScatterND,
@@ -48,6 +51,7 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
     "TILE": Tile,
     "TOP_K": TopK,
     "TOP_K1": TopK1,
+    "UPSAMPLE_2D": Upsample2D,
 }
 
 

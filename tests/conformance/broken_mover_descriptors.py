@@ -63,6 +63,36 @@ def _tile():
                  "FLOAT32 (InputTensor.DataType)", "FLOAT16")  # fmt: skip
 
 
+def _reverse():
+    op, output, lengths = "REVERSE_SUBSEQUENCES", "OutputTensor", "SequenceLengthsTensor"
+    yield Broken(op, "Axis 4", {"Axis": 4}, "Axis", "0..3 (within InputTensor", 4,
+                 (f"{lengths}.Sizes[3]",))  # fmt: skip
+    yield Broken(op, "two lengths for a sequence", {lengths: T("UINT32", (1, 1, 2, 2))},
+                 f"{lengths}.Sizes[3]", "1 (a length for each sequence)", 2)  # fmt: skip
+    yield Broken(op, "too few lengths", {lengths: T("UINT32", (1, 1, 1, 1))},
+                 f"{lengths}.Sizes[2]", "2 (InputTensor.Sizes[2])", 1)  # fmt: skip
+    yield Broken(op, "another size", {output: T(F, (1, 1, 2, 6))}, f"{output}.Sizes[3]",
+                 "5 (InputTensor.Sizes[3])", 6)  # fmt: skip
+    yield Broken(op, "another type", {output: T("FLOAT16", (1, 1, 2, 5))}, f"{output}.DataType",
+                 "FLOAT32 (InputTensor.DataType)", "FLOAT16")  # fmt: skip
+
+
+def _upsample():
+    op, output = "UPSAMPLE_2D", "OutputTensor"
+    for name, size in (("Width", (0, 2)), ("Height", (3, 0))):
+        yield Broken(op, f"{name} 0", {"ScaleSize": size}, f"ScaleSize.{name}", "1..", 0)
+    yield Broken(op, "a scale too large", {"ScaleSize": (2**32 // 5 + 1, 2)}, "ScaleSize.Width",
+                 f"1..{2**32 // 5} (UINT_MAX / InputTensor.Sizes[3])", 2**32 // 5 + 1)  # fmt: skip
+    yield Broken(op, "another width", {output: T(F, (1, 1, 4, 10))}, f"{output}.Sizes[3]",
+                 "15 (InputTensor.Sizes[3] * ScaleSize.Width)", 10)  # fmt: skip
+    yield Broken(op, "another height", {output: T(F, (1, 1, 2, 15))}, f"{output}.Sizes[2]",
+                 "4 (InputTensor.Sizes[2] * ScaleSize.Height)", 2)  # fmt: skip
+    yield Broken(op, "more channels", {output: T(F, (1, 2, 4, 15))}, f"{output}.Sizes[1]",
+                 "1 (InputTensor.Sizes[1])", 2)  # fmt: skip
+    yield Broken(op, "another type", {output: T("FLOAT16", (1, 1, 4, 15))}, f"{output}.DataType",
+                 "FLOAT32 (InputTensor.DataType)", "FLOAT16")  # fmt: skip
+
+
 def _constant():
     op = "FILL_VALUE_CONSTANT"
     yield Broken(op, "another type", {"ValueDataType": "FLOAT16"}, "ValueDataType",
@@ -118,5 +148,5 @@ def _paddings(op):
 
 BROKEN_MOVERS = [
     *_slice1(), *_slice(), *_cast(), *_identity(), *_sequence(), *_constant(), *_tile(),
-    *_paddings("PADDING"), *_paddings("PADDING1"),
+    *_reverse(), *_upsample(), *_paddings("PADDING"), *_paddings("PADDING1"),
 ]  # fmt: skip

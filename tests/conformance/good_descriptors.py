@@ -15,6 +15,8 @@ CLASSES = {
     "SLICE": dml.Slice,
     "SLICE1": dml.Slice1,
     "TILE": dml.Tile,
+    "REVERSE_SUBSEQUENCES": dml.ReverseSubsequences,
+    "UPSAMPLE_2D": dml.Upsample2D,
     "CAST": dml.Cast,
     "PADDING": dml.Padding,
     "PADDING1": dml.Padding1,
@@ -115,6 +117,20 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
             "RepeatsCount": rank,
             "Repeats": padded(rank, 2, 3),
         }
+    if operator == "REVERSE_SUBSEQUENCES":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "SequenceLengthsTensor": T(index, padded(rank, 2, 1)),
+            "OutputTensor": T(data, padded(rank, 2, 5)),
+            "Axis": last,
+        }
+    if operator == "UPSAMPLE_2D":
+        return {
+            "InputTensor": T(data, padded(rank, 2, 5)),
+            "OutputTensor": T(data, padded(rank, 4, 15)),
+            "ScaleSize": (3, 2),
+            "InterpolationMode": "LINEAR",
+        }
     if operator == "FILL_VALUE_CONSTANT":
         return {"OutputTensor": T(data, padded(rank, 2, 5)), "ValueDataType": data, "Value": 3}
     if operator == "FILL_VALUE_SEQUENCE":
@@ -180,6 +196,7 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
 
 INDEX_TENSORS = {
     "IndicesTensor",
+    "SequenceLengthsTensor",
     "OutputIndexTensor",
     "OutputCountTensor",
     "OutputCoordinatesTensor",

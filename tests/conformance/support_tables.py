@@ -141,6 +141,11 @@ TABLES = {
         "3_0": _slice(ANY, LOW),
         "4_1": _slice(ANY, ALL),
     },
+    "REVERSE_SUBSEQUENCES": {
+        level: _slice(ranks, LOW) | {"SequenceLengthsTensor": (ranks, U32)}
+        for level, ranks in (("2_1", FOUR), ("3_0", FOUR_FIVE))
+    },
+    "UPSAMPLE_2D": {"1_0": _slice(FOUR_FIVE, FLOATS)},
     "TILE": {
         "1_0": _slice(FOUR, FLOATS),
         "2_1": _slice(FOUR, LOW),

@@ -8,7 +8,9 @@ import anydml as dml
 
 pytest.importorskip("onnx")
 
-OPERATORS = ("Tile", "Expand", "Pad", "Slice", "ConstantOfShape")
+OPERATORS = (
+    "Tile", "Expand", "Pad", "Slice", "ConstantOfShape", "ReverseSequence", "Resize", "Upsample",
+)  # fmt: skip
 
 
 def run(desc, *inputs):
@@ -80,8 +82,52 @@ def constant_of_shape(inputs, attributes, count):
     )
 
 
-ADAPTERS = dict(zip(OPERATORS, (tile, expand, pad, slice_, constant_of_shape), strict=True))
-CASES = {case.name: case for case in node_cases(OPERATORS)}
+def reverse_sequence(inputs, attributes, count):
+    x, lengths = inputs
+    batch, axis = attributes.get("batch_axis", 1), attributes.get("time_axis", 0)
+    shape = [1] * x.ndim
+    shape[batch] = x.shape[batch]
+    raw = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.itemsize}")  # bfloat16
+    return [dml.reverse_subsequences(raw, lengths.reshape(shape), axis=axis).view(x.dtype)]
+
+
+def upsample(inputs, attributes, count):
+    """Whole multiples of height and width, by the middles of elements."""
+    x, sizes = inputs[0], inputs[-1]
+    axes = attributes.get("axes", range(x.ndim))
+    scales = [1] * x.ndim
+    for axis, size in zip(axes, sizes, strict=True):
+        scales[axis] = int(size) // (x.shape[axis] if sizes.dtype == np.int64 else 1)
+    mode = {"nearest": "NEAREST_NEIGHBOR"}.get(attributes["mode"].decode(), "LINEAR")
+    shape = [size * scale for size, scale in zip(x.shape, scales, strict=True)]
+    desc = dml.Upsample2D(
+        input_tensor=dml.TensorDesc.from_array(x),
+        output_tensor=dml.TensorDesc(dml.DataType.from_numpy(x.dtype), shape),
+        scale_size=dml.Size2D(scales[3], scales[2]),
+        interpolation_mode=mode,
+    )
+    return run(desc, x)
+
+
+RESIZES = {
+    "test_resize_upsample_scales_nearest", "test_resize_upsample_scales_linear",
+    "test_resize_upsample_scales_nearest_axes_2_3", "test_resize_upsample_scales_nearest_axes_3_2",
+    "test_upsample_nearest",
+}  # fmt: skip
+"""Those that UPSAMPLE_2D has: by whole numbers, nearest or linear, by the middles of elements."""
+
+ADAPTERS = dict(
+    zip(
+        OPERATORS,
+        (tile, expand, pad, slice_, constant_of_shape, reverse_sequence, upsample, upsample),
+        strict=True,
+    )
+)
+CASES = {
+    case.name: case
+    for case in node_cases(OPERATORS)
+    if case.model.graph.node[0].op_type not in ("Resize", "Upsample") or case.name in RESIZES
+}
 
 
 def test_there_are_cases_for_every_operator():

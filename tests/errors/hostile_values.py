@@ -3,7 +3,7 @@
 import numpy as np
 
 import anydml as dml
-from anydml.ops._fields import EnumerationKind, IntegersKind, ScaleBiasKind
+from anydml.ops._fields import EnumerationKind, IntegersKind, ScaleBiasKind, Size2DKind
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
@@ -60,6 +60,8 @@ CALLS = {
     "cast": (dml.cast, lambda: {"x": X.copy(), "dtype": "int8", "out": None}),
     "pad": (dml.pad, lambda: {"x": X.copy(), "pad_width": ((1, 2), (0, 3)), "mode": "edge",
                               "constant": 0, "out": None}),
+    "reverse_subsequences": (dml.reverse_subsequences, lambda: {
+        "x": X.copy(), "lengths": np.array([[2], [0], [9]]), "axis": 1, "out": None}),
     "tile": (dml.tile, lambda: {"x": X.copy(), "repeats": (2, 1), "out": None}),
     "TensorDesc": (dml.TensorDesc, lambda: {
         "data_type": "FLOAT32", "sizes": (3, 4), "strides": (4, 1), "flags": "NONE",
@@ -94,7 +96,8 @@ CALLS = {
 for kind in (dml.Split, dml.Join, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.Gather,
              dml.GatherElements, dml.GatherND, dml.GatherND1, dml.NonzeroCoordinates,
              dml.Slice1, dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence,
-             dml.Padding1, dml.Padding, dml.Slice, dml.Tile, dml.FillValueConstant):  # fmt: skip
+             dml.Padding1, dml.Padding, dml.Slice, dml.Tile, dml.FillValueConstant,
+             dml.ReverseSubsequences, dml.Upsample2D):  # fmt: skip
 
     def fields(kind=kind):
         values = {}
@@ -103,6 +106,8 @@ for kind in (dml.Split, dml.Join, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterN
                 values[info.attribute] = str(next(iter(info.kind.members)))
             elif isinstance(info.kind, ScaleBiasKind):
                 values[info.attribute] = (1.0, 2.0)
+            elif isinstance(info.kind, Size2DKind):
+                values[info.attribute] = (1, 2)
             elif isinstance(info.kind, IntegersKind):
                 values[info.attribute] = [1, 1]
             elif info.role.value == "attribute":

@@ -152,12 +152,24 @@ def sample(operator):
     given |= {"padding_mode": "WRAP", "padding_value_data_type": "FLOAT32", "padding_value": 9}
     given |= {"start_padding": (0, 2), "end_padding": (1, 0)}
     given |= {"offsets": (0, 0), "sizes": (2, 3), "strides": (1, 1), "repeats": (1, 2)}
+    given |= {"sequence_lengths_tensor": dml.TensorDesc("UINT32", (1, 3))}
+    given |= {"scale_size": (2, 1), "interpolation_mode": "LINEAR"}
     given |= {"scale_bias": (2, 0.5), "value_data_type": "FLOAT32"}
     given |= {"value_start": 0.1, "value_delta": -0.3, "value": 0.1}
     arrays = {"InputTensor": data, "IndicesTensor": index, "UpdatesTensor": data * 10}
     arrays |= {"InputTensors[0]": data, "InputTensors[1]": data + 1}
     if operator == "JOIN":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (4, 3))
+    arrays["SequenceLengthsTensor"] = index[:1] * 2
+    if operator in ("REVERSE_SUBSEQUENCES", "UPSAMPLE_2D"):  # of rank 4 and above
+        four = {"input_tensor": f, "output_tensor": f,
+                "sequence_lengths_tensor": given["sequence_lengths_tensor"]}  # fmt: skip
+        given |= {name: dml.TensorDesc(tensor.data_type, (1, 1, *tensor.sizes))
+                  for name, tensor in four.items()}  # fmt: skip
+        given["axis"] = 2
+        arrays = {name: array[None, None] for name, array in arrays.items()}
+    if operator == "UPSAMPLE_2D":
+        given["output_tensor"] = dml.TensorDesc("FLOAT32", (1, 1, 2, 6))
     if operator == "TILE":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (2, 6))
     if operator in ("PADDING", "PADDING1"):

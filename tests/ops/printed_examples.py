@@ -310,6 +310,29 @@ TILE = Example(
 )
 
 
+def _reverse(name, lengths, axis, output):
+    # The page calls the lengths SequenceTensor.
+    shape = (1, 1, 3, 1) if axis == 3 else (1, 1, 1, 4)
+    rows = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
+    return Example(
+        f"REVERSE_SUBSEQUENCES {name}",
+        "REVERSE_SUBSEQUENCES",
+        {
+            "InputTensor": ("FLOAT32", (1, 1, 3, 4), [[rows]]),
+            "SequenceLengthsTensor": ("UINT32", shape, [[lengths]]),
+            "OutputTensor": ("FLOAT32", (1, 1, 3, 4), [[output]]),
+            "Axis": axis,
+        },
+        f"dml.reverse_subsequences(InputTensor, SequenceLengthsTensor, axis={axis})",
+    )
+
+
+REVERSE = [
+    _reverse("1: rows", [[2], [4], [3]], 3, [[2, 1, 3, 4], [8, 7, 6, 5], [11, 10, 9, 12]]),
+    _reverse("2: columns", [[2, 3, 1, 0]], 2, [[5, 10, 3, 4], [1, 6, 7, 8], [9, 2, 11, 12]]),
+]
+
+
 def _sequence(name, kind, sizes, start, delta, output):
     fields = {
         "OutputTensor": (kind, sizes, output),
@@ -383,6 +406,7 @@ EXAMPLES = [
     *FILL,
     CONSTANT,
     *PADDING,
+    *REVERSE,
     TILE,
     *TOP_K,
     *SCATTER,

@@ -19,6 +19,7 @@ CLASSES = {
     "SLICE": dml.Slice,
     "SLICE1": dml.Slice1,
     "TILE": dml.Tile,
+    "REVERSE_SUBSEQUENCES": dml.ReverseSubsequences,
     "PADDING": dml.Padding,
     "PADDING1": dml.Padding1,
     "FILL_VALUE_CONSTANT": dml.FillValueConstant,

@@ -20,7 +20,7 @@ from anydml.testing import (
 
 KINDS = [
     dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.FillValueConstant, dml.Padding1,
-    dml.Padding, dml.Slice, dml.Tile,
+    dml.Padding, dml.Slice, dml.Tile, dml.ReverseSubsequences, dml.Upsample2D,
     dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
 ]  # fmt: skip

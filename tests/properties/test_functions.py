@@ -183,6 +183,19 @@ def test_split_into_sections(data, kind, shape, sections):
     agree(data, lambda array, **out: dml.split(array, sections, axis=axis, **out), [x], parts)
 
 
+@given(st.data(), MOVED, strategies.shapes(min_rank=1))
+def test_reverse_subsequences(data, kind, shape):
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    x = moved_array(data, shape, kind)
+    lengths = draw_array(data, replaced(shape, axis % len(shape), 1), "uint32")
+    expected = references.reverse_subsequences(native(x), native(lengths), axis)
+
+    def call(*arrays, **out):
+        return dml.reverse_subsequences(*arrays, axis=axis, **out)
+
+    agree(data, call, [x, lengths], [expected])
+
+
 @given(st.data(), MOVED, strategies.shapes(max_elements=60))
 def test_tile(data, kind, shape):
     x = moved_array(data, shape, kind)

@@ -22,7 +22,8 @@ from anydml.testing import by_reference, strategies
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 sys.path.insert(0, SCRIPTS)
-import dispatch_cases  # noqa: E402  # found on the path set above
+import dispatch_case  # noqa: E402  # found on the path set above
+import dispatch_cases  # noqa: E402
 import dispatches  # noqa: E402
 
 sys.path.remove(SCRIPTS)
@@ -114,7 +115,7 @@ class Binding:
 
 
 def same(name, got, reference, expected):
-    got, reference = dispatch_cases.bits(got), dispatch_cases.bits(np.asarray(reference))
+    got, reference = dispatch_case.bits(got), dispatch_case.bits(np.asarray(reference))
     if name == "OutputCoordinatesTensor":  # rows beyond the count are not defined
         count = np.asarray(expected["OutputCountTensor"]).flat[0]
         columns = got.shape[-1]
@@ -148,7 +149,7 @@ class Machine(RuleBasedStateMachine):
 
     def results_stay(self):
         for result, before in self.kept:
-            assert np.array_equal(dispatch_cases.bits(result), before)
+            assert np.array_equal(dispatch_case.bits(result), before)
 
     def choose(self, data, items):
         return items[data.draw(st.integers(0, len(items) - 1))]
@@ -249,7 +250,7 @@ class Machine(RuleBasedStateMachine):
             several = zip(wanted, result, strict=True) if binding.many[name] else [(wanted, result)]
             for reference, got in several:
                 same(name, got, reference, expected)
-                self.kept.append((got, dispatch_cases.bits(got).copy()))
+                self.kept.append((got, dispatch_case.bits(got).copy()))
         self.kept = self.kept[-20:]
         self.results_stay()
 

@@ -15,7 +15,8 @@ PACKAGE = Path(dml.__file__).parent
 
 # Public things that say what they are; the examples are where they are used.
 WITHOUT_EXAMPLE = {
-    "AxisDirection", "PaddingMode", "CompiledOperator", "Descriptor", "MemoryPool", "Operator",
+    "AxisDirection", "PaddingMode", "InterpolationMode", "CompiledOperator", "Descriptor",
+    "MemoryPool", "Operator",
     "Support",
     "TensorFlags", "TensorSupport", "TopKResult", "Violation", "ScatterElements",
 }  # fmt: skip
@@ -26,7 +27,8 @@ FIXED = [
     "ScatterElements", "ScatterND", "NonzeroCoordinates", "TopK", "TopK1", "Slice1", "Split",
     "Join", "slice_window", "cast", "Cast", "ElementWiseIdentity",
     "FillValueSequence", "Padding1", "pad", "Padding", "Slice", "Tile", "tile",
-    "FillValueConstant",
+    "FillValueConstant", "ReverseSubsequences", "reverse_subsequences", "Upsample2D",
+    "InterpolationMode",
     "Gather", "GatherElements", "GatherND", "GatherND1", "from_json", "support", "AnyDMLError",
     "InvalidDescriptorError", "BindingError", "IndexOutOfRangeError", "Violation",
 ]  # fmt: skip
@@ -118,7 +120,7 @@ def test_modules_are_short_and_say_what_they_are(name):
 @pytest.mark.parametrize(
     "kind",
     [dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.Padding1,
-    dml.FillValueConstant, dml.Tile,
+    dml.FillValueConstant, dml.Tile, dml.ReverseSubsequences, dml.Upsample2D,
     dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
     dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1],
     ids=lambda kind: kind.__name__,

@@ -1,13 +1,17 @@
-"""`tile` on arrays."""
+"""`tile` and `reverse_subsequences` on arrays."""
 
 from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-from anydml.arrays import adopt, bridge_of, traced_by
-from anydml.errors import ArgumentError
+import numpy as np
+
+from anydml._json import shown
+from anydml.arrays import Array, DeviceArray, adopt, as_numpy, bridge_of, traced_by
+from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
 
 
@@ -100,3 +104,94 @@ def _repeats(repeats: Any) -> tuple[int, ...]:
         return (_arguments.integer(repeats, "repeats"),)
     found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
     return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
+
+
+@overload
+def reverse_subsequences(
+    x: ArrayOf[Scalar], lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def reverse_subsequences(
+    x: Other, lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> Other: ...
+
+
+@overload
+def reverse_subsequences(
+    x: Plain, lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def reverse_subsequences(x: Operand, lengths: Operand, *, axis: SupportsIndex, out: Out) -> Out: ...
+
+
+def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) -> Any:
+    """`x` with the first elements of each sequence along an axis in the opposite order.
+
+    Parameters
+    ----------
+    x : array_like
+        Rank 1 or more; elements of any type.
+    lengths : array_like of int
+        How many elements of each sequence are reversed, 0 or more; one beyond the axis means all of
+        it. The shape of `x` with 1 on the axis, or one that can be broadcast to it.
+    axis : int
+        The axis along which sequences lie; negative ones count from the end.
+    out : array, optional
+        Where to write.
+
+    Returns
+    -------
+    array, shape of x
+        Of the kind that `x` is; `out` where it is given. It owns its memory.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+
+    See Also
+    --------
+    ReverseSubsequences : the operator that this extends.
+
+    Notes
+    -----
+    From ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type, lengths of any type of
+    integers and lengths that are broadcast are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.reverse_subsequences([[1, 2, 3, 4], [5, 6, 7, 8]], [[3], [2]], axis=1)
+    array([[3, 2, 1, 4],
+           [6, 5, 7, 8]])
+    """
+    data, wrap = adopt(x, "x")
+    along = _arguments.axis_of(axis, data)
+    given = {"axis": along}
+    shape = (*data.shape[:along], 1, *data.shape[along + 1 :])
+    counts = _lengths(lengths, shape)
+    inferred = _engine.infer(ReverseSubsequences, (data, counts), given)
+    operands = [("x", data), ("lengths", counts)]
+    result = _arguments.output("reverse_subsequences", out, "out", data.shape, data.dtype, operands)
+    inputs = (data, counts)
+    _engine.run(ReverseSubsequences, inputs, (result,), given, inferred, private=out is None)
+    return _arguments.returned(result, out, wrap)
+
+
+def _lengths(lengths: Any, shape: tuple[int, ...]) -> Array:
+    """Lengths as the kernel takes them, in memory of their own."""
+    array = as_numpy(lengths, "lengths")
+    if isinstance(array, DeviceArray):
+        return array
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"lengths: expected integers, got {array.dtype}")
+    counts = _engine.scratch("reverse_subsequences", array.copy)
+    if array.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
+        raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
+    most = np.iinfo(np.uint32).max
+    narrow = np.minimum(counts, most) if counts.dtype.itemsize > 4 else counts
+    return _arguments.broadcast_to(narrow.astype(np.uint32), shape, "lengths")

@@ -166,6 +166,18 @@ def join(arrays: Sequence[Array], axis: int = 0) -> Array:
     return result
 
 
+def reverse_subsequences(x: Array, lengths: Array, axis: int) -> Array:
+    """REVERSE_SUBSEQUENCES: the first elements of each sequence from the last one of them back."""
+    axis %= x.ndim
+    result = x.copy()
+    for at in places(lengths.shape):
+        length = min(int(lengths[at]), x.shape[axis])
+        for i in range(length):
+            place = (*at[:axis], length - 1 - i, *at[axis + 1 :])
+            _put(result, (*at[:axis], i, *at[axis + 1 :]), x, place)
+    return result
+
+
 def tile(x: Array, repeats: Sequence[int]) -> Array:
     """TILE: the input beside itself."""
     shape = tuple(size * repeat for size, repeat in zip(x.shape, repeats, strict=True))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, DataType
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Size2D
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
 from anydml.ops.fill_value_constant import FillValueConstant
@@ -25,12 +26,14 @@ from anydml.ops.gather_nd import GatherND, GatherND1
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.padding1 import Padding, Padding1, PaddingMode
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice, Slice1
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK, TopK1
+from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 from anydml.tensor import MAX_DIMENSIONS, TensorDesc
 from anydml.testing.contents import Flavour, contents
 from anydml.testing.poison import PACKED, Layout, Poisoned
@@ -289,6 +292,32 @@ def _sequence(draw: Draw) -> Descriptor:
     )
 
 
+def _reverse(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from(UP_TO_32_BITS))
+    sizes: tuple[int, ...] = draw(shapes(4, 5, min_side=1, max_elements=200))
+    axis = draw(st.integers(0, len(sizes) - 1))
+    lengths = _replaced(sizes, axis, 1)
+    return ReverseSubsequences(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        sequence_lengths_tensor=_tensor(draw, DataType.UINT32, lengths, output=False),
+        output_tensor=_tensor(draw, data, sizes, output=True),
+        axis=axis,
+    )
+
+
+def _upsample(draw: Draw) -> Descriptor:
+    data = draw(st.sampled_from((DataType.FLOAT32, DataType.FLOAT16)))
+    sizes: tuple[int, ...] = draw(shapes(4, 5, min_side=1, max_elements=40))
+    height, width = draw(shapes(2, 2, min_side=1, max_elements=20))
+    scaled = (*sizes[:-2], sizes[-2] * height, sizes[-1] * width)
+    return Upsample2D(
+        input_tensor=_tensor(draw, data, sizes, output=False),
+        output_tensor=_tensor(draw, data, scaled, output=True),
+        scale_size=Size2D(width, height),
+        interpolation_mode=draw(st.sampled_from(InterpolationMode)),
+    )
+
+
 def _constant(draw: Draw) -> Descriptor:
     data = draw(st.sampled_from(ALL_TYPES))
     return FillValueConstant(
@@ -397,9 +426,11 @@ _MOVERS: dict[type[Descriptor], Callable[[Draw], Descriptor]] = {
     FillValueSequence: _sequence,
     Padding: lambda draw: _padding(draw, Padding),
     Padding1: lambda draw: _padding(draw, Padding1),
+    ReverseSubsequences: _reverse,
     Slice: _slice,
     Slice1: _slice1,
     Tile: _tile,
+    Upsample2D: _upsample,
 }
 
 

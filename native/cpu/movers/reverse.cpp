@@ -1,0 +1,200 @@
+// Each line along the axis is its first elements, from the last one of them back, and the others as
+// they are.
+//
+// Dimensions behind the axis that share their lengths move as one block. Where the lengths differ
+// from element to element of the output's innermost dimension, rows of the output are put together
+// from elements of several rows of the input, in strips that keep these rows in a cache. Large
+// outputs go past it. Each length is read once for each piece that it decides.
+#include <algorithm>
+
+#include "../plans.hpp"
+#include "../runtime/read_once.hpp"
+#include "../runtime/threads.hpp"
+
+namespace anydml {
+namespace {
+
+constexpr Int kPiece = Int{1} << 16;  // blocks of a line that a thread takes
+constexpr Int kStrip = 2048;          // bytes of a strip of rows
+
+class Reverse {
+ public:
+  Reverse(const ReversePlan& plan, const void* input, const void* lengths, void* output)
+      : from_(static_cast<const char*>(input)),
+        lengths_(static_cast<const char*>(lengths)),
+        to_(static_cast<char*>(output)),
+        size_(plan.input.element_size),
+        block_(plan.input.element_size),
+        axis_(plan.input.layout.sizes[plan.axis]),
+        to_step_(plan.output.layout.strides[plan.axis]),
+        from_step_(plan.input.layout.strides[plan.axis]) {
+    for (int i = 0; i < plan.input.layout.rank; ++i) {
+      if (i == plan.axis) continue;
+      const Int size = plan.input.layout.sizes[i];
+      to_lines_.push(size, plan.output.layout.strides[i]);
+      from_lines_.push(size, plan.input.layout.strides[i]);
+      length_lines_.push(size, plan.lengths.layout.strides[i]);
+    }
+    total_ = to_lines_.count() * axis_ * size_;
+    Layout* all[3] = {&to_lines_, &from_lines_, &length_lines_};
+    collapse(all);
+    const int last = to_lines_.rank - 1;
+    if (last < 0 || to_lines_.strides[last] != size_ || from_lines_.strides[last] != size_) return;
+    if (length_lines_.strides[last] != 0) {
+      strips_ = to_step_ != size_;
+      return;
+    }
+    block_ = to_lines_.sizes[last] * size_;
+    for (Layout* lines : all) --lines->rank;
+  }
+
+  void run(int threads) const {
+    if (strips_) return run_strips(threads);
+    const Int lines = to_lines_.count(), pieces = (axis_ + kPiece - 1) / kPiece;
+    const bool stream = total_ >= kStreamBytes && packed();
+    const Int each = std::max<Int>(1, total_ / (lines * pieces));
+    parallel_ranges(
+        lines * pieces, std::max<Int>(1, kCopyGrain / each), threads, [&](Int begin, Int end) {
+          const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
+          Walker<3> at(walked, to_lines_.rank);
+          at.start(begin / pieces);
+          Int piece = begin % pieces;
+          LineWriter writer(to_ + at.offset[0] + (stream ? piece * kPiece * block_ : 0));
+          for (Int i = begin; i < end; ++i) {
+            put_line(to_ + at.offset[0], from_ + at.offset[1], length_at(at.offset[2]),
+                     piece * kPiece, std::min(axis_, (piece + 1) * kPiece),
+                     stream ? &writer : nullptr);
+            if (++piece < pieces) continue;
+            piece = 0;
+            at.next();
+          }
+          writer.finish();
+          stream_fence();
+        });
+  }
+
+ private:
+  Int length_at(Int offset) const {
+    return std::min<Int>(axis_, read_once<uint32_t>(lengths_ + offset));
+  }
+
+  // Whether the lines, one after the other, are the output's memory.
+  bool packed() const {
+    if (to_step_ != block_) return false;
+    Int step = block_ * axis_;
+    for (int i = to_lines_.rank - 1; i >= 0; --i) {
+      if (to_lines_.strides[i] != step) return false;
+      step *= to_lines_.sizes[i];
+    }
+    return true;
+  }
+
+  // Positions [begin, end) of a line.
+  void put_line(char* to, const char* from, Int length, Int begin, Int end,
+                LineWriter* writer) const {
+    const Int turned = std::clamp(length, begin, end);
+    put(to + begin * to_step_, from + (length - 1 - begin) * from_step_, -from_step_,
+        turned - begin, writer);
+    put(to + turned * to_step_, from + turned * from_step_, from_step_, end - turned, writer);
+  }
+
+  void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {
+    const int size = static_cast<int>(size_);
+    if (count <= 0) return;
+    if (step == block_ && (writer != nullptr || to_step_ == block_)) {
+      if (writer != nullptr)
+        writer->append(source, count * block_);
+      else
+        copy_short(target, source, count * block_);
+    } else if (block_ == size_) {
+      if (writer != nullptr)
+        append_steps(*writer, source, step, count, size);
+      else
+        copy_steps(target, to_step_, source, step, count, size);
+    } else {
+      for (Int i = 0; i < count; ++i, source += step, target += to_step_) {
+        if (writer != nullptr)
+          writer->append(source, block_);
+        else
+          copy_short(target, source, block_);
+      }
+    }
+  }
+
+  // Rows of elements that lie side by side, each with a length of its own.
+  void run_strips(int threads) const {
+    const int last = to_lines_.rank - 1;
+    const Int row = to_lines_.sizes[last], columns = kStrip / size_;
+    const Int strips = (row + columns - 1) / columns;
+    const Int each = std::max<Int>(1, std::min(row, columns) * size_ * axis_);
+    parallel_ranges(to_lines_.count() / row * strips, std::max<Int>(1, kCopyGrain / each), threads,
+                    [&](Int begin, Int end) {
+                      const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
+                      Walker<3> at(walked, last);
+                      at.start(begin / strips);
+                      Int strip = begin % strips;
+                      for (Int i = begin; i < end; ++i) {
+                        const Int first = strip * columns, count = std::min(columns, row - first);
+                        with_element(static_cast<int>(size_), [&](auto unit) {
+                          put_strip<decltype(unit)>(
+                              to_ + at.offset[0] + first * size_,
+                              from_ + at.offset[1] + first * size_,
+                              at.offset[2] + first * length_lines_.strides[last], count);
+                        });
+                        if (++strip < strips) continue;
+                        strip = 0;
+                        at.next();
+                      }
+                      stream_fence();
+                    });
+  }
+
+  template <class T>
+  void put_strip(char* to, const char* from, Int lengths, Int count) const {
+    Int length[kStrip];
+    Int least = axis_, most = 0;
+    for (Int j = 0; j < count; ++j) {
+      length[j] = length_at(lengths + j * length_lines_.strides[to_lines_.rank - 1]);
+      least = std::min(least, length[j]);
+      most = std::max(most, length[j]);
+    }
+    alignas(64) T made[kStrip / sizeof(T)];
+    const Int bytes = count * Int{sizeof(T)};
+    const bool stream = total_ >= kStreamBytes;
+    for (Int i = 0; i < axis_; ++i, to += to_step_) {
+      const char* row = reinterpret_cast<const char*>(made);
+      if (i >= most) {
+        row = from + i * from_step_;
+      } else if (least == most) {
+        row = from + (most - 1 - i) * from_step_;
+      } else {
+        for (Int j = 0; j < count; ++j) {
+          const Int place = i < length[j] ? length[j] - 1 - i : i;
+          made[j] = load<T>(from + place * from_step_ + j * Int{sizeof(T)});
+        }
+      }
+      if (stream)
+        LineWriter(to).append(row, bytes);
+      else
+        copy_short(to, row, bytes);
+    }
+  }
+
+  const char* from_;
+  const char* lengths_;
+  char* to_;
+  Int size_, block_;  // of an element; of what moves as one
+  Int axis_, to_step_, from_step_;
+  Int total_;  // bytes of the output
+  bool strips_ = false;
+  Layout to_lines_, from_lines_, length_lines_;
+};
+
+}  // namespace
+
+void ReversePlan::run(const void* from, const void* counts, void* to, int threads) const {
+  if (output.layout.count() == 0) return;
+  Reverse(*this, from, counts, to).run(threads);
+}
+
+}  // namespace anydml

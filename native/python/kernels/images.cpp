@@ -1,0 +1,82 @@
+#include "../fit.hpp"
+
+namespace anydml::python {
+namespace {
+
+// ---- reverse_subsequences
+
+// numbers: axis.
+const char* reverse_misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &lengths = call.operands[1].tensor,
+               &out = call.operands[2].tensor;
+  if (call.number_count != 1) return kNumbers;
+  const int axis = small(call.numbers[0]);
+  if (!has(axis, in.layout)) return kAxis;
+  if (out.layout.rank != in.layout.rank || lengths.layout.rank != in.layout.rank) return kRank;
+  if (!same_element(in, out)) return kElements;
+  if (lengths.type != DataType::uint32) return "lengths of another type than UINT32";
+  if (!same_sizes(out.layout, in.layout) || !same_sizes(lengths.layout, in.layout, axis) ||
+      lengths.layout.sizes[axis] != 1)
+    return kSizes;
+  return nullptr;
+}
+
+Int reverse_run(const Call& call) {
+  const Operand &in = call.operands[0], &lengths = call.operands[1], &out = call.operands[2];
+  const ReversePlan plan{in.tensor, lengths.tensor, out.tensor, small(call.numbers[0])};
+  without_gil(out.tensor.layout.count(),
+              [&] { plan.run(in.data, lengths.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration reverse_subsequences{{
+    .name = "reverse_subsequences",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes = {{"axis"}},
+    .misfit = reverse_misfit,
+    .run = reverse_run,
+}};
+
+// ---- upsample
+
+const Words kInterpolations{"nearest_neighbor", "linear"};
+
+// numbers: mode, height, width.
+const char* upsample_misfit(const Call& call) {
+  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
+  const int rank = in.layout.rank;
+  if (call.number_count != 3) return kNumbers;
+  if (rank < 2 || out.layout.rank != rank) return kRank;
+  if (!same_element(in, out)) return kElements;
+  if (call.numbers[0] != 0 && in.type != DataType::float32 && in.type != DataType::float16)
+    return "a type without means";
+  for (int i = 0; i < rank; ++i) {
+    const Int scale = i < rank - 2 ? 1 : call.numbers[i - rank + 3];
+    Int wanted;
+    if (scale < 1 || scale > Int{1} << 32 ||
+        __builtin_mul_overflow(scale, in.layout.sizes[i], &wanted) || out.layout.sizes[i] != wanted)
+      return "an output of other sizes than input and scales";
+  }
+  return nullptr;
+}
+
+Int upsample_run(const Call& call) {
+  const Operand &in = call.operands[0], &out = call.operands[1];
+  const UpsamplePlan plan{in.tensor, out.tensor, call.numbers[1], call.numbers[2],
+                          call.numbers[0] != 0};
+  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  return -1;
+}
+
+const Registration upsample{{
+    .name = "upsample",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes = {{"mode", &kInterpolations}, {"height"}, {"width"}},
+    .misfit = upsample_misfit,
+    .run = upsample_run,
+}};
+
+}  // namespace
+}  // namespace anydml::python

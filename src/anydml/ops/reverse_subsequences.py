@@ -1,0 +1,111 @@
+"""REVERSE_SUBSEQUENCES: the first elements of each sequence along an axis in the opposite order.
+
+::
+
+    n = min(lengths[i, 0, k], size)                        axis 1
+    output[i, j, k] = input[i, n - 1 - j, k]               where j < n
+    output[i, j, k] = input[i, j, k]                       elsewhere
+
+A length beyond the size of the axis means all of it; 0 and 1 change nothing.
+
+Worked example, axis 1, lengths {{2}, {4}, {3}}::
+
+    input  [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
+    output [[2, 1, 3, 4], [8, 7, 6, 5], [11, 10, 9, 12]]
+
+Page: ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``. Its examples call the lengths SequenceTensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._fields import input_field, output_field, uint
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReverseSubsequences(Descriptor):
+    """``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What holds the sequences.
+    sequence_lengths_tensor : TensorDesc
+        How many elements of each sequence are reversed: the input's sizes with 1 on the axis.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> tensor = dml.TensorDesc("FLOAT32", (1, 1, 3, 4))
+    >>> desc = dml.ReverseSubsequences(
+    ...     input_tensor=tensor, output_tensor=tensor,
+    ...     sequence_lengths_tensor=dml.TensorDesc("UINT32", (1, 1, 3, 1)), axis=3)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    input_tensor: TensorDesc = input_field()
+    sequence_lengths_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+
+    NAME = "REVERSE_SUBSEQUENCES"
+    KERNEL = "reverse_subsequences"
+    SUPPORT = tuple(
+        support(
+            level,
+            InputTensor=(ranks, UP_TO_32_BITS),
+            SequenceLengthsTensor=(ranks, data_types("UINT32")),
+            OutputTensor=(ranks, UP_TO_32_BITS),
+        )
+        for level, ranks in (("2_1", 4), ("3_0", range(4, 6)))
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, lengths = inputs
+        axis = given["axis"]
+        broken = [*_rules.natural_axis(axis, data)]
+        if not broken:
+            expected = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
+            if tuple(lengths.shape) != expected:
+                rule = f"shape {expected} (x's with 1 on the axis)"
+                broken.append(Violation("lengths", rule, f"shape {lengths.shape}"))
+        return Inferred((data,), tuple(broken))
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        lengths = ("SequenceLengthsTensor", self.sequence_lengths_tensor)
+        rank = self.input_tensor.dimension_count
+        yield from _rules.same_dimension_count(data, lengths, output)
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.axis_in_range(self.axis, data)
+        yield from _rules.same_sizes(data, output)
+        yield from _rules.same_sizes(data, lengths, free_axis=self.axis)
+        yield from _rules.size_is(lengths, self.axis, rank, 1, "a length for each sequence")
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(axis=self.axis)
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, lengths = inputs
+        axis = given["axis"]
+        for at in np.ndindex(data.shape):
+            length = min(int(lengths[(*at[:axis], 0, *at[axis + 1 :])]), data.shape[axis])
+            place = length - 1 - at[axis] if at[axis] < length else at[axis]
+            outputs[0][at] = data[(*at[:axis], place, *at[axis + 1 :])]

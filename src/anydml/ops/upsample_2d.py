@@ -1,0 +1,162 @@
+"""UPSAMPLE_2D: images with so many times the height and the width.
+
+::
+
+    NEAREST_NEIGHBOR   output[.., y, x] = input[.., y // height scale, x // width scale]
+    LINEAR             the mean of the two nearest elements in each of the two dimensions, weighted
+                       by how near their middles are to the output element's; beyond the middles of
+                       the first and the last element it is that element
+
+The middle of output element x lies at ``(x + 0.5) / scale - 0.5`` of the input. A LINEAR mean is
+computed in FLOAT32, first along the width and then along the height: the weight of the second
+element rounded once, that of the first as 1 minus it, two products and their sum rounded one after
+the other; the result becomes the type. An element without weight does not count, be it infinite. A
+NaN is the one without sign and payload.
+
+Worked example, LINEAR, width 2, height 1::
+
+    input  [[1, 2], [3, 5]]
+    output [[1, 1.25, 1.75, 2], [3, 3.5, 4.5, 5]]
+
+Page: ``DML_UPSAMPLE_2D_OPERATOR_DESC``. It does not say where elements lie, nor in what precision
+it computes; that is settled above, the first as RESAMPLE's offsets and its page's "pixel center".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from anydml._json import UINT32_MAX
+from anydml._named import NamedEnum
+from anydml.dtypes import data_types
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
+from anydml.ops._numbers import cast_element
+from anydml.program import ArraySpec, Inferred, Program
+from anydml.tensor import TensorDesc
+
+
+class InterpolationMode(NamedEnum):
+    """``DML_INTERPOLATION_MODE``: the nearest element, or the mean of the two nearest ones."""
+
+    NEAREST_NEIGHBOR = 0
+    LINEAR = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_INTERPOLATION_MODE_"
+
+
+InterpolationModeName = Literal[
+    "NEAREST_NEIGHBOR", "LINEAR",
+    "DML_INTERPOLATION_MODE_NEAREST_NEIGHBOR", "DML_INTERPOLATION_MODE_LINEAR",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Upsample2D(Descriptor):
+    """``DML_UPSAMPLE_2D_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Images; the last two dimensions are height and width.
+    output_tensor : TensorDesc
+        Type and DimensionCount of the input, its sizes with the last two times the scales.
+    scale_size : Size2D or pair of int
+        How many times as wide and as high, at least 1.
+    interpolation_mode : InterpolationMode or str
+        What an element is made of.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.Upsample2D(input_tensor=dml.TensorDesc("FLOAT32", (1, 1, 1, 2)),
+    ...                       output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 1, 4)),
+    ...                       scale_size=dml.Size2D(width=2, height=1),
+    ...                       interpolation_mode="LINEAR")
+    >>> compiled = dml.Device("cpu").create_operator(desc).compile()
+    >>> compiled(dml.cast([[[[1, 2]]]], "float32"))
+    array([[[[1.  , 1.25, 1.75, 2.  ]]]], dtype=float32)
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    scale_size: Size2D = size_2d()
+    interpolation_mode: InterpolationMode | InterpolationModeName = enumeration(InterpolationMode)
+
+    NAME = "UPSAMPLE_2D"
+    KERNEL = "upsample"
+    SUPPORT = tuple(
+        support("1_0", InputTensor=(ranks, floats), OutputTensor=(ranks, floats))
+        for ranks, floats in ((range(4, 6), data_types("FLOAT32 FLOAT16")),)
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        *outer, height, width = inputs[0].shape
+        shape = (*outer, height * given["height"], width * given["width"])
+        return Inferred((ArraySpec(shape, inputs[0].dtype),))
+
+    def check(self) -> Iterator[Violation]:
+        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
+        rank = self.input_tensor.dimension_count
+        yield from _rules.same_data_type(data, output)
+        yield from _rules.same_dimension_count(data, output)
+        for i, size in enumerate(self.input_tensor.sizes):
+            name = {rank - 2: "Height", rank - 1: "Width"}.get(i)
+            scale = 1 if name is None else getattr(self.scale_size, name.lower())
+            if name is not None and not 1 <= scale <= UINT32_MAX // size:
+                rule = f"{span(1, UINT32_MAX // size)} (UINT_MAX / InputTensor.Sizes[{i}])"
+                yield Violation(f"ScaleSize.{name}", rule, scale)
+            else:
+                times = "" if name is None else f" * ScaleSize.{name}"
+                why = f"InputTensor.Sizes[{i}]{times}"
+                yield from _rules.size_is(output, i, rank, size * scale, why)
+
+    def lower(self, *, clamp: bool = False) -> Program:
+        return self._program(
+            mode=InterpolationMode.parse(self.interpolation_mode).suffix.lower(),
+            height=self.scale_size.height,
+            width=self.scale_size.width,
+        )
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        data, output = inputs[0], outputs[0]
+        scales = (given["height"], given["width"])
+        for at in np.ndindex(output.shape):
+            image = data[at[:-2]]
+            if given["mode"] != "linear":
+                output[at] = image[at[-2] // scales[0], at[-1] // scales[1]]
+                continue
+            (y, down), (x, right) = (
+                _between(*place) for place in zip(at[-2:], scales, image.shape, strict=True)
+            )
+            rows = [_mean(image[i], x, right) for i in ((y, y + 1) if down else (y,))]
+            made = _mean(rows, 0, down)
+            made = np.float32("nan") if made != made else made
+            output[at] = cast_element(made, output.dtype)
+
+
+def _between(at: int, scale: int, size: int) -> tuple[int, Any]:
+    """The element whose middle is at or before an output element's, and the weight of the next."""
+    middle = max(2 * at + 1 - scale, 0)  # in units of half an output element
+    first, rest = divmod(middle, 2 * scale)
+    if first >= size - 1:
+        return size - 1, np.float32(0)
+    return first, np.float32(rest / (2 * scale))
+
+
+def _mean(row: Any, first: int, part: Any) -> Any:
+    one = np.float32(row[first])
+    if not part:
+        return one
+    with np.errstate(all="ignore"):
+        return one * (np.float32(1) - part) + np.float32(row[first + 1]) * part
