@@ -10,6 +10,7 @@ The operators are ``torch.ops.anydml.top_k`` and so on; PyTorch 2.6 or later.
 from typing import Any
 
 from anydml.bridges.torch import _batches  # noqa: F401 (registers what vmap does)
+from anydml.bridges.torch._deterministic import deterministic
 from anydml.bridges.torch._functions import (
     cast,
     gather,
@@ -31,6 +32,7 @@ Tensor: Any = torch.Tensor
 
 __all__ = [
     "cast",
+    "deterministic",
     "gather",
     "gather_elements",
     "gather_nd",

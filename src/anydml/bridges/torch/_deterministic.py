@@ -1,0 +1,92 @@
+"""`deterministic`: a mode in which PyTorch's operators that differ from run to run are replaced.
+
+It is a dispatch mode, below autograd: what the backward pass calls comes by as well. A model needs
+no change. What each operator is replaced by is in `_replacements`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from anydml.bridges.torch._pytorch import torch
+from anydml.bridges.torch._replacements import REPLACEMENTS
+from anydml.errors import ArgumentError
+
+_Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchMode
+
+
+class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
+    """A block in which PyTorch's operators give the same bits at every run, on a GPU too.
+
+    In place of ``topk``, ``sort``, ``nonzero``, ``scatter``, ``scatter_add``, ``scatter_reduce``,
+    ``index_add``, ``index_copy``, ``index_reduce``, ``index_put``, ``put`` and the gradient of
+    ``embedding``, with their variants in place and with ``out=``, kernels of this library run: in
+    the order of the indices, the last update wins, and sums are made one after the other. So do
+    the gradients of ``topk``, ``sort``, ``gather``, ``index_select``, ``take`` and ``x[indices]``,
+    where the backward pass runs in the block. Results are PyTorch's, up to the order in which
+    floats are added.
+
+    Every other operator runs as it is: ``torch.use_deterministic_algorithms`` says which of them
+    have no deterministic kernel, and may be on together with this.
+
+    Functions of ``torch.compile`` run as they are written in the block, not compiled: nothing can
+    be replaced inside compiled code. For the same reason a block cannot stand inside one.
+
+    Notes
+    -----
+    An index out of range, or an element type that no kernel has, is an error of this library.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import anydml.bridges.torch
+    >>> sums = torch.zeros(2)
+    >>> with anydml.bridges.torch.deterministic():
+    ...     sums.index_add_(0, torch.tensor([0, 1, 0]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([4., 2.])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stances: list[Any] = []
+
+    def __enter__(self) -> Any:
+        """Begin to replace."""
+        if torch.compiler.is_compiling():
+            raise _inside()
+        # Also a function that is compiled already would bring its own kernels.
+        try:
+            stance = torch.compiler.set_stance("force_eager")
+            stance.__enter__()
+        except RuntimeError:
+            raise _inside() from None
+        self._stances.append(stance)
+        return super().__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        """End it."""
+        super().__exit__(*raised)
+        self._stances.pop().__exit__(*raised)
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operator, or what replaces it."""
+        named = kwargs or {}
+        replacement = REPLACEMENTS.get(function)
+        if replacement is not None:
+            return replacement(*args, **named)
+        # In inference mode operators that are made of others come whole.
+        if torch.is_inference_mode_enabled() and function._can_decompose():
+            with self:
+                parts = function.decompose(*args, **named)
+            if parts is not NotImplemented:
+                return parts
+        return function(*args, **named)
+
+
+def _inside() -> ArgumentError:
+    return ArgumentError(
+        "deterministic: expected a block around a compiled function, got one inside it"
+    )

@@ -1,0 +1,445 @@
+"""What `deterministic` runs in place of PyTorch's operators: the array functions.
+
+A replacement takes the operator's own arguments. Where it writes in place, and the tensors are
+plain, the kernel writes into the caller's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from anydml.arrays import bridge_of
+from anydml.bridges.torch._pytorch import Tensor, torch
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import scatter, selection
+from anydml.functions._arguments import TYPED
+
+Pair = tuple[Tensor, Tensor]
+Scatter = Callable[[Tensor, Any, str, Tensor | None], Tensor]
+"""Scatters updates into a tensor, by a reduction, to somewhere or a new tensor."""
+
+_top_k: Final[Any] = selection.top_k
+_elements: Final[Any] = scatter.scatter_elements
+_blocks: Final[Any] = scatter.scatter_nd
+
+_KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *TYPED))
+_BITS: Final = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+# PyTorch's words for reductions.
+_REDUCTIONS: Final = {
+    "sum": "add", "prod": "mul", "amin": "min", "amax": "max", "add": "add", "multiply": "mul",
+    "mean": "mean",
+}  # fmt: skip
+
+
+# ---- types that kernels lack --------------------------------------------------------------------
+
+
+def _bits(x: Tensor) -> Tensor:
+    """The same elements as a type that kernels move."""
+    if x.dtype in _KERNEL_TYPES or x.is_complex():
+        return x
+    if x.element_size() not in _BITS or x.is_quantized:
+        raise _no_kernel(x)
+    return x.view(_BITS[x.element_size()])
+
+
+def _numbers(x: Tensor) -> Tensor:
+    """The same values as a type that kernels compare and combine."""
+    if x.dtype in _KERNEL_TYPES:
+        return x
+    if x.dtype == torch.bfloat16 or (x.is_floating_point() and x.element_size() == 1):
+        return x.to(torch.float32)
+    raise _no_kernel(x)
+
+
+def _no_kernel(x: Tensor) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, bfloat16, "
+        f"complex64 and complex128 in sums), got {x.dtype}"
+    )
+
+
+# ---- selection ----------------------------------------------------------------------------------
+
+
+def _chosen(x: Tensor, k: Any, dim: int, largest: bool) -> Pair:
+    x = x.detach()
+    values, indices = _top_k(_numbers(x), k, axis=dim, largest=largest)
+    if values.dtype != x.dtype:
+        values = values.to(x.dtype)
+    return values, indices
+
+
+def _topk(x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
+    return _chosen(x, k, dim, largest)
+
+
+def _sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Pair:
+    return _chosen(x, x.shape[dim] if x.ndim else 1, dim, descending)
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    x = x.detach()
+    plain = x.dtype in _KERNEL_TYPES or x.is_complex()
+    return selection.nonzero_coordinates(x if plain else x != 0)
+
+
+# ---- scatters -----------------------------------------------------------------------------------
+
+
+def _alone(x: Tensor, others: Sequence[Tensor]) -> bool:
+    """Whether a kernel may write into a tensor while it reads others."""
+    if bridge_of(x, *others) is not None:
+        return False
+    home = x.untyped_storage().data_ptr()
+    return all(other.untyped_storage().data_ptr() != home for other in others)
+
+
+def _combined(
+    x: Tensor, updates: Tensor, how: str, include_self: bool, target: Tensor | None, run: Scatter
+) -> Tensor:
+    """Scatter by any reduction, of any type, through calls of `run` with what kernels have."""
+    if how == "none":
+        result = run(_bits(x), _bits(updates), "none", None if target is None else _bits(target))
+        return result if result.dtype == x.dtype else result.view(x.dtype)
+    if not include_self:
+        x = run(_bits(x), _identity(how, x), "none", None if target is None else _bits(target))
+        x = x if x.dtype == updates.dtype else x.view(updates.dtype)
+    if how == "mean":
+        return _into(target, _mean(x, updates, include_self, run))
+    if x.is_complex():
+        if how != "add":
+            raise _no_kernel(x)
+        pairs = ((x.real, updates.real), (x.imag, updates.imag))
+        parts = [run(*pair, "add", None) for pair in pairs]
+        return _into(target, torch.complex(*parts))
+    wide = _numbers(x)
+    if wide.dtype == x.dtype:
+        return run(x, updates, how, target)
+    return _into(target, run(wide, _numbers(updates), how, None).to(x.dtype))
+
+
+def _identity(how: str, x: Tensor) -> Any:
+    """What leaves every other operand as it is, as one element."""
+    if how in ("add", "mean", "mul"):
+        number: Any = 1 if how == "mul" else 0
+    elif x.is_floating_point():
+        number = float("inf") if how == "min" else -float("inf")
+    elif x.dtype == torch.bool:
+        number = how == "min"
+    else:
+        limits = torch.iinfo(x.dtype)
+        number = limits.max if how == "min" else limits.min
+    return _bits(x.new_full((), number))
+
+
+def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tensor:
+    zeros = torch.zeros_like(x, dtype=torch.int64)
+    counts = run(zeros, zeros.new_ones(()), "add", None)
+    named = counts > 0  # what no update names keeps its bits
+    total = _combined(x, updates, "add", True, None, run)
+    parts = (counts + include_self).clamp(min=1)
+    if x.is_floating_point() or x.is_complex():
+        means = total / parts
+    else:
+        means = torch.div(total, parts, rounding_mode="floor")
+    return torch.where(named, means.to(x.dtype), x)
+
+
+def _into(target: Tensor | None, result: Tensor) -> Tensor:
+    if target is None:
+        return result
+    target.copy_(result)
+    return target
+
+
+Run = Callable[[Tensor | None], Tensor]
+"""Makes a result, at a tensor or a new one."""
+
+
+def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
+    """Run what writes a result to somewhere, in place of x."""
+    if _alone(x, operands):
+        run(x.detach())
+    else:
+        x.copy_(run(None))
+    return x
+
+
+# Along an axis, as torch.scatter has it: an index for each update.
+
+
+def _along(
+    x: Tensor, dim: int, index: Tensor, src: Any, how: str = "none", include_self: bool = True,
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    x = x.detach()
+    if not index.numel():
+        return _into(target, x.clone())
+    if not isinstance(src, torch.Tensor):
+        src = x.new_full((), src)
+    src = src.detach()
+    if x.ndim and not index.ndim:
+        index = index.reshape(1)
+    if src.ndim != index.ndim and src.numel() == 1:
+        src = src.expand(index.shape)
+    elif src.shape != index.shape:  # of a larger source, the beginning
+        src = src[tuple(slice(size) for size in index.shape)]
+
+    def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+        return _elements(x, index, updates, axis=dim, reduction=reduction, out=out)
+
+    return _combined(x, src, how, include_self, target, run)
+
+
+def _scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
+    return _along(x, dim, index, src, _REDUCTIONS.get(reduce, reduce))
+
+
+def _scatter_(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
+    operands = [index, src] if isinstance(src, torch.Tensor) else [index]
+    how = _REDUCTIONS.get(reduce, reduce)
+    return _written(x, operands, lambda out: _along(x, dim, index, src, how, True, out))
+
+
+def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    return _along(x, dim, index, src, "add")
+
+
+def _scatter_add_(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    return _written(x, (index, src), lambda out: _along(x, dim, index, src, "add", True, out))
+
+
+def _scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    return _along(x, dim, index, src, _REDUCTIONS[reduce], include_self)
+
+
+def _scatter_reduce_(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    how = _REDUCTIONS[reduce]
+
+    def run(out: Tensor | None) -> Tensor:
+        return _along(x, dim, index, src, how, include_self, out)
+
+    return _written(x, (index, src), run)
+
+
+# Slices along an axis, by one list of indices.
+
+
+def _slices(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, how: str, include_self: bool = True,
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    x, source = x.detach(), source.detach()
+    if x.ndim == 0:
+        flat = None if target is None else target.reshape(1)
+        return _slices(x.reshape(1), 0, index, source.reshape(-1), how, include_self, flat)[0]
+    index = index.reshape(-1).unsqueeze(-1)
+    source = source.reshape([1] * x.ndim) if source.ndim == 0 else source
+    return _tuples(x, index, source.movedim(dim, 0), how, include_self, target,
+                   lambda tensor: tensor.movedim(dim, 0))  # fmt: skip
+
+
+def _tuples(
+    x: Tensor, index: Tensor, updates: Tensor, how: str, include_self: bool,
+    target: Tensor | None, turned: Callable[[Tensor], Tensor],
+) -> Tensor:  # fmt: skip
+    """Scatter by tuples of indices into the axes that `turned` brings to the front."""
+    if target is None and bridge_of(x, index, updates) is None:
+        target = torch.empty_like(x)  # laid out as PyTorch's result
+
+    def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+        result = _blocks(turned(x), index, updates, reduction=reduction,
+                                    out=None if out is None else turned(out))  # fmt: skip
+        return back(result) if out is None else out
+
+    def back(result: Tensor) -> Tensor:
+        made = result.new_empty(x.shape)
+        turned(made).copy_(result)
+        return made
+
+    return _combined(x, updates, how, include_self, target, run)
+
+
+def _scaled(source: Tensor, alpha: Any) -> Tensor:
+    return source if alpha == 1 else source * alpha
+
+
+def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    return _slices(x, dim, index, _scaled(source, alpha), "add")
+
+
+def _index_add_(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    added = _scaled(source, alpha)
+    return _written(x, (index, added), lambda out: _slices(x, dim, index, added, "add", True, out))
+
+
+def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    return _slices(x, dim, index, source, "none")
+
+
+def _index_copy_(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    def run(out: Tensor | None) -> Tensor:
+        return _slices(x, dim, index, source, "none", True, out)
+
+    return _written(x, (index, source), run)
+
+
+def _index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    return _slices(x, dim, index, source, _REDUCTIONS[reduce], include_self)
+
+
+def _index_reduce_(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    how = _REDUCTIONS[reduce]
+
+    def run(out: Tensor | None) -> Tensor:
+        return _slices(x, dim, index, source, how, include_self, out)
+
+    return _written(x, (index, source), run)
+
+
+# By index tensors and masks, as x[indices] = values has it.
+
+
+def _put_at(
+    x: Tensor, indices: Sequence[Any], values: Tensor, how: str, target: Tensor | None = None
+) -> Tensor:
+    x, values = x.detach(), values.detach()
+    axes: list[int] = []
+    columns: list[Tensor] = []
+    position = 0
+    for index in indices:
+        if index is None:
+            position += 1
+            continue
+        here = index.to(x.device)
+        masks = here.dtype in (torch.bool, torch.uint8)
+        found = _nonzero(here).unbind(1) if masks else (here.to(torch.int64),)
+        for column in found:
+            axes.append(position)
+            columns.append(column)
+            position += 1
+    if not axes:
+        raise ArgumentError("indices: expected at least one tensor, got none")
+    columns = list(torch.broadcast_tensors(*columns))
+    shape, front = columns[0].shape, len(axes)
+    rest = [axis for axis in range(x.ndim) if axis not in axes]
+    lined_up = axes == list(range(axes[0], axes[0] + front))
+    before = axes[0] if lined_up else 0
+    sizes = [x.shape[axis] for axis in rest]
+    updates = values.expand((*sizes[:before], *shape, *sizes[before:]))
+    updates = updates.movedim(tuple(range(before, before + len(shape))), tuple(range(len(shape))))
+    return _tuples(x, torch.stack(columns, -1), updates, how, True, target,
+                   lambda tensor: tensor.permute(*axes, *rest))  # fmt: skip
+
+
+def _index_put(
+    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    return _put_at(x, indices, values, "add" if accumulate else "none")
+
+
+def _index_put_(
+    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False,
+    unsafe: bool = False,
+) -> Tensor:  # fmt: skip
+    operands = [*(index for index in indices if index is not None), values]
+    how = "add" if accumulate else "none"
+    return _written(x, operands, lambda out: _put_at(x, indices, values, how, out))
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    how = "add" if accumulate else "none"
+    flat = _along(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), how)
+    return flat.reshape(x.shape)
+
+
+def _put_(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    x.copy_(_put(x, index, source, accumulate))
+    return x
+
+
+def _embedding_backward(
+    grad: Tensor, indices: Tensor, count: Any, padding: Any, by_frequency: bool
+) -> Tensor:
+    flat = indices.reshape(-1)
+    rows = grad.reshape(-1, grad.shape[-1])
+    if by_frequency:
+        often = _along(flat.new_zeros(count), 0, flat, 1, "add")
+        rows = rows / often[flat].unsqueeze(-1)
+    summed = _slices(rows.new_zeros((count, grad.shape[-1])), 0, flat, rows, "add")
+    if 0 <= padding < count:
+        summed[padding] = 0
+    return summed
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def _to(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The variant that writes to ``out=``."""
+
+    def run(*given: Any, **named: Any) -> Any:
+        names = [name for name in ("values", "indices", "out") if name in named]
+        targets = [named.pop(name) for name in names]
+        results = function(*given, **named)
+        for target, result in zip(
+            targets, results if len(targets) > 1 else (results,), strict=True
+        ):
+            if target.shape != result.shape:
+                target.resize_(result.shape)
+            target.copy_(result)
+        return tuple(targets) if len(targets) > 1 else targets[0]
+
+    return run
+
+
+# The operator, its overloads, those of them that write to out=, and what replaces it.
+_TABLE: Final = (
+    ("topk", "default", "values", _topk),
+    ("sort", "default stable", "values values_stable", _sort),
+    ("nonzero", "default", "out", _nonzero),
+    ("scatter", "src value reduce value_reduce",
+     "src_out value_out reduce_out value_reduce_out", _scatter),
+    ("scatter_", "src value reduce value_reduce", "", _scatter_),
+    ("scatter_add", "default", "out", _scatter_add),
+    ("scatter_add_", "default", "", _scatter_add_),
+    ("scatter_reduce", "two", "two_out", _scatter_reduce),
+    ("scatter_reduce_", "two", "", _scatter_reduce_),
+    ("index_add", "default", "out", _index_add),
+    ("index_add_", "default", "", _index_add_),
+    ("index_copy", "default", "out", _index_copy),
+    ("index_copy_", "default", "", _index_copy_),
+    ("index_reduce", "default", "out", _index_reduce),
+    ("index_reduce_", "default", "", _index_reduce_),
+    ("index_put", "default", "out", _index_put),
+    ("_unsafe_index_put", "default", "", _index_put),
+    ("index_put_", "default", "", _index_put_),
+    ("_index_put_impl_", "default", "", _index_put_),
+    ("put", "default", "out", _put),
+    ("put_", "default", "", _put_),
+    ("embedding_dense_backward", "default", "out", _embedding_backward),
+)  # fmt: skip
+
+
+def _table() -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {}
+    for name, plain, to, function in _TABLE:
+        packet = getattr(torch.ops.aten, name)
+        found |= {getattr(packet, overload): function for overload in plain.split()}
+        found |= {getattr(packet, overload): _to(function) for overload in to.split()}
+    return found
+
+
+REPLACEMENTS: Final = _table()
+"""By PyTorch's operator: what takes its arguments."""
