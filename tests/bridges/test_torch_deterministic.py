@@ -363,7 +363,7 @@ def test_not_inside_a_compiled_function(fullgraph):
             return x.topk(2).values
 
     kind = Exception if fullgraph else dml.ArgumentError
-    with pytest.raises(kind, match="expected a block around|Observed exception"):
+    with pytest.raises(kind, match=r"expected a block around|Observed exception"):
         torch.compile(inside, backend="eager", fullgraph=fullgraph)(numbers(4, 5))
 
 

@@ -1,12 +1,16 @@
 """Where the repository is, and how its command line and scripts are run."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "examples" / "models"
+
+# Libraries that code may need and that an installation may lack.
+OPTIONAL = ("torch", "jax", "onnx")
 
 _CLI = "import sys; from anydml.cli import main; sys.argv[0] = 'anydml'; sys.exit(main())"
 
@@ -29,3 +33,8 @@ def run_python(
 def run_anydml(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """The command `anydml`."""
     return run_python("-c", _CLI, *arguments, cwd=cwd)
+
+
+def needed(text: str) -> list[str]:
+    """The optional libraries that a text imports; they may warn of their own code."""
+    return [p for p in OPTIONAL if re.search(rf"^(?:import|from) {p}\b", text, re.MULTILINE)]

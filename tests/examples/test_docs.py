@@ -10,15 +10,13 @@ import shlex
 from importlib.util import find_spec
 
 import pytest
-from running import ROOT, run_anydml, run_python
+from running import ROOT, needed, run_anydml, run_python
 
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# Libraries that a block may need and that an installation may lack.
-OPTIONAL = ("torch", "jax", "onnx")
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
@@ -33,11 +31,6 @@ def name(page):
 
 def with_blocks(*kinds):
     return [page for page in PAGES if blocks(page, *kinds)]
-
-
-def needed(text):
-    """The optional libraries that a block imports; they may warn of their own code."""
-    return [p for p in OPTIONAL if re.search(rf"^(?:import|from) {p}\b", text, re.MULTILINE)]
 
 
 PYTHON = [
