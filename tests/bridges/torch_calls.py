@@ -79,6 +79,9 @@ OTHERS = {
     "top_k indices": lambda x: dml.top_k(x, 2).indices,
     "top_k int32": lambda x: dml.top_k(x, 2, index_dtype=torch.int32).indices,
     "nonzero_coordinates": lambda x: dml.nonzero_coordinates(x > 0.5),
+    "nonzero_coordinates of a size": lambda x: dml.nonzero_coordinates(x > 0.5, size=4),
+    "nonzero_coordinates filled": lambda x: dml.nonzero_coordinates(
+        x, size=99, fill_value=-1, index_dtype="int32"),
     "nonzero_coordinates int32": lambda x: dml.nonzero_coordinates(x, index_dtype="int32"),
     "scatter_elements max": lambda x: dml.scatter_elements(x, ALONG, x[:2, :3] * 2, axis=1,
                                                            reduction="max"),

@@ -426,7 +426,7 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
             what="the coordinates",
         )  # fmt: skip
 
-    wanted, fill = (None, 0) if size is None else sized(size, fill_value, kind)
+    wanted, fill = (None, 0) if size is None else sized(size, fill_value, np.iinfo(kind))
     if wanted is not None and isinstance(array, DeviceArray):
         raise ArgumentTypeError("size: expected None for an array on a GPU, got a number of rows")
 
@@ -447,15 +447,19 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
     return _arguments.returned(rows, out, wrap)
 
 
-def sized(size: Any, fill_value: Any, kind: np.dtype[Any]) -> tuple[int, int]:
-    """How many rows are wanted, and what those are filled with that are not there."""
+def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
+    """How many rows are wanted, and what those are filled with that are not there.
+
+    `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
+    """
     rows = _arguments.integer(size, "size")
     if not 0 <= rows <= _arguments.MOST_ELEMENTS:
         raise ArgumentError(f"size: expected 0..2^48 rows, got {shown(rows)}")
     fill = _arguments.integer(fill_value, "fill_value")
-    limits = np.iinfo(kind)
     if not limits.min <= fill <= limits.max:
-        raise ArgumentError(f"fill_value: expected one that {kind} holds, got {shown(fill)}")
+        raise ArgumentError(
+            f"fill_value: expected one that {limits.dtype} holds, got {shown(fill)}"
+        )
     return rows, fill
 
 

@@ -135,7 +135,7 @@ def nonzero_coordinates(
             "size: expected a number of rows, which traced code must know beforehand, got None"
         )
     kind = _arguments.result_indices(index_dtype, data, data.shape, None, "out")
-    rows, fill = selection.sized(size, fill_value, kind)
+    rows, fill = selection.sized(size, fill_value, np.iinfo(kind))
     _, columns = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim}).outputs[1].shape
     given = (("index_dtype", kind.name), ("size", rows), ("fill_value", fill))
     outputs = (((rows, columns), kind.name),)

@@ -62,13 +62,13 @@ def nonzero_coordinates(
 ) -> Tensor:
     """`anydml.nonzero_coordinates`; in a graph, of an unbacked number of rows without `size`."""
     _allocated(out)
-    found: Tensor = ops.nonzero_coordinates(_tensor(x, "x"), _index_type(index_dtype))
+    kind = _index_type(index_dtype)
+    found: Tensor = ops.nonzero_coordinates(_tensor(x, "x"), kind)
     if size is None:
         return found
-    kind = np.dtype(_arguments.type_name(found.dtype))
-    rows, fill = selection.sized(size, fill_value, kind)
-    there = found[:rows]
-    return torch.cat([there, there.new_full((rows - there.shape[0], found.shape[1]), fill)])
+    rows, fill = selection.sized(size, fill_value, torch.iinfo(kind))
+    # In this order the number of rows is known, be it a graph's.
+    return torch.cat([found, found.new_full((rows, found.shape[1]), fill)]).narrow(0, 0, rows)
 
 
 def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any = None) -> Tensor:
