@@ -9,6 +9,7 @@ import anydml as dml
 from anydml.registry import OPERATORS
 
 SCRIPTS = sorted(path for path in (ROOT / "examples").glob("[a-z]*.py"))
+BESIDE_PYTORCH = sorted((ROOT / "examples" / "pytorch").glob("[a-z]*.py"))
 PRINTED = sorted(MODELS.glob("*.out"))
 REFUSED = sorted(MODELS.glob("*.check"))
 
@@ -22,6 +23,14 @@ def test_script_runs_and_shows_a_result(script):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("script", BESIDE_PYTORCH, ids=lambda path: path.stem)
+def test_script_beside_pytorch_repeats_itself(script):
+    pytest.importorskip("torch")
+    done = run_python(str(script), "--device", "cpu", "--runs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "the same bits in 2 runs" in done.stdout
 
 
 @pytest.mark.parametrize("printed", PRINTED, ids=lambda path: path.stem)
