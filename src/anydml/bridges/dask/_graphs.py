@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from dask.array import Array as _Array
 from dask.array import from_array, zeros_like
+from dask.array.core import normalize_chunks
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Alias, List, Task, TaskRef
@@ -132,8 +133,15 @@ def like(array: Lazy, rank: int, dtype: Any) -> Any:
 
 def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
     """The array in these chunks; of one without elements Dask leaves the chunks as they are."""
-    result = array.rechunk(chunks)
+    result = _exchanged(array, chunks)
     return result if result.chunks == chunks else zeros_like(array, chunks=chunks)
+
+
+def _exchanged(array: Lazy, chunks: Any) -> Lazy:
+    # On the way, blocks are no larger either: Dask's own limit is in its configuration.
+    blocks = (array.chunks, normalize_chunks(chunks, array.shape, dtype=array.dtype))
+    most = max(math.prod(map(max, each)) for each in blocks)
+    return array.rechunk(chunks, block_size_limit=max(1, most * array.dtype.itemsize))
 
 
 def in_order(array: Lazy, axes: int) -> Lazy:
@@ -153,7 +161,7 @@ def in_order(array: Lazy, axes: int) -> Lazy:
             wanted[axis] = max(1, most // inner)
             break
         inner *= max(1, size)
-    return array.rechunk((*wanted, *array.chunks[axes:]))
+    return _exchanged(array, (*wanted, *array.chunks[axes:]))
 
 
 def is_in_order(chunks: Chunks) -> bool:
