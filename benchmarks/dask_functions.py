@@ -1,0 +1,101 @@
+"""The functions on dask arrays beside Dask's own, and how they grow with workers and chunks.
+
+``python benchmarks/dask_functions.py [--rows N] [--repeat N]`` prints a table in Markdown. Calls
+that are compared run in turns, and the shortest time of each counts; every result is checked.
+Kernels use one thread: the threads are Dask's.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+import anydml as dml
+
+Calls = dict[str, Callable[[], Any]]
+COLUMNS, K = 512, 10
+
+
+def timed(calls: Calls, workers: int, repeat: int) -> dict[str, float]:
+    """Milliseconds of each call, the shortest of several turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(repeat):
+        for name, call in calls.items():
+            lazy = call()
+            with dask.config.set(scheduler="threads", num_workers=workers):
+                begin = time.perf_counter()
+                dask.compute(lazy)
+                best[name] = min(best[name], 1000 * (time.perf_counter() - begin))
+    return best
+
+
+def calls_on(x: np.ndarray, chunks: tuple[int, int]) -> dict[str, Calls]:
+    """By what they do: ours, Dask's own, and in memory, of the same array in chunks."""
+    lazy = dask.persist(da.from_array(x, chunks=chunks))[0]
+    marks = dask.persist(lazy > 0.99)[0]
+    whole = x > 0.99
+    rows = np.random.default_rng(2).integers(0, len(x), (1000, 1))
+    ones = np.ones((1000, COLUMNS), np.float32)
+    return {
+        "values of the 10 largest, axis 0": {
+            "here": lambda: dml.top_k(lazy, K, axis=0).values,
+            "dask": lambda: da.topk(lazy, K, axis=0),
+            "in memory": lambda: dask.delayed(dml.top_k)(x, K, axis=0).values,
+        },
+        "indices of the 10 largest, axis 0": {
+            "here": lambda: dml.top_k(lazy, K, axis=0).indices,
+            "dask": lambda: da.argtopk(lazy, K, axis=0),
+            "in memory": lambda: dask.delayed(dml.top_k)(x, K, axis=0).indices,
+        },
+        "coordinates of 1 % nonzero": {
+            "here": lambda: dml.nonzero_coordinates(marks),
+            "dask": lambda: da.argwhere(marks),
+            "in memory": lambda: dask.delayed(dml.nonzero_coordinates)(whole),
+        },
+        "1,000 rows gathered": {
+            "here": lambda: dml.gather(lazy, rows[:, 0]),
+            "dask": lambda: lazy[rows[:, 0]],
+            "in memory": lambda: dask.delayed(dml.gather)(x, rows[:, 0]),
+        },
+        "1,000 rows added": {
+            "here": lambda: dml.scatter_nd(lazy, rows, ones, reduction="add"),
+            "in memory": lambda: dask.delayed(dml.scatter_nd)(x, rows, ones, reduction="add"),
+        },
+    }
+
+
+def check(calls: Calls) -> None:
+    """Ours gives what it gives in memory; Dask's own the same numbers."""
+    here, there = dask.compute(calls["here"](), calls["in memory"]())
+    assert here.tobytes() == there.tobytes()
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=64 * 1024)
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    x = np.random.default_rng(1).random((given.rows, COLUMNS), np.float32)
+    chunkings = [(given.rows // n, COLUMNS // m) for n, m in ((8, 1), (8, 4), (64, 4))]
+    print(f"float32, {given.rows} × {COLUMNS}, {x.nbytes >> 20} MB; milliseconds\n")
+    print("| | blocks | here, 1 worker | here, 2 | Dask, 1 | Dask, 2 | in memory |")
+    print("|---|---|---|---|---|---|---|")
+    with dml.num_threads(1):
+        for chunks in chunkings:
+            for what, calls in calls_on(x, chunks).items():
+                check(calls)
+                by_workers = [timed(calls, workers, given.repeat) for workers in (1, 2)]
+                shown = [f"{times[name]:.0f}" if name in times else ""
+                         for name in ("here", "dask") for times in by_workers]  # fmt: skip
+                blocks = f"{given.rows // chunks[0]} × {COLUMNS // chunks[1]}"
+                shown.append(f"{min(times['in memory'] for times in by_workers):.0f}")
+                print(f"| {what} | {blocks} | {' | '.join(shown)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
