@@ -110,6 +110,13 @@ def test_movers(data, kind, shape):
     strides = [data.draw(st.sampled_from((1, 2, 5, -1, -3))) for _ in shape]
     window = (starts, sizes, strides)
     same(dml.slice_window(lazy, *window), dml.slice_window(x, *window))
+    if shape:
+        axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+        one = [1 if data.draw(st.booleans()) else size for size in shape]
+        one[axis] = 1
+        lengths = data.draw(strategies.generators()).integers(0, 12, one)
+        same(dml.reverse_subsequences(lazy, maybe(data, lengths), axis=axis),
+             dml.reverse_subsequences(x, lengths, axis=axis))  # fmt: skip
     repeats = data.draw(st.lists(st.integers(0, 3), max_size=4))
     same(dml.tile(lazy, repeats), dml.tile(x, repeats))
     to = data.draw(st.sampled_from(strategies.NUMERIC))

@@ -169,11 +169,14 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
+    # Not every bridge has it.
+    if lazily := getattr(bridge_of(x, lengths), "reverse_subsequences", None):
+        return lazily(x, lengths, axis=axis, out=out)
     data, wrap = adopt(x, "x")
     along = _arguments.axis_of(axis, data)
     given = {"axis": along}
     shape = (*data.shape[:along], 1, *data.shape[along + 1 :])
-    counts = _lengths(lengths, shape)
+    counts = lengths_of(lengths, shape)
     inferred = _engine.infer(ReverseSubsequences, (data, counts), given)
     operands = [("x", data), ("lengths", counts)]
     result = _arguments.output("reverse_subsequences", out, "out", data.shape, data.dtype, operands)
@@ -182,16 +185,21 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     return _arguments.returned(result, out, wrap)
 
 
-def _lengths(lengths: Any, shape: tuple[int, ...]) -> Array:
+def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     """Lengths as the kernel takes them, in memory of their own."""
     array = as_numpy(lengths, "lengths")
     if isinstance(array, DeviceArray):
         return array
-    if array.dtype.kind not in "iu" and array.size:
-        raise ArgumentTypeError(f"lengths: expected integers, got {array.dtype}")
+    check_lengths(array)
     counts = _engine.scratch("reverse_subsequences", array.copy)
     if array.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
         raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
     most = np.iinfo(np.uint32).max
     narrow = np.minimum(counts, most) if counts.dtype.itemsize > 4 else counts
     return _arguments.broadcast_to(narrow.astype(np.uint32), shape, "lengths")
+
+
+def check_lengths(array: Any) -> None:
+    """Refuse lengths that are no integers."""
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"lengths: expected integers, got {array.dtype}")

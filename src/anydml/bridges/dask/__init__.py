@@ -5,7 +5,15 @@ is an error at once; a bad index is one when the block that holds it is computed
 """
 
 from anydml.bridges.dask._gathers import gather, gather_elements, gather_nd
-from anydml.bridges.dask._movers import cast, join, pad, slice_window, split, tile
+from anydml.bridges.dask._movers import (
+    cast,
+    join,
+    pad,
+    reverse_subsequences,
+    slice_window,
+    split,
+    tile,
+)
 from anydml.bridges.dask._scatters import scatter_elements, scatter_nd
 from anydml.bridges.dask._selection import nonzero_coordinates, top_k
 
@@ -17,6 +25,7 @@ __all__ = [
     "join",
     "nonzero_coordinates",
     "pad",
+    "reverse_subsequences",
     "scatter_elements",
     "scatter_nd",
     "slice_window",

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from dask.array import Array as _Array
-from dask.array import from_array, zeros_like
+from dask.array import broadcast_to, from_array, zeros_like
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
@@ -62,6 +62,16 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
         return array
     array, _ = adopt(value, name)
     return lazy(same_type(array, value, name, of, of_name), name)
+
+
+def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
+    """An operand again and again, up to a shape."""
+    try:
+        return broadcast_to(array, shape)
+    except ValueError:
+        raise ArgumentError(
+            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
+        ) from None
 
 
 def lazy_indices(value: Any, name: str = "indices") -> Lazy:

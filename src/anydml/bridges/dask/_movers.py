@@ -7,15 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from dask.array import concatenate, full_like, take, zeros_like
+from dask.array import arange, concatenate, full_like, take, where, zeros_like
 
 from anydml.arrays import keep, promoted
 from anydml.bridges.dask import _graphs
+from anydml.bridges.dask._gathers import gather_elements
 from anydml.bridges.dask._graphs import Lazy
 from anydml.functions import _arguments, _engine, movers, rearranging, slabs
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
 from anydml.ops.padding1 import Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.slice1 import Slice1, first_places
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
@@ -294,6 +296,57 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Lazy:
     for axis, count in enumerate(given["repeats"]):
         data = _concatenated([data] * count, axis)
     return _graphs.owned(data)
+
+
+def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -> Lazy:
+    """`anydml.reverse_subsequences` where an operand is a dask array: lazy, in the chunks of `x`.
+
+    It is `gather_elements` of positions that are computed beside it, and tasks hold what those of
+    `gather_elements` hold.
+
+    Parameters
+    ----------
+    x, lengths, axis
+        As for `anydml.reverse_subsequences`.
+    out : None
+        Dask arrays are never written.
+
+    Returns
+    -------
+    dask.array.Array
+        `x` with the first elements of each sequence in the opposite order.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, at once; a negative length when it is computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from anydml.bridges.dask import reverse_subsequences
+    >>> reverse_subsequences(da.arange(5, chunks=2), [4], axis=0).compute()
+    array([3, 2, 1, 0, 4])
+    """
+    _graphs.no_out(out)
+    data = _graphs.lazy(x, "x")
+    counts = _graphs.lazy(lengths, "lengths")
+    number = _arguments.axis_of(axis, data)
+    rearranging.check_lengths(counts)
+    one = (*data.shape[:number], 1, *data.shape[number + 1 :])
+    counts = _graphs.spread(counts, one, "lengths")
+    _engine.infer(ReverseSubsequences, (data, counts), {"axis": number})
+    if not data.size:
+        return zeros_like(data)
+    size = data.shape[number]
+    counts = counts.map_blocks(_lengths, size, meta=_graphs.like(data, data.ndim, np.int64))
+    at = arange(size, chunks=(data.chunks[number],), like=data._meta)
+    at = at.reshape((-1, *(1,) * (data.ndim - 1 - number)))
+    return gather_elements(data, where(at < counts, counts - 1 - at, at), axis=number)
+
+
+def _lengths(chunk: Any, most: int) -> Any:
+    return np.minimum(rearranging.lengths_of(chunk, chunk.shape), most).astype(np.int64)
 
 
 def cast(x: Any, dtype: Any, *, out: None = None) -> Lazy:

@@ -18,7 +18,6 @@ from dask.array import broadcast_to, zeros_like
 
 from anydml.bridges.dask import _graphs, _places
 from anydml.bridges.dask._graphs import Lazy, Position
-from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions import scatter as functions
 from anydml.ops.scatter import Scatter
@@ -73,7 +72,10 @@ def scatter_elements(
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         shape = functions.along(number, data, lookup)
-        lookup, values = _spread(lookup, shape, "indices"), _spread(values, shape, "updates")
+        lookup, values = (
+            _graphs.spread(lookup, shape, "indices"),
+            _graphs.spread(values, shape, "updates"),
+        )
     elif values.ndim == 0:
         values = broadcast_to(values, lookup.shape)
     scalar = data.ndim == 0
@@ -176,15 +178,6 @@ def scatter_nd(
 def _operands(x: Any, indices: Any, updates: Any) -> tuple[Lazy, Lazy, Lazy]:
     data = _graphs.lazy(x, "x")
     return data, _graphs.lazy_indices(indices), _graphs.lazy_as(updates, "updates", data)
-
-
-def _spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
-    try:
-        return broadcast_to(array, shape)
-    except ValueError:
-        raise ArgumentError(
-            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
-        ) from None
 
 
 def _cut(sizes: Sequence[int], total: int) -> tuple[int, ...]:

@@ -13,7 +13,15 @@ from anydml.bridges.jax._indexed import (
     scatter_nd,
     top_k,
 )
-from anydml.bridges.jax._movers import cast, join, pad, slice_window, split, tile
+from anydml.bridges.jax._movers import (
+    cast,
+    join,
+    pad,
+    reverse_subsequences,
+    slice_window,
+    split,
+    tile,
+)
 
 __all__ = [
     "cast",
@@ -23,6 +31,7 @@ __all__ = [
     "join",
     "nonzero_coordinates",
     "pad",
+    "reverse_subsequences",
     "scatter_elements",
     "scatter_nd",
     "slice_window",

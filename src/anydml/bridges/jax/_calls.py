@@ -16,6 +16,7 @@ from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast
+from anydml.functions.rearranging import reverse_subsequences
 from anydml.functions.scatter import scatter_elements, scatter_nd
 from anydml.functions.selection import nonzero_coordinates, top_k
 
@@ -82,15 +83,15 @@ class Call:
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     function.__name__: function
     for function in (
-        cast, gather, gather_elements, gather_nd, nonzero_coordinates, scatter_elements,
-        scatter_nd, top_k,
+        cast, gather, gather_elements, gather_nd, nonzero_coordinates, reverse_subsequences,
+        scatter_elements, scatter_nd, top_k,
     )
 }  # fmt: skip
 
 # The argument that counts axes: with it, rows of a batch are one call more.
 _SHIFTED: Final = {
     "top_k": "axis", "gather_elements": "axis", "scatter_elements": "axis",
-    "gather_nd": "batch_dims",
+    "gather_nd": "batch_dims", "reverse_subsequences": "axis",
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from anydml.functions import _arguments, _engine, movers, rearranging, slabs
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
 from anydml.ops.padding1 import Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.slice1 import Slice1, first_places
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
@@ -231,6 +232,56 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Traced:
     data, given = rearranging.matched(_calls.operand(x, "x"), repeats)
     _engine.infer(Tile, (data,), given)
     return jnp.tile(data, given["repeats"])
+
+
+def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -> Traced:
+    """`anydml.reverse_subsequences` in traced code, with a gradient.
+
+    Parameters
+    ----------
+    x, lengths, axis
+        As for `anydml.reverse_subsequences`; the axis is static.
+    out : None
+        Arrays of JAX are never written.
+
+    Returns
+    -------
+    jax.Array
+        `x` with the first elements of each sequence in the opposite order.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit, while tracing. A negative length is an error of JAX's when
+        the code runs, whose message has this package's.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from anydml.bridges.jax import reverse_subsequences
+    >>> jax.jit(lambda x: reverse_subsequences(x, [2], axis=0))(jnp.arange(3)).tolist()
+    [1, 0, 2]
+    """
+    _calls.no_out(out)
+    data = _calls.operand(x, "x")
+    counts = _calls.operand(lengths, "lengths")
+    number = _arguments.axis_of(axis, data)
+    rearranging.check_lengths(counts)
+    one = (*data.shape[:number], 1, *data.shape[number + 1 :])
+    counts = _calls.spread(counts, one, "lengths")
+    (spec,) = _engine.infer(ReverseSubsequences, (data, counts), {"axis": number}).outputs
+    call = Call("reverse_subsequences", (("axis", number),), (data.ndim,) * 2,
+                ((spec.shape, data.dtype.name),))  # fmt: skip
+    return _reverse(call, data, counts)[0]
+
+
+def _of_reverse(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
+    (_, counts), _ = kept
+    (given,) = cotangents
+    return reverse_subsequences(given, counts, **dict(call.given)), None
+
+
+_reverse = _gradients.differentiable(_of_reverse)
 
 
 def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
