@@ -42,7 +42,14 @@ def test_pytorchs_own_check_of_operators(name, asks):
 def test_every_operator_is_checked():
     from anydml.bridges.torch import _library
 
-    assert set(_library.KERNELS) == set(OPERATORS)
+    functions = {
+        name
+        for name in dml.__all__
+        if getattr(getattr(dml, name), "__module__", "").startswith("anydml.functions")
+        and not isinstance(getattr(dml, name), type)
+    }
+    assert set(_library.KERNELS) == set(OPERATORS) == functions
+    assert functions <= set(dml.bridges.torch.__all__)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -209,6 +216,8 @@ BATCHES = {
     "join, one": (lambda x: dml.join([x, X]), (0,), floats(5, 3, 4)),
     "cast": (lambda x: dml.cast(x, "int16"), (1,), floats(3, 5)),
     "pad": (lambda x: dml.pad(x, [(1, 0), (0, 2)], "edge"), (1,), floats(3, 5, 4)),
+    "reverse_subsequences": (lambda x, n: dml.reverse_subsequences(x, n, axis=0), (1, 0),
+                             floats(3, 5, 4), torch.randint(4, (5, 1, 4))),
     "tile": (lambda x: dml.tile(x, (2, 3)), (1,), floats(3, 5, 4)),
     "slice_window": (lambda x: dml.slice_window(x, (0, 1), (3, 3), (2, -2)), (2,),
                      floats(3, 4, 5)),

@@ -69,6 +69,8 @@ CALLS = {
     "cast": lambda x: dml.cast(x, "float64"),
     "pad": lambda x: dml.pad(x, [(1, 2), (0, 3)], constant=2.5),
     "slice_window": lambda x: dml.slice_window(x, (0, 1), (3, 3), (2, -2)),
+    "reverse_subsequences": lambda x: dml.reverse_subsequences(x, ALONG[:1, :1] + 2, axis=1),
+    "reverse_subsequences list": lambda x: dml.reverse_subsequences(x, [[1], [9], [0]], axis=1),
     "tile": lambda x: dml.tile(x, (2, 1, 3)),
     "tile last": lambda x: dml.tile(x, 2),
     "slice_window of none": lambda x: dml.slice_window(x, (0, 1), (3, 0), (1, -1)),
@@ -107,4 +109,5 @@ OPERATORS = {
     "pad": (floats(3, 4), [1, 0], [0, 2], "constant", 1.5),
     "slice_window": (floats(3, 4), [0, 1], [3, 3], [2, -1]),
     "tile": (floats(3, 4), [2, 3]),
+    "reverse_subsequences": (floats(3, 4), torch.tensor([[1], [9], [3]]), 1),
 }

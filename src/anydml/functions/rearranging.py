@@ -169,9 +169,8 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
-    # Not every bridge has it.
-    if lazily := getattr(bridge_of(x, lengths), "reverse_subsequences", None):
-        return lazily(x, lengths, axis=axis, out=out)
+    if bridge := traced_by(x) or bridge_of(x, lengths):
+        return bridge.reverse_subsequences(x, lengths, axis=axis, out=out)
     data, wrap = adopt(x, "x")
     along = _arguments.axis_of(axis, data)
     given = {"axis": along}

@@ -106,6 +106,10 @@ def _tile(info: Any, dims: Any, x: Tensor, repeats: Sequence[int]) -> Batched:
     return ops.tile(x.movedim(dims[0], 0), [1, *repeats]), 0
 
 
+def _reverse_subsequences(info: Any, dims: Any, x: Tensor, lengths: Tensor, axis: int) -> Batched:
+    return ops.reverse_subsequences(*_all_first(info, dims[:2], (x, lengths)), axis + 1), 0
+
+
 _RULES: Final[dict[str, Callable[..., Batched]]] = {
     "top_k": _top_k,
     "nonzero_coordinates": _nonzero_coordinates,
@@ -120,6 +124,7 @@ _RULES: Final[dict[str, Callable[..., Batched]]] = {
     "pad": _pad,
     "slice_window": _slice_window,
     "tile": _tile,
+    "reverse_subsequences": _reverse_subsequences,
 }
 
 for name, rule in _RULES.items():

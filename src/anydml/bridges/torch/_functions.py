@@ -265,6 +265,16 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Tensor:
     return result
 
 
+def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) -> Tensor:
+    """`anydml.reverse_subsequences`; x has a gradient."""
+    _allocated(out)
+    data = _tensor(x, "x")
+    number = _arguments.axis_of(axis, data)
+    counts = _indices(lengths, data).expand(_off(data.shape, number))
+    result: Tensor = ops.reverse_subsequences(data, counts, number)
+    return result
+
+
 # ---- arguments ----------------------------------------------------------------------------------
 
 

@@ -310,6 +310,16 @@ def _tile(ctx: Any, grad: Any) -> Gradients:
     return (tiles.sum(tuple(range(0, tiles.ndim, 2))) if tiles.ndim else tiles), None
 
 
+def _save_reverse(ctx: Any, inputs: Any, output: Any) -> None:
+    _, lengths, ctx.axis = inputs
+    ctx.save_for_backward(lengths)
+
+
+def _reverse_subsequences(ctx: Any, grad: Any) -> Gradients:
+    (lengths,) = ctx.saved_tensors
+    return ops.reverse_subsequences(grad, lengths, ctx.axis), None, None
+
+
 _FORMULAS: Final = {
     "top_k": (_save_top_k, _top_k),
     "nonzero_coordinates": (_save_nothing, _nothing),
@@ -324,6 +334,7 @@ _FORMULAS: Final = {
     "pad": (_save_pad, _pad),
     "slice_window": (_save_slice, _slice),
     "tile": (_save_tile, _tile),
+    "reverse_subsequences": (_save_reverse, _reverse_subsequences),
 }
 
 for name in KERNELS:

@@ -20,6 +20,7 @@ from anydml.ops.gather_nd import GatherND
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.padding1 import Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice1
@@ -46,6 +47,7 @@ SCHEMAS: Final = (
     "pad(Tensor x, SymInt[] starts, SymInt[] ends, str mode, Scalar constant) -> Tensor",
     "slice_window(Tensor x, SymInt[] starts, SymInt[] sizes, int[] strides) -> Tensor",
     "tile(Tensor x, SymInt[] repeats) -> Tensor",
+    "reverse_subsequences(Tensor x, Tensor lengths, int axis) -> Tensor",
 )
 
 INDEX_TYPES: Final[Mapping[Any, Any]] = {getattr(torch, name): name for name in INDEX_KINDS}
@@ -123,6 +125,10 @@ def _slice_window(x: Tensor, starts: Any, sizes: Any, strides: Any) -> Tensor:
 
 def _tile(x: Tensor, repeats: Any) -> Tensor:
     return rearranging.tile(x, repeats)
+
+
+def _reverse_subsequences(x: Tensor, lengths: Tensor, axis: int) -> Tensor:
+    return rearranging.reverse_subsequences(x, lengths, axis=axis)
 
 
 # ---- what stands for tensors: shapes by `infer` -------------------------------------------------
@@ -213,6 +219,10 @@ def _tile_shapes(x: Tensor, repeats: Sequence[int]) -> Tensor:
     return _like_first(Tile, (x,), {"repeats": repeats})[0]
 
 
+def _reverse_shapes(x: Tensor, lengths: Tensor, axis: int) -> Tensor:
+    return _like_first(ReverseSubsequences, (x, lengths), {"axis": axis})[0]
+
+
 KERNELS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
     "top_k": (_top_k, _top_k_shapes),
     "nonzero_coordinates": (_nonzero_coordinates, _nonzero_shapes),
@@ -227,6 +237,7 @@ KERNELS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
     "pad": (_pad, _pad_shapes),
     "slice_window": (_slice_window, _slice_shapes),
     "tile": (_tile, _tile_shapes),
+    "reverse_subsequences": (_reverse_subsequences, _reverse_shapes),
 }
 """Of each operator: what runs on memory, and what finds shapes."""
 
