@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy import ndarray
 
 from anydml._json import meant, shown
 from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
@@ -123,12 +124,11 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None:
+    if out is None and (type(x) is ndarray or traced_by(x) is None):
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge or bridge_of(x, indices):
+    if bridge := traced_by(x) or bridge_of(x, indices):
         return bridge.gather(x, indices, axis=axis, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
@@ -252,12 +252,11 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None and broadcast is False:
+    if out is None and broadcast is False and (type(x) is ndarray or traced_by(x) is None):
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge or bridge_of(x, indices):
+    if bridge := traced_by(x) or bridge_of(x, indices):
         return bridge.gather_elements(
             x, indices, axis=axis, mode=mode, broadcast=broadcast, out=out
         )
@@ -369,12 +368,11 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None:
+    if out is None and (type(x) is ndarray or traced_by(x) is None):
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    if bridge := bridge or bridge_of(x, indices):
+    if bridge := traced_by(x) or bridge_of(x, indices):
         return bridge.gather_nd(x, indices, batch_dims=batch_dims, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-import numpy as np
+from numpy import ndarray
 
 from anydml.arrays import Array, adopt, bridge_of, traced_by
 from anydml.errors import ArgumentError
@@ -154,12 +154,16 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None and include_self is True and broadcast is False:
+    if (
+        out is None
+        and include_self is True
+        and broadcast is False
+        and (type(x) is ndarray or traced_by(x) is None)
+    ):
         result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
-    if bridge := bridge or bridge_of(x, indices, updates):
+    if bridge := traced_by(x) or bridge_of(x, indices, updates):
         return bridge.scatter_elements(
             x, indices, updates, axis=axis, reduction=reduction, include_self=include_self,
             broadcast=broadcast, out=out,
@@ -290,12 +294,11 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None and include_self is True:
+    if out is None and include_self is True and (type(x) is ndarray or traced_by(x) is None):
         result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
-    if bridge := bridge or bridge_of(x, indices, updates):
+    if bridge := traced_by(x) or bridge_of(x, indices, updates):
         return bridge.scatter_nd(
             x, indices, updates, reduction=reduction, include_self=include_self, out=out
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
+from numpy import ndarray
 
 from anydml._json import shown
 from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
@@ -210,12 +211,11 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None:
+    if out is None and (type(x) is ndarray or traced_by(x) is None):
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    if bridge := bridge or bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.top_k(  # type: ignore[no-any-return]
             x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
         )
@@ -402,12 +402,11 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    bridge = None if type(x) is np.ndarray else traced_by(x)
-    if bridge is None and out is None and size is None:
+    if out is None and size is None and (type(x) is ndarray or traced_by(x) is None):
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    if bridge := bridge or bridge_of(x):
+    if bridge := traced_by(x) or bridge_of(x):
         return bridge.nonzero_coordinates(
             x, index_dtype=index_dtype, size=size, fill_value=fill_value, out=out
         )
