@@ -1,9 +1,12 @@
 // GATHER, GATHER_ELEMENTS and GATHER_ND: one kernel family for all three.
 //
 // Every dimension of the output has a step in the output, in the input and in the indices, of which
-// some are 0; so the three differ in tables only. What is contiguous on both sides behind the
-// indices is moved in units as large as addresses and strides allow (units), or as rows of bytes
-// put together from lines (rows) where these allow small units only.
+// some are 0; so the three differ in tables only. Then:
+//   rows:      what is contiguous on both sides behind the indices, a segment for some threads of a
+//              warp: whole lines, or lines put together from two where addresses allow no others;
+//   runs:      single elements that lie together in the output and have their indices together:
+//              four at a time, with one address and one store;
+//   units:     everything else, in units as large as addresses and strides allow.
 //
 // Single elements that lie far apart in a large input are taken in strips of the output as wide as
 // a part of the input that the second-level cache holds: each line of the input then comes from
@@ -109,63 +112,106 @@ Gather<kDims> table_of(const Job& job) {
   return made;
 }
 
-void launch(const Job& job, bool rows, unsigned blocks, const BadIndexReport& report,
-            Queue& queue) {
-  const bool few = job.to.rank <= kFewDims && job.gather.head.tuple <= kFewDims;
-  const char* const entry = rows  ? (few ? "gather_rows_few" : "gather_rows_many")
-                            : few ? "gather_units_few"
-                                  : "gather_units_many";
-  Function& function =
-      queue.function("gather", entry, {{"SIZE", rows ? 1 : job.unit}, {"INDEX", job.index_size}});
-  if (few)
-    queue.launch(function, {blocks}, {kGatherThreads}, 0, report, table_of<kFewDims>(job));
-  else
-    queue.launch(function, {blocks}, {kGatherThreads}, 0, report, table_of<kMostDims>(job));
+enum class Way { units, runs, rows };
+
+// Rows of bytes are better than units of them from so many bytes on.
+constexpr Int least_row(Int unit) {
+  return unit <= 2 ? 64 : unit == 4 ? 128 : unit == 8 ? 256 : 512;
 }
 
-// Shorter rows are moved in units even where these are small.
-constexpr Int short_row(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
-
-bool as_rows(const Job& job) {
-  return job.to.rank > 0 && job.unit < 16 && job.is_block(job.inner()) &&
-         job.to.sizes[job.inner()] * job.unit >= short_row(job.unit);
-}
-
-// Blocks of a call that one launch does: what needs no other kernel to drop its result.
-unsigned blocks_of(Job& job) {
-  if (!as_rows(job)) {
-    job.gather.head.items = static_cast<unsigned>(job.to.count());
-    return blocks_for(job.to.count(), kGatherThreads * kGatherUnroll);
+Way way_of(const Job& job) {
+  if (job.to.rank == 0) return Way::units;
+  const int inner = job.inner();
+  if (job.is_block(inner))
+    return job.to.sizes[inner] * job.unit >= least_row(job.unit) ? Way::rows : Way::units;
+  const GatherHead& head = job.gather.head;
+  if (head.tuple != 1 || job.unit > 8 || job.to.strides[inner] != job.unit ||
+      job.index.strides[inner] != job.index_size)
+    return Way::units;
+  const Int run = std::min<Int>(16, kRun * job.unit);
+  Int to = unit_of(head.target), index = unit_of(head.indices);
+  for (int i = 0; i < inner; ++i) {
+    to = std::min(to, unit_of(job.to.strides[i]));
+    index = std::min(index, unit_of(job.index.strides[i]));
   }
+  return to >= run && index == 16 ? Way::runs : Way::units;
+}
+
+// Cuts the work into tiles, of which each block does one.
+void cut(Job& job, Way way) {
   GatherHead& head = job.gather.head;
-  head.bytes = job.to.sizes[job.inner()] * job.unit;
-  head.lanes_log =
-      std::clamp(log_above((head.bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 5u);
-  const Int segment = Int{kLaneBytes} << head.lanes_log,
-            segments = (head.bytes + segment - 1) / segment;
-  const Int items = segments * (job.to.count() / job.to.sizes[job.inner()]);
-  head.segments = divisor_of(segments);
+  const int inner = job.inner();
+  head.flat_step = 1;  // of a tuple's coordinates
+  Int per_tile = kGatherThreads * kGatherUnroll, items = job.to.count();
+  if (way == Way::runs) {
+    head.inner = job.to.sizes[inner];
+    head.from_step = job.from.strides[inner];
+    head.flat_step = job.flat.strides[inner];
+    const Int runs = (head.inner + kRun - 1) / kRun;
+    items = items / head.inner * runs;
+    per_tile = kGatherThreads * kRunUnroll;
+    job.resize(inner, runs);
+    for (Layout* layout : {&job.to, &job.from, &job.index, &job.flat})
+      layout->strides[inner] *= kRun;
+  } else if (way == Way::rows) {
+    head.bytes = job.to.sizes[inner] * job.unit;
+    head.lanes_log =
+        std::clamp(log_above((head.bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 5u);
+    const Int segment = Int{kLaneBytes} << head.lanes_log,
+              segments = (head.bytes + segment - 1) / segment;
+    items = segments * (items / job.to.sizes[inner]);
+    head.segments = divisor_of(segments);
+    per_tile = kGatherThreads >> head.lanes_log;
+    job.drop_inner();
+  }
   head.items = static_cast<unsigned>(items);
-  return blocks_for(items << head.lanes_log, kGatherThreads);
+  head.tiles = blocks_for(items, per_tile);
 }
 
-void run(Job& job, const BadIndexReport& report, Queue& queue) {
-  if (job.to.count() > kMostUnits) {  // the outermost dimension in two halves
-    Job second = job;
-    const Int half = job.to.sizes[0] / 2;
-    second.skip(0, half);
-    second.resize(0, job.to.sizes[0] - half);
-    job.resize(0, half);
-    for (Job* part : {&job, &second}) {
-      part->fuse();
-      run(*part, report, queue);
-    }
-    return;
+// All units of a job that are few enough to be counted. `last`: nothing of the call is behind it;
+// whether it then settles the call.
+bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
+  const Way way = way_of(job);
+  const bool lines = job.unit == 16;
+  cut(job, way);
+  GatherHead& head = job.gather.head;
+  // The end of a call costs each block a moment: little where all run at the same time, and more
+  // than a kernel of its own where many come one after the other.
+  head.last = last && !head.alone && report.slot != nullptr &&
+              head.tiles <= static_cast<unsigned>(queue.multiprocessors() * kGatherBlocks);
+  const bool few = job.to.rank <= kFewDims && head.tuple <= kFewDims;
+  const char* const entry = way == Way::rows   ? (few ? "gather_rows_few" : "gather_rows_many")
+                            : way == Way::runs ? (few ? "gather_runs_few" : "gather_runs_many")
+                            : few              ? "gather_units_few"
+                                               : "gather_units_many";
+  Function& function = queue.function(
+      "gather", entry,
+      {{"SIZE", way == Way::rows && !lines ? 1 : job.unit}, {"INDEX", job.index_size}});
+  if (few)
+    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kFewDims>(job));
+  else
+    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kMostDims>(job));
+  return head.last;
+}
+
+bool is_alone(Job job) {
+  if (job.to.count() > kMostUnits) return false;
+  cut(job, way_of(job));
+  return job.gather.head.tiles == 1;
+}
+
+bool run(const Job& job, bool last, const BadIndexReport& report, Queue& queue) {
+  if (job.to.count() <= kMostUnits) return launch(job, last, report, queue);
+  Job first = job, second = job;  // the outermost dimension in two halves
+  const Int half = job.to.sizes[0] / 2;
+  second.skip(0, half);
+  second.resize(0, job.to.sizes[0] - half);
+  first.resize(0, half);
+  for (Job* part : {&first, &second}) {
+    part->fuse();
+    run(*part, false, report, queue);
   }
-  const bool rows = as_rows(job);
-  const unsigned blocks = blocks_of(job);
-  if (rows) job.drop_inner();
-  launch(job, rows, blocks, report, queue);
+  return false;
 }
 
 // Of an input that the second-level cache does not hold so much is read at a time; its lines.
@@ -173,35 +219,37 @@ constexpr Int kFarInput = Int{24} << 20, kStripBytes = Int{8} << 20, kLine = 128
 
 // Elements along the innermost dimension, of which each has an index, come from lines that are far
 // apart: strips of these lines one after the other.
-void run_strips(Job& job, const BadIndexReport& report, Queue& queue) {
+bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& queue) {
+  if (job.to.rank < 2 || job.gather.head.tuple != 1 || job.gather.head.alone)
+    return run(job, last, report, queue);
   const int inner = job.inner();
   const GatherAxis& axis = job.gather.axes[0];
   const Int depth = axis.size, apart = axis.stride < 0 ? -axis.stride : axis.stride;
-  if (job.to.rank < 2 || job.gather.head.tuple != 1 || job.index.strides[inner] == 0 ||
-      job.from.strides[inner] != job.unit || job.to.strides[inner] != job.unit ||
-      apart < 2 * kLine || depth * apart < kFarInput)
-    return run(job, report, queue);
+  if (job.index.strides[inner] == 0 || job.from.strides[inner] != job.unit ||
+      job.to.strides[inner] != job.unit || apart < 2 * kLine || depth * apart < kFarInput)
+    return run(job, last, report, queue);
   const Int all = job.to.sizes[inner];
   Int width = kLine / job.unit;
   while (2 * width * job.unit * depth <= kStripBytes) width *= 2;
-  if (width >= all) return run(job, report, queue);
-  // One dimension of strips before all others; what is left over, for itself.
-  Job rest = job;
   const Int strips = all / width;
-  Job whole = job;
+  if (strips <= 1) return run(job, last, report, queue);
+  // One dimension of strips before all others; what is left over, for itself.
+  Job whole = job, rest = job;
   whole.to.rank = whole.from.rank = whole.index.rank = whole.flat.rank = 0;
   whole.push(strips, width * job.to.strides[inner], width * job.from.strides[inner],
              width * job.index.strides[inner], width * job.flat.strides[inner]);
   for (int i = 0; i <= inner; ++i)
     whole.push(i == inner ? width : job.to.sizes[i], job.to.strides[i], job.from.strides[i],
                job.index.strides[i], job.flat.strides[i]);
+  const bool even = strips * width == all;
   whole.fuse();
-  run(whole, report, queue);
-  if (strips * width == all) return;
+  const bool settled = run(whole, last && even, report, queue);
+  if (even) return settled;
   rest.skip(inner, strips * width);
   rest.resize(inner, all - strips * width);
   rest.fuse();
-  run(rest, report, queue);
+  run(rest, false, report, queue);
+  return false;
 }
 
 void check(const Tensor& indices, const void* data, const Job& job, const BadIndexReport& report,
@@ -267,23 +315,18 @@ void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tens
                         cleared ? results * output.element_size : 0);
   }
   head.fresh = head.fresh && output.layout.packed(output.element_size);
-  char* const target = head.target;
+  head.result = head.fresh ? head.target : nullptr;
+  head.result_bytes = head.fresh ? results * output.element_size : 0;
   const void* const lookup = head.indices;
-  const bool fresh = head.fresh;
   job.settle(input.element_size);
   // One block knows of all indices before it writes.
-  const bool alone = job.to.count() <= kMostUnits && blocks_of(job) == 1;
-  head.alone = alone;
+  head.alone = is_alone(job);
   if (looked_at) {
     report = queue.report(indices, input.layout, axis, head.tuple);
-    if (!alone && !fresh) check(indices, lookup, job, report, queue);
+    if (!head.alone && !head.fresh) check(indices, lookup, job, report, queue);
   }
-  if (alone)
-    run(job, report, queue);
-  else
-    run_strips(job, report, queue);
-  if (looked_at && !alone)
-    queue.settle(report, fresh ? target : nullptr, fresh ? results * output.element_size : 0);
+  const bool settled = run_strips(job, true, report, queue);
+  if (looked_at && !head.alone && !settled) queue.settle(report, head.result, head.result_bytes);
 }
 
 // Positions in the index tensor along its dimensions.

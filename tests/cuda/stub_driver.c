@@ -182,8 +182,8 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   note(line);
   if (gx == 0 || gy == 0 || bx == 0 || bx > 1024) return 1; /* CUDA_ERROR_INVALID_VALUE */
   if (strcmp(function, "bad_index_settle") == 0 ||
-      (gx == 1 && (strncmp(function, "gather_units", 12) == 0 ||
-                   strncmp(function, "gather_rows", 11) == 0))) /* a call of one block */
+      (gx == 1 && strncmp(function, "gather_", 7) == 0 &&
+       strcmp(function, "gather_check") != 0)) /* a call of one block */
     publish(*(struct report *)arguments[0]);
   return 0;
 }

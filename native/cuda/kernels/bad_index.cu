@@ -8,13 +8,7 @@ using namespace anydml::cuda;
 extern "C" __global__ void __launch_bounds__(kSettleThreads)
     bad_index_settle(const __grid_constant__ BadIndexReport report, char* result, Offset bytes) {
   if (!bad_index_found(report)) return;
-  Offset head = -reinterpret_cast<Offset>(result) & 15;
-  if (head > bytes) head = bytes;
-  const Offset lines = (bytes - head) / 16, tail = head + lines * 16;
-  if (threadIdx.x < head) result[threadIdx.x] = 0;
-  if (tail + threadIdx.x < bytes) result[tail + threadIdx.x] = 0;
-  uint4* const line = reinterpret_cast<uint4*>(result + head);
-  for (Offset i = threadIdx.x; i < lines; i += kSettleThreads) line[i] = {0, 0, 0, 0};
+  clear_result(result, bytes);
   __syncthreads();
   if (threadIdx.x == 0) publish_bad_index(report);
 }

@@ -14,6 +14,8 @@ namespace anydml::cuda {
 struct BadIndexSlot {
   static constexpr int kParts = 4;
   unsigned long long parts[kParts];
+  unsigned done;  // blocks of a kernel that settles its own call
+  unsigned unused[7];
 };
 
 struct BadIndexEntry {
@@ -90,6 +92,37 @@ __device__ inline void publish_bad_index(const BadIndexReport& report) {
   entry.value = static_cast<Offset>(value);
   __threadfence_system();
   entry.number = number + 1;
+}
+
+// By a whole block: zeros.
+__device__ inline void clear_result(char* result, Offset bytes) {
+  Offset head = -reinterpret_cast<Offset>(result) & 15;
+  if (head > bytes) head = bytes;
+  const Offset lines = (bytes - head) / 16, tail = head + lines * 16;
+  if (threadIdx.x < head) result[threadIdx.x] = 0;
+  if (tail + threadIdx.x < bytes) result[tail + threadIdx.x] = 0;
+  uint4* const line = reinterpret_cast<uint4*>(result + head);
+  for (Offset i = threadIdx.x; i < lines; i += blockDim.x) line[i] = {0, 0, 0, 0};
+}
+
+// By all blocks of a kernel that is the last one of its call, at their end. The last of them sees
+// to what is to be done when an index was bad, as bad_index_settle does.
+__device__ inline void settle_by_last_block(const BadIndexReport& report, char* result,
+                                            Offset bytes) {
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(&report.slot->done, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  if (threadIdx.x == 0) report.slot->done = 0;
+  if (!bad_index_found(report)) return;
+  clear_result(result, bytes);
+  __syncthreads();
+  if (threadIdx.x == 0) publish_bad_index(report);
 }
 #endif
 

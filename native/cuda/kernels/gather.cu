@@ -43,11 +43,11 @@ __device__ unsigned long long clamped(Offset value, bool is_signed, Offset size)
                    : clamp_index<unsigned long long>(static_cast<unsigned long long>(value), count);
 }
 
-// Off the way of good indices.
+// Off the way of good indices. `step`: of a tuple or of a run.
 template <int kDims>
 __device__ __noinline__ void report_at(const Gather<kDims>& gather, const BadIndexReport& report,
-                                       unsigned number, int coordinate, Offset value) {
-  Offset position = gather.head.first + coordinate;
+                                       unsigned number, int step, Offset value) {
+  Offset position = gather.head.first + step * gather.head.flat_step;
   for (int i = gather.head.rank - 1; i >= 0; --i) {
     const GatherDim& dim = gather.dims[i];
     const unsigned next = i > 0 ? dim.size.quotient(number) : 0;
@@ -121,10 +121,10 @@ __device__ bool stops(const GatherHead& head, const BadIndexReport& report, bool
 }
 
 template <int kDims>
-__device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& gather) {
+__device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& gather,
+                             unsigned tile) {
   const GatherHead& head = gather.head;
-  if (!head.alone && !head.fresh && bad_index_found(report)) return;
-  const unsigned first = blockIdx.x * (kGatherThreads * kGatherUnroll) + threadIdx.x;
+  const unsigned first = tile * (kGatherThreads * kGatherUnroll) + threadIdx.x;
   unsigned number[kGatherUnroll];
   bool own[kGatherUnroll];
 #pragma unroll
@@ -148,13 +148,129 @@ __device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& 
     if (own[k]) write(head.target + to[k], value[k]);
 }
 
-// Rows at any addresses. The threads of a segment are of one warp, and take one's index.
+// kRun indices that lie together.
+[[maybe_unused]] __device__ void indices_at(const char* from, bool is_signed,
+                                            Offset (&value)[kRun]) {
+  if constexpr (kWide) {
+    asm volatile("ld.global.v2.b64 {%0, %1}, [%2];" : "=l"(value[0]), "=l"(value[1]) : "l"(from));
+    asm volatile("ld.global.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(value[2]), "=l"(value[3])
+                 : "l"(from + 16));
+  } else {
+    int word[kRun];
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                 : "l"(from));
+#pragma unroll
+    for (int j = 0; j < kRun; ++j)
+      value[j] = is_signed ? word[j] : static_cast<Offset>(static_cast<unsigned>(word[j]));
+  }
+}
+
+struct alignas(4 * kSize < 16 ? 4 * kSize : 16) Run {
+  Element values[kRun];
+};
+
+// Elements that lie together in the output and have their indices together, kRun at a time.
 template <int kDims>
-__device__ void gather_rows(const BadIndexReport& report, const Gather<kDims>& gather) {
+[[maybe_unused]] __device__ void gather_runs(const BadIndexReport& report,
+                                             const Gather<kDims>& gather, unsigned tile) {
   const GatherHead& head = gather.head;
-  if (!head.alone && !head.fresh && bad_index_found(report)) return;
+  const GatherAxis axis = gather.axes[0];
+  const GatherDim& inner = gather.dims[head.rank - 1];
+  const unsigned first = tile * (kGatherThreads * kRunUnroll) + threadIdx.x;
+  unsigned number[kRunUnroll];
+  int own[kRunUnroll];  // elements of the run
+  Offset to[kRunUnroll], from[kRunUnroll][kRun], index[kRunUnroll];
+#pragma unroll
+  for (int k = 0; k < kRunUnroll; ++k) {
+    const unsigned at = first + k * kGatherThreads;
+    number[k] = at < head.items ? at : 0;
+    const unsigned next = head.rank > 1 ? inner.size.quotient(number[k]) : 0;
+    const Offset position = number[k] - next * inner.size.size;
+    const Offset left = head.inner - position * kRun;
+    own[k] = at >= head.items ? 0 : left < kRun ? static_cast<int>(left) : kRun;
+    number[k] = next;
+    to[k] = position * inner.to;
+    from[k][0] = position * inner.from;
+    index[k] = position * inner.index;
+  }
+#pragma unroll 1
+  for (int i = head.rank - 2; i >= 0; --i) {
+    const GatherDim& dim = gather.dims[i];
+#pragma unroll
+    for (int k = 0; k < kRunUnroll; ++k) {
+      const unsigned next = i > 0 ? dim.size.quotient(number[k]) : 0;
+      const Offset position = number[k] - next * dim.size.size;
+      to[k] += position * dim.to;
+      from[k][0] += position * dim.from;
+      index[k] += position * dim.index;
+      number[k] = next;
+    }
+  }
+  Offset value[kRunUnroll][kRun];
+#pragma unroll
+  for (int k = 0; k < kRunUnroll; ++k) {
+    const char* const lookup = head.indices + index[k];
+    if (own[k] == kRun) {
+      indices_at(lookup, head.is_signed, value[k]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kRun; ++j)
+        value[k][j] = j < own[k] ? index_at(lookup + j * ANYDML_INDEX, head.is_signed) : Offset{0};
+    }
+  }
+  bool bad = false;
+#pragma unroll
+  for (int k = 0; k < kRunUnroll; ++k) {
+    const Offset begin = from[k][0];
+#pragma unroll
+    for (int j = 0; j < kRun; ++j) {
+      unsigned long long place;
+      bool inside = true;
+      if (head.clamps) {
+        place = clamped(value[k][j], head.is_signed, axis.size);
+      } else {
+        place = wrapped(value[k][j], head.is_signed, axis.size);
+        inside = place < static_cast<unsigned long long>(axis.size);
+      }
+      from[k][j] =
+          begin + j * head.from_step + (inside ? static_cast<Offset>(place) * axis.stride : 0);
+      if (!inside && j < own[k]) {
+        bad = true;
+        report_at(gather, report, first + k * kGatherThreads, j, value[k][j]);
+      }
+    }
+  }
+  const bool none = stops(head, report, bad);
+  if (none && !head.fresh) return;
+  Run run[kRunUnroll] = {};
+#pragma unroll
+  for (int k = 0; k < kRunUnroll; ++k)
+#pragma unroll
+    for (int j = 0; j < kRun; ++j)
+      if (!none && j < own[k]) run[k].values[j] = read<Element>(head.source + from[k][j]);
+#pragma unroll
+  for (int k = 0; k < kRunUnroll; ++k) {
+    char* const target = head.target + to[k];
+    if (own[k] == kRun) {
+      write(target, run[k]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kRun; ++j)
+        if (j < own[k]) write(target + j * kSize, run[k].values[j]);
+    }
+  }
+}
+
+// Rows: at any addresses, or where ANYDML_SIZE is 16 of whole lines. The threads of a segment are
+// of one warp, and take one's index.
+template <int kDims>
+[[maybe_unused]] __device__ void gather_rows(const BadIndexReport& report,
+                                             const Gather<kDims>& gather, unsigned tile) {
+  const GatherHead& head = gather.head;
   const unsigned lanes = 1u << head.lanes_log, length = lanes * kLaneBytes;
-  const unsigned item = (blockIdx.x << (8 - head.lanes_log)) + (threadIdx.x >> head.lanes_log);
+  const unsigned item = (tile << (8 - head.lanes_log)) + (threadIdx.x >> head.lanes_log);
   const bool own[1] = {item < head.items};
   const unsigned mine = own[0] ? item : 0;
   const unsigned number[1] = {head.segments.quotient(mine)};
@@ -168,35 +284,48 @@ __device__ void gather_rows(const BadIndexReport& report, const Gather<kDims>& g
   const unsigned bytes = left < length ? static_cast<unsigned>(left) : length;
   const unsigned lane = threadIdx.x & (lanes - 1);
   char* const target = head.target + to[0] + at;
-  if (none)
+  const char* const source = head.source + from[0] + at;
+  if constexpr (kSize == 16) {
+    constexpr int kLines = kLaneBytes / 16;
+    const unsigned lines = bytes / 16;
+    uint4 value[kLines] = {};
+#pragma unroll
+    for (int k = 0; k < kLines; ++k)
+      if (!none && lane + k * lanes < lines)
+        value[k] = read<uint4>(source + (lane + k * lanes) * 16);
+#pragma unroll
+    for (int k = 0; k < kLines; ++k)
+      if (lane + k * lanes < lines) write(target + (lane + k * lanes) * 16, value[k]);
+  } else if (none) {
     fill_piece(target, {0, 0, 0, 0}, bytes, lane, lanes);
-  else
-    copy_piece(target, head.source + from[0] + at, bytes, lane, lanes);
+  } else {
+    copy_piece(target, source, bytes, lane, lanes);
+  }
 }
 
 }  // namespace
 
 #define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kGatherThreads) name
 
-ANYDML_KERNEL(gather_units_few)
-(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kFewDims> gather) {
-  gather_units(report, gather);
-}
-ANYDML_KERNEL(gather_units_many)
-(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kMostDims> gather) {
-  gather_units(report, gather);
-}
+// Each way for few dimensions and for many.
+#define ANYDML_WAY_OF(way, room, dims)                                                           \
+  ANYDML_KERNEL(way##room)                                                                       \
+  (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
+    const GatherHead& head = gather.head;                                                        \
+    if (head.alone || head.fresh || !bad_index_found(report)) way(report, gather, blockIdx.x);   \
+    if (head.last) settle_by_last_block(report, head.result, head.result_bytes);                 \
+  }
+#define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kFewDims) ANYDML_WAY_OF(way, _many, kMostDims)
+
+ANYDML_WAY(gather_units)
+#if ANYDML_SIZE <= 8
+ANYDML_WAY(gather_runs)
+#endif
+#if ANYDML_SIZE == 1 || ANYDML_SIZE == 16
+ANYDML_WAY(gather_rows)
+#endif
 
 #if ANYDML_SIZE == 1
-ANYDML_KERNEL(gather_rows_few)
-(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kFewDims> gather) {
-  gather_rows(report, gather);
-}
-ANYDML_KERNEL(gather_rows_many)
-(const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<kMostDims> gather) {
-  gather_rows(report, gather);
-}
-
 // Only looks, before anything is written.
 ANYDML_KERNEL(gather_check)
 (const __grid_constant__ BadIndexReport report, const __grid_constant__ IndexCheck check) {

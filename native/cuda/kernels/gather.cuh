@@ -8,6 +8,8 @@ namespace anydml::cuda {
 
 constexpr unsigned kGatherThreads = 256;
 constexpr int kGatherUnroll = 4;
+constexpr int kGatherBlocks = 4;  // that a multiprocessor runs at a time
+constexpr int kRun = 4, kRunUnroll = 2;
 
 // A dimension of the output, innermost last: what a step along it is, in bytes, in the output, in
 // the input and in the indices; and in positions of the index tensor.
@@ -29,13 +31,19 @@ struct GatherHead {
   Offset index_step;  // bytes between the coordinates of a tuple
   int rank, tuple;
   bool is_signed, clamps;
-  bool fresh;  // nobody sees the output when an index is bad
-  bool alone;  // one block does the whole call
-  unsigned items;
+  bool fresh;             // nobody sees the output when an index is bad
+  bool alone;             // one block does the whole call
+  bool last;              // this kernel is the last one of the call
+  unsigned items, tiles;  // one a block
   // Rows of bytes: an item is a segment of one, for 2^lanes_log threads.
   unsigned lanes_log;
   Divisor segments;
   Offset bytes;
+  // Runs: elements of the innermost dimension, kRun of which are one item; what one of them is.
+  Offset inner, from_step, flat_step;
+  // What becomes zeros when an index is bad.
+  char* result;
+  Offset result_bytes;
 };
 
 // With room for few dimensions, or for all that there may be.

@@ -40,6 +40,12 @@ class CudaTorch(PyTorch):
         array: Array = value.cpu().numpy()
         return array
 
+    def gather(self, x: Any, indices: Any, axis: int) -> Ways:
+        """Also by indexing, which is the faster way for some shapes."""
+        yield from super().gather(x, indices, axis)
+        at = (slice(None),) * axis + (indices,)
+        yield "x[i]", lambda: x[at]
+
 
 class CuPy(Peer):
     """What it has of these operations."""
@@ -71,6 +77,20 @@ class CuPy(Peer):
     def join(self, *parts: Any, axis: int) -> Ways:
         """Already what is asked for."""
         yield "concatenate", lambda: self.cupy.concatenate(parts, axis)
+
+    def gather(self, x: Any, indices: Any, axis: int) -> Ways:
+        """Already what is asked for."""
+        yield "take", lambda: self.cupy.take(x, indices, axis)
+
+    def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
+        """Already what is asked for."""
+        yield "take_along_axis", lambda: self.cupy.take_along_axis(x, indices, axis)
+
+    def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Ways:
+        """Fancy indexing."""
+        if batch_dims == 0:
+            at = tuple(indices[..., i] for i in range(indices.shape[-1]))
+            yield "x[i, ..]", lambda: x[at]
 
 
 class Gpu:

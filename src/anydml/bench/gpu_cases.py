@@ -15,8 +15,8 @@ def _case(recipe: Recipe, name: str, title: str, **parameters: Any) -> Case:
 
 
 def table(_full: bool = False) -> tuple[Case, ...]:
-    """Top-k of every shape, nonzero, split and join."""
-    return (*_top_k(), *_nonzero(), *_slabs())
+    """Top-k of every shape, nonzero, split and join, gathers."""
+    return (*_top_k(), *_nonzero(), *_slabs(), *_gathers())
 
 
 def _top_k() -> Iterable[Case]:
@@ -61,9 +61,33 @@ def _slabs() -> Iterable[Case]:
                 shapes=parts, axis=1)  # fmt: skip
 
 
+def _gathers() -> Iterable[Case]:
+    op, elements, nd = recipes.gather, recipes.gather_elements, recipes.gather_nd
+    square = (8 * K, 8 * K)
+    for row in (32, 128, 1 * K):
+        rows = 64 * M // row
+        yield _case(op, f"rows-{row}", f"{rows // K} K rows of {row}", shape=(rows, row),
+                    count=rows)  # fmt: skip
+    yield _case(op, "float16-32000x4096-8192", "8192 of 32000 rows of 4096 float16",
+                shape=(32000, 4 * K), count=8 * K, dtype="float16")  # fmt: skip
+    yield _case(op, "64M-from-64M", "64 M of 64 M", shape=(64 * M,), count=64 * M)
+    yield _case(op, "4M-from-64M", "4 M of 64 M", shape=(64 * M,), count=4 * M)
+    yield _case(op, "8192x8192-axis1-4096", "4096 columns of 8192²", shape=square, axis=1,
+                count=4 * K)  # fmt: skip
+    for axis in (1, 0):
+        yield _case(elements, f"elements-8192x8192-axis{axis}", f"elements 8192², axis {axis}",
+                    shape=square, axis=axis)  # fmt: skip
+    yield _case(nd, "16M-pairs-8192x8192", "16 M pairs into 8192²", shape=square, count=16 * M,
+                coordinates=2)  # fmt: skip
+    yield _case(nd, "512K-rows-128", "512 K rows of 128 by pairs", shape=(4 * K, 128, 128),
+                count=512 * K, coordinates=2)  # fmt: skip
+
+
 def adversarial(_full: bool = False) -> tuple[Case, ...]:
     """Cases that take every algorithm, to be run on every pattern."""
     op, nonzero = recipes.top_k, recipes.nonzero_coordinates
+    gather, elements = recipes.gather, recipes.gather_elements
+    square = (8 * K, 8 * K)
     return (
         _case(op, "1024x50257-k50", "1024×50257, k 50", shape=(1024, 50257), k=50),
         _case(op, "16M-k100", "16 M, k 100", shape=(16 * M,), k=100),
@@ -72,4 +96,8 @@ def adversarial(_full: bool = False) -> tuple[Case, ...]:
         _case(op, "8192x128-k8", "8192×128, k 8", shape=(8 * K, 128), k=8),
         _case(op, "50000x64-axis0-k10", "50000×64, axis 0, k 10", shape=(50000, 64), axis=0, k=10),
         _case(nonzero, "4096x4096-50%", "4096², 50 %", shape=(4 * K, 4 * K), density=0.5),
+        _case(gather, "rows-128", "512 K rows of 128", shape=(512 * K, 128), count=512 * K),
+        _case(gather, "64M-from-64M", "64 M of 64 M", shape=(64 * M,), count=64 * M),
+        _case(elements, "elements-8192x8192-axis1", "elements 8192², axis 1", shape=square, axis=1),
+        _case(elements, "elements-8192x8192-axis0", "elements 8192², axis 0", shape=square, axis=0),
     )
