@@ -134,6 +134,7 @@ BAD = [
      "starts: expected 1 values"),
     (dml.ReverseSubsequences, [spec(6, 4), spec(6, 4, dtype=I8)], {"axis": 1},
      "lengths: expected shape (6, 1) (x's with 1 on the axis)"),
+    (dml.Upsample2D, [spec(6)], {"height": 1, "width": 1}, "x: expected rank 2 or more"),
     (dml.ReverseSubsequences, [spec(6), spec(1, dtype=I8)], {"axis": 1}, "axis: expected an axis"),
     (dml.Tile, [spec(6)], {"repeats": (1, 2)}, "repeats: expected 1 values (the rank of x)"),
     (dml.Tile, [spec(6)], {"repeats": (-1,)}, "repeats[0]: expected 0 or more"),

@@ -205,7 +205,9 @@ CALLS = {
     "gather_nd": lambda a, b, c: run("gather_nd", [a, b], [c], clamp=True),
     "split": lambda a, b, c: run("split", [a], [b, c], axis=0),
     "join": lambda a, b, c: run("join", [b, c], [a], axis=0),
-    "reverse_subsequences": lambda a, b, c: run("reverse_subsequences", [a, b], [c], axis=0),
+    "reverse_subsequences": lambda a, b, c: run(
+        "reverse_subsequences", [a, np.ones(b.shape, "u4")], [np.ones(c.shape, "f4")], axis=1
+    ),
     "upsample": lambda a, b, c: run("upsample", [a], [b], mode="linear", height=1, width=2),
     "tile": lambda a, b, c: run("tile", [a], [b], repeats=(2,) * a.ndim),
     "slice_window": lambda a, b, c: run(

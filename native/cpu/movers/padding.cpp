@@ -301,6 +301,18 @@ class Padding {
     }
   }
 
+  // Blocks of the innermost dimension, packed.
+  void put_blocks(char* target, const char* source, Int count) const {
+    const Int step = inner().from_step;
+    if (count == 0) return;
+    if (step == block_)
+      std::memcpy(target, source, static_cast<std::size_t>(count * block_));
+    else if (block_ == size_)
+      copy_steps(target, block_, source, step, count, static_cast<int>(size_));
+    else
+      copy_pieces(target, block_, source, step, block_, count);
+  }
+
   // A row of many short periods: a few of them in the nearest cache, again and again.
   void write_periods(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
@@ -308,11 +320,9 @@ class Padding {
     const Int period = d.from_size * block_, bytes = (end - begin) * block_;
     Int at = (begin - d.start) % d.from_size;
     if (at < 0) at += d.from_size;
-    for (Int held = 0; held < period; held += block_) {
-      const char* const source = from + at * d.from_step;
-      copy_short(periods + held, source, block_);
-      if (++at == d.from_size) at = 0;
-    }
+    const Int first = d.from_size - at;
+    put_blocks(periods, from + at * d.from_step, first);
+    put_blocks(periods + first * block_, from, at);
     Int held = period;
     for (; held * 2 <= kPeriods && held < bytes; held *= 2)
       std::memcpy(periods + held, periods, static_cast<std::size_t>(held));
@@ -328,7 +338,7 @@ class Padding {
 
   void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
-    if (mode_ == PaddingMode::wrap && d.to_step == block_ && d.from_size * block_ * 4 <= kPeriods &&
+    if (mode_ == PaddingMode::wrap && d.to_step == block_ && d.from_size * block_ * 8 <= kPeriods &&
         end - begin > 2 * d.from_size)
       return write_periods(to, from, begin, end, writer);
     for (Int at = begin; at < end;) {

@@ -14,8 +14,9 @@
 namespace anydml {
 namespace {
 
-constexpr Int kPiece = Int{1} << 16;  // blocks of a line that a thread takes
-constexpr Int kStrip = 2048;          // bytes of a strip of rows
+constexpr Int kPiece = Int{1} << 16;       // blocks of a line that a thread takes
+constexpr Int kStrip = 2048;               // bytes of a row of a strip, at most
+constexpr Int kStripBytes = Int{1} << 18;  // of a strip, which stays in a cache
 
 class Reverse {
  public:
@@ -124,7 +125,8 @@ class Reverse {
   // Rows of elements that lie side by side, each with a length of its own.
   void run_strips(int threads) const {
     const int last = to_lines_.rank - 1;
-    const Int row = to_lines_.sizes[last], columns = kStrip / size_;
+    const Int row = to_lines_.sizes[last],
+              columns = std::clamp<Int>(kStripBytes / axis_, 128, kStrip) / size_;
     const Int strips = (row + columns - 1) / columns;
     const Int each = std::max<Int>(1, std::min(row, columns) * size_ * axis_);
     parallel_ranges(to_lines_.count() / row * strips, std::max<Int>(1, kCopyGrain / each), threads,
@@ -152,9 +154,11 @@ class Reverse {
   template <class T>
   void put_strip(char* to, const char* from, Int lengths, Int count) const {
     Int length[kStrip];
+    const char* next[kStrip];  // what each column's reversed part goes on with
     Int least = axis_, most = 0;
     for (Int j = 0; j < count; ++j) {
       length[j] = length_at(lengths + j * length_lines_.strides[to_lines_.rank - 1]);
+      next[j] = from + (length[j] - 1) * from_step_ + j * Int{sizeof(T)};
       least = std::min(least, length[j]);
       most = std::max(most, length[j]);
     }
@@ -168,9 +172,11 @@ class Reverse {
       } else if (least == most) {
         row = from + (most - 1 - i) * from_step_;
       } else {
+        const char* const straight = from + i * from_step_;
         for (Int j = 0; j < count; ++j) {
-          const Int place = i < length[j] ? length[j] - 1 - i : i;
-          made[j] = load<T>(from + place * from_step_ + j * Int{sizeof(T)});
+          const char* const turned = next[j];
+          next[j] = turned - from_step_;
+          made[j] = load<T>(i < length[j] ? turned : straight + j * Int{sizeof(T)});
         }
       }
       if (stream)

@@ -57,17 +57,30 @@ class Upsample {
   void run(int threads) const {
     // Of nearest, rows of the input one by one; of linear, images.
     const Int pieces = (row_ + kColumns - 1) / kColumns;
+    if (stream_ && pieces == 1 && plan_.output.layout.packed(size_)) return run_packed(threads);
     const Int rows = plan_.linear ? 1 : high_, each = high_ * plan_.height / rows;
     const Int bytes = std::max<Int>(1, std::min(row_, kColumns) * size_ * each);
     parallel_ranges(images_ * rows * pieces, std::max<Int>(1, kCopyGrain / bytes), threads,
                     [&](Int begin, Int end) {
-                      for (Int i = begin; i < end; ++i) put(i / pieces, i % pieces);
+                      for (Int i = begin; i < end; ++i) put(i / pieces, i % pieces, nullptr);
+                      stream_fence();
+                    });
+  }
+
+  // Short rows, one behind the other to the end.
+  void run_packed(int threads) const {
+    const Int rows = plan_.linear ? 1 : high_, each = high_ * plan_.height / rows * row_ * size_;
+    parallel_ranges(images_ * rows, std::max<Int>(1, kCopyGrain / each), threads,
+                    [&](Int begin, Int end) {
+                      LineWriter writer(to_ + begin * each);
+                      for (Int i = begin; i < end; ++i) put(i, 0, &writer);
+                      writer.finish();
                       stream_fence();
                     });
   }
 
  private:
-  void put(Int which, Int piece) const {
+  void put(Int which, Int piece, LineWriter* writer) const {
     const Int rows = plan_.linear ? 1 : high_, first = piece * kColumns;
     const Int count = std::min(kColumns, row_ - first);
     const Int image = which / rows, row = which % rows;
@@ -80,16 +93,18 @@ class Upsample {
       to += at * plan_.output.layout.strides[i];
       rest /= size;
     }
-    if (plan_.linear) return put_image(from, to, first, count);
+    if (plan_.linear) return put_image(from, to, first, count, writer);
     with_element(static_cast<int>(size_), [&](auto unit) {
       repeat_row<decltype(unit)>(from + row * from_row_, to + row * plan_.height * to_row_, first,
-                                 count);
+                                 count, writer);
     });
   }
 
-  void write(char* to, const void* made, Int count) const {
+  void write(char* to, const void* made, Int count, LineWriter* writer) const {
     const char* const source = static_cast<const char*>(made);
-    if (stream_)
+    if (writer != nullptr)
+      writer->append(source, count * size_);
+    else if (stream_)
       LineWriter(to).append(source, count * size_);
     else if (to_step_ == size_)
       copy_short(to, source, count * size_);
@@ -99,7 +114,7 @@ class Upsample {
 
   // Columns [first, first + count) of all output rows of a row of the input.
   template <class T>
-  void repeat_row(const char* from, char* to, Int first, Int count) const {
+  void repeat_row(const char* from, char* to, Int first, Int count, LineWriter* writer) const {
     alignas(64) T made[kColumns + 4];
     const Int scale = plan_.width;
     Int at = first / scale, within = first % scale, done = 0;
@@ -118,7 +133,7 @@ class Upsample {
       source += whole * from_step_;
     }
     while (done < count) some(scale);
-    for (Int i = 0; i < plan_.height; ++i, to += to_row_) write(to, made, count);
+    for (Int i = 0; i < plan_.height; ++i, to += to_row_) write(to, made, count, writer);
   }
 
   template <class T>
@@ -150,7 +165,7 @@ class Upsample {
   };
 
   // The same columns of every row of an image.
-  void put_image(const char* from, char* to, Int first, Int count) const {
+  void put_image(const char* from, char* to, Int first, Int count, LineWriter* writer) const {
     Columns columns;
     columns.begin = between(first, plan_.width, wide_).first;
     columns.count =
@@ -178,11 +193,11 @@ class Upsample {
       else
         mix(made, upper, row(place.first + 1), place.part, count);
       if (plan_.input.type != DataType::float16) {
-        write(to, made, count);
+        write(to, made, count, writer);
         continue;
       }
       from_float_.run(reinterpret_cast<const char*>(made), halves, count);
-      write(to, halves, count);
+      write(to, halves, count, writer);
     }
   }
 

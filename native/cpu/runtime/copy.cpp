@@ -328,6 +328,13 @@ void copy_steps(char* target, Int to_step, const char* source, Int from_step, In
 [[gnu::noinline]] void append_steps(LineWriter& writer, const char* source, Int step, Int count,
                                     int size) {
   alignas(64) char buffer[kBlock];
+  if (step == 0) {  // one element all along
+    const Int most = std::min(kBlock / size, count);
+    copy_steps(buffer, size, source, 0, most, size);
+    for (Int at = 0; at < count; at += most)
+      writer.append(buffer, std::min(most, count - at) * size);
+    return;
+  }
   const Int most = block_count(step, size);
   for (Int at = 0; at < count; at += most) {
     const Int some = std::min(most, count - at), next = std::min(most, count - at - some);

@@ -100,6 +100,8 @@ class Upsample2D(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        if len(inputs[0].shape) < 2:
+            return Inferred((), (Violation("x", "rank 2 or more", f"shape {inputs[0].shape}"),))
         *outer, height, width = inputs[0].shape
         shape = (*outer, height * given["height"], width * given["width"])
         return Inferred((ArraySpec(shape, inputs[0].dtype),))
@@ -112,8 +114,9 @@ class Upsample2D(Descriptor):
         for i, size in enumerate(self.input_tensor.sizes):
             name = {rank - 2: "Height", rank - 1: "Width"}.get(i)
             scale = 1 if name is None else getattr(self.scale_size, name.lower())
-            if name is not None and not 1 <= scale <= UINT32_MAX // size:
-                rule = f"{span(1, UINT32_MAX // size)} (UINT_MAX / InputTensor.Sizes[{i}])"
+            most = UINT32_MAX // max(size, 1)
+            if name is not None and not 1 <= scale <= most:
+                rule = f"{span(1, most)} (UINT_MAX / InputTensor.Sizes[{i}])"
                 yield Violation(f"ScaleSize.{name}", rule, scale)
             else:
                 times = "" if name is None else f" * ScaleSize.{name}"
