@@ -172,8 +172,11 @@ def test_index_put_by_every_kind_of_index(accumulate):
             lambda i=indices, v=values: torch.ops.aten.index_put(x, i, v, accumulate),
             lambda i=indices, v=values: torch.ops.aten.index_put_(x.clone(), i, v, accumulate),
             lambda i=indices, v=values: torch.ops.aten._unsafe_index_put(x, i, v, accumulate),
+            lambda i=indices, v=values: torch.ops.aten._index_put_impl_(
+                x.clone(), i, v, accumulate
+            ),
         ):
-            both(call, replaced="index_put index_put_ _unsafe_index_put")
+            both(call, replaced="index_put index_put_ _unsafe_index_put _index_put_impl_")
     with deterministic(), pytest.raises(dml.ArgumentError, match="at least one tensor"):
         torch.ops.aten.index_put(x, (), x, accumulate)
 
@@ -233,6 +236,8 @@ def test_updates_in_the_memory_that_is_written():
     with deterministic():
         ours[:2].scatter_add_(0, torch.tensor([1, 1]), ours[2:])
     assert torch.equal(ours, theirs)
+    with deterministic(), pytest.raises(dml.ArgumentError, match="overlap"):
+        ours.scatter_add_(0, torch.tensor([1, 1]), ours[2:])
 
 
 def test_results_are_laid_out_as_pytorchs():

@@ -73,6 +73,7 @@ CALLS = {
     "reverse_subsequences list": lambda x: dml.reverse_subsequences(x, [[1], [9], [0]], axis=1),
     "tile": lambda x: dml.tile(x, (2, 1, 3)),
     "tile last": lambda x: dml.tile(x, 2),
+    "slice_window from an end": lambda x: dml.slice_window(x, (0, 1), (3, 2), (-1, -2)),
     "slice_window of none": lambda x: dml.slice_window(x, (0, 1), (3, 0), (1, -1)),
 }  # fmt: skip
 

@@ -89,14 +89,6 @@ def _nonzero(x: Tensor) -> Tensor:
 # ---- scatters -----------------------------------------------------------------------------------
 
 
-def _alone(x: Tensor, others: Sequence[Tensor]) -> bool:
-    """Whether a kernel may write into a tensor while it reads others."""
-    if bridge_of(x, *others) is not None:
-        return False
-    home = x.untyped_storage().data_ptr()
-    return all(other.untyped_storage().data_ptr() != home for other in others)
-
-
 def _combined(
     x: Tensor, updates: Tensor, how: str, include_self: bool, target: Tensor | None, run: Scatter
 ) -> Tensor:
@@ -161,7 +153,7 @@ Run = Callable[[Tensor | None], Tensor]
 
 def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
     """Run what writes a result to somewhere, in place of x."""
-    if _alone(x, operands):
+    if bridge_of(x, *operands) is None:  # plain memory
         run(x.detach())
     else:
         x.copy_(run(None))
