@@ -3,6 +3,8 @@
 //   lines     SCATTER, moving, lines along the axis that fit shared memory (scatter_lines.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), where it is small
 //             beside the output, or fits the second-level cache
+//   buckets   single elements of long packed outputs, where order does not matter or moving: a
+//             partition into buckets that fit shared memory (scatter_buckets.cu)
 //   sorting   everything: the keys of the updates (scatter_keys.cu), sorted stably by TOP_K's
 //   passes;
 //             then the last update of each slice is moved, or all are combined in order
@@ -101,7 +103,7 @@ Tuples tuples_of(const Job& job) {
   Tuples tuples;
   tuples.type = static_cast<int>(job.indices.type);
   tuples.length = job.length;
-  tuples.width = 0;
+  tuples.width = tuples.last_only = 0;
   tuples.count = job.tuples();
   tuples.step = job.step;
   for (int d = 0; d < job.length; ++d) {
@@ -116,15 +118,27 @@ int key_width(Int slices) {
 }
 
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
-               const BadIndexReport& report, Queue& queue) {
+               const BadIndexReport& report, Queue& queue, bool last_only) {
   Layout from = job.index_tuples, base = job.base;
   Layout* both[2] = {&from, &base};
   collapse(both);
   Tuples tuples = tuples_of(job);
   tuples.width = width;
+  tuples.last_only = last_only ? 1 : 0;
   queue.launch(queue.function("scatter_keys", "scatter_keys", {}),
                {blocks_for(tuples.count, kKeysEach * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, places_of(from, &base), tuples, keys, winners, report);
+}
+
+void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
+  const Tensor& indices = job.indices;
+  const bool packed = indices.layout.packed(indices.element_size);
+  if (!packed || unit_of(job.index_data) < 16)
+    return find_keys(job, nullptr, 0, nullptr, report, queue);
+  const Int count = indices.layout.count(), lines = (count * indices.element_size + 15) / 16;
+  queue.launch(queue.function("scatter_keys", "scatter_check", {}),
+               {blocks_for(lines, kCheckEach * kScatterThreads)}, {kScatterThreads}, 0,
+               job.index_data, Offset{count}, tuples_of(job), report);
 }
 
 namespace {
@@ -272,7 +286,7 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
     return queue.settle(report);
   }
   const bool done = (elements != nullptr && by_lines(*elements, job, report, queue)) ||
-                    by_winners(job, report, queue);
+                    by_winners(job, report, queue) || by_buckets(job, report, queue);
   if (!done) by_sorting(job, report, queue);
   settle_output(job, report, queue);
 }
@@ -340,11 +354,16 @@ std::vector<Variant> scatter_variants() {
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
     all.push_back({"scatter_rows", {{"SIZE", size}}});
-    for (Int wide : {0, 1}) all.push_back({"scatter_lines", {{"SIZE", size}, {"WIDE", wide}}});
+    if (size <= 8) all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});
+    for (Int wide : {0, 1})
+      all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
   }
   for (Int type = 1; type <= 11; ++type) {
     constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
     all.push_back({"scatter_sorted", {{"TYPE", type}, {"SIZE", sizes[type]}}});
+    if (!scatter::is_short_integer(static_cast<DataType>(type))) continue;
+    all.push_back({"scatter_buckets", {{"TYPE", type}, {"SIZE", sizes[type]}}});
+    all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", sizes[type]}, {"WIDE", 1}}});
   }
   return all;
 }

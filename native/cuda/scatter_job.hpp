@@ -41,12 +41,12 @@ Places places_of(const Layout& first, const Layout* second = nullptr);
 Tuples tuples_of(const Job& job);
 
 // Keys of `width` bytes, and of each slice the last update, counted from 1; with null for both
-// indices are checked only.
+// indices are checked only. `last_only`: keys may be left out that a later one equals.
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
-               const BadIndexReport& report, Queue& queue);
-inline void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
-  find_keys(job, nullptr, 0, nullptr, report, queue);
-}
+               const BadIndexReport& report, Queue& queue, bool last_only = false);
+void check_indices(const Job& job, const BadIndexReport& report, Queue& queue);
+// Whether updates may come in any order, and an element fits a word of 32 bits.
+bool is_short_integer(DataType type);
 // What is no slice has the greatest key, which no slice has.
 int key_width(Int slices);
 
@@ -59,6 +59,8 @@ void settle_output(const Job& job, const BadIndexReport& report, Queue& queue);
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue);
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
+// By buckets that fit shared memory: single elements of long packed outputs.
+bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue);
 // By sorting the keys: everything.
 void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue);
 

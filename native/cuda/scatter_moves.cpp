@@ -1,6 +1,5 @@
 // SCATTER and SCATTER_ND that only move elements: from maps of the last update of each.
 #include <algorithm>
-#include <cstdlib>
 
 #include "scatter_job.hpp"
 
@@ -73,9 +72,9 @@ struct Fit {
 };
 
 // How wide strips are and how winners are counted; false where they do not fit shared memory.
-bool fit_of(const Lines& lines, int size, Int most, Fit& fit) {
+bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
   const Int axis = lines.size, length = lines.length;
-  const bool narrow = length < 0xFFFF;
+  const bool narrow = moves && length < 0xFFFF;
   const auto settle = [&](unsigned log, bool wide, bool staged) {
     fit.width_log = log;
     fit.wide = wide;
@@ -86,7 +85,8 @@ bool fit_of(const Lines& lines, int size, Int most, Fit& fit) {
     return fit.bytes <= most;
   };
   if (lines.columns == 1)
-    return settle(0, true, true) || settle(0, true, false) || (narrow && settle(0, false, false));
+    return (moves && settle(0, true, true)) || settle(0, true, false) ||
+           (narrow && settle(0, false, false));
   const unsigned columns = log_above(lines.columns);
   // A sector of each tensor in every row; wider where that is cheap.
   const unsigned sector = std::max(log_above(std::max(32 / size, 4)), 2u);
@@ -103,7 +103,8 @@ bool fit_of(const Lines& lines, int size, Int most, Fit& fit) {
 }  // namespace
 
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue) {
-  if (job.reduction != Reduction::none || job.size < plan.output.element_size) return false;
+  const bool moves = job.reduction == Reduction::none;
+  if (job.size != plan.output.element_size || (!moves && !is_short_integer(job.type))) return false;
   const int rank = plan.output.layout.rank;
   const Int size = rank == 0 ? 1 : plan.output.layout.sizes[plan.axis];
   const Int length = rank == 0 ? 1 : plan.indices.layout.sizes[plan.axis];
@@ -116,7 +117,7 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   lines.size = static_cast<unsigned>(size);
   lines.length = static_cast<unsigned>(length);
   Fit fit;
-  if (!fit_of(lines, job.size, queue.most_shared(), fit)) return false;
+  if (!fit_of(lines, job.size, moves, queue.most_shared(), fit)) return false;
   lines.width_log = fit.width_log;
   lines.width = 1u << fit.width_log;
   lines.staged = fit.staged ? static_cast<unsigned>(fit.map) : 0;
@@ -129,14 +130,22 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   lines.strips = divisor_of(strips);
   if (!job.fresh) check_indices(job, report, queue);
   lines.copies = problem.full && !job.in_place;
-  if (!problem.full) copy_input(job, report, queue);
+  const char* input = job.input_data;
+  if (!problem.full) {
+    copy_input(job, report, queue);
+    input = job.output_data;
+    problem.rest[kIn] = problem.rest[kOut];
+    lines.input = lines.output;
+  }
   Function& kernel = queue.function("scatter_lines", "scatter_lines",
-                                    {{"SIZE", job.size}, {"WIDE", fit.wide ? 1 : 0}});
+                                    {{"TYPE", moves ? 0 : static_cast<Int>(job.type)},
+                                     {"SIZE", job.size},
+                                     {"WIDE", fit.wide ? 1 : 0}});
   queue.launch(kernel, {static_cast<unsigned>(blocks)}, {fit.threads},
-               static_cast<unsigned>(fit.bytes), job.output_data, job.input_data, job.index_data,
+               static_cast<unsigned>(fit.bytes), job.output_data, input, job.index_data,
                job.update_data, lines, places_of(problem.rest[kOut], &problem.rest[kIn]),
                places_of(problem.rest[kIndex], &problem.rest[kUpdate]),
-               places_of(problem.rest[kPosition]), report);
+               places_of(problem.rest[kPosition]), static_cast<int>(job.reduction), report);
   return true;
 }
 

@@ -25,11 +25,15 @@ struct Places {
 struct Tuples {
   int type;  // of the indices: DML_TENSOR_DATA_TYPE
   int length;
-  int width;     // bytes of a key
-  Offset count;  // of tuples
-  Offset step;   // bytes between coordinates
+  int width;      // bytes of a key
+  int last_only;  // whether keys may be left out that a later one equals
+  Offset count;   // of tuples
+  Offset step;    // bytes between coordinates
   Offset sizes[kMostDims], scales[kMostDims];
 };
+
+// Packed indices that are only checked: 16 bytes at a time.
+constexpr unsigned kCheckEach = 4;  // lines of a thread
 
 // Keys in ascending order, and which update each is of. Keys from `slices` on are no slices.
 struct Sorted {
@@ -70,7 +74,8 @@ struct Lines {
   Divisor strips;   // side by side
   Line input, output, indices, updates, position;
 };
-constexpr unsigned kLinesEach = 4;  // elements of a thread at a time
+// Elements of a thread at a time.
+ANYDML_BOTH constexpr unsigned lines_each(int size) { return size > 8 ? 4 : 8; }
 
 // Rows of SCATTER_ND: slices whose elements lie at one step.
 struct Slices {
@@ -79,5 +84,34 @@ struct Slices {
   unsigned lanes_log;            // threads of a slice
 };
 constexpr unsigned kSlicesEach = 4;  // slices of a thread
+
+// A stable partition of updates by the high bits of their keys, into buckets of neighbouring
+// elements that fit shared memory.
+constexpr unsigned kPartThreads = 512;
+constexpr unsigned kPartEach = 16;
+constexpr unsigned kPartTile = kPartThreads * kPartEach;  // updates of a block
+constexpr unsigned kMostBuckets = 2048;
+constexpr unsigned kPartChunk = 64;  // tiles whose counts a thread adds up
+constexpr unsigned kBeginThreads = 1024;
+constexpr unsigned kBucketThreads = 512;       // by winners of 16 bits
+constexpr unsigned kWideBucketThreads = 1024;  // by words of 32 bits
+constexpr unsigned kMostNarrow = 0xFFFF;       // updates of a bucket that 16 bits count
+constexpr unsigned kMostBucketLog = 15;        // of the elements of a bucket
+
+struct Partition {
+  const unsigned* keys;  // those from `slices` on are left out
+  unsigned count, slices, tiles, chunks;
+  unsigned buckets, bucket_log;
+  unsigned* counts;        // [tile][bucket]; then where each tile's begin
+  unsigned* partial;       // [chunk][bucket]: the same of chunks
+  unsigned* begins;        // of each bucket, and the end of the last one
+  unsigned short* places;  // of updates in their bucket
+  void* values;
+};
+// Shared memory of a block that partitions elements of a size.
+ANYDML_BOTH constexpr unsigned part_bytes(unsigned size) {
+  const unsigned staged = kPartTile * (size + 4), ranks = kPartThreads / 32 * kMostBuckets * 2;
+  return (staged > ranks ? staged : ranks) + 2 * kMostBuckets * 4;
+}
 
 }  // namespace anydml::cuda

@@ -68,4 +68,49 @@ __device__ inline T settled(T value) {
   return value;
 }
 
+// Calls body with the reduction as a type.
+template <Combine kCombine>
+struct Constant {
+  static constexpr Combine value = kCombine;
+};
+template <class Body>
+__device__ inline void with_reduction(int reduction, Body&& body) {
+  switch (static_cast<Combine>(reduction)) {
+    case Combine::mul:
+      return body(Constant<Combine::mul>{});
+    case Combine::min:
+      return body(Constant<Combine::min>{});
+    case Combine::max:
+      return body(Constant<Combine::max>{});
+    default:
+      return body(Constant<Combine::add>{});
+  }
+}
+
+// Integers of up to 32 bits in words of their own, by updates in any order.
+template <Combine kCombine, class Integer>
+__device__ inline void take(unsigned* word, Integer update) {
+  if constexpr (kCombine == Combine::add) {
+    atomicAdd(word, static_cast<unsigned>(update));
+  } else if constexpr (kCombine == Combine::mul) {
+    unsigned known = *const_cast<volatile unsigned*>(word);
+    for (;;) {
+      const unsigned found = atomicCAS(word, known, known * static_cast<unsigned>(update));
+      if (found == known) return;
+      known = found;
+    }
+  } else if constexpr (static_cast<Integer>(-1) < static_cast<Integer>(0)) {
+    int* const number = reinterpret_cast<int*>(word);
+    if constexpr (kCombine == Combine::min)
+      atomicMin(number, static_cast<int>(update));
+    else
+      atomicMax(number, static_cast<int>(update));
+  } else {
+    if constexpr (kCombine == Combine::min)
+      atomicMin(word, static_cast<unsigned>(update));
+    else
+      atomicMax(word, static_cast<unsigned>(update));
+  }
+}
+
 }  // namespace anydml::cuda

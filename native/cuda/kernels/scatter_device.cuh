@@ -101,4 +101,16 @@ __device__ inline Offset number_at(const void* list, int width, Offset i) {
   }
 }
 
+// Notes an update, counted from 1, where it is later than the one that is known.
+__device__ inline void win(unsigned* winner, unsigned update) { atomicMax(winner, update); }
+__device__ inline void win(unsigned short* winner, unsigned update) {
+  const auto mine = static_cast<unsigned short>(update);
+  unsigned short known = *const_cast<volatile unsigned short*>(winner);
+  while (known < mine) {
+    const unsigned short found = atomicCAS(winner, known, mine);
+    if (found == known) return;
+    known = found;
+  }
+}
+
 }  // namespace anydml::cuda

@@ -1,29 +1,26 @@
-// SCATTER along an axis whose lines fit shared memory, for elements of ANYDML_SIZE bytes that are
-// only moved. A block takes some lines: it notes in a map which update is the last one of every
-// element, counted from 1 in 32 (ANYDML_WIDE) or 16 bits, and then writes every element once.
+// SCATTER along an axis whose lines fit shared memory. A block takes some lines, and writes every
+// element once. Of elements of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0) it notes in a
+// map which update is the last one, counted from 1 in 32 (ANYDML_WIDE) or 16 bits; integers of type
+// ANYDML_TYPE, whose updates may come in any order, it combines there.
+#include "scatter_combine.cuh"
 #include "scatter_device.cuh"
 
 namespace {
 
 using namespace anydml::cuda;
 
+#if ANYDML_TYPE == 0
 using Element = Unit<ANYDML_SIZE>::Type;
+#else
+using Element = Number<ANYDML_TYPE>::Type;
+#endif
 
-#if ANYDML_WIDE
-using Winner = unsigned;
-__device__ inline void win(Winner* winner, unsigned update) { atomicMax(winner, update); }
+#if ANYDML_WIDE || ANYDML_TYPE != 0
+using Winner = unsigned;  // of a type: the element itself, so far
 #else
 using Winner = unsigned short;
-__device__ inline void win(Winner* winner, unsigned update) {
-  const auto mine = static_cast<unsigned short>(update);
-  unsigned short known = *const_cast<volatile unsigned short*>(winner);
-  while (known < mine) {
-    const unsigned short found = atomicCAS(winner, known, mine);
-    if (found == known) return;
-    known = found;
-  }
-}
 #endif
+constexpr unsigned kLinesEach = lines_each(static_cast<int>(sizeof(Element)));
 
 struct Strip {
   const char *input, *indices, *updates;
@@ -32,7 +29,7 @@ struct Strip {
   unsigned columns;
 };
 
-template <class Index>
+template <Combine kCombine, class Index>
 __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* winners,
                              Element* staged, FirstBad& bad) {
   const unsigned all = lines.length << lines.width_log;
@@ -46,7 +43,11 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
       if (v >= all || column >= strip.columns) continue;
       value[k] = read_once<Index>(strip.indices + row * lines.indices.axis +
                                   column * lines.indices.column);
-      if (staged != nullptr) update[k] = read<Element>(strip.updates + row * lines.updates.axis);
+#if ANYDML_TYPE == 0
+      if (staged == nullptr) continue;
+#endif
+      update[k] =
+          read<Element>(strip.updates + row * lines.updates.axis + column * lines.updates.column);
     }
 #pragma unroll
     for (unsigned k = 0; k < kLinesEach; ++k) {
@@ -54,11 +55,17 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
       const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
       if (v >= all || column >= strip.columns) continue;
       const unsigned long long place = anydml::wrap_index(value[k], lines.size);
-      if (place < lines.size)
-        win(winners + (static_cast<unsigned>(place) << lines.width_log) + column, row + 1);
-      else
+      if (place < lines.size) {
+        Winner* const winner = winners + (static_cast<unsigned>(place) << lines.width_log) + column;
+#if ANYDML_TYPE == 0
+        win(winner, row + 1);
+#else
+        take<kCombine>(winner, update[k]);
+#endif
+      } else {
         bad.see(strip.position + row * lines.position.axis + column * lines.position.column,
                 static_cast<Offset>(value[k]));
+      }
       if (staged != nullptr) staged[row] = update[k];
     }
   }
@@ -73,10 +80,15 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
 #pragma unroll
     for (unsigned k = 0; k < kLinesEach; ++k) {
       const unsigned v = begin + k * blockDim.x;
-      const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
+      [[maybe_unused]] const unsigned row = v >> lines.width_log;
+      const unsigned column = v & (lines.width - 1);
       there[k] = false;
       if (v >= all || column >= strip.columns) continue;
       const unsigned winner = winners[v];
+#if ANYDML_TYPE != 0
+      there[k] = true;
+      value[k] = static_cast<Element>(winner);
+#else
       there[k] = winner != 0 || lines.copies;
       if (winner == 0) {
         if (lines.copies)
@@ -88,6 +100,7 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
         value[k] = read<Element>(strip.updates + (winner - 1) * lines.updates.axis +
                                  column * lines.updates.column);
       }
+#endif
     }
 #pragma unroll
     for (unsigned k = 0; k < kLinesEach; ++k) {
@@ -99,19 +112,37 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
   }
 }
 
+#if ANYDML_TYPE != 0
+__device__ void read_lines(const Lines& lines, const Strip& strip, Winner* words) {
+  const unsigned all = lines.size << lines.width_log;
+#pragma unroll 4
+  for (unsigned v = threadIdx.x; v < all; v += blockDim.x) {
+    const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
+    if (column < strip.columns)
+      words[v] = static_cast<Winner>(
+          read<Element>(strip.input + row * lines.input.axis + column * lines.input.column));
+  }
+}
+#endif
+
+template <Combine kCombine>
 __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memory,
                               const BadIndexReport& report) {
   Winner* const winners = reinterpret_cast<Winner*>(memory);
   Element* const staged =
       lines.staged != 0 ? reinterpret_cast<Element*>(memory + lines.staged) : nullptr;
+#if ANYDML_TYPE != 0
+  read_lines(lines, strip, winners);
+#else
   unsigned* const words = reinterpret_cast<unsigned*>(memory);
   const unsigned count =
       ((lines.size << lines.width_log) * static_cast<unsigned>(sizeof(Winner)) + 3) / 4;
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
+#endif
   __syncthreads();
   FirstBad bad;
   with_index_type(lines.type, [&](auto index) {
-    find_winners<decltype(index)>(lines, strip, winners, staged, bad);
+    find_winners<kCombine, decltype(index)>(lines, strip, winners, staged, bad);
   });
   if (lines.tells) bad.tell(report);
   __syncthreads();
@@ -126,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     scatter_lines(char* output, const char* input, const char* indices, const char* updates,
                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                   const __grid_constant__ Places lookup, const __grid_constant__ Places position,
-                  const __grid_constant__ BadIndexReport report) {
+                  int reduction, const __grid_constant__ BadIndexReport report) {
   extern __shared__ uint4 memory[];
   if (!lines.tells && bad_index_found(report)) return;
   const Offset number = blockIdx.x / lines.strips.size;
@@ -140,5 +171,12 @@ extern "C" __global__ void __launch_bounds__(1024)
   strip.updates = updates + lookup_at.second + first * lines.updates.column;
   strip.position = places_of(position, number).first + first * lines.position.column;
   strip.columns = lines.columns - first < lines.width ? lines.columns - first : lines.width;
-  scatter_strip(lines, strip, reinterpret_cast<char*>(memory), report);
+  char* const shared = reinterpret_cast<char*>(memory);
+#if ANYDML_TYPE == 0
+  scatter_strip<Combine::none>(lines, strip, shared, report);
+#else
+  with_reduction(reduction, [&](auto constant) {
+    scatter_strip<decltype(constant)::value>(lines, strip, shared, report);
+  });
+#endif
 }

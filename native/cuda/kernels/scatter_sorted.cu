@@ -12,25 +12,6 @@ using namespace anydml::cuda;
 using Element = Unit<ANYDML_SIZE>::Type;
 #else
 using Element = Number<ANYDML_TYPE>::Type;
-
-// Calls body with the reduction as a type.
-template <Combine kCombine>
-struct Constant {
-  static constexpr Combine value = kCombine;
-};
-template <class Body>
-__device__ inline void with_reduction(int reduction, Body&& body) {
-  switch (static_cast<Combine>(reduction)) {
-    case Combine::mul:
-      return body(Constant<Combine::mul>{});
-    case Combine::min:
-      return body(Constant<Combine::min>{});
-    case Combine::max:
-      return body(Constant<Combine::max>{});
-    default:
-      return body(Constant<Combine::add>{});
-  }
-}
 #endif
 
 __device__ inline Offset key_at(const Sorted& sorted, Offset i) {
@@ -166,9 +147,18 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
         const unsigned count = static_cast<unsigned>(end - first < rows ? end - first : rows);
         with_reduction(reduction, [&](auto constant) {
           constexpr Combine how = decltype(constant)::value;
-#pragma unroll 16
-          for (unsigned row = 0; row < count; ++row)
-            value = combined<how>(value, tile[row * wide + mine]);
+          // Read ahead of the chain, or every sum waits for shared memory.
+          constexpr unsigned kAhead = 16;
+          const Element* const own = tile + mine;
+          unsigned row = 0;
+          for (; row + kAhead <= count; row += kAhead) {
+            Element ahead[kAhead];
+#pragma unroll
+            for (unsigned k = 0; k < kAhead; ++k) ahead[k] = own[(row + k) << wide_log];
+#pragma unroll
+            for (unsigned k = 0; k < kAhead; ++k) value = combined<how>(value, ahead[k]);
+          }
+          for (; row < count; ++row) value = combined<how>(value, own[row << wide_log]);
         });
       }
       turn ^= 1;

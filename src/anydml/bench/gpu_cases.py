@@ -15,8 +15,8 @@ def _case(recipe: Recipe, name: str, title: str, **parameters: Any) -> Case:
 
 
 def table(_full: bool = False) -> tuple[Case, ...]:
-    """Top-k of every shape, nonzero, split and join, gathers."""
-    return (*_top_k(), *_nonzero(), *_slabs(), *_gathers())
+    """Top-k of every shape, nonzero, split and join, gathers, scatters."""
+    return (*_top_k(), *_nonzero(), *_slabs(), *_gathers(), *_scatters())
 
 
 def _top_k() -> Iterable[Case]:
@@ -83,6 +83,23 @@ def _gathers() -> Iterable[Case]:
                 count=512 * K, coordinates=2)  # fmt: skip
 
 
+def _scatters() -> Iterable[Case]:
+    op, nd = recipes.scatter_elements, recipes.scatter_nd
+    square = (8 * K, 8 * K)
+    for axis in (1, 0):
+        yield _case(op, f"8192x8192-axis{axis}", f"8192², axis {axis}", shape=square, axis=axis)
+        yield _case(op, f"int32-add-8192x8192-axis{axis}", f"int32 add 8192², axis {axis}",
+                    shape=square, axis=axis, dtype="int32", reduction="add")  # fmt: skip
+    yield _case(op, "64M-from-64M", "64 M ← 64 M permutation", shape=(64 * M,))
+    yield _case(op, "64M-from-4M", "64 M ← 4 M", shape=(64 * M,), count=4 * M)
+    yield _case(op, "int32-add-64M-from-4M", "int32 add 64 M ← 4 M", shape=(64 * M,), count=4 * M,
+                dtype="int32", reduction="add")  # fmt: skip
+    yield _case(nd, "4Mx64-from-1M-rows", "4 M×64 ← 1 M rows", shape=(4 * M, 64), count=M,
+                coordinates=1)  # fmt: skip
+    yield _case(nd, "8192x8192-from-16M", "8192² ← 16 M scalars", shape=square, count=16 * M,
+                coordinates=2)  # fmt: skip
+
+
 def adversarial(_full: bool = False) -> tuple[Case, ...]:
     """Cases that take every algorithm, to be run on every pattern."""
     op, nonzero = recipes.top_k, recipes.nonzero_coordinates
@@ -100,4 +117,7 @@ def adversarial(_full: bool = False) -> tuple[Case, ...]:
         _case(gather, "64M-from-64M", "64 M of 64 M", shape=(64 * M,), count=64 * M),
         _case(elements, "elements-8192x8192-axis1", "elements 8192², axis 1", shape=square, axis=1),
         _case(elements, "elements-8192x8192-axis0", "elements 8192², axis 0", shape=square, axis=0),
+        _case(recipes.scatter_elements, "8192x8192-axis0", "8192², axis 0", shape=(8 * K, 8 * K)),
+        _case(recipes.scatter_elements, "64M-from-64M", "64 M ← 64 M", shape=(64 * M,)),
+        _case(recipes.scatter_elements, "64M-from-4M", "64 M ← 4 M", shape=(64 * M,), count=4 * M),
     )
