@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anydml as dml
@@ -12,6 +12,9 @@ from anydml.testing import assert_same_bits, contents, indices, strategies
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
+
+# Every example is a graph for each call.
+few = settings(max_examples=min(settings.default.max_examples, 30))
 
 SHAPES = strategies.shapes(max_rank=3, max_elements=150)
 WITH_AXIS = strategies.shapes(min_rank=1, max_rank=3, max_elements=150)
@@ -69,6 +72,7 @@ def same(got, expected):
         assert_same_bits(ours.compute(), theirs)
 
 
+@few
 @given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool")), WITH_AXIS, st.booleans())
 def test_top_k(data, kind, shape, largest):
     x = values(data, shape, kind)
@@ -78,6 +82,7 @@ def test_top_k(data, kind, shape, largest):
     same(dml.top_k(chunked(data, x), **how), dml.top_k(x, **how))
 
 
+@few
 @given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES)
 def test_nonzero_coordinates(data, kind, shape):
     x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
@@ -85,6 +90,7 @@ def test_nonzero_coordinates(data, kind, shape):
     same(dml.nonzero_coordinates(chunked(data, x), **how), dml.nonzero_coordinates(x, **how))
 
 
+@few
 @given(st.data(), st.sampled_from(strategies.NUMERIC), WITH_AXIS)
 def test_split_and_join(data, kind, shape):
     x = values(data, shape, kind)
@@ -101,6 +107,7 @@ def test_split_and_join(data, kind, shape):
     same(dml.join([lazy, *others], axis=axis, promote=True), expected)
 
 
+@few
 @given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES)
 def test_movers(data, kind, shape):
     x = values(data, shape, kind)
@@ -132,6 +139,7 @@ def test_movers(data, kind, shape):
     same(dml.pad(lazy, width, mode, 1), expected)
 
 
+@few
 @given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -143,6 +151,7 @@ def test_gather(data, kind, shape, mode):
     same(got, dml.gather(x, lookup, axis=axis, mode=mode))
 
 
+@few
 @given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_elements(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -171,6 +180,7 @@ def tuples(data, shape, batch=0):
     return positions(data, (*shape[:batch], *outer, length), shape[batch : batch + length])
 
 
+@few
 @given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_nd(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -180,6 +190,7 @@ def test_gather_nd(data, kind, shape, mode):
     same(got, dml.gather_nd(x, lookup, batch_dims=batch, mode=mode))
 
 
+@few
 @given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_elements(data, kind, shape, reduction, include_self):
@@ -194,6 +205,7 @@ def test_scatter_elements(data, kind, shape, reduction, include_self):
               {"axis": axis, "reduction": reduction, "include_self": include_self})  # fmt: skip
 
 
+@few
 @given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_nd(data, kind, shape, reduction, include_self):

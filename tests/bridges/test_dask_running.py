@@ -70,6 +70,12 @@ def test_rows_are_in_order_of_the_whole_array(chunks):
     assert lazy.compute(scheduler="synchronous").tolist() == [78, 79, 77]
 
 
+def test_padding_of_small_chunks_is_in_few():
+    padded = dml.pad(da.ones(3, chunks=1), 10**7)
+    assert padded.shape == (20_000_003,)
+    assert padded.npartitions < 200
+
+
 def test_nothing_is_computed_before_it_is_asked_for():
     def never(block):
         raise AssertionError("computed")

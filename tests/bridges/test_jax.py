@@ -14,7 +14,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 
 # Every example is compiled.
-few = settings(max_examples=min(settings.default.max_examples, 15))
+few = settings(max_examples=min(settings.default.max_examples, 10))
 
 SHAPES = strategies.shapes(min_rank=1, max_rank=3, max_elements=60)
 KINDS = st.sampled_from(("float32", "float16", "int32", "int8", "uint8"))
@@ -200,7 +200,7 @@ def test_gradients_are_those_of_jax(name):
         got, expected = (transform(gradient)(*arrays) for gradient in pairs)
         for mine, wanted in zip(got, expected, strict=True):
             np.testing.assert_allclose(mine, wanted, rtol=1e-6)
-    if name not in ("gather_elements", "scatter_elements", "gather"):
+    if name not in ("gather_elements", "scatter_nd"):
         return
     curved, expected = (
         jax.grad(lambda *o, g=gradient: sum((part**2).sum() for part in g(*o)))(*operands)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dask.array import arange, concatenate, full_like, take, where, zeros_like
@@ -21,6 +22,9 @@ from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.slice1 import Slice1, first_places
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
+
+SMALL: Final = 2**20
+"""Bytes up to which a chunk of constant padding may be larger than the chunks of an array."""
 
 
 def split(
@@ -176,13 +180,17 @@ def slice_window(x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: N
     data = _graphs.lazy(x, "x")
     given = movers.window(starts, sizes, strides, data.ndim)
     (spec,) = _engine.infer(Slice1, (data,), given).outputs
+    if 0 in spec.shape:
+        return zeros_like(data, shape=spec.shape, chunks=-1)
+    for axis in range(data.ndim):  # with empty chunks, Dask slices backwards wrongly
+        data = _without_empty(data, axis)
     steps = zip(first_places(given), given["strides"], spec.shape, strict=True)
-    return _graphs.owned(data[tuple(_steps(*step) for step in steps)])
+    result = _graphs.owned(data[tuple(_steps(*step) for step in steps)])
+    assert result.shape == spec.shape
+    return result
 
 
 def _steps(first: int, stride: int, count: int) -> slice:
-    if not count:
-        return slice(0, 0)
     end = first + stride * count
     return slice(first, end if end >= 0 else None, stride)
 
@@ -190,7 +198,7 @@ def _steps(first: int, stride: int, count: int) -> slice:
 def pad(
     x: Any, pad_width: Any, mode: Any = "constant", constant: Any = 0, *, out: None = None
 ) -> Lazy:
-    """`anydml.pad` of a dask array: lazy; padding comes in chunks no larger than those of `x`.
+    """`anydml.pad` of a dask array: lazy; padding comes in chunks up to those of `x`, or 1 MiB.
 
     A task holds one block, or what one block of padding repeats.
 
@@ -249,12 +257,16 @@ def _places(size: int, width: tuple[int, int], mode: Any) -> Any:
 
 def _without_empty(array: Lazy, axis: int) -> Lazy:
     sizes = tuple(size for size in array.chunks[axis] if size)
+    if sizes == array.chunks[axis]:
+        return array
     return array.rechunk((*array.chunks[:axis], sizes, *array.chunks[axis + 1 :]))
 
 
 def _filled(array: Lazy, axis: int, size: int, value: Any) -> Lazy:
     shape = (*array.shape[:axis], size, *array.shape[axis + 1 :])
-    most = max(1, *array.chunks[axis])
+    others = [max(sizes) for i, sizes in enumerate(array.chunks) if i != axis]
+    least = SMALL // max(1, math.prod(others) * array.dtype.itemsize)
+    most = max(1, least, *array.chunks[axis])
     chunks = (*array.chunks[:axis], most, *array.chunks[axis + 1 :])
     return full_like(array, value[()], shape=shape, chunks=chunks)
 
