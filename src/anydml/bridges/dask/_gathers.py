@@ -148,7 +148,8 @@ def gather_elements(
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         wanted = functions.alike(number, data, lookup)
-        data, lookup = broadcast_to(data, wanted[0]), broadcast_to(lookup, wanted[1])
+        data = _graphs.spread(data, wanted[0], "x")
+        lookup = _graphs.spread(lookup, wanted[1], "indices")
     scalar = lookup.ndim == 0
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup.reshape(1) if scalar else lookup

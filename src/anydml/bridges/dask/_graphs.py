@@ -43,7 +43,8 @@ def lazy(value: Any, name: str) -> Lazy:
     """
     if not is_lazy(value):
         array, _ = adopt(value, name)
-        return from_array(value if isinstance(array, DeviceArray) else array, asarray=False)
+        held = value if isinstance(array, DeviceArray) else array
+        return from_array(held, chunks="auto" if array.size else -1, asarray=False)
     meta, _ = adopt(value._meta, name)
     for axis, size in enumerate(value.shape):
         if math.isnan(size):
@@ -51,7 +52,10 @@ def lazy(value: Any, name: str) -> Lazy:
                 f"{name}: expected known sizes, got an unknown one on axis {axis}; "
                 f"call {name}.compute_chunk_sizes() first"
             )
-    return value if value.dtype == meta.dtype else value.astype(meta.dtype)
+    array = value if value.dtype == meta.dtype else value.astype(meta.dtype)
+    # Dask's own functions make mistakes with chunks that have no elements.
+    full = tuple(tuple(size for size in sizes if size) or (0,) for sizes in array.chunks)
+    return array if full == array.chunks else rechunked(array, full)
 
 
 def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
@@ -67,11 +71,16 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
 def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
     """An operand again and again, up to a shape."""
     try:
-        return broadcast_to(array, shape)
+        wanted = np.broadcast_shapes(array.shape, shape)
     except ValueError:
+        wanted = None
+    if wanted != shape:
         raise ArgumentError(
             f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
-        ) from None
+        )
+    if 0 in shape:
+        return zeros_like(array, shape=shape, chunks=-1)
+    return broadcast_to(array, shape)
 
 
 def lazy_indices(value: Any, name: str = "indices") -> Lazy:
@@ -142,16 +151,13 @@ def like(array: Lazy, rank: int, dtype: Any) -> Any:
 
 
 def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
-    """The array in these chunks; of one without elements Dask leaves the chunks as they are."""
-    result = _exchanged(array, chunks)
-    return result if result.chunks == chunks else zeros_like(array, chunks=chunks)
-
-
-def _exchanged(array: Lazy, chunks: Any) -> Lazy:
-    # On the way, blocks are no larger either: Dask's own limit is in its configuration.
-    blocks = (array.chunks, normalize_chunks(chunks, array.shape, dtype=array.dtype))
-    most = max(math.prod(map(max, each)) for each in blocks)
-    return array.rechunk(chunks, block_size_limit=max(1, most * array.dtype.itemsize))
+    """The array in these chunks; on the way too, blocks are no larger than before or after."""
+    if chunks == array.chunks:
+        return array
+    if not array.size:
+        return zeros_like(array, chunks=chunks)
+    most = max(math.prod(map(max, each)) for each in (array.chunks, chunks))
+    return array.rechunk(chunks, block_size_limit=most * array.dtype.itemsize)
 
 
 def in_order(array: Lazy, axes: int) -> Lazy:
@@ -171,7 +177,8 @@ def in_order(array: Lazy, axes: int) -> Lazy:
             wanted[axis] = max(1, most // inner)
             break
         inner *= max(1, size)
-    return _exchanged(array, (*wanted, *array.chunks[axes:]))
+    exchanged = normalize_chunks((*wanted, *array.chunks[axes:]), array.shape)
+    return rechunked(array, exchanged)
 
 
 def is_in_order(chunks: Chunks) -> bool:

@@ -182,8 +182,6 @@ def slice_window(x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: N
     (spec,) = _engine.infer(Slice1, (data,), given).outputs
     if 0 in spec.shape:
         return zeros_like(data, shape=spec.shape, chunks=-1)
-    for axis in range(data.ndim):  # with empty chunks, Dask slices backwards wrongly
-        data = _without_empty(data, axis)
     steps = zip(first_places(given), given["strides"], spec.shape, strict=True)
     result = _graphs.owned(data[tuple(_steps(*step) for step in steps)])
     assert result.shape == spec.shape
@@ -242,8 +240,7 @@ def pad(
         else:
             size = data.shape[axis]
             places = _engine.scratch("pad", partial(_places, size, width, given["mode"]))
-            read = _without_empty(result, axis)
-            ends = [take(read, part, axis) for part in np.split(places, [width[0]])]
+            ends = [take(result, part, axis) for part in np.split(places, [width[0]])]
         result = _concatenated([ends[0], result, ends[1]], axis)
     assert result.shape == spec.shape
     return _graphs.owned(result)
@@ -253,13 +250,6 @@ def _places(size: int, width: tuple[int, int], mode: Any) -> Any:
     """Where the elements in front of and behind an axis are read: what padding makes of places."""
     padded = movers.pad(np.arange(size), width, mode)
     return np.concatenate([padded[: width[0]], padded[width[0] + size :]])
-
-
-def _without_empty(array: Lazy, axis: int) -> Lazy:
-    sizes = tuple(size for size in array.chunks[axis] if size)
-    if sizes == array.chunks[axis]:
-        return array
-    return array.rechunk((*array.chunks[:axis], sizes, *array.chunks[axis + 1 :]))
 
 
 def _filled(array: Lazy, axis: int, size: int, value: Any) -> Lazy:

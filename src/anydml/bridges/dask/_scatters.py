@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from dask.array import broadcast_to, zeros_like
+from dask.array import zeros_like
 
 from anydml.bridges.dask import _graphs, _places
 from anydml.bridges.dask._graphs import Lazy, Position
@@ -77,7 +77,7 @@ def scatter_elements(
             _graphs.spread(values, shape, "updates"),
         )
     elif values.ndim == 0:
-        values = broadcast_to(values, lookup.shape)
+        values = _graphs.spread(values, lookup.shape, "updates")
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
         functions.check_scalar(lookup, values)
@@ -152,7 +152,8 @@ def scatter_nd(
     _graphs.no_out(out)
     data, lookup, values = _operands(x, indices, updates)
     if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
-        values = broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
+        blocks = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]
+        values = _graphs.spread(values, blocks, "updates")
     inferred = _engine.infer(ScatterND, (data, lookup, values), {})
     how = _combining.reduction_of(reduction, data)
     whole = _arguments.flag(include_self, "include_self")
