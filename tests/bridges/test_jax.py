@@ -252,6 +252,16 @@ def test_arguments_are_checked_while_tracing():
     refused(lambda x: dml.gather(x, np.array([2**40])), "jax_enable_x64", dml.ArgumentTypeError)
 
 
+def test_join_promotes_as_outside():
+    x = jnp.arange(2)
+    for other in (np.ones(1, "f4"), np.array([3], "i1"), jnp.ones(1, "float16")):
+        joined = jax.jit(lambda x, other=other: dml.join([x, other], promote=True))(x)
+        assert_same_bits(joined, dml.join([x, other], promote=True))
+    for transform in (lambda f: f, jax.jit):
+        with pytest.raises(dml.ArgumentTypeError, match="arrays: expected a type that JAX has"):
+            transform(lambda x: dml.join([x, np.ones(1)], promote=True))(x)
+
+
 def test_bad_indices_are_told_when_the_code_runs():
     with pytest.raises(Exception, match=r"gather: indices\[1\]: expected -3\.\.2 .* got 7"):
         jax.jit(lambda x: dml.gather(x, [0, 7]))(jnp.zeros(3)).block_until_ready()

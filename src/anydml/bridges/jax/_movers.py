@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax import numpy as jnp
 
-from anydml.arrays import keep, promoted
+from anydml.arrays import adopt, keep, promoted
 from anydml.bridges.jax import _calls, _gradients
 from anydml.bridges.jax._calls import Call, Traced
 from anydml.functions import _arguments, _engine, movers, rearranging, slabs
@@ -98,19 +98,22 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     [0, 1, 0, 1]
     """
     _calls.no_out(out)
-    first = _calls.operand(arrays[0], "arrays[0]")
+    parts: list[Traced]
     others = [(value, f"arrays[{i}]") for i, value in enumerate(arrays[1:], 1)]
     if _arguments.flag(promote, "promote"):
-        parts = [first, *(_calls.operand(*other) for other in others)]
-        kind = promoted(first, [part.dtype for part in parts], "arrays")
-        keep(first, kind, "arrays")
-        parts = [part.astype(kind) for part in parts]
+        given = [(arrays[0], "arrays[0]"), *others]
+        parts = [value if isinstance(value, Array) else adopt(value, name)[0]
+                 for value, name in given]  # fmt: skip
+        kind = promoted(jnp.zeros(0), [part.dtype for part in parts], "arrays")
+        keep(jnp.zeros(0), kind, "arrays")
+        parts = [jnp.asarray(part.astype(kind)) for part in parts]
     else:
+        first = _calls.operand(arrays[0], "arrays[0]")
         parts = [first, *(_calls.operand_as(*other, first) for other in others)]
     if axis is None:
         parts, number = [part.reshape(-1) for part in parts], 0
     else:
-        number = _arguments.axis_of(axis, first, "arrays[0]")
+        number = _arguments.axis_of(axis, parts[0], "arrays[0]")
     _engine.infer(Join, parts, {"axis": number})
     return lax.concatenate(parts, number)
 
