@@ -8,7 +8,7 @@ if getattr(sys, "argv", [])[:1] == ["-m"]:
     guard_import()
 
 from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
-from anydml.bridges import _traced  # noqa: F401 (tells torch.compile of the functions)
+from anydml.bridges import _traced
 from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
 from anydml.errors import (
@@ -57,6 +57,13 @@ from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
 
 __version__ = "0.1.0"
+
+for _function in (
+    cast, gather, gather_elements, gather_nd, join, nonzero_coordinates, pad, reverse_subsequences,
+    scatter_elements, scatter_nd, slice_window, split, tile, top_k,
+):  # fmt: skip
+    _traced.tell(_function)
+del _function
 
 __all__ = [
     "AllocationError",

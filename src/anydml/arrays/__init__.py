@@ -16,7 +16,7 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
-from anydml.arrays._bridges import bridge_of, traced_by
+from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
     address_of,
@@ -48,7 +48,6 @@ __all__ = [
     "packed_strides",
     "promoted",
     "stand_in",
-    "traced_by",
     "written",
 ]
 

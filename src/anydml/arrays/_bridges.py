@@ -34,13 +34,3 @@ def bridge_of(*values: Any) -> Any:
         if any(map(owns, values)):
             return import_module(module)
     return None
-
-
-def traced_by(value: Any) -> Any:
-    """The bridge of a tracer that reads this very call, with the value; None while it runs.
-
-    `torch.compile` does not run a function, it reads it, and cannot read the native quick calls. In
-    place of this function it reads another one (`anydml.bridges._traced`), so that it is not asked
-    for each call whether somebody traces.
-    """
-    return None

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
-from numpy import ndarray
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._types import (
@@ -124,11 +123,11 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if out is None and (type(x) is ndarray or traced_by(x) is None):
+    if out is None:
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := traced_by(x) or bridge_of(x, indices):
+    if bridge := bridge_of(x, indices):
         return bridge.gather(x, indices, axis=axis, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
@@ -252,11 +251,11 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if out is None and broadcast is False and (type(x) is ndarray or traced_by(x) is None):
+    if out is None and broadcast is False:
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := traced_by(x) or bridge_of(x, indices):
+    if bridge := bridge_of(x, indices):
         return bridge.gather_elements(
             x, indices, axis=axis, mode=mode, broadcast=broadcast, out=out
         )
@@ -368,11 +367,11 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if out is None and (type(x) is ndarray or traced_by(x) is None):
+    if out is None:
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    if bridge := traced_by(x) or bridge_of(x, indices):
+    if bridge := bridge_of(x, indices):
         return bridge.gather_nd(x, indices, batch_dims=batch_dims, mode=mode, out=out)
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)

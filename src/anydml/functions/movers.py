@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep, traced_by
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -91,7 +91,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.cast(x, dtype, out=out)
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
@@ -175,7 +175,7 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.pad(x, pad_width, mode, constant, out=out)
     data, wrap = adopt(x, "x")
     given = padding(data, pad_width, mode, constant_of(constant, data))
@@ -282,7 +282,7 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.slice_window(x, starts, sizes, strides, out=out)
     data, wrap = adopt(x, "x")
     given = window(starts, sizes, strides, data.ndim)

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, as_numpy, bridge_of, traced_by
+from anydml.arrays import Array, DeviceArray, adopt, as_numpy, bridge_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -74,7 +74,7 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.tile(x, repeats, out=out)
     data, wrap = adopt(x, "x")
     data, given = matched(data, repeats)
@@ -169,7 +169,7 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
-    if bridge := traced_by(x) or bridge_of(x, lengths):
+    if bridge := bridge_of(x, lengths):
         return bridge.reverse_subsequences(x, lengths, axis=axis, out=out)
     data, wrap = adopt(x, "x")
     along = _arguments.axis_of(axis, data)

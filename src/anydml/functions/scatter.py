@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-from numpy import ndarray
-
-from anydml.arrays import Array, adopt, bridge_of, traced_by
+from anydml.arrays import Array, adopt, bridge_of
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._types import (
@@ -154,16 +152,11 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    if (
-        out is None
-        and include_self is True
-        and broadcast is False
-        and (type(x) is ndarray or traced_by(x) is None)
-    ):
+    if out is None and include_self is True and broadcast is False:
         result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
-    if bridge := traced_by(x) or bridge_of(x, indices, updates):
+    if bridge := bridge_of(x, indices, updates):
         return bridge.scatter_elements(
             x, indices, updates, axis=axis, reduction=reduction, include_self=include_self,
             broadcast=broadcast, out=out,
@@ -294,11 +287,11 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    if out is None and include_self is True and (type(x) is ndarray or traced_by(x) is None):
+    if out is None and include_self is True:
         result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
-    if bridge := traced_by(x) or bridge_of(x, indices, updates):
+    if bridge := bridge_of(x, indices, updates):
         return bridge.scatter_nd(
             x, indices, updates, reduction=reduction, include_self=include_self, out=out
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
-from numpy import ndarray
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of, traced_by
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -211,11 +210,11 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
-    if out is None and (type(x) is ndarray or traced_by(x) is None):
+    if out is None:
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.top_k(  # type: ignore[no-any-return]
             x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
         )
@@ -402,11 +401,11 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    if out is None and size is None and (type(x) is ndarray or traced_by(x) is None):
+    if out is None and size is None:
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.nonzero_coordinates(
             x, index_dtype=index_dtype, size=size, fill_value=fill_value, out=out
         )

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
-from numpy import ndarray
 
 from anydml._json import shown
-from anydml.arrays import Array, adopt, as_type, bridge_of, keep, promoted, traced_by
+from anydml.arrays import Array, adopt, as_type, bridge_of, keep, promoted
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -136,16 +135,11 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
-    if (
-        out is None
-        and points is None
-        and near_equal is False
-        and (type(x) is ndarray or traced_by(x) is None)
-    ):
+    if out is None and points is None and near_equal is False:
         parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
-    if bridge := traced_by(x) or bridge_of(x):
+    if bridge := bridge_of(x):
         return bridge.split(  # type: ignore[no-any-return]
             x, sections_or_sizes, axis=axis, points=points, near_equal=near_equal, out=out
         )
@@ -321,7 +315,7 @@ def join(
     >>> dml.join([[1, 2], [0.5]], promote=True)
     array([1. , 2. , 0.5])
     """
-    if out is None and promote is False and traced_by(arrays) is None:
+    if out is None and promote is False:
         result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
@@ -330,7 +324,7 @@ def join(
     given = _arguments.members(arrays, "arrays")
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
-    if bridge := traced_by(given) or bridge_of(*given):
+    if bridge := bridge_of(*given):
         return bridge.join(given, axis=axis, promote=promote, out=out)
     first, wrap = adopt(given[0], "arrays[0]")
     parts = [first]
