@@ -236,6 +236,20 @@ def test_operands_of_every_shape(name):
     assert refused > ran
 
 
+@pytest.mark.parametrize(
+    ("kernel", "lookup", "attributes"),
+    [("gather", (2,), {"axis": 0}), ("gather_elements", (2,), {"axis": 0}),
+     ("gather_nd", (2, 1), {})],
+)  # fmt: skip
+def test_nothing_to_clamp_to(kernel, lookup, attributes):
+    empty, out = np.ones(0, "f4"), np.full(2, 7, "f4")
+    with pytest.raises(dml.ArgumentError, match="no element to clamp an index to"):
+        run(kernel, [empty, np.zeros(lookup, "i8")], [out], clamp=True, **attributes)
+    assert (out == 7).all()
+    none = np.zeros((0, *lookup[1:]), "i8")
+    run(kernel, [empty, none], [np.zeros(0, "f4")], clamp=True, **attributes)
+
+
 def test_an_input_of_other_sizes_in_the_second_phase():
     """The second phase takes the sizes that the first one saw."""
     x = np.ones((4, 600), "f4")

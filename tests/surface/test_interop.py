@@ -69,6 +69,13 @@ def test_torch():
     assert dml.nonzero_coordinates(torch.zeros(3, 0)).shape == (0, 2)
 
 
+def test_torch_tensors_of_which_elements_share_memory():
+    torch = pytest.importorskip("torch")
+    wide = torch.tensor([[1.0], [2.0]]).expand(2, 500)
+    assert dml.cast(wide, "float64").tolist() == [[1.0] * 500, [2.0] * 500]
+    assert dml.pad(wide[:, :2], 0).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+
+
 def test_torch_out_and_in_place():
     torch = pytest.importorskip("torch")
     x = torch.from_numpy(X.copy())
