@@ -13,14 +13,14 @@ struct GatherCall {
   int element_size, threads;
   TypeInfo index_type;
   OutOfRange mode;
-  bool fresh;
+  bool output_is_private;
 
   explicit GatherCall(Bytes& bytes)
       : element_size(bytes.pick(kElementSizes)),
         threads(1 + bytes.number(2)),
         index_type(bytes.pick(kIndexTypes)),
         mode(bytes.chance(64) ? OutOfRange::clamp : OutOfRange::raise),
-        fresh(bytes.chance(128)) {}
+        output_is_private(bytes.chance(128)) {}
 };
 
 struct GatherOperands {
@@ -59,7 +59,7 @@ void check_gather(const GatherOperands& o, const GatherCall& call, const Status&
   REQUIRE(o.input.unchanged() && o.indices.unchanged() && o.output.gaps_intact(), "%s: %s", what,
           o.text().c_str());
   if (first_bad >= 0) {
-    REQUIRE(call.fresh || o.output.unchanged(), "%s: %s", what, o.text().c_str());
+    REQUIRE(call.output_is_private || o.output.unchanged(), "%s: %s", what, o.text().c_str());
     return;
   }
   for (Int i = 0; i < o.output.count(); ++i)
@@ -100,8 +100,8 @@ void fuzz_gather(Bytes& bytes) {
       for (Int place : places)
         for (Int i = 0; i < inner; ++i) source.push_back((row * size + place) * inner + i);
   const GatherPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, axis, call.mode};
-  const Status status =
-      plan.run(o.input.data(), o.indices.data(), o.output.data(), call.fresh, call.threads);
+  const Status status = plan.run(o.input.data(), o.indices.data(), o.output.data(),
+                                 call.output_is_private, call.threads);
   check_gather(o, call, status, positions.first_bad, source, "gather");
 }
 
@@ -132,7 +132,7 @@ void fuzz_gather_elements(Bytes& bytes) {
   const GatherElementsPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, axis, call.mode};
   Status status;
   if (!gather_elements_by(plan, method, o.input.data(), o.indices.data(), o.output.data(),
-                          call.fresh, call.threads, status)) {
+                          call.output_is_private, call.threads, status)) {
     REQUIRE(method != GatherElementsMethod::choose && o.output.unchanged(), "%s", o.text().c_str());
     return;
   }
@@ -177,8 +177,8 @@ void fuzz_gather_nd(Bytes& bytes) {
     for (Int k = 0; k < slice; ++k) source.push_back(flat * slice + k);
   }
   const GatherNdPlan plan{o.input.tensor, o.indices.tensor, o.output.tensor, batch, call.mode};
-  const Status status =
-      plan.run(o.input.data(), o.indices.data(), o.output.data(), call.fresh, call.threads);
+  const Status status = plan.run(o.input.data(), o.indices.data(), o.output.data(),
+                                 call.output_is_private, call.threads);
   check_gather(o, call, status, positions.first_bad, source, "gather_nd");
 }
 

@@ -15,7 +15,7 @@ using test::same_element;
 struct ScatterCall {
   TypeInfo type, index_type;
   Reduction reduction;
-  bool in_place, fresh;
+  bool in_place, output_is_private;
   int threads;
 
   explicit ScatterCall(Bytes& bytes) {
@@ -28,7 +28,7 @@ struct ScatterCall {
       type = bytes.pick(kTypes);
     index_type = bytes.pick(kIndexTypes);
     in_place = bytes.chance(64);
-    fresh = !in_place && bytes.chance(128);
+    output_is_private = !in_place && bytes.chance(128);
     threads = 1 + bytes.number(2);
   }
 };
@@ -69,7 +69,8 @@ void check_scatter(const ScatterOperands& o, const ScatterCall& call, const Stat
   REQUIRE(call.in_place || o.input.unchanged(), "%s: %s", what.c_str(), o.text().c_str());
   REQUIRE(o.output.gaps_intact(), "%s: %s", what.c_str(), o.text().c_str());
   if (first_bad >= 0) {
-    REQUIRE(call.fresh || o.output.unchanged(), "%s: %s", what.c_str(), o.text().c_str());
+    REQUIRE(call.output_is_private || o.output.unchanged(), "%s: %s", what.c_str(),
+            o.text().c_str());
     return;
   }
   const std::vector<unsigned char> got = o.output.elements();
@@ -128,7 +129,7 @@ void fuzz_scatter(Bytes& bytes) {
                          axis,           call.reduction};
   const Status status =
       scatter::run_scatter(plan, o.input.data(), o.indices.data(), o.updates.data(),
-                           o.output.data(), call.fresh, call.threads, method, tuning);
+                           o.output.data(), call.output_is_private, call.threads, method, tuning);
   check_scatter(
       o, call, status, first_bad, expected,
       "scatter by " + std::to_string(static_cast<int>(method)) + " on " + std::to_string(axis));
@@ -179,9 +180,9 @@ void fuzz_scatter_nd(Bytes& bytes) {
   }
   const ScatterNdPlan plan{o.input.tensor, o.indices.tensor, o.updates.tensor, o.output.tensor,
                            call.reduction};
-  const Status status =
-      scatter::run_scatter_nd(plan, o.input.data(), o.indices.data(), o.updates.data(),
-                              o.output.data(), call.fresh, call.threads, method, tuning);
+  const Status status = scatter::run_scatter_nd(
+      plan, o.input.data(), o.indices.data(), o.updates.data(), o.output.data(),
+      call.output_is_private, call.threads, method, tuning);
   check_scatter(o, call, status, first_bad, expected,
                 "scatter_nd by " + std::to_string(static_cast<int>(method)));
 }

@@ -84,17 +84,17 @@ struct NonzeroPlan {
 // ---- SCATTER (SCATTER_ELEMENTS) -----------------------------------------------------------------
 // output = input, then output[.., index, ..] = updates, the last in row-major order of the indices
 // winning, or every update combined in that order. indices has updates' sizes; off the axis they
-// are at most the input's. `input == output` means in place: nothing is copied. `fresh` says that
-// nobody sees the output when an index is bad, so it may be written before all have been checked;
-// otherwise nothing is written then. A bad index never writes out of bounds, not even one that
-// another thread changes while the kernel runs.
+// are at most the input's. `input == output` means in place: nothing is copied. `output_is_private`
+// says that nobody sees the output when an index is bad, so it may be written before all have been
+// checked; otherwise nothing is written then. A bad index never writes out of bounds, not even one
+// that another thread changes while the kernel runs.
 struct ScatterPlan {
   Tensor input, indices, updates, output;
   int axis;
   Reduction reduction = Reduction::none;
 
-  Status run(const void* input, const void* indices, const void* updates, void* output, bool fresh,
-             int threads) const;
+  Status run(const void* input, const void* indices, const void* updates, void* output,
+             bool output_is_private, int threads) const;
 };
 
 // ---- SCATTER_ND ---------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ struct ScatterNdPlan {
   Tensor input, indices, updates, output;
   Reduction reduction = Reduction::none;
 
-  Status run(const void* input, const void* indices, const void* updates, void* output, bool fresh,
-             int threads) const;
+  Status run(const void* input, const void* indices, const void* updates, void* output,
+             bool output_is_private, int threads) const;
 };
 
 // ---- SPLIT, JOIN, and every other copy ----------------------------------------------------------
@@ -221,13 +221,14 @@ struct UpsamplePlan {
 
 // ---- GATHER, GATHER_ELEMENTS, GATHER_ND ---------------------------------------------------------
 // GATHER: output sizes are input[:axis] + indices + input[axis + 1:].
-// `fresh` as above: without it, nothing is written when an index is bad.
+// `output_is_private` as above: without it, nothing is written when an index is bad.
 struct GatherPlan {
   Tensor input, indices, output;
   int axis;
   OutOfRange mode = OutOfRange::raise;
 
-  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+  Status run(const void* input, const void* indices, void* output, bool output_is_private,
+             int threads) const;
 };
 
 // GATHER_ELEMENTS: output has indices' sizes, which off the axis are at most the input's.
@@ -236,7 +237,8 @@ struct GatherElementsPlan {
   int axis;
   OutOfRange mode = OutOfRange::raise;
 
-  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+  Status run(const void* input, const void* indices, void* output, bool output_is_private,
+             int threads) const;
 };
 
 // GATHER_ND: indices {batch.., .., t}; output: indices without the last, then what is left of
@@ -246,7 +248,8 @@ struct GatherNdPlan {
   int batch_dims;
   OutOfRange mode = OutOfRange::raise;
 
-  Status run(const void* input, const void* indices, void* output, bool fresh, int threads) const;
+  Status run(const void* input, const void* indices, void* output, bool output_is_private,
+             int threads) const;
 };
 
 }  // namespace anydml

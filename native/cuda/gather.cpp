@@ -83,7 +83,7 @@ struct Job {
   }
 };
 
-Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool fresh,
+Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool output_is_private,
            const void* source, const void* lookup, void* target) {
   Job job;
   GatherHead& head = job.gather.head;
@@ -94,7 +94,7 @@ Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool fre
   head.tuple = 1;
   head.is_signed = indices.type == DataType::int32 || indices.type == DataType::int64;
   head.clamps = mode == OutOfRange::clamp;
-  head.fresh = fresh;
+  head.output_is_private = output_is_private;
   job.unit = input.element_size;
   job.index_size = indices.element_size;
   return job;
@@ -310,20 +310,20 @@ void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tens
     if (!looked_at) return;
     report = queue.report(indices, input.layout, axis, head.tuple);
     check(indices, head.indices, job, report, queue);
-    const bool cleared = head.fresh && results > 0;
+    const bool cleared = head.output_is_private && results > 0;
     return queue.settle(report, cleared ? head.target : nullptr,
                         cleared ? results * output.element_size : 0);
   }
-  head.fresh = head.fresh && output.layout.packed(output.element_size);
-  head.result = head.fresh ? head.target : nullptr;
-  head.result_bytes = head.fresh ? results * output.element_size : 0;
+  head.output_is_private = head.output_is_private && output.layout.packed(output.element_size);
+  head.result = head.output_is_private ? head.target : nullptr;
+  head.result_bytes = head.output_is_private ? results * output.element_size : 0;
   const void* const lookup = head.indices;
   job.settle(input.element_size);
   // One block knows of all indices before it writes.
   head.alone = is_alone(job);
   if (looked_at) {
     report = queue.report(indices, input.layout, axis, head.tuple);
-    if (!head.alone && !head.fresh) check(indices, lookup, job, report, queue);
+    if (!head.alone && !head.output_is_private) check(indices, lookup, job, report, queue);
   }
   const bool settled = run_strips(job, true, report, queue);
   if (looked_at && !head.alone && !settled) queue.settle(report, head.result, head.result_bytes);
@@ -339,10 +339,10 @@ Layout flat_of(const Layout& indices) {
 }  // namespace
 
 void gather(const GatherPlan& plan, const void* input, const void* indices, void* output,
-            bool fresh, Queue& queue) {
+            bool output_is_private, Queue& queue) {
   const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
   const Layout flat = flat_of(lookup);
-  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  Job job = job_of(plan.input, plan.indices, plan.mode, output_is_private, input, indices, output);
   for (int i = 0; i < out.rank; ++i) {
     const int at = i - plan.axis, behind = at - lookup.rank;
     if (at < 0)
@@ -356,10 +356,10 @@ void gather(const GatherPlan& plan, const void* input, const void* indices, void
 }
 
 void gather_elements(const GatherElementsPlan& plan, const void* input, const void* indices,
-                     void* output, bool fresh, Queue& queue) {
+                     void* output, bool output_is_private, Queue& queue) {
   const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
   const Layout flat = flat_of(lookup);
-  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  Job job = job_of(plan.input, plan.indices, plan.mode, output_is_private, input, indices, output);
   for (int i = 0; i < out.rank; ++i)
     job.push(out.sizes[i], out.strides[i], i == plan.axis ? 0 : in.strides[i], lookup.strides[i],
              flat.strides[i]);
@@ -367,11 +367,11 @@ void gather_elements(const GatherElementsPlan& plan, const void* input, const vo
 }
 
 void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
-               bool fresh, Queue& queue) {
+               bool output_is_private, Queue& queue) {
   const Layout &in = plan.input.layout, &lookup = plan.indices.layout, &out = plan.output.layout;
   const Layout flat = flat_of(lookup);
   const int outer = lookup.rank - 1, tuple = static_cast<int>(lookup.sizes[outer]);
-  Job job = job_of(plan.input, plan.indices, plan.mode, fresh, input, indices, output);
+  Job job = job_of(plan.input, plan.indices, plan.mode, output_is_private, input, indices, output);
   job.gather.head.tuple = tuple;
   job.gather.head.index_step = lookup.strides[outer];
   for (int i = 0; i < out.rank; ++i) {

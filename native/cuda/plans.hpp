@@ -34,20 +34,20 @@ void identity(const IdentityPlan& plan, const void* input, void* output, Queue& 
 void sequence(const SequencePlan& plan, void* output, Queue& queue);
 void pad(const PaddingPlan& plan, const void* input, void* output, Queue& queue);
 
-// `fresh`: nobody sees the output when an index is bad, and it is zeros then; otherwise nothing is
-// written. What was bad is found later (host/bad_indices.hpp).
+// `output_is_private`: nobody sees the output when an index is bad, and it is zeros then; otherwise
+// nothing is written. What was bad is found later (host/bad_indices.hpp).
 void gather(const GatherPlan& plan, const void* input, const void* indices, void* output,
-            bool fresh, Queue& queue);
+            bool output_is_private, Queue& queue);
 void gather_elements(const GatherElementsPlan& plan, const void* input, const void* indices,
-                     void* output, bool fresh, Queue& queue);
+                     void* output, bool output_is_private, Queue& queue);
 void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
-               bool fresh, Queue& queue);
-// `fresh` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It becomes zeros
-// then; else nothing is written.
+               bool output_is_private, Queue& queue);
+// `output_is_private` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It
+// becomes zeros then; else nothing is written.
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool fresh, Queue& queue);
+                      const void* updates, void* output, bool output_is_private, Queue& queue);
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool fresh, Queue& queue);
+                const void* updates, void* output, bool output_is_private, Queue& queue);
 
 // Everything that a device may have to compile.
 std::vector<Variant> top_k_variants();

@@ -22,11 +22,11 @@ namespace {
 
 Job job_for(const Tensor& input, const Tensor& indices, const Tensor& output, Reduction reduction,
             const void* source, const void* positions, const void* values, void* target,
-            bool fresh) {
+            bool output_is_private) {
   Job job;
   job.type = output.type;
   job.reduction = reduction;
-  job.fresh = fresh;
+  job.output_is_private = output_is_private;
   job.in_place = source == target;
   job.size = output.element_size;
   job.indices = indices;
@@ -185,7 +185,7 @@ Dim blocks_of(const Whole& whole, Queue& queue) {
 
 void copy_input(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (job.in_place || job.output.layout.count() == 0) return;
-  if (job.fresh)
+  if (job.output_is_private)
     return copy_elements(job.output.layout, job.output_data, job.input.layout, job.input_data,
                          job.output.element_size, queue);
   const Whole whole(job, true);
@@ -197,7 +197,7 @@ void copy_input(const Job& job, const BadIndexReport& report, Queue& queue) {
 
 void settle_output(const Job& job, const BadIndexReport& report, Queue& queue) {
   const Int bytes = job.output.layout.count() * job.output.element_size;
-  if (!job.fresh) return queue.settle(report);
+  if (!job.output_is_private) return queue.settle(report);
   if (job.output.layout.packed(job.output.element_size))
     return queue.settle(report, job.output_data, bytes);
   const Whole whole(job, false);
@@ -295,9 +295,9 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
 }  // namespace scatter
 
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool fresh, Queue& queue) {
+                      const void* updates, void* output, bool output_is_private, Queue& queue) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
-                                      indices, updates, output, fresh);
+                                      indices, updates, output, output_is_private);
   const Layout& whole = plan.output.layout;
   const int rank = whole.rank;
   job.axis = plan.axis;
@@ -322,9 +322,9 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
 }
 
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool fresh, Queue& queue) {
+                const void* updates, void* output, bool output_is_private, Queue& queue) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
-                                      indices, updates, output, fresh);
+                                      indices, updates, output, output_is_private);
   const Layout &whole = plan.output.layout, &from = job.input.layout;
   const Layout &lookup = plan.indices.layout, &values = plan.updates.layout;
   const int batch = lookup.rank - 1;

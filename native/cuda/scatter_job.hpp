@@ -11,7 +11,7 @@ namespace anydml::cuda::scatter {
 struct Job {
   DataType type;
   Reduction reduction;
-  bool fresh, in_place;
+  bool output_is_private, in_place;
   int size;  // bytes of what is moved or combined at a time: at most of an element
 
   Tensor indices;

@@ -113,7 +113,7 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   Lines& lines = problem.lines;
   if (lines.columns == 0) return false;
   lines.type = static_cast<int>(plan.indices.type);
-  lines.tells = job.fresh;
+  lines.tells = job.output_is_private;
   lines.size = static_cast<unsigned>(size);
   lines.length = static_cast<unsigned>(length);
   Fit fit;
@@ -128,7 +128,7 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   const Int work = (size + length) << fit.width_log;
   if (blocks < queue.multiprocessors() && work > 1 << 16) return false;
   lines.strips = divisor_of(strips);
-  if (!job.fresh) check_indices(job, report, queue);
+  if (!job.output_is_private) check_indices(job, report, queue);
   lines.copies = problem.full && !job.in_place;
   const char* input = job.input_data;
   if (!problem.full) {

@@ -105,7 +105,8 @@ cuda::CallName name_of(const Kernel& kernel, nb::handle indices) {
 }
 
 void run(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
-         nb::handle outputs, const nb::dict& attributes, bool fresh, nb::handle indices) {
+         nb::handle outputs, const nb::dict& attributes, bool output_is_private,
+         nb::handle indices) {
   const Kernel& kernel = kernel_on_device(name);
   told(kernel.name, [&] {
     Operands operands;
@@ -113,7 +114,7 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
     operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call = operands.call(numbers);
-    call.fresh = fresh;
+    call.output_is_private = output_is_private;
     if (const char* const misfit = kernel.misfit(call)) refuse(kernel.name, misfit);
     const cuda::CallName call_name = name_of(kernel, indices);
     without_gil(kDriver, [&] {

@@ -72,9 +72,9 @@ void fit(const Kernel& kernel, const char* misfit) {
   if (misfit != nullptr) refuse(kernel, misfit);
 }
 
-// The first bad index, or -1. `fresh`: nobody sees the outputs when there is one.
+// The first bad index, or -1. `output_is_private`: nobody sees the outputs when there is one.
 Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb::dict& attributes,
-        bool fresh, int threads) {
+        bool output_is_private, int threads) {
   const Kernel& kernel = kernel_named(name);
   return told(kernel.name, [&] {
     Operands operands(kernel);
@@ -82,7 +82,7 @@ Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb
     operands.add(outputs, kernel.outputs, kernel.list == Lists::outputs, true);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call = operands.call(numbers, threads);
-    call.fresh = fresh;
+    call.output_is_private = output_is_private;
     fit(kernel, kernel.misfit(call));
     const Int bad = kernel.run(call);
     if (bad == kDeclined) refuse(kernel, "operands that were changed during the call");

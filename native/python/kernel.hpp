@@ -48,7 +48,7 @@ struct Call {
   List list;
   const Int* numbers = nullptr;
   std::size_t number_count = 0;
-  bool fresh = false;  // nobody sees the outputs when an index is bad
+  bool output_is_private = false;  // nobody sees the outputs when an index is bad
   int threads = 1;
 };
 

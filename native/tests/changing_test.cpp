@@ -159,7 +159,8 @@ int size_of(DataType type) {
                                                                 : 4;
 }
 
-// Runs a scatter with operands of these sizes in every way; run(buffers.., fresh) returns a status.
+// Runs a scatter with operands of these sizes in every way; run(buffers.., output_is_private)
+// returns a status.
 template <class Run>
 void scatter_case(Random& random, const std::vector<Int>& sizes,
                   const std::vector<Int>& index_sizes, const std::vector<Int>& update_sizes,
@@ -173,14 +174,16 @@ void scatter_case(Random& random, const std::vector<Int>& sizes,
   while_changing(
       {{&input, number}, {&indices, random.chance(0.5) ? bad_index : index}, {&updates, number}},
       [&] {
-        for (const bool fresh : {false, true}) {
+        for (const bool output_is_private : {false, true}) {
           poison(output);
-          const Status status = run(input, indices, updates, output, fresh);
+          const Status status = run(input, indices, updates, output, output_is_private);
           EXPECT(output.gaps_intact(), "beside the output");
           if (status.ok())
-            EXPECT(written(output), "an element is not written; fresh %d", fresh);
+            EXPECT(written(output), "an element is not written; output_is_private %d",
+                   output_is_private);
           else
-            EXPECT(fresh || output.unchanged(), "failed on %lld and has written", status.bad_index);
+            EXPECT(output_is_private || output.unchanged(), "failed on %lld and has written",
+                   status.bad_index);
         }
       });
   input.remember();
@@ -206,18 +209,19 @@ void scatter_cases(Random& random) {
         tuning.block_bytes = tuning.row_bytes = tuning.most_bytes = Int{1} << random.between(8, 14);
         if (random.chance(0.5)) tuning.stream_bytes = 0;
         if (random.chance(0.5)) tuning.round = 3000;
-        scatter_case(
-            random, shape, index_sizes, index_sizes, type,
-            [&](Buffer& input, Buffer& indices, Buffer& updates, Buffer& output, bool fresh) {
-              const ScatterPlan plan{input.tensor,
-                                     indices.tensor,
-                                     updates.tensor,
-                                     output.tensor,
-                                     0,
-                                     static_cast<Reduction>(r)};
-              return scatter::run_scatter(plan, input.data(), indices.data(), updates.data(),
-                                          output.data(), fresh, 3, method, tuning);
-            });
+        scatter_case(random, shape, index_sizes, index_sizes, type,
+                     [&](Buffer& input, Buffer& indices, Buffer& updates, Buffer& output,
+                         bool output_is_private) {
+                       const ScatterPlan plan{input.tensor,
+                                              indices.tensor,
+                                              updates.tensor,
+                                              output.tensor,
+                                              0,
+                                              static_cast<Reduction>(r)};
+                       return scatter::run_scatter(plan, input.data(), indices.data(),
+                                                   updates.data(), output.data(), output_is_private,
+                                                   3, method, tuning);
+                     });
       }
 }
 
@@ -246,14 +250,15 @@ void scatter_nd_cases(Random& random) {
         tuning.piece_bytes = Int{1} << random.between(8, 14);
         if (random.chance(0.5)) tuning.stream_bytes = 0;
         if (random.chance(0.5)) tuning.round = 3000;
-        scatter_case(
-            random, shape.sizes, {shape.tuples, shape.length}, update_sizes, type,
-            [&](Buffer& input, Buffer& indices, Buffer& updates, Buffer& output, bool fresh) {
-              const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
-                                       static_cast<Reduction>(r)};
-              return scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(),
-                                             output.data(), fresh, 3, method, tuning);
-            });
+        scatter_case(random, shape.sizes, {shape.tuples, shape.length}, update_sizes, type,
+                     [&](Buffer& input, Buffer& indices, Buffer& updates, Buffer& output,
+                         bool output_is_private) {
+                       const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor,
+                                                output.tensor, static_cast<Reduction>(r)};
+                       return scatter::run_scatter_nd(plan, input.data(), indices.data(),
+                                                      updates.data(), output.data(),
+                                                      output_is_private, 3, method, tuning);
+                     });
       }
 }
 

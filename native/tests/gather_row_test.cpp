@@ -29,7 +29,7 @@ void put(std::vector<char>& bytes, Int at, int size, Int value) {
 }
 
 // Two rows of elements of `size` bytes, the last one before a page that cannot be read.
-void rows(int size, DataType type, bool fresh) {
+void rows(int size, DataType type, bool output_is_private) {
   const int index_size = type == DataType::int64 || type == DataType::uint64 ? 8 : 4;
   const Int columns = 301, reads = 275, page = sysconf(_SC_PAGESIZE);
   const Int room = (2 * columns * size + page - 1) / page * page;
@@ -47,7 +47,7 @@ void rows(int size, DataType type, bool fresh) {
   const auto place = [&](Int i) { return i % 5 == 0 ? columns - 1 : i * 31 % columns; };
   for (Int i = 0; i < 2 * reads; ++i) put(indices, i, index_size, place(i));
   const auto run = [&] {
-    return plan.run(input, indices.data(), output.data(), fresh, 1).bad_index;
+    return plan.run(input, indices.data(), output.data(), output_is_private, 1).bad_index;
   };
   EXPECT(run() == -1, "good indices, size %d", size);
   for (Int i = 0; i < 2 * reads; ++i)
@@ -70,7 +70,7 @@ int main() {
   for (const int size : {1, 2, 4, 8, 16})
     for (const DataType type :
          {DataType::int64, DataType::int32, DataType::uint64, DataType::uint32})
-      for (const bool fresh : {true, false}) rows(size, type, fresh);
+      for (const bool output_is_private : {true, false}) rows(size, type, output_is_private);
   std::printf("passed, 0 failed\n");
   return 0;
 }

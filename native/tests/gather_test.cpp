@@ -115,7 +115,7 @@ Int product(const Sizes& sizes) {
 
 template <class Run>
 void check(const Buffer& input, const Buffer& indices, Buffer& output, const Expected& expected,
-           bool fresh, const char* what, Run&& run) {
+           bool output_is_private, const char* what, Run&& run) {
   const std::string text = std::string(what) + " " + describe(output.tensor) + " <- " +
                            describe(input.tensor) + " at " + describe(indices.tensor);
   const Status status = run();
@@ -126,7 +126,7 @@ void check(const Buffer& input, const Buffer& indices, Buffer& output, const Exp
     for (Int i = 0; i < output.count(); ++i)
       EXPECT(same_bytes(output.at(i), input.at(expected.source[static_cast<std::size_t>(i)]), size),
              "%s: element %lld", text.c_str(), i);
-  } else if (!fresh) {
+  } else if (!output_is_private) {
     EXPECT(output.unchanged(), "%s: written in spite of a bad index", text.c_str());
   }
   EXPECT(output.gaps_intact(), "%s", text.c_str());
@@ -141,7 +141,7 @@ struct Options {
   OutOfRange mode = OutOfRange::raise;
   Pattern pattern = Pattern::random;
   int bad = 0;
-  bool fresh = true;
+  bool output_is_private = true;
   int threads = 1;
 };
 
@@ -156,7 +156,7 @@ Options any_options(Random& random) {
   options.mode = random.chance(0.7) ? OutOfRange::raise : OutOfRange::clamp;
   options.pattern = static_cast<Pattern>(random.between(0, 3));
   options.bad = random.chance(0.3) ? static_cast<int>(random.between(1, 3)) : 0;
-  options.fresh = random.chance(0.5);
+  options.output_is_private = random.chance(0.5);
   options.threads = any_threads(random);
   return options;
 }
@@ -194,8 +194,8 @@ void check_gather(Random& random, const Sizes& in, const Sizes& at, int axis,
           expected.source.push_back((o * size + places[static_cast<std::size_t>(i)]) * inner + k);
   }
   GatherPlan plan{b.input.tensor, b.indices.tensor, b.output.tensor, axis, options.mode};
-  check(b.input, b.indices, b.output, expected, options.fresh, "gather", [&] {
-    return plan.run(b.input.data(), b.indices.data(), b.output.data(), options.fresh,
+  check(b.input, b.indices, b.output, expected, options.output_is_private, "gather", [&] {
+    return plan.run(b.input.data(), b.indices.data(), b.output.data(), options.output_is_private,
                     options.threads);
   });
 }
@@ -218,11 +218,11 @@ bool check_elements(Random& random, const Sizes& in, const Sizes& at, int axis,
   GatherElementsPlan plan{b.input.tensor, b.indices.tensor, b.output.tensor, axis, options.mode};
   Status status;
   if (!gather_elements_by(plan, method, b.input.data(), b.indices.data(), b.output.data(),
-                          options.fresh, options.threads, status)) {
+                          options.output_is_private, options.threads, status)) {
     EXPECT(b.output.unchanged(), "did not apply");
     return false;
   }
-  check(b.input, b.indices, b.output, expected, options.fresh, "gather_elements",
+  check(b.input, b.indices, b.output, expected, options.output_is_private, "gather_elements",
         [&] { return status; });
   return true;
 }
@@ -254,8 +254,8 @@ void check_nd(Random& random, const Sizes& in, const Sizes& at, int batch_dims,
       for (Int k = 0; k < block; ++k) expected.source.push_back(flat * block + k);
     }
   GatherNdPlan plan{b.input.tensor, b.indices.tensor, b.output.tensor, batch_dims, options.mode};
-  check(b.input, b.indices, b.output, expected, options.fresh, "gather_nd", [&] {
-    return plan.run(b.input.data(), b.indices.data(), b.output.data(), options.fresh,
+  check(b.input, b.indices, b.output, expected, options.output_is_private, "gather_nd", [&] {
+    return plan.run(b.input.data(), b.indices.data(), b.output.data(), options.output_is_private,
                     options.threads);
   });
 }
@@ -380,7 +380,7 @@ void test_large() {
     Options options;
     options.threads = std::max(kFewestThreads, 1 + n % 4);
     options.type = kIndexTypes[n % 4];
-    options.fresh = n % 2 == 0;
+    options.output_is_private = n % 2 == 0;
     options.bad = n == 4 || n == 5 ? 1 : 0;
     if (n == 3) options.mode = OutOfRange::clamp;
     options.pattern = static_cast<Pattern>(n % 4);

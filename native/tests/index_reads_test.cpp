@@ -133,11 +133,12 @@ void start(const Indices& indices, Change change, Int limit) {
 
 struct Setting {
   DataType type;
-  bool apart, fresh;
+  bool apart, output_is_private;
   int threads;
 };
 
-// run(output, fresh) calls a kernel; `once`: it reads every index once when the output is fresh.
+// run(output, output_is_private) calls a kernel; `once`: it reads every index once when the output
+// is private.
 template <class Run>
 void check(const char* what, Indices& indices, Operand& output, const Setting& s, Int least,
            bool once, Run&& run) {
@@ -152,13 +153,13 @@ void check(const char* what, Indices& indices, Operand& output, const Setting& s
     EXPECT(status.bad_index >= -1 && status.bad_index < indices.count(), "%s: %lld of %lld", what,
            status.bad_index, indices.count());
     EXPECT(watch.total.load() > 0, "%s: no index was read", what);
-    if (!s.fresh && !status.ok())
+    if (!s.output_is_private && !status.ok())
       EXPECT(output.cleared(), "%s: failed and written, %d", what, kind);
     if (status.ok()) {
       const Int left = output.unwritten();
       EXPECT(left < 0, "%s: element %lld is not written, change %d", what, left, kind);
     }
-    if (once && s.fresh && change != Change::first_bad) {
+    if (once && s.output_is_private && change != Change::first_bad) {
       EXPECT(watch.most.load() == 1, "%s: an index was read %lld times", what, watch.most.load());
       EXPECT(status.ok() && output.bytes == wanted.bytes, "%s: other values", what);
     }
@@ -183,7 +184,8 @@ void gather(Random& random, const Setting& s, const Sizes& in, const Sizes& at, 
                  size);
   const GatherPlan plan{input.tensor, indices.tensor, output.tensor, axis, mode};
   check("gather", indices, output, s, limit, once, [&](Operand& to) {
-    return plan.run(input.bytes.data(), indices.bytes.data(), to.bytes.data(), s.fresh, s.threads);
+    return plan.run(input.bytes.data(), indices.bytes.data(), to.bytes.data(), s.output_is_private,
+                    s.threads);
   });
 }
 
@@ -197,7 +199,7 @@ void gather_elements(Random& random, const Setting& s, const Sizes& in, const Si
   check("gather_elements", indices, output, s, limit, true, [&](Operand& to) {
     Status status;
     EXPECT(gather_elements_by(plan, method, input.bytes.data(), indices.bytes.data(),
-                              to.bytes.data(), s.fresh, s.threads, status),
+                              to.bytes.data(), s.output_is_private, s.threads, status),
            "does not apply");
     return status;
   });
@@ -214,8 +216,8 @@ void gather_nd(Random& random, const Setting& s, const Sizes& in, Sizes at, int 
   const GatherNdPlan plan{input.tensor, indices.tensor, output.tensor, batch, mode};
   check("gather_nd", indices, output, s, *std::min_element(limits.begin(), limits.end()), true,
         [&](Operand& to) {
-          return plan.run(input.bytes.data(), indices.bytes.data(), to.bytes.data(), s.fresh,
-                          s.threads);
+          return plan.run(input.bytes.data(), indices.bytes.data(), to.bytes.data(),
+                          s.output_is_private, s.threads);
         });
 }
 
@@ -276,8 +278,8 @@ void scatters(Random& random, const Setting& s) {
                                output.tensor, shape.axis,     static_cast<Reduction>(reduction)};
         check("scatter", indices, output, s, limit, true, [&](Operand& to) {
           return scatter::run_scatter(plan, input.bytes.data(), indices.bytes.data(),
-                                      updates.bytes.data(), to.bytes.data(), s.fresh, s.threads,
-                                      method, tuning);
+                                      updates.bytes.data(), to.bytes.data(), s.output_is_private,
+                                      s.threads, method, tuning);
         });
       }
 }
@@ -315,8 +317,8 @@ void scatters_nd(Random& random, const Setting& s) {
         check("scatter_nd", indices, output, s, *std::min_element(limits.begin(), limits.end()),
               once, [&](Operand& to) {
                 return scatter::run_scatter_nd(plan, input.bytes.data(), indices.bytes.data(),
-                                               updates.bytes.data(), to.bytes.data(), s.fresh,
-                                               s.threads, method, tuning);
+                                               updates.bytes.data(), to.bytes.data(),
+                                               s.output_is_private, s.threads, method, tuning);
               });
       }
 }
@@ -326,11 +328,11 @@ void scatters_nd(Random& random, const Setting& s) {
 int main() {
   Random random(8);
   for (const DataType type : {DataType::int64, DataType::int32, DataType::uint64, DataType::uint32})
-    for (const bool fresh : {true, false})
+    for (const bool output_is_private : {true, false})
       for (const int form : {0, 1, 2}) {
         // Threads do not change how a value is read: one type does.
         if (form == 2 && type != DataType::uint32) continue;
-        const Setting setting{type, form == 1, fresh, form == 2 ? 3 : 1};
+        const Setting setting{type, form == 1, output_is_private, form == 2 ? 3 : 1};
         gathers(random, setting);
         scatters(random, setting);
         scatters_nd(random, setting);

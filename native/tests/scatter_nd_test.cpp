@@ -24,7 +24,7 @@ struct Case {
   Reduction reduction = Reduction::none;
   Strides input = Strides::packed, indices = Strides::packed, updates = Strides::packed,
           output = Strides::packed;
-  bool in_place = false, fresh = false, bad = false;
+  bool in_place = false, output_is_private = false, bad = false;
   int threads = 1;
   NdMethod method = NdMethod::automatic;
   NdTuning tuning;
@@ -89,16 +89,16 @@ void run(Random& random, const Case& c) {
                            c.reduction};
   const Status status =
       scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(), output.data(),
-                              c.fresh, c.threads, c.method, c.tuning);
+                              c.output_is_private, c.threads, c.method, c.tuning);
   const int method = static_cast<int>(c.method);
-  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, fresh %d", status.bad_index, bad,
-         method, c.fresh);
+  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, output_is_private %d",
+         status.bad_index, bad, method, c.output_is_private);
   EXPECT(indices.unchanged() && updates.unchanged(), "method %d", method);
   EXPECT(c.in_place || input.unchanged(), "method %d", method);
   EXPECT(output.gaps_intact(), "method %d", method);
   if (bad >= 0) {
-    EXPECT(c.fresh || output.unchanged(), "method %d wrote although index %lld is bad", method,
-           bad);
+    EXPECT(c.output_is_private || output.unchanged(), "method %d wrote although index %lld is bad",
+           method, bad);
   } else {
     const std::vector<unsigned char> got = output.elements();
     for (std::size_t i = got == expected ? got.size() : 0; i < got.size(); i += bytes)
@@ -164,7 +164,7 @@ void random_case(Random& random, Int most) {
     c.output = random_strides(random);
   }
   c.in_place = random.chance(0.3);
-  c.fresh = !c.in_place && random.chance(0.5);
+  c.output_is_private = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
   c.threads = any_threads(random);
   c.method = kMethods[random.between(0, 3)];
@@ -190,7 +190,7 @@ void stepped_rows(Random& random) {
     c.length = 1;
     c.batch = {random.between(1, wide ? 10 : 90)};
     c.in_place = random.chance(0.2);
-    c.fresh = !c.in_place && random.chance(0.5);
+    c.output_is_private = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
     c.threads = any_threads(random);
     c.method = random.chance(0.8) ? NdMethod::rows : NdMethod::direct;
@@ -225,7 +225,7 @@ void large_cases(Random& random) {
       c.batch = {shape.tuples};
       c.threads = any_threads(random);
       c.in_place = variant == 1;
-      c.fresh = variant == 0;
+      c.output_is_private = variant == 0;
       c.bad = variant == 2 && random.chance(0.3);
       run(random, c);
     }

@@ -23,7 +23,7 @@ struct Case {
   TypeInfo index_type{DataType::int64, 8};
   Reduction reduction = Reduction::none;
   Strides strides = Strides::packed;
-  bool in_place = false, fresh = false, bad = false;
+  bool in_place = false, output_is_private = false, bad = false;
   int threads = 1;
   Method method = Method::automatic;
   Tuning tuning;
@@ -77,17 +77,18 @@ void run(Random& random, const Case& c) {
   other.remember();
   const ScatterPlan plan{input.tensor,  indices.tensor, updates.tensor,
                          output.tensor, c.axis,         c.reduction};
-  const Status status = scatter::run_scatter(plan, input.data(), indices.data(), updates.data(),
-                                             output.data(), c.fresh, c.threads, c.method, c.tuning);
+  const Status status =
+      scatter::run_scatter(plan, input.data(), indices.data(), updates.data(), output.data(),
+                           c.output_is_private, c.threads, c.method, c.tuning);
   const int method = static_cast<int>(c.method);
-  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, rank %d, fresh %d",
-         status.bad_index, bad, method, rank, c.fresh);
+  EXPECT(status.bad_index == bad, "got %lld, not %lld; method %d, rank %d, output_is_private %d",
+         status.bad_index, bad, method, rank, c.output_is_private);
   EXPECT(indices.unchanged() && updates.unchanged(), "method %d", method);
   EXPECT(c.in_place || input.unchanged(), "method %d", method);
   EXPECT(output.gaps_intact(), "method %d, rank %d", method, rank);
   if (bad >= 0) {
-    EXPECT(c.fresh || output.unchanged(), "method %d wrote although index %lld is bad", method,
-           bad);
+    EXPECT(c.output_is_private || output.unchanged(), "method %d wrote although index %lld is bad",
+           method, bad);
   } else {
     const std::vector<unsigned char> got = output.elements();
     for (std::size_t i = got == expected ? got.size() : 0; i < got.size(); i += bytes)
@@ -149,7 +150,7 @@ void random_case(Random& random, Int most) {
   }
   c.strides = random_strides(random);
   c.in_place = random.chance(0.3);
-  c.fresh = !c.in_place && random.chance(0.5);
+  c.output_is_private = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
   c.threads = any_threads(random);
   c.method = kMethods[random.between(0, 4)];
@@ -176,7 +177,7 @@ void shared_cases(Random& random, int count) {
         random.chance(0.1) ? random.between(60000, 100000) : random.between(1, 60 * size);
     c.strides = random_strides(random);
     c.in_place = random.chance(0.3);
-    c.fresh = !c.in_place && random.chance(0.5);
+    c.output_is_private = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
     c.threads = any_threads(random);
     c.method = random.chance(0.5) ? Method::automatic : Method::shares;
@@ -257,7 +258,7 @@ void bad_in_every_place(Random& random) {
   for (const Int count : {1, 7, 8, 20})
     for (Int bad = 0; bad < count; ++bad)
       for (const Int value : {20, -21})
-        for (const bool fresh : {false, true}) {
+        for (const bool output_is_private : {false, true}) {
           Buffer input(random, {20}, 4, Strides::packed, Role::input);
           Buffer indices(random, {count}, 8, Strides::packed, Role::input, DataType::int64);
           Buffer updates(random, {count}, 4, Strides::packed, Role::input);
@@ -267,11 +268,11 @@ void bad_in_every_place(Random& random) {
           output.remember();
           const ScatterPlan plan{input.tensor,   indices.tensor, updates.tensor, output.tensor, 0,
                                  Reduction::none};
-          const Status status =
-              plan.run(input.data(), indices.data(), updates.data(), output.data(), fresh, 1);
+          const Status status = plan.run(input.data(), indices.data(), updates.data(),
+                                         output.data(), output_is_private, 1);
           EXPECT(status.bad_index == bad, "got %lld, not %lld of %lld: %lld", status.bad_index, bad,
                  count, value);
-          EXPECT(fresh || output.unchanged(), "wrote although index %lld is bad", bad);
+          EXPECT(output_is_private || output.unchanged(), "wrote although index %lld is bad", bad);
           ++passed;
         }
 }
@@ -331,7 +332,7 @@ void large_cases(Random& random) {
       c.axis = shape.axis;
       c.threads = any_threads(random);
       c.in_place = variant == 1;
-      c.fresh = variant == 0;
+      c.output_is_private = variant == 0;
       c.bad = variant == 2 && random.chance(0.3);
       run(random, c);
     }

@@ -105,12 +105,15 @@ void test_moves(Random& random) {
   for (const int axis : {0, 1}) {
     const GatherElementsPlan gather{x.tensor, lookup.tensor, whole[0].tensor, axis};
     const ScatterPlan scatter{x.tensor, lookup.tensor, updates.tensor, whole[0].tensor, axis};
-    for (const bool fresh : {false, true}) {
+    for (const bool output_is_private : {false, true}) {
       check("gather_elements", whole, [&](Outputs& own, int threads) {
-        EXPECT(gather.run(x.data(), lookup.data(), own[0].data(), fresh, threads).ok(), "index");
+        EXPECT(gather.run(x.data(), lookup.data(), own[0].data(), output_is_private, threads).ok(),
+               "index");
       });
       check("scatter", whole, [&](Outputs& own, int threads) {
-        EXPECT(scatter.run(x.data(), lookup.data(), updates.data(), own[0].data(), fresh, threads)
+        EXPECT(scatter
+                   .run(x.data(), lookup.data(), updates.data(), own[0].data(), output_is_private,
+                        threads)
                    .ok(),
                "index");
       });

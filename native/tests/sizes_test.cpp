@@ -162,14 +162,19 @@ void test_empty() {
     const GatherPlan wide{floats({0, 3}), numbers({a, 0}), floats({a, 0, 3}), 0};
     const GatherElementsPlan elements{none, numbers({2, 3, 0}), floats({2, 3, 0}), 0};
     const GatherNdPlan gather_nd{none, numbers({1, 2}), floats({1, 0}), 0};
-    for (const bool fresh : {false, true}) {
-      EXPECT(scatter.run(memory, two, memory, memory + 32, fresh, threads).ok(), "scatter");
-      EXPECT(nd.run(memory, two, memory, memory + 32, fresh, threads).ok(), "scatter_nd");
-      EXPECT(untold.run(memory, two, memory, memory + 32, fresh, threads).ok(), "no coordinates");
-      EXPECT(gather.run(memory, two, memory + 32, fresh, threads).ok(), "gather");
-      EXPECT(wide.run(memory, two, memory + 32, fresh, threads).ok(), "gather, no indices");
-      EXPECT(elements.run(memory, two, memory + 32, fresh, threads).ok(), "gather_elements");
-      EXPECT(gather_nd.run(memory, two, memory + 32, fresh, threads).ok(), "gather_nd");
+    for (const bool output_is_private : {false, true}) {
+      EXPECT(scatter.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
+             "scatter");
+      EXPECT(nd.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
+             "scatter_nd");
+      EXPECT(untold.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
+             "no coordinates");
+      EXPECT(gather.run(memory, two, memory + 32, output_is_private, threads).ok(), "gather");
+      EXPECT(wide.run(memory, two, memory + 32, output_is_private, threads).ok(),
+             "gather, no indices");
+      EXPECT(elements.run(memory, two, memory + 32, output_is_private, threads).ok(),
+             "gather_elements");
+      EXPECT(gather_nd.run(memory, two, memory + 32, output_is_private, threads).ok(), "gather_nd");
       passed += 7;
     }
     SlabsPlan slabs(none, 1);

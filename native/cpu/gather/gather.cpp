@@ -3,9 +3,9 @@
 // Indices become byte offsets, a chunk at a time on the stack, and the blocks behind the axis are
 // copied from there in the order of the output. With several positions before the axis and more
 // indices than one chunk the offsets are kept (8 bytes an index, at most an eighth of the output).
-// Without that and without `fresh`, one pass over the indices checks them before the first write;
-// an index that another thread makes bad after that reads position 0. Blocks of megabytes are
-// shared out among the threads one by one.
+// Without that and without `output_is_private`, one pass over the indices checks them before the
+// first write; an index that another thread makes bad after that reads position 0. Blocks of
+// megabytes are shared out among the threads one by one.
 #include "gather.hpp"
 
 namespace anydml {
@@ -106,13 +106,14 @@ struct Gather {
 }  // namespace
 
 Status GatherPlan::run(const void* input_data, const void* indices_data, void* output_data,
-                       bool fresh, int threads) const {
+                       bool output_is_private, int threads) const {
   Gather gather(*this, input_data, indices_data, output_data);
   const Int bytes = gather.block.bytes(), total = gather.outers * gather.count;
   const bool nothing = total * bytes == 0;
   const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
   if (nothing && mode == OutOfRange::clamp) return Status{};
-  if (nothing || gather.axes.sizes[0] == 0 || (!fresh && !keep && mode == OutOfRange::raise)) {
+  if (nothing || gather.axes.sizes[0] == 0 ||
+      (!output_is_private && !keep && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, gather.count, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
@@ -134,7 +135,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
 
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
-    return fresh ? status_of(first_bad) : Status{};
+    return output_is_private ? status_of(first_bad) : Status{};
   }
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
@@ -143,7 +144,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
     gather.run(begin, end, kept.get(), far, stream, first_bad);
   });
-  return fresh ? status_of(first_bad) : Status{};
+  return output_is_private ? status_of(first_bad) : Status{};
 }
 
 }  // namespace anydml

@@ -7,8 +7,8 @@
 // cache, so that the input is read once, line by line, and the jumps stay in the cache. Scratch:
 // at most 512 KB a thread, and less than an eighth of the input.
 //
-// Without `fresh`, one pass over the indices checks them before the first write. An index that
-// another thread makes bad after that reads position 0.
+// Without `output_is_private`, one pass over the indices checks them before the first write. An
+// index that another thread makes bad after that reads position 0.
 #include "gather_elements.hpp"
 
 #include "gather.hpp"
@@ -325,8 +325,8 @@ void by_strips(Gather& gather, const Strips& strips, int threads) {
 }  // namespace
 
 bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod method,
-                        const void* input, const void* indices, void* output, bool fresh,
-                        int threads, Status& status) {
+                        const void* input, const void* indices, void* output,
+                        bool output_is_private, int threads, Status& status) {
   Gather gather(plan, input, indices, output);
   status = Status{};
   if (gather.total == 0) return method == GatherElementsMethod::choose;
@@ -342,7 +342,7 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
               threads * strips.width * 8 > strips.outer * strips.columns * size)) {
     strips.count = 0;  // the input is near, mostly unread, or too narrow for scratch
   }
-  if (gather.axes.sizes[0] == 0 || (!fresh && plan.mode == OutOfRange::raise)) {
+  if (gather.axes.sizes[0] == 0 || (!output_is_private && plan.mode == OutOfRange::raise)) {
     status.bad_index =
         first_bad_index(gather.reader, gather.total, gather.axes, plan.mode, threads);
     if (!status.ok()) return true;
@@ -351,15 +351,15 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
     by_strips(gather, strips, threads);
   else
     by_direct(gather, threads);
-  if (fresh) status = status_of(gather.first_bad);
+  if (output_is_private) status = status_of(gather.first_bad);
   return true;
 }
 
 Status GatherElementsPlan::run(const void* input_data, const void* indices_data, void* output_data,
-                               bool fresh, int threads) const {
+                               bool output_is_private, int threads) const {
   Status status;
   gather_elements_by(*this, GatherElementsMethod::choose, input_data, indices_data, output_data,
-                     fresh, threads, status);
+                     output_is_private, threads, status);
   return status;
 }
 

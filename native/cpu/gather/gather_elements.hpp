@@ -13,7 +13,7 @@ enum class GatherElementsMethod {
 
 // Runs by the given method and fills in the status, or returns false where it does not apply.
 bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod method,
-                        const void* input, const void* indices, void* output, bool fresh,
-                        int threads, Status& status);
+                        const void* input, const void* indices, void* output,
+                        bool output_is_private, int threads, Status& status);
 
 }  // namespace anydml

@@ -1,9 +1,9 @@
 // GATHER_ND: blocks of the input at tuples of coordinates, in the order of the tuples.
 //
 // A chunk of tuples becomes byte offsets on the stack, then the blocks are copied from there in the
-// order of the output. Without `fresh`, one pass over the indices checks them before the first
-// write; an index that another thread makes bad after that reads position 0. Blocks of megabytes
-// are shared out among the threads one by one. O(1) scratch.
+// order of the output. Without `output_is_private`, one pass over the indices checks them before
+// the first write; an index that another thread makes bad after that reads position 0. Blocks of
+// megabytes are shared out among the threads one by one. O(1) scratch.
 #include "gather.hpp"
 
 namespace anydml {
@@ -95,7 +95,7 @@ struct GatherNd {
 }  // namespace
 
 Status GatherNdPlan::run(const void* input_data, const void* indices_data, void* output_data,
-                         bool fresh, int threads) const {
+                         bool output_is_private, int threads) const {
   GatherNd gather(*this, input_data, indices_data, output_data);
   const Int bytes = gather.block.bytes(), total = gather.total;
   const bool nothing = total * bytes == 0;
@@ -106,7 +106,7 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
     span += gather.axes.sizes[k] * std::abs(gather.axes.strides[k]);
   }
   if (nothing && mode == OutOfRange::clamp) return Status{};
-  if (nothing || empty || (!fresh && mode == OutOfRange::raise)) {
+  if (nothing || empty || (!output_is_private && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, total, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
@@ -118,14 +118,14 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   std::atomic<Int> first_bad{kNoBadIndex};
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
-    return fresh ? status_of(first_bad) : Status{};
+    return output_is_private ? status_of(first_bad) : Status{};
   }
   const bool far = span > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
   parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, far ? 64 : 16), threads,
                   [&](Int begin, Int end) { gather.run(begin, end, far, stream, first_bad); });
-  return fresh ? status_of(first_bad) : Status{};
+  return output_is_private ? status_of(first_bad) : Status{};
 }
 
 }  // namespace anydml

@@ -8,7 +8,7 @@
 //   lines that fit a cache         blocks   rows, or strips of columns, through packed scratch
 //   longer ones                    buckets  a stable partition by where the updates go
 //
-// All are O(output + updates). Scratch is described where each is written. A fresh output is
+// All are O(output + updates). Scratch is described where each is written. A private output is
 // written while the indices are checked; otherwise they are all checked before, except where the
 // algorithm reads all of them before it writes (buckets, one plane).
 
@@ -192,8 +192,8 @@ Method choose(const Problem& problem, bool in_place, int threads, const Tuning& 
 }  // namespace
 
 Status run_scatter(const ScatterPlan& plan, const void* input, const void* indices,
-                   const void* updates, void* output, bool fresh, int threads, Method method,
-                   const Tuning& tuning) {
+                   const void* updates, void* output, bool output_is_private, int threads,
+                   Method method, const Tuning& tuning) {
   const bool in_place = input == output;
   if (plan.indices.layout.count() == 0) {
     if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
@@ -216,7 +216,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   const auto check = [&] {
     return check_indices(*problem.reader, plan.indices.layout, indices, problem.axis_size, threads);
   };
-  if (!fresh && !one_plane) {
+  if (!output_is_private && !one_plane) {
     const Status status = check();
     if (!status.ok()) return status;
   }
@@ -251,7 +251,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   // Some index is bad: which is the first, is looked for in order. There is none when another
   // thread has changed them meanwhile. Then a piece that had a bad one is left out, and what the
   // partition has not written at all is still to be written.
-  const Status status = fresh || one_plane ? check() : Status{};
+  const Status status = output_is_private || one_plane ? check() : Status{};
   if (status.ok() && method == Method::buckets && !in_place) execute(Method::direct);
   return status;
 }
@@ -259,8 +259,8 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
 }  // namespace scatter
 
 Status ScatterPlan::run(const void* source, const void* positions, const void* values, void* target,
-                        bool fresh, int threads) const {
-  return scatter::run_scatter(*this, source, positions, values, target, fresh, threads,
+                        bool output_is_private, int threads) const {
+  return scatter::run_scatter(*this, source, positions, values, target, output_is_private, threads,
                               scatter::Method::automatic, scatter::Tuning{});
 }
 

@@ -26,8 +26,8 @@ struct Tuning {
 };
 
 Status run_scatter(const ScatterPlan& plan, const void* input, const void* indices,
-                   const void* updates, void* output, bool fresh, int threads, Method method,
-                   const Tuning& tuning);
+                   const void* updates, void* output, bool output_is_private, int threads,
+                   Method method, const Tuning& tuning);
 
 // The four tensors, in the order of a Problem's arrays.
 enum { kIn, kOut, kIndex, kUpdate, kTensors };

@@ -6,7 +6,7 @@
 //   longer slices                  rows     which updates a slice takes, then the output in order
 //
 // All are O(output + updates). A bad index is found before anything is written, except where a
-// fresh output takes updates directly.
+// private output takes updates directly.
 
 #include "scatter_nd.hpp"
 
@@ -183,9 +183,9 @@ void write_updates(const NdProblem& problem, const char* updates, char* output, 
     problem.write_slice(output + offsets[i], updates + problem.update_offset(first + i));
 }
 
-// What a bad index does: nothing has been written when it is refused; it fails a fresh output that
-// has been written; it is left out where the indices were good before, so that another thread has
-// changed them.
+// What a bad index does: nothing has been written when it is refused; it fails a private output
+// that has been written; it is left out where the indices were good before, so that another thread
+// has changed them.
 enum class Bad { refused, fails, left_out };
 
 // On one thread.
@@ -300,8 +300,8 @@ NdMethod choose(const NdProblem& problem, bool in_place, const NdTuning& tuning)
 }  // namespace
 
 Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool fresh, int threads, NdMethod method,
-                      const NdTuning& tuning) {
+                      const void* updates, void* output, bool output_is_private, int threads,
+                      NdMethod method, const NdTuning& tuning) {
   const bool in_place = input == output;
   NdProblem problem;
   make_problem(plan, in_place, problem);
@@ -318,14 +318,14 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   if (method == NdMethod::buckets && !problem.packed_out) method = NdMethod::direct;
   if (method == NdMethod::direct)
     return run_direct(plan, problem, input, index, update, output, in_place,
-                      fresh ? Bad::fails : Bad::refused, threads);
+                      output_is_private ? Bad::fails : Bad::refused, threads);
 
   const char* source = static_cast<const char*>(input);
   char* const target = static_cast<char*>(output);
   if (method == NdMethod::rows)
     return run_nd_rows(problem, source, index, update, target, threads, tuning);
   const bool checked = problem.tuples * problem.slice_elements > tuning.round || !problem.packed_in;
-  if (!fresh && checked) {
+  if (!output_is_private && checked) {
     const Status status = check_tuples(problem, index, threads);
     if (!status.ok()) return status;
   }
@@ -336,7 +336,7 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   const Status status = run_elements(problem, source, index, update, target, threads, tuning);
   // A later round, or one after the check, meets a bad index only when another thread has changed
   // the indices. What has not been written is then written without it.
-  if (!status.ok() && !fresh && checked)
+  if (!status.ok() && !output_is_private && checked)
     return run_direct(plan, problem, input, index, update, output, in_place, Bad::left_out,
                       threads);
   return status;
@@ -345,9 +345,9 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
 }  // namespace scatter
 
 Status ScatterNdPlan::run(const void* source, const void* positions, const void* values,
-                          void* target, bool fresh, int threads) const {
-  return scatter::run_scatter_nd(*this, source, positions, values, target, fresh, threads,
-                                 scatter::NdMethod::automatic, scatter::NdTuning{});
+                          void* target, bool output_is_private, int threads) const {
+  return scatter::run_scatter_nd(*this, source, positions, values, target, output_is_private,
+                                 threads, scatter::NdMethod::automatic, scatter::NdTuning{});
 }
 
 }  // namespace anydml

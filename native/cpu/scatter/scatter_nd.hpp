@@ -21,8 +21,8 @@ struct NdTuning {
 };
 
 Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool fresh, int threads, NdMethod method,
-                      const NdTuning& tuning);
+                      const void* updates, void* output, bool output_is_private, int threads,
+                      NdMethod method, const NdTuning& tuning);
 
 // SCATTER_ND as `tuples` updates of `slices` slices, each of `slice_bytes`.
 struct NdProblem {

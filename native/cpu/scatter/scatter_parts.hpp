@@ -86,7 +86,7 @@ struct Buckets {
   int bucket_bits = 0;        // 0: chosen; at most 16
   Int round = Int{32} << 20;  // updates partitioned before the output is written
 };
-// With more than one round the indices must have been checked, or the output be fresh.
+// With more than one round the indices must have been checked, or the output be private.
 Status run_buckets(const Buckets& job, int threads);
 
 // ---- Helpers ------------------------------------------------------------------------------------

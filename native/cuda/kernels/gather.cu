@@ -140,7 +140,7 @@ __device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& 
   if (!none) {
 #pragma unroll
     for (int k = 0; k < kGatherUnroll; ++k) value[k] = read<Element>(head.source + from[k]);
-  } else if (!head.fresh) {
+  } else if (!head.output_is_private) {
     return;
   }
 #pragma unroll
@@ -243,7 +243,7 @@ template <int kDims>
     }
   }
   const bool none = stops(head, report, bad);
-  if (none && !head.fresh) return;
+  if (none && !head.output_is_private) return;
   Run run[kRunUnroll] = {};
 #pragma unroll
   for (int k = 0; k < kRunUnroll; ++k)
@@ -279,7 +279,7 @@ template <int kDims>
   const bool bad = places_of(gather, report, number, own, to, from);
   from[0] = __shfl_sync(0xFFFFFFFFu, from[0], (threadIdx.x & 31) & ~(lanes - 1));
   const bool none = stops(head, report, bad);
-  if (!own[0] || (none && !head.fresh)) return;
+  if (!own[0] || (none && !head.output_is_private)) return;
   const Offset left = head.bytes - at;
   const unsigned bytes = left < length ? static_cast<unsigned>(left) : length;
   const unsigned lane = threadIdx.x & (lanes - 1);
@@ -312,7 +312,7 @@ template <int kDims>
   ANYDML_KERNEL(way##room)                                                                       \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
     const GatherHead& head = gather.head;                                                        \
-    if (head.alone || head.fresh || !bad_index_found(report)) way(report, gather, blockIdx.x);   \
+    if (head.alone || head.output_is_private || !bad_index_found(report)) way(report, gather, blockIdx.x);   \
     if (head.last) settle_by_last_block(report, head.result, head.result_bytes);                 \
   }
 #define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kFewDims) ANYDML_WAY_OF(way, _many, kMostDims)

@@ -31,7 +31,7 @@ struct GatherHead {
   Offset index_step;  // bytes between the coordinates of a tuple
   int rank, tuple;
   bool is_signed, clamps;
-  bool fresh;             // nobody sees the output when an index is bad
+  bool output_is_private;             // nobody sees the output when an index is bad
   bool alone;             // one block does the whole call
   bool last;              // this kernel is the last one of the call
   unsigned items, tiles;  // one a block

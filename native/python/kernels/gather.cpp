@@ -19,22 +19,22 @@ Int run(const Call& call) {
   const Operand* const o = call.operands;
   Status status;
   without_gil(plan.output.layout.count() + plan.indices.layout.count(), [&] {
-    status = plan.run(o[0].data, o[1].data, o[2].data, call.fresh, call.threads);
+    status = plan.run(o[0].data, o[1].data, o[2].data, call.output_is_private, call.threads);
   });
   return status.bad_index;
 }
 
 void enqueue(const GatherPlan& plan, const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
-  cuda::gather(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+  cuda::gather(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
 }
 void enqueue(const GatherElementsPlan& plan, const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
-  cuda::gather_elements(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+  cuda::gather_elements(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
 }
 void enqueue(const GatherNdPlan& plan, const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
-  cuda::gather_nd(plan, o[0].data, o[1].data, o[2].data, call.fresh, queue);
+  cuda::gather_nd(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
 }
 
 template <class Plan>

@@ -26,7 +26,8 @@ Int run(const Plan& plan, const Call& call, Int elements) {
   const Operand* const o = call.operands;
   Status status;
   without_gil(elements, [&] {
-    status = plan.run(o[0].data, o[1].data, o[2].data, o[3].data, call.fresh, call.threads);
+    status =
+        plan.run(o[0].data, o[1].data, o[2].data, o[3].data, call.output_is_private, call.threads);
   });
   return status.bad_index;
 }
@@ -80,7 +81,7 @@ Int elements_run(const Call& call) {
 void elements_enqueue(const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
   cuda::scatter_elements(elements_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
-                         call.fresh, queue);
+                         call.output_is_private, queue);
 }
 
 // arguments: axis, reduction.
@@ -148,7 +149,8 @@ Int nd_run(const Call& call) {
 
 void nd_enqueue(const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
-  cuda::scatter_nd(nd_plan(call), o[0].data, o[1].data, o[2].data, o[3].data, call.fresh, queue);
+  cuda::scatter_nd(nd_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
+                   call.output_is_private, queue);
 }
 
 // arguments: reduction.

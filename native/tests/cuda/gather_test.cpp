@@ -90,36 +90,41 @@ Case some_case(Random& random, Op op, Int most) {
 }
 
 Status on_cpu(const Case& made, const Tensor& in, const Tensor& lookup, const Tensor& out,
-              OutOfRange mode, const void* source, const void* indices, void* target, bool fresh) {
+              OutOfRange mode, const void* source, const void* indices, void* target,
+              bool output_is_private) {
   if (made.op == Op::gather)
-    return GatherPlan{in, lookup, out, made.axis, mode}.run(source, indices, target, fresh, 1);
+    return GatherPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
+                                                            output_is_private, 1);
   if (made.op == Op::elements)
-    return GatherElementsPlan{in, lookup, out, made.axis, mode}.run(source, indices, target, fresh,
-                                                                    1);
-  return GatherNdPlan{in, lookup, out, made.axis, mode}.run(source, indices, target, fresh, 1);
+    return GatherElementsPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
+                                                                    output_is_private, 1);
+  return GatherNdPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
+                                                            output_is_private, 1);
 }
 void on_gpu(const Case& made, const Tensor& in, const Tensor& lookup, const Tensor& out,
-            OutOfRange mode, const void* source, const void* indices, void* target, bool fresh,
-            cuda::Queue& queue) {
+            OutOfRange mode, const void* source, const void* indices, void* target,
+            bool output_is_private, cuda::Queue& queue) {
   if (made.op == Op::gather)
-    cuda::gather({in, lookup, out, made.axis, mode}, source, indices, target, fresh, queue);
+    cuda::gather({in, lookup, out, made.axis, mode}, source, indices, target, output_is_private,
+                 queue);
   else if (made.op == Op::elements)
-    cuda::gather_elements({in, lookup, out, made.axis, mode}, source, indices, target, fresh,
-                          queue);
+    cuda::gather_elements({in, lookup, out, made.axis, mode}, source, indices, target,
+                          output_is_private, queue);
   else
-    cuda::gather_nd({in, lookup, out, made.axis, mode}, source, indices, target, fresh, queue);
+    cuda::gather_nd({in, lookup, out, made.axis, mode}, source, indices, target, output_is_private,
+                    queue);
 }
 
 void check(Random& random, const Case& made, int size, DataType type, Strides strides, Bad bad,
-           OutOfRange mode, bool fresh) {
+           OutOfRange mode, bool output_is_private) {
   Int elements = 1;
   for (Int n : made.output) elements *= n;
   if (elements > 3000000 || made.output.size() > 8) return;
   Operand input(random, made.input, size, DataType::unknown, strides, Role::input);
   Operand indices(random, made.indices, size_of(type), type,
                   random.chance(0.5) ? Strides::packed : random_strides(random), Role::input);
-  Operand output(random, made.output, size, DataType::unknown, fresh ? Strides::packed : strides,
-                 Role::output);
+  Operand output(random, made.output, size, DataType::unknown,
+                 output_is_private ? Strides::packed : strides, Role::output);
   const Int count = indices.count();
   for (Int i = 0; i < count; ++i) {
     const Int axis_size =
@@ -135,7 +140,7 @@ void check(Random& random, const Case& made, int size, DataType type, Strides st
   }
   const std::string what = "op " + std::to_string(static_cast<int>(made.op)) + " axis " +
                            std::to_string(made.axis) + " of " + std::to_string(made.count) +
-                           (fresh ? " fresh" : " bound") +
+                           (output_is_private ? " output_is_private" : " bound") +
                            (mode == OutOfRange::clamp ? " clamp " : " ") + input.text() +
                            " indices " + indices.text() + " output " + output.text();
   const std::vector<unsigned char> before = output.bytes;
@@ -146,13 +151,13 @@ void check(Random& random, const Case& made, int size, DataType type, Strides st
                                input.host(), indices.host(), output.host(), false);
   if (!status.ok()) {
     outcome.add(output.bytes == before, what + ": the CPU wrote");
-    if (fresh)
+    if (output_is_private)
       for (Int i = 0; i < output.count(); ++i)
         std::memset(output.at(i), 0, static_cast<std::size_t>(size));
   }
   on_device([&](cuda::Queue& queue) {
     on_gpu(made, input.tensor, indices.tensor, output.tensor, mode, input.on_gpu(),
-           indices.on_gpu(), output.on_gpu(), fresh, queue);
+           indices.on_gpu(), output.on_gpu(), output_is_private, queue);
   });
   outcome.expect(output, what);
   cuda::BadIndex found;
@@ -191,29 +196,32 @@ void check_all() {
   for (int size : {1, 2, 4, 8})
     for (Int row : {1, 3, 17, 31, 64, 65, 127, 128, 257, 1000, 4099})
       for (Bad bad : {Bad::none, Bad::one})
-        for (bool fresh : {false, true}) {
+        for (bool output_is_private : {false, true}) {
           Case made{Op::gather, {97, row}, {211}, {211, row}};
           check(random, made, size, DataType::int64, Strides::packed, bad, OutOfRange::raise,
-                fresh);
+                output_is_private);
           made = {Op::nd, {5, 97, row}, {5, 40, 1}, {5, 40, row}, 1, 1};
           check(random, made, size, DataType::int32, Strides::packed, bad, OutOfRange::raise,
-                fresh);
+                output_is_private);
         }
   for (Bad bad : {Bad::none, Bad::one})
-    for (bool fresh : {false, true}) {
+    for (bool output_is_private : {false, true}) {
       const Case tall{Op::elements, {20000, 1100}, {300, 1100}, {300, 1100}};
       const Case wide{Op::elements, {3, 9000, 1031}, {3, 70, 1031}, {3, 70, 1031}, 1};
       for (int size : {1, 4, 8}) {
-        check(random, tall, size, DataType::int64, Strides::packed, bad, OutOfRange::raise, fresh);
-        check(random, wide, size, DataType::uint32, Strides::packed, bad, OutOfRange::raise, fresh);
+        check(random, tall, size, DataType::int64, Strides::packed, bad, OutOfRange::raise,
+              output_is_private);
+        check(random, wide, size, DataType::uint32, Strides::packed, bad, OutOfRange::raise,
+              output_is_private);
       }
       const Case last{Op::elements, {300, 8192}, {300, 5000}, {300, 5000}, 1};
       for (int size : {1, 2, 4, 8, 16})
-        check(random, last, size, DataType::int64, Strides::packed, bad, OutOfRange::raise, fresh);
+        check(random, last, size, DataType::int64, Strides::packed, bad, OutOfRange::raise,
+              output_is_private);
       check(random, {Op::gather, {2, 3, 2, 3, 2, 4, 3}, {5}, {2, 3, 2, 5, 2, 4, 3}, 3}, 4,
-            DataType::int64, Strides::any, bad, OutOfRange::raise, fresh);
+            DataType::int64, Strides::any, bad, OutOfRange::raise, output_is_private);
       check(random, {Op::nd, {2, 3, 2, 3, 2, 4, 3, 2}, {500, 8}, {500}, 0, 8}, 2, DataType::int64,
-            Strides::any, bad, OutOfRange::raise, fresh);
+            Strides::any, bad, OutOfRange::raise, output_is_private);
     }
 }
 
@@ -317,7 +325,7 @@ std::vector<Int> pattern_of(Pattern pattern, Int count, Int size) {
 }
 
 void time_case(Clock& clock, const std::string& name, const Case& made, int size, Pattern pattern,
-               Int distinct, bool fresh = true) {
+               Int distinct, bool output_is_private = true) {
   const Tensor in = packed_tensor(DataType::unknown, size, made.input);
   const Tensor out = packed_tensor(DataType::unknown, size, made.output);
   const Tensor at = packed_tensor(DataType::int64, 8, made.indices);
@@ -332,11 +340,12 @@ void time_case(Clock& clock, const std::string& name, const Case& made, int size
   repeat_on_device(input, in.layout.count() * size, random_block());
   const double bytes =
       static_cast<double>(count) * 8 + 2.0 * static_cast<double>(out.layout.count()) * size;
-  clock.report(name + " " + kNames[static_cast<int>(pattern)] + (fresh ? "" : ", bound"), bytes,
-               [&](cuda::Queue& queue) {
-                 on_gpu(made, in, at, out, OutOfRange::raise, input.get(), lookup.get(),
-                        output.get(), fresh, queue);
-               });
+  clock.report(
+      name + " " + kNames[static_cast<int>(pattern)] + (output_is_private ? "" : ", bound"), bytes,
+      [&](cuda::Queue& queue) {
+        on_gpu(made, in, at, out, OutOfRange::raise, input.get(), lookup.get(), output.get(),
+               output_is_private, queue);
+      });
 }
 
 void time_all(const char* only) {

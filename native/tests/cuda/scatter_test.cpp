@@ -82,7 +82,7 @@ struct Case {
   Reduction reduction = Reduction::none;
   Strides strides = Strides::packed, output_strides = Strides::packed;
   Pattern pattern = Pattern::random;
-  bool in_place = false, fresh = false;
+  bool in_place = false, output_is_private = false;
   int bad = 0;  // indices
 
   // The size of the axis that an index points into.
@@ -122,25 +122,25 @@ void check(Random& random, const Case& c) {
   const Status status =
       c.nd ? tuples.run(input.host(), indices.host(), updates.host(), output.host(), false, 1)
            : elements.run(input.host(), indices.host(), updates.host(), output.host(), false, 1);
-  if (!status.ok() && c.fresh)
+  if (!status.ok() && c.output_is_private)
     for (Int i = 0; i < output.count(); ++i)
       std::memset(output.at(i), 0, static_cast<std::size_t>(c.size));
   on_device([&](cuda::Queue& queue) {
     if (c.nd)
       cuda::scatter_nd(tuples, input.on_gpu(), indices.on_gpu(), updates.on_gpu(), output.on_gpu(),
-                       c.fresh, queue);
+                       c.output_is_private, queue);
     else
       cuda::scatter_elements(elements, input.on_gpu(), indices.on_gpu(), updates.on_gpu(),
-                             output.on_gpu(), c.fresh, queue);
+                             output.on_gpu(), c.output_is_private, queue);
   });
   cuda::BadIndex found;
   const bool is_bad = device().bad_indices.take(found);
-  const std::string what = std::string(c.nd ? "scatter_nd " : "scatter ") + input.text() + " <- " +
-                           indices.text() + ", " + updates.text() + " to " + output.text() +
-                           " axis " + std::to_string(c.axis) + " reduction " +
-                           std::to_string(static_cast<int>(c.reduction)) + " pattern " +
-                           std::to_string(static_cast<int>(c.pattern)) + " in place " +
-                           std::to_string(c.in_place) + " fresh " + std::to_string(c.fresh);
+  const std::string what =
+      std::string(c.nd ? "scatter_nd " : "scatter ") + input.text() + " <- " + indices.text() +
+      ", " + updates.text() + " to " + output.text() + " axis " + std::to_string(c.axis) +
+      " reduction " + std::to_string(static_cast<int>(c.reduction)) + " pattern " +
+      std::to_string(static_cast<int>(c.pattern)) + " in place " + std::to_string(c.in_place) +
+      " output_is_private " + std::to_string(c.output_is_private);
   outcome.add(is_bad == !status.ok() && (!is_bad || found.position == status.bad_index),
               what + ": bad index " + std::to_string(is_bad ? found.position : -1) + ", not " +
                   std::to_string(status.bad_index));
@@ -160,7 +160,7 @@ void random_type(Random& random, Case& c) {
   c.output_strides = random.chance(0.5) ? Strides::packed : c.strides;
   c.pattern = kPatterns[random.between(0, 6)];
   c.in_place = random.chance(0.3);
-  c.fresh = random.chance(0.5);
+  c.output_is_private = random.chance(0.5);
   c.bad = random.chance(0.12) ? static_cast<int>(random.between(1, 3)) : 0;
 }
 
@@ -221,7 +221,7 @@ void check_lines(Random& random) {
           c.update_sizes = c.index_sizes;
           c.index_type = kIndexTypes[random.between(0, 3)];
           c.in_place = random.chance(0.3);
-          c.fresh = random.chance(0.5);
+          c.output_is_private = random.chance(0.5);
           c.bad = random.chance(0.05) ? 1 : 0;
           check(random, c);
         }
