@@ -23,11 +23,11 @@ class Dynamic:
 
     Attributes
     ----------
-    most : int
+    max : int
         The largest that it can be.
     """
 
-    most: int
+    max: int
 
 
 @dataclass(frozen=True, slots=True)

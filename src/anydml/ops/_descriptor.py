@@ -392,7 +392,7 @@ def span(low: int, high: int) -> str:
 
 def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """A shape with the largest sizes in place of those that the data decide."""
-    return tuple(size.most if isinstance(size, Dynamic) else size for size in shape)
+    return tuple(size.max if isinstance(size, Dynamic) else size for size in shape)
 
 
 def _at_level(
