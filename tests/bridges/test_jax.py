@@ -16,6 +16,16 @@ jnp = pytest.importorskip("jax.numpy")
 # Every example is compiled.
 few = settings(max_examples=min(settings.default.max_examples, 10))
 
+
+@pytest.fixture(scope="module", autouse=True)
+def _types_as_by_default():
+    """Other tests' JAX may have 64-bit types."""
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
 SHAPES = strategies.shapes(min_rank=1, max_rank=3, max_elements=60)
 KINDS = st.sampled_from(("float32", "float16", "int32", "int8", "uint8"))
 MODES = st.sampled_from(("raise", "clamp", "wrap", "clip"))
