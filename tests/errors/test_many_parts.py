@@ -276,12 +276,3 @@ def test_overlaps_are_those_of_every_pair():
             assert i < outputs and not i < j < outputs  # noqa: PT018  # one condition
             found += 1
     assert 40 < found < 260
-
-
-@pytest.mark.parametrize("rows", [1, 2, 100, 5000])
-def test_more_parts_than_bytes_in_a_row(rows):
-    x = np.arange(rows * 3, dtype="u1").reshape(rows, 3)
-    parts = dml.split(x, [0] * 20 + [1, 0, 1, 0, 1] + [0] * 20, axis=1)
-    assert [part.shape[1] for part in parts] == [0] * 20 + [1, 0, 1, 0, 1] + [0] * 20
-    assert np.array_equal(np.concatenate(parts, axis=1), x)
-    assert np.array_equal(dml.join(parts, axis=1), x)

@@ -1,6 +1,7 @@
 """What was taken apart is put together again."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +86,12 @@ def test_scatter_of_zeros_with_add_counts(data, kind, shape):
         np.zeros(7, np.int64), lookup, np.ones_like(lookup), reduction="add"
     )
     assert_same_bits(counts, np.bincount(lookup, minlength=7))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100, 5000])
+def test_more_parts_than_bytes_in_a_row(rows):
+    x = np.arange(rows * 3, dtype="u1").reshape(rows, 3)
+    parts = dml.split(x, [0] * 20 + [1, 0, 1, 0, 1] + [0] * 20, axis=1)
+    assert [part.shape[1] for part in parts] == [0] * 20 + [1, 0, 1, 0, 1] + [0] * 20
+    assert np.array_equal(np.concatenate(parts, axis=1), x)
+    assert np.array_equal(dml.join(parts, axis=1), x)
