@@ -4,10 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 (PyTorch may be missing)
 
-import anydml as dml  # noqa: E402
-import anydml.bridges.torch  # noqa: E402
+import anydml as dml  # noqa: E402 (PyTorch may be missing)
+import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
 
 deterministic = dml.bridges.torch.deterministic
 

@@ -4,10 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
-from torch_calls import ALONG, CALLS, floats, several  # noqa: E402
+from torch.autograd import gradcheck, gradgradcheck  # noqa: E402 (PyTorch may be missing)
+from torch_calls import ALONG, CALLS, floats, several  # noqa: E402 (PyTorch may be missing)
 
-import anydml as dml  # noqa: E402
+import anydml as dml  # noqa: E402 (PyTorch may be missing)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -7,11 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch_calls import ALONG, BATCHED, CALLS, OPERATORS, OTHERS, TUPLES, floats, several  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 (PyTorch may be missing)
+from torch_calls import ALONG, BATCHED, CALLS, OPERATORS, OTHERS, TUPLES, floats, several  # noqa: E402 (PyTorch may be missing)
 
-import anydml as dml  # noqa: E402
-import anydml.bridges.torch  # noqa: E402
+import anydml as dml  # noqa: E402 (PyTorch may be missing)
+import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
 
 ALL = {**CALLS, **OTHERS}
 

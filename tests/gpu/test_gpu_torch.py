@@ -9,11 +9,11 @@ torch = pytest.importorskip("torch")
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bridges"))
 
-import deterministic_step  # noqa: E402
-import torch_calls  # noqa: E402
+import deterministic_step  # noqa: E402 (PyTorch may be missing)
+import torch_calls  # noqa: E402 (PyTorch may be missing)
 
-import anydml as dml  # noqa: E402
-import anydml.bridges.torch  # noqa: E402
+import anydml as dml  # noqa: E402 (PyTorch may be missing)
+import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
 
 pytestmark = [
     pytest.mark.gpu,

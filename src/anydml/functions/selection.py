@@ -215,7 +215,7 @@ def top_k(
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
     if bridge := bridge_of(x):
-        return bridge.top_k(  # type: ignore[no-any-return]
+        return bridge.top_k(  # type: ignore[no-any-return]  # a module found by its name
             x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
         )
     return _top_k(x, k, axis, largest, index_dtype, out)

@@ -140,7 +140,7 @@ def split(
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     if bridge := bridge_of(x):
-        return bridge.split(  # type: ignore[no-any-return]
+        return bridge.split(  # type: ignore[no-any-return]  # a module found by its name
             x, sections_or_sizes, axis=axis, points=points, near_equal=near_equal, out=out
         )
     array, wrap = adopt(x, "x")

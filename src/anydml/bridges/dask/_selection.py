@@ -39,7 +39,7 @@ def top_k(
 
     Parameters
     ----------
-    x, k, axis, largest, sorted, index_dtype
+    x, k, axis, largest, index_dtype
         As for `anydml.top_k`.
     out : None
         Dask arrays are never written.

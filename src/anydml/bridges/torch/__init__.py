@@ -4,7 +4,7 @@
 gradient, that a transformation passes around, or while a dispatch mode is on. Plain tensors do
 not: they take the quick way.
 
-The operators are ``torch.ops.anydml.top_k`` and so on; PyTorch 2.6 or later.
+The operators are ``torch.ops.anydml.top_k`` and so on.
 """
 
 from typing import Any
