@@ -33,6 +33,9 @@ void cast(const CastPlan& plan, const void* input, void* output, Queue& queue);
 void identity(const IdentityPlan& plan, const void* input, void* output, Queue& queue);
 void sequence(const SequencePlan& plan, void* output, Queue& queue);
 void pad(const PaddingPlan& plan, const void* input, void* output, Queue& queue);
+void reverse_subsequences(const ReversePlan& plan, const void* input, const void* lengths,
+                          void* output, Queue& queue);
+void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& queue);
 
 // `output_is_private`: nobody sees the output when an index is bad, and it is zeros then; otherwise
 // nothing is written. What was bad is found later (host/bad_indices.hpp).
@@ -54,6 +57,7 @@ std::vector<Variant> top_k_variants();
 std::vector<Variant> nonzero_variants();
 std::vector<Variant> copy_variants();    // copy, split, join
 std::vector<Variant> mover_variants();   // cast, identity, sequence, pad
+std::vector<Variant> image_variants();   // reverse_subsequences, upsample
 std::vector<Variant> gather_variants();  // all three, and what looks at indices
 std::vector<Variant> scatter_variants();
 

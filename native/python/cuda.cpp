@@ -326,7 +326,7 @@ std::vector<cuda::Variant> all_variants() {
   std::vector<cuda::Variant> all;
   for (auto* const some :
        {&cuda::top_k_variants, &cuda::nonzero_variants, &cuda::copy_variants, &cuda::mover_variants,
-        &cuda::gather_variants, &cuda::scatter_variants}) {
+        &cuda::image_variants, &cuda::gather_variants, &cuda::scatter_variants}) {
     const std::vector<cuda::Variant> added = some();
     all.insert(all.end(), added.begin(), added.end());
   }

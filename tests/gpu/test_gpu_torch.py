@@ -25,12 +25,7 @@ deterministic = dml.bridges.torch.deterministic
 
 # A list of indices lies in host memory, as do new tensors that a call makes itself.
 IN_HOST_MEMORY = ("list", "scalar", "no tuple", "gather one")
-NO_KERNEL = ("reverse_subsequences",)
-ON_GPU = [
-    name
-    for name in torch_calls.CALLS
-    if not any(part in name for part in (*IN_HOST_MEMORY, *NO_KERNEL))
-]
+ON_GPU = [name for name in torch_calls.CALLS if not any(part in name for part in IN_HOST_MEMORY)]
 
 
 @pytest.mark.parametrize("name", ON_GPU)

@@ -21,12 +21,22 @@ const char* reverse_misfit(const Call& call) {
   return nullptr;
 }
 
+ReversePlan reverse_of(const Call& call) {
+  return {call.operands[0].tensor, call.operands[1].tensor, call.operands[2].tensor,
+          small(call.numbers[0])};
+}
+
 Int reverse_run(const Call& call) {
   const Operand &in = call.operands[0], &lengths = call.operands[1], &out = call.operands[2];
-  const ReversePlan plan{in.tensor, lengths.tensor, out.tensor, small(call.numbers[0])};
+  const ReversePlan plan = reverse_of(call);
   without_gil(out.tensor.layout.count(),
               [&] { plan.run(in.data, lengths.data, out.data, call.threads); });
   return -1;
+}
+
+void reverse_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::reverse_subsequences(reverse_of(call), call.operands[0].data, call.operands[1].data,
+                             call.operands[2].data, queue);
 }
 
 const Registration reverse_subsequences{{
@@ -36,6 +46,7 @@ const Registration reverse_subsequences{{
     .attributes = {{"axis"}},
     .misfit = reverse_misfit,
     .run = reverse_run,
+    .enqueue = reverse_enqueue,
 }};
 
 // ---- upsample
@@ -61,10 +72,18 @@ const char* upsample_misfit(const Call& call) {
   return nullptr;
 }
 
+UpsamplePlan upsample_of(const Call& call) {
+  return {call.operands[0].tensor, call.operands[1].tensor, call.numbers[1], call.numbers[2],
+          call.numbers[0] != 0};
+}
+
+void upsample_enqueue(const Call& call, cuda::Queue& queue) {
+  cuda::upsample(upsample_of(call), call.operands[0].data, call.operands[1].data, queue);
+}
+
 Int upsample_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
-  const UpsamplePlan plan{in.tensor, out.tensor, call.numbers[1], call.numbers[2],
-                          call.numbers[0] != 0};
+  const UpsamplePlan plan = upsample_of(call);
   without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
   return -1;
 }
@@ -76,6 +95,7 @@ const Registration upsample{{
     .attributes = {{"mode", &kInterpolations}, {"height"}, {"width"}},
     .misfit = upsample_misfit,
     .run = upsample_run,
+    .enqueue = upsample_enqueue,
 }};
 
 }  // namespace

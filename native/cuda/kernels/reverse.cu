@@ -1,0 +1,55 @@
+// REVERSE_SUBSEQUENCES in units of ANYDML_SIZE bytes: 1, 2, 4, 8 or 16.
+//
+// Each unit of the output is read at its own place of the line, or at the opposite one of those in
+// front of the line's length. A length is read once for each unit that it decides.
+#include "images.cuh"
+
+namespace {
+
+using namespace anydml::cuda;
+
+using Element = Unit<ANYDML_SIZE>::Type;
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kImageThreads)
+    reverse_units(char* target, const char* source, const char* lengths,
+                  const __grid_constant__ Turning turning, unsigned count) {
+  constexpr int kUnroll = kReverseUnroll;
+  const Walk& walk = turning.walk;
+  const unsigned first = blockIdx.x * (kImageThreads * kUnroll) + threadIdx.x;
+  unsigned number[kUnroll];
+  Offset to[kUnroll], from[kUnroll], length[kUnroll], place[kUnroll];
+#pragma unroll
+  for (int k = 0; k < kUnroll; ++k) {
+    number[k] = min(first + k * kImageThreads, count - 1);
+    to[k] = from[k] = length[k] = place[k] = 0;
+  }
+#pragma unroll 1
+  for (int i = walk.rank - 1; i >= 0; --i) {
+    const Divisor size = walk.sizes[i];
+    const Offset to_step = walk.to[i], from_step = walk.from[i], length_step = turning.lengths[i];
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) {
+      const unsigned next = size.quotient(number[k]);
+      const Offset position = number[k] - next * size.size;
+      to[k] += position * to_step;
+      from[k] += position * from_step;
+      length[k] += position * length_step;
+      if (i == turning.axis) place[k] = turning.begin + position;
+      number[k] = next;
+    }
+  }
+  Element value[kUnroll];
+#pragma unroll
+  for (int k = 0; k < kUnroll; ++k) {
+    const unsigned told = *reinterpret_cast<const volatile unsigned*>(lengths + length[k]);
+    const Offset turned = min(static_cast<Offset>(told), turning.size);
+    if (place[k] < turned) from[k] += (turned - 1 - 2 * place[k]) * turning.from_step;
+  }
+#pragma unroll
+  for (int k = 0; k < kUnroll; ++k) value[k] = read<Element>(source + from[k]);
+#pragma unroll
+  for (int k = 0; k < kUnroll; ++k)
+    if (first + k * kImageThreads < count) write(target + to[k], value[k]);
+}
