@@ -24,8 +24,9 @@
 
 namespace anydml::python {
 
-// What an operand is to a call.
+// What an operand is to a call. Its layout is left as it is when one is made.
 struct Operand {
+  Operand() {}
   Tensor tensor;
   void* data = nullptr;
   PyArray_Descr* descr = nullptr;  // borrowed

@@ -13,6 +13,7 @@
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "kernel.hpp"
+#include "libtorch.hpp"
 #include "tensors.hpp"
 
 namespace nb = nanobind;
@@ -99,6 +100,21 @@ class Held {
 // Tensors of a list that are taken the quick way: an operand is a kilobyte.
 constexpr std::size_t kMostMembers = 1024;
 
+// So many of a kind, a few of them without asking for memory: a small call would notice.
+template <class Kind, std::size_t kFew>
+class Several {
+ public:
+  Kind* make(std::size_t count) {
+    if (count <= kFew) return few_;
+    many_ = std::vector<Kind>(count);
+    return many_.data();
+  }
+
+ private:
+  Kind few_[kFew];
+  std::vector<Kind> many_;
+};
+
 // A quick call's inputs and arguments, taken from what Python gives.
 struct Given {
   Operand operands[kQuickOperands];
@@ -109,7 +125,7 @@ struct Given {
   // Of what kind all arrays are: NumPy's, or tensors on one device.
   enum { unknown, numpy, tensors } kind = unknown;
   int device = kHost;
-  std::vector<Operand> members;  // of a list of tensors
+  Several<Operand, 8> members;  // of a list of tensors
 
   bool take_array(PyObject* value, Operand& operand) {
     if (kind != tensors) {
@@ -129,10 +145,10 @@ struct Given {
   bool take_list(const Kernel& kernel, PyObject* value) {
     if (!held.hold(kernel.name, value, list)) return false;
     if (list.count == 0 || list.count > kMostMembers || !is_tensor(list.arrays[0])) return true;
-    members.resize(list.count);
+    Operand* const taken = members.make(list.count);
     for (std::size_t i = 0; i < list.count; ++i)
-      if (!take_array(list.arrays[i], members[i])) return false;
-    list = {members.data(), nullptr, members.size()};
+      if (!take_array(list.arrays[i], taken[i])) return false;
+    list = {taken, nullptr, list.count};
     return true;
   }
 
@@ -196,10 +212,8 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
 // ---- tensors: results by their library's own allocator
 // -------------------------------------------
 
-NewTensor tensor_result(const Results::One& one, int device, Operand& operand, bool& made) {
-  NewTensor tensor;
-  made = made && tensor.make(one.rank, one.dims, one.descr, device, operand);
-  return tensor;
+bool made_result(const Results::One& one, int device, Operand& operand, NewTensor& tensor) {
+  return tensor.make(one.rank, one.dims, one.descr, device, operand);
 }
 
 // Whether GPU calls wait for themselves, so that an error is raised where it comes from.
@@ -231,12 +245,11 @@ nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results
     for (int i = 0; i < results.one[0].rank; ++i)
       if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = count;
   };
-  bool made = true;
+  NewTensor tensor;
   if (given.device == kHost) {
     const Found found = kernel.measure(call);
     sized(found.count);
-    NewTensor tensor = tensor_result(results.one[0], given.device, rows, made);
-    if (!made) return nb::none();
+    if (!made_result(results.one[0], given.device, rows, tensor)) return nb::none();
     kernel.fill(call, found);
     return tensor.object();
   }
@@ -253,8 +266,7 @@ nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results
     queue->leave();
   });
   sized(count);
-  NewTensor tensor = tensor_result(results.one[0], given.device, rows, made);
-  if (!made) return nb::none();
+  if (!made_result(results.one[0], given.device, rows, tensor)) return nb::none();
   without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
@@ -295,15 +307,15 @@ nb::object called_on_tensors(const Kernel& kernel, PyObject* kind, Given& given,
   const bool listed = kernel.list == Lists::outputs;
   const Int count = listed ? results.equal : kernel.outputs;
   if (count > static_cast<Int>(kMostMembers)) return nb::none();
-  std::vector<NewTensor> tensors;
-  tensors.reserve(static_cast<std::size_t>(count));
-  if (listed) given.members.resize(static_cast<std::size_t>(count));
-  Operand* const outputs = listed ? given.members.data() : given.operands + kernel.inputs;
-  bool made = true;
+  Several<NewTensor, 8> several;
+  NewTensor* const tensors = several.make(static_cast<std::size_t>(count));
+  Operand* const outputs =
+      listed ? given.members.make(static_cast<std::size_t>(count)) : given.operands + kernel.inputs;
   for (Int i = 0; i < count; ++i)
-    tensors.push_back(tensor_result(results.one[listed ? 0 : i], given.device, outputs[i], made));
+    if (!made_result(results.one[listed ? 0 : i], given.device, outputs[i], tensors[i]))
+      return nb::none();
   if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
-  if (!made || !run_there(kernel, call, given.device)) return nb::none();
+  if (!run_there(kernel, call, given.device)) return nb::none();
   if (!listed) {
     nb::object first = tensors[0].object();
     return count == 1 ? first : named_tuple(kind, first, tensors[1].object());
@@ -311,7 +323,7 @@ nb::object called_on_tensors(const Kernel& kernel, PyObject* kind, Given& given,
   nb::object tuple = nb::steal(PyTuple_New(count));
   if (!tuple.is_valid()) throw nb::python_error();
   for (Int i = 0; i < count; ++i)
-    PyTuple_SET_ITEM(tuple.ptr(), i, tensors[static_cast<std::size_t>(i)].object().release().ptr());
+    PyTuple_SET_ITEM(tuple.ptr(), i, tensors[i].object().release().ptr());
   return tuple;
 }
 
@@ -442,6 +454,7 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 
 void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);
+  module.def("learn_tensors", &libtorch::learn);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

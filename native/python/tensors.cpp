@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
+
+#include "libtorch.hpp"
 
 namespace nb = nanobind;
 
@@ -51,6 +55,25 @@ bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
   return false;
 }
 
+// The library's own number of a type; -1 where it has none.
+std::int32_t library_type(const PyArray_Descr* descr) {
+  static std::int32_t found[std::size(kKnown)] = {};
+  static constexpr const char* kFamilies[] = {"int", "uint", "float", "", "bfloat", "complex"};
+  constexpr std::int32_t kUnasked = 0, kNone = -1, kFirst = 1;
+  for (std::size_t i = 0; i < std::size(kKnown); ++i) {
+    if (kKnown[i].number != descr->type_num) continue;
+    if (found[i] == kUnasked) {
+      const std::size_t code = kKnown[i].code;
+      const std::string name =
+          code < std::size(kFamilies) ? kFamilies[code] + std::to_string(kKnown[i].bits) : "bool";
+      const std::int32_t number = libtorch::type_named(name.c_str());
+      found[i] = number < 0 ? kNone : number + kFirst;
+    }
+    return found[i] == kNone ? -1 : found[i] - kFirst;
+  }
+  return -1;
+}
+
 // A number that a method without arguments gives; false with no exception where it fails.
 template <class Number>
 bool ask(PyObject* object, PyObject* method, Number& number) {
@@ -66,30 +89,45 @@ bool ask(PyObject* object, PyObject* method, Number& number) {
   return false;
 }
 
+// What the exchange table does not tell of a tensor. Its storage is not asked for where its keys
+// are not among `plain`: what is none on its own has no storage to ask.
+struct Facts {
+  bool is_plain = false;
+  Int storage = 0, offset = 0;
+};
+
+bool ask_methods(PyObject* object, unsigned long long plain, Facts& facts) {
+  const nb::object keys = nb::steal(PyObject_CallOneArg(library.keys_of, object));
+  unsigned long long bits = 0;
+  if (!keys.is_valid() || !ask(keys.ptr(), library.raw_repr, bits)) return false;
+  if ((bits & ~plain) != 0) return true;
+  const nb::object grad = nb::steal(PyObject_GetAttr(object, library.requires_grad));
+  if (grad.ptr() != Py_False) return grad.is_valid();
+  const nb::object storage = nb::steal(PyObject_CallMethodNoArgs(object, library.untyped_storage));
+  if (!storage.is_valid() || !ask(storage.ptr(), library.nbytes, facts.storage) ||
+      !ask(object, library.storage_offset, facts.offset))
+    return false;
+  facts.is_plain = true;
+  return true;
+}
+
+bool ask_library(PyObject* object, unsigned long long plain, Facts& facts) {
+  if ((libtorch::keys_of(object) & ~plain) != 0 || libtorch::requires_grad(object)) return true;
+  facts.is_plain = true;
+  return libtorch::storage_of(object, facts.storage, facts.offset);
+}
+
 // Plain memory, and elements that lie within it.
 bool plain(PyObject* object, const dlpack::Tensor& tensor, Int element_size) {
-  const nb::object keys = nb::steal(PyObject_CallOneArg(library.keys_of, object));
-  if (!keys.is_valid()) {
-    PyErr_Clear();
-    return false;
-  }
-  unsigned long long bits = 0;
+  Facts facts;
   const bool cuda = tensor.device_type == dlpack::kCuda;
-  if (!ask(keys.ptr(), library.raw_repr, bits)) return false;
-  if ((bits & ~(cuda ? library.cuda_keys : library.cpu_keys)) != 0) return false;
-  const nb::object grad = nb::steal(PyObject_GetAttr(object, library.requires_grad));
-  if (grad.ptr() != Py_False) {
+  const unsigned long long keys = cuda ? library.cuda_keys : library.cpu_keys;
+  if (!(libtorch::known() ? ask_library : ask_methods)(object, keys, facts)) {
     PyErr_Clear();
     return false;
   }
-  const nb::object storage = nb::steal(PyObject_CallMethodNoArgs(object, library.untyped_storage));
-  Int size = 0, offset = 0;
-  if (!storage.is_valid() || !ask(storage.ptr(), library.nbytes, size) ||
-      !ask(object, library.storage_offset, offset)) {
-    PyErr_Clear();
-    return false;
-  }
-  Int last = offset;
+  if (!facts.is_plain) return false;
+  Int last = facts.offset;
   for (int i = 0; i < tensor.rank; ++i) {
     if (tensor.sizes[i] == 0) return true;
     Int far;
@@ -98,7 +136,7 @@ bool plain(PyObject* object, const dlpack::Tensor& tensor, Int element_size) {
       return false;
   }
   Int end;
-  return !__builtin_mul_overflow(last + 1, element_size, &end) && end <= size;
+  return !__builtin_mul_overflow(last + 1, element_size, &end) && end <= facts.storage;
 }
 
 bool operand_of_dlpack(const dlpack::Tensor& tensor, Operand& operand, int& device) {
@@ -128,6 +166,19 @@ bool operand_of_dlpack(const dlpack::Tensor& tensor, Operand& operand, int& devi
   // Kernels on a GPU read elements where they are aligned.
   const auto size = static_cast<std::uintptr_t>(std::min(operand.tensor.element_size, 8));
   return device == kHost || reinterpret_cast<std::uintptr_t>(operand.data) % size == 0;
+}
+
+// A new tensor of packed strides, whose address is set.
+bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, Operand& operand) {
+  operand.descr = descr;
+  operand.array = nullptr;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  if (rank > kMaxRank || !element_of(descr, operand.tensor.type, operand.tensor.element_size))
+    return false;
+  for (int i = 0; i < rank; ++i) layout.push(dims[i], 0);
+  set_packed_strides(layout, operand.tensor.element_size);
+  return layout.settle(operand.tensor.element_size);
 }
 
 }  // namespace
@@ -167,6 +218,10 @@ bool tensors_are_themselves() {
 
 bool tensor_of(PyObject* object, Operand& operand, int& device) {
   if (!is_tensor(object)) return false;
+  // The table fails slowly for what has no memory.
+  if (libtorch::known() &&
+      (libtorch::keys_of(object) & ~(library.cpu_keys | library.cuda_keys)) != 0)
+    return false;
   dlpack::Tensor tensor{};
   if (library.exchange->tensor_of(object, &tensor) != 0) {
     PyErr_Clear();
@@ -177,6 +232,7 @@ bool tensor_of(PyObject* object, Operand& operand, int& device) {
 }
 
 NewTensor::~NewTensor() {
+  if (handle_ != nullptr) libtorch::release(handle_);
   if (managed_ != nullptr && managed_->deleter != nullptr) managed_->deleter(managed_);
 }
 
@@ -184,6 +240,11 @@ bool NewTensor::make(int rank, const npy_intp* dims, PyArray_Descr* descr, int d
                      Operand& operand) {
   std::int64_t sizes[2 * kMaxRank];
   for (int i = 0; i < rank; ++i) sizes[i] = dims[i];
+  const std::int32_t type = libtorch::known() ? library_type(descr) : -1;
+  if (type >= 0) {
+    handle_ = libtorch::make(rank, sizes, type, device, operand.data);
+    return handle_ != nullptr && new_operand(rank, dims, descr, operand);
+  }
   dlpack::Tensor like{};
   like.device_type = device == kHost ? dlpack::kCpu : dlpack::kCuda;
   like.device = device == kHost ? 0 : device;
@@ -201,10 +262,10 @@ bool NewTensor::make(int rank, const npy_intp* dims, PyArray_Descr* descr, int d
 }
 
 nb::object NewTensor::object() {
+  if (handle_ != nullptr) return libtorch::object_of(std::exchange(handle_, nullptr));
   void* object = nullptr;
-  dlpack::ManagedVersioned* const managed = managed_;
-  managed_ = nullptr;
-  if (library.exchange->object_of(managed, &object) != 0) throw nb::python_error();
+  if (library.exchange->object_of(std::exchange(managed_, nullptr), &object) != 0)
+    throw nb::python_error();
   return nb::steal(static_cast<PyObject*>(object));
 }
 

@@ -3,9 +3,12 @@
 // The table checks nothing: it hands out the address of whatever it is given. So it is used for the
 // exact class only, and only for a tensor that the library itself calls plain: its dispatch keys
 // are those of an ordinary tensor on its device, it asks for no gradient, and its storage holds its
-// elements. While a mode of the library's is on, which may stand in for its functions, nothing is
-// taken. Whatever is not taken goes the general way (src/anydml/arrays/_torch.py), which says why.
+// elements; PyTorch's libraries tell this where they can (libtorch.hpp), else methods do. While a
+// mode of the library's is on, which may stand in for its functions, nothing is taken. Whatever is
+// not taken goes the general way (src/anydml/arrays/_torch.py), which says why.
 #pragma once
+
+#include <utility>
 
 #include "dlpack.hpp"
 #include "failures.hpp"
@@ -34,7 +37,9 @@ class NewTensor {
  public:
   NewTensor() = default;
   ~NewTensor();
-  NewTensor(NewTensor&& other) noexcept : managed_(other.managed_) { other.managed_ = nullptr; }
+  NewTensor(NewTensor&& other) noexcept
+      : managed_(std::exchange(other.managed_, nullptr)),
+        handle_(std::exchange(other.handle_, nullptr)) {}
   NewTensor& operator=(NewTensor&&) = delete;
 
   // False where the library makes no such tensor; an exception where it has no memory.
@@ -42,7 +47,8 @@ class NewTensor {
   nanobind::object object();
 
  private:
-  dlpack::ManagedVersioned* managed_ = nullptr;
+  dlpack::ManagedVersioned* managed_ = nullptr;  // one of the two
+  void* handle_ = nullptr;
 };
 
 // The stream that the library works on now.

@@ -3,6 +3,9 @@
 The table checks nothing, so what is not plain must not get that far.
 """
 
+import resource
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import native
+from anydml.arrays import _torch
 from anydml.testing import assert_same_bits
 
 torch = pytest.importorskip("torch")
@@ -20,6 +24,22 @@ if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
 dml.gather(torch.zeros(2), torch.tensor([0]))  # tells the quick calls of it
 elements = native.quick("gather_elements")
 INDICES = torch.tensor([1, 0, -1])
+
+
+def learn(samples):
+    return native.learn_tensors(samples, torch._C.TensorBase.requires_grad)
+
+
+def samples():
+    return _torch._samples(torch, torch._C._dispatch_keys)
+
+
+@pytest.fixture(autouse=True, params=["libtorch", "methods"])
+def way(request):
+    """What is not in the table is told by PyTorch's libraries, or by methods where they do not."""
+    learn(samples() if request.param == "libtorch" else [])
+    yield request.param
+    learn(samples())
 
 
 def taken(x, indices=INDICES):
@@ -150,3 +170,58 @@ def test_results_are_those_of_arrays(shape):
         for got, expected in zip(ours, theirs, strict=True):
             assert isinstance(got, torch.Tensor)
             assert_same_bits(got.numpy(), expected)
+
+
+def test_places_that_differ_are_not_used(way):
+    good = samples()
+    for field in (1, 2, 3):  # the implementation's address, the keys, the bytes of the storage
+        bad = list(good[1])
+        bad[field] += 8
+        assert not learn([good[0], tuple(bad), *good[2:]])
+        assert taken(plain()).tolist() == [6, 5, 7]
+    assert learn(good)
+    assert taken(plain()).tolist() == [6, 5, 7]
+
+
+def test_results_own_their_memory(way):
+    result = taken(plain())
+    if way == "libtorch":
+        assert result.untyped_storage().resizable()
+    assert result.untyped_storage().nbytes() == 12
+    assert not result.requires_grad
+    assert result._version == 0
+
+
+def test_nothing_is_left_behind():
+    x, bad = plain(), torch.tensor([0, 3, 0])
+    counts = [sys.getrefcount(value) for value in (x, INDICES, torch.Tensor, False)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(30_000):
+        taken(x)
+        taken(x, bad)
+    # A tensor is some 300 bytes, beside its 64 of memory.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 5_000
+    now = [sys.getrefcount(value) for value in (x, INDICES, torch.Tensor, False)]
+    assert [b - a for a, b in zip(counts, now, strict=True)] == pytest.approx([0] * 4, abs=50)
+
+
+def test_inside_of_a_mode_nothing_is_learnt():
+    code = """
+import torch, anydml as dml
+from anydml._native import native
+from torch.utils._python_dispatch import TorchDispatchMode
+seen = []
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        seen.append(function)
+        return function(*args, **(kwargs or {}))
+x, i = torch.zeros(2), torch.tensor([0])
+quick = native.quick("gather")
+with Mode():
+    dml.slice_window(x, [0], [1])
+    assert not [f for f in seen if "empty" in str(f) or "conj" in str(f)], seen
+    assert quick(None, x, i, 0, "raise") is None
+dml.gather(x, i)
+assert quick(None, x, i, 0, "raise") is not None
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

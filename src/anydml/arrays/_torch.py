@@ -138,15 +138,29 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
     return array
 
 
-@cache
 def _offer(torch: Any) -> None:
     """Tell the quick calls of PyTorch's exchange table, where it has one."""
+    # Samples are made of PyTorch's functions: not while a mode stands in for them.
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if modes is not None and not modes() and not torch._C._len_torch_function_stack():
+        _offered(torch, modes)
+
+
+@cache
+def _offered(torch: Any, modes: Any) -> None:
     capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     keys = getattr(torch._C, "_dispatch_keys", None)
-    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    if capsule is not None and keys is not None and modes is not None:
+    if capsule is not None and keys is not None:
         plain = (_plain_keys(torch, "cpu"), _plain_keys(torch, "cuda"))
         native.take_tensors(torch.Tensor, capsule, keys, modes, *plain)
+        native.learn_tensors(_samples(torch, keys), torch._C.TensorBase.requires_grad)
+
+
+def _samples(torch: Any, keys_of: Any) -> list[tuple[Any, int, int, int]]:
+    """Tensors of different kinds, and what PyTorch says of them."""
+    plain = torch.empty(2, dtype=torch.complex64, device="cpu")
+    kinds = (plain, plain.conj(), plain.conj().imag, plain[1:], torch.empty(3, device="meta"))
+    return [(x, x._cdata, keys_of(x).raw_repr(), x.untyped_storage().nbytes()) for x in kinds]
 
 
 def _no_gradient(torch: Any, value: Any, name: str) -> None:
