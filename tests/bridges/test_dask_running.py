@@ -94,6 +94,91 @@ def test_the_same_call_has_the_same_name():
     assert other.name != first[0].name
 
 
+def only(*blocks):
+    """The array in blocks of which only some may be computed."""
+
+    def look(block, block_info=None):
+        assert not block_info or tuple(block_info[0]["chunk-location"]) in blocks
+        return block
+
+    return chunked(X, 3, 4).map_blocks(look, dtype=X.dtype)
+
+
+def test_blocks_that_no_index_in_memory_names_are_not_computed():
+    """Of X in 4 × 4 blocks of 3 × 4 elements."""
+    rows = [0, 11, -1, 10]
+    last = only(*((i, j) for i in (0, 3) for j in range(4)))
+    for mode in ("raise", "clamp", "wrap", "clip"):
+        found = dml.gather(last, rows, mode=mode)
+        expected = dml.gather(X, rows, mode=mode)
+        assert_same_bits(found.compute(scheduler="synchronous"), expected)
+    beyond = dml.gather(only(*((3, j) for j in range(4))), [90], mode="clamp")
+    assert_same_bits(beyond.compute(scheduler="synchronous"), X[[-1]])
+    picked = np.array([[1, 9], [2, 10]])
+    got = dml.gather_elements(only((0, 0), (0, 2)), picked, axis=1)
+    assert_same_bits(got.compute(scheduler="synchronous"), np.take_along_axis(X[:2], picked, 1))
+    got = dml.gather_nd(only((0, 1), (3, 3)), [[2, 4], [-1, -1]])
+    assert_same_bits(got.compute(scheduler="synchronous"), X[[2, -1], [4, -1]])
+    columns = np.array([[5], [7]] * 6)
+    got = dml.gather_nd(only(*((i, 1) for i in range(4))), columns, batch_dims=1)
+    assert_same_bits(got.compute(scheduler="synchronous"), X[np.arange(12), columns[:, 0]])
+    assert dml.gather(only(), []).compute(scheduler="synchronous").shape == (0, 16)
+    whole = dml.gather_elements(only((0, 0), (1, 0), (2, 0), (3, 0)), [[1]], axis=1, broadcast=True)
+    assert_same_bits(whole.compute(scheduler="synchronous"), X[:, [1]])
+
+
+def test_updates_come_only_to_blocks_that_an_index_in_memory_names():
+    def steps(array):
+        return sorted(key[2:] for key in array.dask if str(key[0]).endswith("-step"))
+
+    x = chunked(X, 3, 4)
+    many = np.zeros((1, 16), np.float32)
+    assert steps(dml.scatter_nd(x, [[-1]], many)) == [(3, j) for j in range(4)]
+    assert steps(dml.scatter_nd(x, [[2, 4], [3, 4], [2, 7]], [1, 2, 3])) == [(0, 1), (1, 1)]
+    assert steps(dml.scatter_elements(x, [[1, 15]], [[0.0, 1.0]], axis=1)) == [(0, 0), (0, 3)]
+    assert steps(dml.scatter_nd(x, np.zeros((0, 2), int), [])) == []
+    lazy = dml.scatter_nd(x, da.from_array([[-1]]), many)
+    assert len(steps(lazy)) == 16
+    assert len(steps(dml.scatter_nd(x, np.zeros((1, 0), int), X[None]))) == 16
+
+
+def test_indices_in_memory_are_cut_so_that_results_are_in_chunks():
+    """However many there are: a chunk of the result is as large as Dask's, or as one of x."""
+    x, rows = chunked(X, 3, 16), np.arange(3000) % 12
+    with dask.config.set({"array.chunk-size": "8KiB"}):
+        found = dml.gather(x, rows)
+        assert max(found.chunks[0]) == 128
+        assert_same_bits(found.compute(scheduler="synchronous"), X[rows])
+        assert most_held(found) <= 2 * 8192 + 128 * 8
+        found = dml.gather_nd(x, rows[:, None])
+        assert max(found.chunks[0]) == 128
+        assert_same_bits(found.compute(scheduler="synchronous"), X[rows])
+        added = dml.scatter_nd(x, rows[:, None], X[rows], reduction="add")
+        assert most_held(added) <= 2 * 8192
+        assert_same_bits(added.compute(scheduler="synchronous"),
+                         dml.scatter_nd(X, rows[:, None], X[rows], reduction="add"))  # fmt: skip
+    with dask.config.set({"array.chunk-size": "16B"}):
+        assert max(dml.gather(x, rows).chunks[0]) == 3  # a block of x
+
+
+def test_bad_indices_in_memory_are_told_at_once():
+    """And the first one of all, be it in a later block."""
+    x = chunked(X, 3, 4)
+    bad = np.zeros((30, 16), int)
+    bad[17, 3] = bad[18, 0] = 99
+    calls = {
+        "gather": lambda: dml.gather(x, bad),
+        "gather_elements": lambda: dml.gather_elements(x, bad),
+        "gather_nd": lambda: dml.gather_nd(x, bad[..., None]),
+        "scatter_elements": lambda: dml.scatter_elements(x, bad, UPDATES),
+        "scatter_nd": lambda: dml.scatter_nd(x, bad[..., None], np.zeros((30, 16, 16), "f4")),
+    }
+    for name, call in calls.items():
+        with pytest.raises(dml.IndexOutOfRangeError, match=rf"{name}: indices\[17, 3") as raised:
+            call()
+        assert raised.value.value == 99
+
+
 def test_results_own_their_memory():
     whole = da.from_array(X, chunks=-1)
     none = np.zeros((0, 1), int), np.zeros((0, 16), "f4")

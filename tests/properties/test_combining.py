@@ -431,3 +431,18 @@ def test_memory_that_is_not_there():
     ):
         with pytest.raises(dml.AllocationError, match=f"^{name}"):
             call()
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.filterwarnings("error")
+def test_complex_products_of_all_of_x(shape):
+    """Tuples without coordinates name the whole of x; an overflow is no warning."""
+    x = np.full(shape, 2, np.complex64)
+    none = np.zeros((2, 0), np.int64)
+    updates = np.array([3j, 3e38]).astype(np.complex64).reshape(2, *(1 for _ in shape))
+    updates = np.broadcast_to(updates, (2, *shape)).copy()
+    result = dml.scatter_nd(x, none, updates, reduction="mul")
+    assert result.shape == shape
+    assert np.isinf(result.imag).all()
+    kept = dml.scatter_nd(x, none[:1], updates[:1], reduction="mul", include_self=False)
+    assert (kept == 3j).all()

@@ -119,7 +119,8 @@ class Scatter:
         elif how == "add":
             self._sum(lookup, updates, result)
         elif complex_:
-            np.multiply.at(result, self._places(lookup, result.shape), updates)
+            with np.errstate(all="ignore"):
+                np.multiply.at(result[np.newaxis], self._places(lookup), updates)
         else:
             self._once(result, lookup, updates, result, how)
 
@@ -156,13 +157,13 @@ class Scatter:
         self._once(counts, lookup, np.broadcast_to(np.int64(1), shape), counts, "add")
         divide(result, counts, whole)
 
-    def _places(self, lookup: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-        # As an index of NumPy's: all updates of one element, in row-major order.
-        axes = self._inferred.coordinates
+    def _places(self, lookup: Array) -> tuple[Array, ...]:
+        # As an index of NumPy's: all updates of one element, in row-major order. In front is an
+        # axis of size 1: tuples without coordinates would be no index.
         if self._room.KERNEL == "scatter_nd":
-            return tuple(np.moveaxis(lookup, -1, 0))
-        grid: list[Array] = list(np.indices(lookup.shape, sparse=True))
-        grid[axes[0]] = lookup
+            return (np.zeros(lookup.shape[:-1], np.intp), *np.moveaxis(lookup, -1, 0))
+        grid: list[Array] = list(np.indices((1, *lookup.shape), sparse=True))
+        grid[self._inferred.coordinates[0] + 1] = lookup
         return tuple(grid)
 
 

@@ -2,18 +2,23 @@
 
 Every block of the result is put together from what each block of `x` has of it: a task reads one
 block of `x` and one of positions, and gives the elements found there and nothing else; together
-these are as large as the block of the result that the last task makes.
+these are as large as the block of the result that the last task makes. Where one block of `x` has
+all, one task makes the block of the result. Indices in memory ask only those blocks that they name.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.array import broadcast_to
 
 from anydml.bridges.dask import _graphs, _places
-from anydml.bridges.dask._graphs import Lazy
+from anydml.bridges.dask._graphs import Chunks, Lazy, Position
+from anydml.bridges.dask._places import Places
 from anydml.functions import _arguments, _engine
 from anydml.functions import gather as functions
 from anydml.ops.gather import Gather
@@ -44,7 +49,8 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     ArgumentError, ArgumentTypeError
         An argument that does not fit, at once.
     IndexOutOfRangeError
-        When it is computed: an index outside the axis, with its position in all of the indices.
+        An index outside the axis: at once where the indices are in memory, else when
+        they are computed, with its position in all of them.
 
     Examples
     --------
@@ -56,47 +62,29 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
     data = data if data.ndim else data.reshape(1)
-    lookup = _graphs.lazy_indices(indices)
+    lookup, held = _graphs.lazy_indices(indices)
     number = _arguments.axis_of(axis, data)
     functions.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(Gather, (data, lookup), given).outputs
-    places = _places.positions("gather", lookup, [data.shape[number]], [number], mode)
-    before, behind = data.chunks[:number], data.chunks[number + 1 :]
-    chunks = (*before, *lookup.chunks, *behind)
-    limits = _graphs.bounds(data.chunks[number])
-    name = _graphs.named("gather", data.name, places.name, number)
-    layer: _graphs.Layer = {}
-    for at in _graphs.blocks(chunks):
+    before, along, behind = data.chunks[:number], data.chunks[number], data.chunks[number + 1 :]
+    if held is not None:
+        each = _graphs.size_of(data, before + behind)
+        lookup = _graphs.rechunked(lookup, _graphs.cut(lookup.shape, each, _graphs.size_of(data)))
+    places = _places.positions("gather", lookup, held, (along,), [number], mode)
+    limits = _graphs.bounds(along)
+
+    def sources(at: Position) -> _Sources:
+        where = at[number : number + lookup.ndim]
         front, back = at[:number], at[number + lookup.ndim :]
-        where = _graphs.block(places, at[number : number + lookup.ndim])
-        parts = [
-            _graphs.put(
-                layer, (f"{name}-found", i, *at), _slices,
-                _graphs.block(data, (*front, i, *back)), where, *span, number,
-            )
-            for i, span in enumerate(limits)
-        ]  # fmt: skip
-        given_parts = (_graphs.listed(parts), where, limits, number)
-        _graphs.put(layer, (name, *at), _joined_slices, *given_parts)
-    result = _graphs.made(name, layer, [data, places], chunks, data, data.dtype)
+        return where, [_Source((*front, i, *back), limits[i]) for (i,) in places.reached(where)]
+
+    how = _Gather(
+        number, lookup.ndim, partial(_slices, axis=number), partial(_all_slices, axis=number)
+    )
+    result = _gathered("gather", how, data, places, (*before, *lookup.chunks, *behind), sources)
     assert result.shape == spec.shape
     return result
-
-
-def _slices(chunk: Any, places: Any, low: int, high: int, axis: int) -> Any:
-    wanted = places[(places >= low) & (places < high)] - low
-    return functions.gather(chunk, wanted, axis=axis)
-
-
-def _joined_slices(parts: list[Any], places: Any, limits: list[tuple[int, int]], axis: int) -> Any:
-    flat = places.reshape(-1)
-    shape = parts[0].shape
-    result = _graphs.empty(parts[0], (*shape[:axis], flat.size, *shape[axis + 1 :]))
-    for part, (low, high) in zip(parts, limits, strict=True):
-        inside = (flat >= low) & (flat < high)
-        result[(*(slice(None),) * axis, inside)] = part
-    return result.reshape((*shape[:axis], *places.shape, *shape[axis + 1 :]))
 
 
 def gather_elements(
@@ -131,7 +119,8 @@ def gather_elements(
     ArgumentError, ArgumentTypeError
         An argument that does not fit, at once.
     IndexOutOfRangeError
-        When it is computed: an index outside the axis, with its position in all of the indices.
+        An index outside the axis: at once where the indices are in memory, else when
+        they are computed, with its position in all of them.
 
     Examples
     --------
@@ -144,7 +133,7 @@ def gather_elements(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    lookup = _graphs.lazy_indices(indices)
+    lookup, held = _graphs.lazy_indices(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         wanted = functions.alike(number, data, lookup)
@@ -164,39 +153,21 @@ def gather_elements(
         lookup.chunks[i] if i == number else sizes for i, sizes in enumerate(data.chunks)
     )
     lookup = _graphs.rechunked(lookup, chunks)
-    call = "gather_elements"
-    places = _places.positions(call, lookup, [data.shape[number]], [number], mode)
+    pointed = (data.chunks[number],)
+    places = _places.positions("gather_elements", lookup, held, pointed, [number], mode)
     limits = _graphs.bounds(data.chunks[number])
-    name = _graphs.named("gather-elements", data.name, places.name, number)
-    layer: _graphs.Layer = {}
-    for at in _graphs.blocks(chunks):
-        where = _graphs.block(places, at)
-        parts = [
-            _graphs.put(
-                layer, (f"{name}-found", i, *at), _elements,
-                _graphs.block(data, (*at[:number], i, *at[number + 1 :])), where, *span, number,
-            )
-            for i, span in enumerate(limits)
-        ]  # fmt: skip
-        _graphs.put(layer, (name, *at), _joined_elements, _graphs.listed(parts), where, limits)
-    result = _graphs.made(name, layer, [data, places], chunks, data, data.dtype)
+
+    def sources(at: Position) -> _Sources:
+        return at, [
+            _Source((*at[:number], i, *at[number + 1 :]), limits[i]) for (i,) in places.reached(at)
+        ]
+
+    how = _Gather(
+        0, lookup.ndim, partial(_elements, axis=number), partial(_all_elements, axis=number)
+    )
+    result = _gathered("gather-elements", how, data, places, chunks, sources)
     assert result.shape == spec.shape
     return result.reshape(()) if scalar else result
-
-
-def _elements(chunk: Any, places: Any, low: int, high: int, axis: int) -> Any:
-    inside = (places >= low) & (places < high)
-    if low == high:  # nothing to read
-        return _graphs.empty(chunk, 0)
-    wanted = np.where(inside, places - low, 0)
-    return functions.gather_elements(chunk, wanted, axis=axis)[inside]
-
-
-def _joined_elements(parts: list[Any], places: Any, limits: list[tuple[int, int]]) -> Any:
-    result = _graphs.empty(parts[0], places.shape)
-    for part, (low, high) in zip(parts, limits, strict=True):
-        result[(places >= low) & (places < high)] = part
-    return result
 
 
 def gather_nd(
@@ -224,7 +195,8 @@ def gather_nd(
     ArgumentError, ArgumentTypeError
         An argument that does not fit, at once.
     IndexOutOfRangeError
-        When it is computed: a coordinate outside its axis, with its position in all of the indices.
+        A coordinate outside its axis: at once where the indices are in memory, else when
+        they are computed, with its position in all of them.
 
     Examples
     --------
@@ -235,43 +207,144 @@ def gather_nd(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    lookup = _graphs.lazy_indices(indices)
+    lookup, held = _graphs.lazy_indices(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
     count = lookup.shape[-1] if lookup.ndim else 0
     axes = range(max(batch, 0), min(batch + count, data.ndim))
     functions.check_mode(mode, lookup, data, axes)
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     inferred = _engine.infer(GatherND, (data, lookup), given)
-    wanted = (*data.chunks[:batch], *lookup.chunks[batch:-1], (count,))
-    lookup = _graphs.rechunked(lookup, wanted)
-    sizes = [data.shape[axis] for axis in inferred.coordinates]
-    places = _places.positions("gather_nd", lookup, sizes, inferred.coordinates, mode)
-    pointed = data.chunks[batch : batch + count]
+    batches, pointed, behind = (
+        data.chunks[:batch], data.chunks[batch : batch + count], data.chunks[batch + count :]
+    )  # fmt: skip
+    outer = lookup.chunks[batch:-1]
+    if held is not None:
+        each = _graphs.size_of(data, batches + behind)
+        outer = _graphs.cut(lookup.shape[batch:-1], each, _graphs.size_of(data))
+    lookup = _graphs.rechunked(lookup, (*batches, *outer, (count,)))
+    places = _places.positions(
+        "gather_nd", lookup, held, pointed, inferred.coordinates, mode, tuples=True
+    )
     limits = [_graphs.bounds(sizes) for sizes in pointed]
-    spans = [_places.corners(limits, at) for at in _graphs.blocks(pointed)]
-    chunks = (*lookup.chunks[:-1], *data.chunks[batch + count :])
-    name = _graphs.named("gather-nd", data.name, places.name, batch)
-    layer: _graphs.Layer = {}
-    for at in _graphs.blocks(chunks):
-        tuples, back = at[: lookup.ndim - 1], at[lookup.ndim - 1 :]
-        where = _graphs.block(places, (*tuples, 0))
-        parts = [
-            _graphs.put(
-                layer, (f"{name}-found", i, *at), _blocks,
-                _graphs.block(data, (*tuples[:batch], *inner, *back)), where, *spans[i], batch,
-            )
-            for i, inner in enumerate(_graphs.blocks(pointed))
-        ]  # fmt: skip
-        behind = [data.chunks[batch + count + i][n] for i, n in enumerate(back)]
-        given_parts = (_graphs.listed(parts), where, spans, behind)
-        _graphs.put(layer, (name, *at), _joined_blocks, *given_parts)
-    result = _graphs.made(name, layer, [data, places], chunks, data, data.dtype)
+    rank = lookup.ndim - 1
+
+    def sources(at: Position) -> _Sources:
+        where, back = (*at[:rank], 0), at[rank:]
+        return where, [
+            _Source((*at[:batch], *inner, *back), _places.corners(limits, inner))
+            for inner in places.reached(where)
+        ]
+
+    how = _Gather(
+        0, rank, partial(_blocks, batch=batch), partial(_all_blocks, batch=batch), _places.inside
+    )
+    result = _gathered("gather-nd", how, data, places, (*batches, *outer, *behind), sources)
     assert result.shape == inferred.outputs[0].shape
     return result
 
 
-def _blocks(chunk: Any, places: Any, low: list[int], high: list[int], batch: int) -> Any:
-    inside = _places.inside(places, low, high)
+class _Source(NamedTuple):
+    """A block of `x`, and the positions that it holds: from a first one to before a last one."""
+
+    block: Position
+    span: tuple[Any, Any]
+
+
+_Sources = tuple[Position, list[_Source]]
+
+
+def _between(places: Any, low: int, high: int) -> Any:
+    return (places >= low) & (places < high)
+
+
+class _Gather(NamedTuple):
+    """How a gather reads a block.
+
+    Attributes
+    ----------
+    axis, rank : int
+        Where in the result the axes of the indices are, and how many: those of tuples without
+        their last one.
+    found : callable
+        What a block has of the positions that lie in its span, one behind the other.
+    whole : callable
+        The block of the result, where all positions do.
+    inside : callable
+        Which positions lie in a span.
+    """
+
+    axis: int
+    rank: int
+    found: Callable[..., Any]
+    whole: Callable[..., Any]
+    inside: Callable[..., Any] = _between
+
+
+def _gathered(
+    call: str,
+    how: _Gather,
+    data: Lazy,
+    places: Places,
+    chunks: Chunks,
+    sources: Callable[[Position], _Sources],
+) -> Lazy:
+    """A result in chunks: `sources` says by which positions a block is found, and where in `x`."""
+    name = _graphs.named(call, data.name, places.array.name, how.axis, chunks)
+    layer: _graphs.Layer = {}
+    for at in _graphs.blocks(chunks):
+        positions, used = sources(at)
+        where = _graphs.block(places.array, positions)
+        blocks = [_graphs.block(data, source.block) for source in used]
+        spans = [source.span for source in used]
+        if len(used) == 1:
+            _graphs.put(layer, (name, *at), how.whole, blocks[0], where, spans[0][0])
+            continue
+        parts = [
+            _graphs.put(layer, (f"{name}-found", i, *at), _found, how, block, where, spans[i])
+            for i, block in enumerate(blocks)
+        ]
+        shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
+        given = (how, _graphs.listed(parts), where, spans, shape, data._meta)
+        _graphs.put(layer, (name, *at), _joined, *given)
+    return _graphs.made(name, layer, [data, places.array], chunks, data, data.dtype)
+
+
+def _found(how: _Gather, chunk: Any, places: Any, span: tuple[Any, Any]) -> Any:
+    return how.found(chunk, places, how.inside(places, *span), span[0])
+
+
+def _joined(
+    how: _Gather, parts: list[Any], places: Any, spans: list[Any], shape: Position, kind: Any
+) -> Any:
+    axis, behind = how.axis, how.axis + how.rank
+    flat = (*shape[:axis], math.prod(shape[axis:behind]), *shape[behind:])
+    result = _graphs.empty(kind, flat)
+    for part, span in zip(parts, spans, strict=True):
+        inside = how.inside(places, *span).reshape(-1)
+        result[(*(slice(None),) * axis, inside)] = part
+    return result.reshape(shape)
+
+
+def _slices(chunk: Any, places: Any, inside: Any, low: int, axis: int) -> Any:
+    return functions.gather(chunk, places[inside] - low, axis=axis)
+
+
+def _all_slices(chunk: Any, places: Any, low: int, axis: int) -> Any:
+    return functions.gather(chunk, places - low, axis=axis)
+
+
+def _elements(chunk: Any, places: Any, inside: Any, low: int, axis: int) -> Any:
+    if not inside.any():
+        return _graphs.empty(chunk, (0,))
+    wanted = np.where(inside, places - low, 0)
+    return functions.gather_elements(chunk, wanted, axis=axis)[inside]
+
+
+def _all_elements(chunk: Any, places: Any, low: int, axis: int) -> Any:
+    return functions.gather_elements(chunk, places - low, axis=axis)
+
+
+def _blocks(chunk: Any, places: Any, inside: Any, low: list[int], batch: int) -> Any:
     coordinates = places[inside] - np.array(low, np.int64, like=places)
     if batch:
         of_batch = np.stack(np.nonzero(inside)[:batch], axis=-1)
@@ -279,8 +352,6 @@ def _blocks(chunk: Any, places: Any, low: list[int], high: list[int], batch: int
     return functions.gather_nd(chunk, coordinates)
 
 
-def _joined_blocks(parts: list[Any], places: Any, spans: list[Any], behind: list[int]) -> Any:
-    result = _graphs.empty(parts[0], (*places.shape[:-1], *behind))
-    for part, span in zip(parts, spans, strict=True):
-        result[_places.inside(places, *span)] = part
-    return result
+def _all_blocks(chunk: Any, places: Any, low: list[int], batch: int) -> Any:
+    coordinates = places - np.array(low, np.int64, like=places)
+    return functions.gather_nd(chunk, coordinates, batch_dims=batch)

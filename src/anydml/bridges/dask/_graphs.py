@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from dask import config
 from dask.array import Array as _Array
 from dask.array import broadcast_to, from_array, zeros_like
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Alias, List, Task, TaskRef
+from dask.utils import parse_bytes
 
 from anydml._json import shown
 from anydml.arrays import DeviceArray, adopt
@@ -26,6 +28,9 @@ Lazy: TypeAlias = Any
 Chunks = tuple[tuple[int, ...], ...]
 Layer = dict[Any, Any]
 Position = tuple[int, ...]
+
+POSITION: Final = 8
+"""Bytes of a position."""
 
 
 def is_lazy(value: Any) -> bool:
@@ -83,14 +88,15 @@ def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
     return broadcast_to(array, shape)
 
 
-def lazy_indices(value: Any, name: str = "indices") -> Lazy:
-    """An operand that holds indices, of a type that kernels read."""
+def lazy_indices(value: Any, name: str = "indices") -> tuple[Lazy, Any]:
+    """An operand that holds indices, of a type that kernels read; and as it is in host memory."""
     if not is_lazy(value):
-        return lazy(index_array(value, name), name)
+        array = index_array(value, name)
+        return lazy(array, name), None if isinstance(array, DeviceArray) else array
     array = lazy(value, name)
     if array.dtype.name in INDEX_KINDS:
-        return array
-    return array.astype(index_array(array._meta, name).dtype)
+        return array, None
+    return array.astype(index_array(array._meta, name).dtype), None
 
 
 def no_out(out: Any) -> None:
@@ -156,8 +162,27 @@ def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
         return array
     if not array.size:
         return zeros_like(array, chunks=chunks)
-    most = max(math.prod(map(max, each)) for each in (array.chunks, chunks))
-    return array.rechunk(chunks, block_size_limit=most * array.dtype.itemsize)
+    most = max(size_of(array), size_of(array, chunks))
+    return array.rechunk(chunks, block_size_limit=most)
+
+
+def cut(shape: tuple[int, ...], each: int, least: int) -> Chunks:
+    """Chunks of indices that are in memory, of which every one names `each` bytes.
+
+    What those of a chunk name together is no larger than `least` bytes, or than a chunk as Dask's
+    configuration has it (``array.chunk-size``).
+    """
+    most = max(least, parse_bytes(config.get("array.chunk-size"))) // max(each, POSITION)
+    cut: Chunks = normalize_chunks(
+        ("auto",) * len(shape), shape, limit=max(1, most), dtype=np.dtype(np.uint8)
+    )
+    return cut
+
+
+def size_of(array: Lazy, chunks: Chunks | None = None) -> int:
+    """The bytes of the largest block, or of the largest of chunks of the same elements."""
+    sizes = array.chunks if chunks is None else chunks
+    return int(math.prod(map(max, sizes)) * array.dtype.itemsize)
 
 
 def in_order(array: Lazy, axes: int) -> Lazy:
@@ -198,4 +223,4 @@ def _copied(chunk: Any) -> Any:
 
 def empty(chunk: Any, shape: Any) -> Any:
     """New memory of a block's type and library."""
-    return np.empty_like(chunk, shape=shape, order="C", subok=False)
+    return np.empty(shape, chunk.dtype, like=chunk)

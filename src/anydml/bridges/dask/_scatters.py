@@ -9,7 +9,7 @@ place, so that a task that is run again finds what it found before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 from dask.array import zeros_like
 
 from anydml.bridges.dask import _graphs, _places
-from anydml.bridges.dask._graphs import Lazy, Position
+from anydml.bridges.dask._graphs import Chunks, Lazy, Position
+from anydml.bridges.dask._places import Places
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions import scatter as functions
 from anydml.ops.scatter import Scatter
@@ -58,7 +59,8 @@ def scatter_elements(
     ArgumentError, ArgumentTypeError
         An argument that does not fit, at once.
     IndexOutOfRangeError
-        When it is computed: an index outside the axis, with its position in all of the indices.
+        An index outside the axis: at once where the indices are in memory, else when
+        they are computed, with its position in all of them.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def scatter_elements(
     array([0, 6, 0, 7, 0])
     """
     _graphs.no_out(out)
-    data, lookup, values = _operands(x, indices, updates)
+    data, (lookup, held), values = _operands(x, indices, updates)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         shape = functions.along(number, data, lookup)
@@ -90,8 +92,9 @@ def scatter_elements(
         for i, sizes in enumerate(data.chunks)
     )
     lookup, values = (_graphs.rechunked(array, chunks) for array in (lookup, values))
-    call = "scatter_elements"
-    places = _places.positions(call, lookup, [data.shape[number]], [number], "raise")
+    pointed = (data.chunks[number],)
+    places = _places.positions("scatter_elements", lookup, held, pointed, [number], "raise")
+    reached = _reached(places, lookup.chunks)
     limits = _graphs.bounds(data.chunks[number])
 
     def steps(at: Position) -> list[Any]:
@@ -101,9 +104,13 @@ def scatter_elements(
             return []  # behind the last index
         blocks = [(*at[:number], j, *at[number + 1 :]) for j in range(len(chunks[number]))]
         span = limits[at[number]]
-        return [(blocks[j], blocks[j], *span, number) for j in range(len(blocks))]
+        return [
+            (block, block, *span, number)
+            for block in blocks
+            if at[number : number + 1] in reached[block]
+        ]
 
-    result = _scattered(_elements, (data, places, values), steps, how, whole)
+    result = _scattered(_elements, (data, places.array, values), steps, how, whole)
     assert result.shape == inferred.outputs[0].shape
     return result.reshape(()) if scalar else result
 
@@ -140,7 +147,8 @@ def scatter_nd(
     ArgumentError, ArgumentTypeError
         An argument that does not fit, at once.
     IndexOutOfRangeError
-        When it is computed: a coordinate outside its axis, with its position in all of the indices.
+        A coordinate outside its axis: at once where the indices are in memory, else when
+        they are computed, with its position in all of them.
 
     Examples
     --------
@@ -150,7 +158,7 @@ def scatter_nd(
     array([6, 0, 0, 7])
     """
     _graphs.no_out(out)
-    data, lookup, values = _operands(x, indices, updates)
+    data, (lookup, held), values = _operands(x, indices, updates)
     if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
         blocks = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]
         values = _graphs.spread(values, blocks, "updates")
@@ -158,25 +166,38 @@ def scatter_nd(
     how = _combining.reduction_of(reduction, data)
     whole = _arguments.flag(include_self, "include_self")
     count = lookup.shape[-1]
-    lookup = _graphs.in_order(
-        _graphs.rechunked(lookup, (*lookup.chunks[:-1], (count,))), lookup.ndim - 1
-    )
-    values = _graphs.rechunked(values, (*lookup.chunks[:-1], *data.chunks[count:]))
-    sizes = [data.shape[axis] for axis in inferred.coordinates]
-    places = _places.positions("scatter_nd", lookup, sizes, inferred.coordinates, "raise")
-    limits = [_graphs.bounds(sizes) for sizes in data.chunks[:count]]
+    outer = lookup.chunks[:-1]
+    if held is not None:
+        each = _graphs.size_of(data, data.chunks[count:])
+        outer = _graphs.cut(lookup.shape[:-1], each, _graphs.size_of(data))
+    lookup = _graphs.rechunked(lookup, (*outer, (count,)))
+    lookup = _graphs.in_order(lookup, lookup.ndim - 1)
+    outer, pointed = lookup.chunks[:-1], data.chunks[:count]
+    values = _graphs.rechunked(values, (*outer, *data.chunks[count:]))
+    axes = inferred.coordinates
+    places = _places.positions("scatter_nd", lookup, held, pointed, axes, "raise", tuples=True)
+    reached = _reached(places, lookup.chunks)
+    limits = [_graphs.bounds(sizes) for sizes in pointed]
 
     def steps(at: Position) -> list[Any]:
         span = _places.corners(limits, at[:count])
-        outer = _graphs.blocks(lookup.chunks[:-1])
-        return [((*tuples, 0), (*tuples, *at[count:]), *span) for tuples in outer]
+        return [
+            ((*tuples, 0), (*tuples, *at[count:]), *span)
+            for tuples in _graphs.blocks(outer)
+            if at[:count] in reached[(*tuples, 0)]
+        ]
 
-    result = _scattered(_blocks, (data, places, values), steps, how, whole)
+    result = _scattered(_blocks, (data, places.array, values), steps, how, whole)
     assert result.shape == inferred.outputs[0].shape
     return result
 
 
-def _operands(x: Any, indices: Any, updates: Any) -> tuple[Lazy, Lazy, Lazy]:
+def _reached(places: Places, chunks: Chunks) -> dict[Position, Collection[Position]]:
+    """By block of indices, the blocks that it names."""
+    return {at: places.reached(at) for at in _graphs.blocks(chunks)}
+
+
+def _operands(x: Any, indices: Any, updates: Any) -> tuple[Lazy, tuple[Lazy, Any], Lazy]:
     data = _graphs.lazy(x, "x")
     return data, _graphs.lazy_indices(indices), _graphs.lazy_as(updates, "updates", data)
 
