@@ -28,6 +28,8 @@ SOURCES = (
     "src/anydml/backends/*.py",
     "src/anydml/models/*.py",
     "src/anydml/arrays/*.py",
+    "src/anydml/bridges/*.py",
+    "src/anydml/bridges/*/*.py",
     "src/anydml/binding.py",
     "src/anydml/lifecycle.py",
     "src/anydml/program.py",
