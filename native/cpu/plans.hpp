@@ -196,8 +196,8 @@ struct PaddingPlan {
 
 // ---- REVERSE_SUBSEQUENCES -----------------------------------------------------------------------
 // The first elements of each line along the axis, as many as its length says, in the opposite
-// order, and the others as they are. lengths has the input's sizes with 1 on the axis, and elements
-// of UINT32; one beyond the line means all of it.
+// order, and the others as they are. lengths has the input's sizes with 1 on the axis, and one of
+// the four index types; one below zero means none, one beyond the line all of it.
 struct ReversePlan {
   Tensor input, lengths, output;
   int axis;

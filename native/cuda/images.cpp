@@ -18,6 +18,7 @@ struct Lines {
   char* target;
   const char* source;
   const char* counts;
+  DataType counts_type;
   int axis;
   Int begin, size;  // on the axis, of the whole
   Int unit;
@@ -42,6 +43,7 @@ Lines lines_of(const ReversePlan& plan, const void* input, const void* lengths, 
               static_cast<char*>(output),
               static_cast<const char*>(input),
               static_cast<const char*>(lengths),
+              plan.lengths.type,
               0,
               0,
               to.sizes[plan.axis],
@@ -98,9 +100,11 @@ void reverse(const Lines& lines, Queue& queue) {
   turning.begin = lines.begin;
   turning.size = lines.size;
   turning.from_step = lines.from.strides[lines.axis];
-  queue.launch(queue.function("reverse", "reverse_units", {{"SIZE", lines.unit}}),
-               {blocks_for(units, kImageThreads * kReverseUnroll)}, {kImageThreads}, 0,
-               lines.target, lines.source, lines.counts, turning, static_cast<unsigned>(units));
+  queue.launch(
+      queue.function("reverse", "reverse_units",
+                     {{"SIZE", lines.unit}, {"LENGTH", static_cast<Int>(lines.counts_type)}}),
+      {blocks_for(units, kImageThreads * kReverseUnroll)}, {kImageThreads}, 0, lines.target,
+      lines.source, lines.counts, turning, static_cast<unsigned>(units));
 }
 
 // Each element again and again.
@@ -179,7 +183,9 @@ void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& 
 
 std::vector<Variant> image_variants() {
   std::vector<Variant> all;
-  for (Int size : {1, 2, 4, 8, 16}) all.push_back({"reverse", {{"SIZE", size}}});
+  for (DataType length : {DataType::uint32, DataType::int32, DataType::uint64, DataType::int64})
+    for (Int size : {1, 2, 4, 8, 16})
+      all.push_back({"reverse", {{"SIZE", size}, {"LENGTH", static_cast<Int>(length)}}});
   for (DataType type : {DataType::float32, DataType::float16})
     all.push_back({"upsample", {{"TYPE", static_cast<Int>(type)}}});
   return all;

@@ -26,6 +26,18 @@ const char* element(const Buffer& buffer, const std::vector<Int>& place) {
 
 // ---- REVERSE_SUBSEQUENCES
 
+constexpr DataType kLengths[] = {DataType::uint32, DataType::int32, DataType::uint64,
+                                 DataType::int64};
+
+// Below zero none, beyond what a signed number holds all.
+Int length_of(const char* at, DataType type) {
+  if (type == DataType::uint32) return load<uint32_t>(at);
+  if (type == DataType::int32) return std::max(load<int32_t>(at), 0);
+  const Int length = load<Int>(at);
+  if (length >= 0) return length;
+  return type == DataType::int64 ? 0 : Int{1} << 62;
+}
+
 void check_reverse(Random& random, int element_size, const std::vector<Int>& sizes, int axis,
                    Strides to, Strides from, bool shared, int threads) {
   const std::size_t along = static_cast<std::size_t>(axis);
@@ -33,13 +45,15 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
   counts[along] = 1;
   Buffer source(random, sizes, element_size, from, Role::input);
   Buffer target(random, sizes, element_size, to, Role::output);
-  Buffer lengths(random, counts, 4, shared ? Strides::packed : random_strides(random), Role::input,
-                 DataType::uint32);
+  const DataType type = kLengths[random.between(0, 3)];
+  Buffer lengths(random, counts, size_of(type), shared ? Strides::packed : random_strides(random),
+                 Role::input, type);
   if (shared)  // of everything behind the axis
     for (std::size_t i = along + 1; i < sizes.size(); ++i) lengths.relaid().strides[i] = 0;
   for (Int i = 0; i < lengths.count(); ++i)
-    lengths.set(i, random.chance(0.1) ? static_cast<uint32_t>(random.bits())
-                                      : static_cast<uint32_t>(random.between(0, sizes[along] + 1)));
+    set_bits(lengths, i,
+             random.chance(0.1) ? random.bits()
+                                : static_cast<uint64_t>(random.between(-1, sizes[along] + 1)));
   target.remember();
   lengths.remember();
   const ReversePlan plan{source.tensor, lengths.tensor, target.tensor, axis};
@@ -47,7 +61,7 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
   for (Int i = 0; i < target.count(); ++i) {
     std::vector<Int> place = place_of(i, sizes), which = place;
     which[along] = 0;
-    const Int length = std::min<Int>(sizes[along], load<uint32_t>(element(lengths, which)));
+    const Int length = std::min(sizes[along], length_of(element(lengths, which), type));
     if (place[along] < length) place[along] = length - 1 - place[along];
     EXPECT(std::memcmp(target.at(i), element(source, place),
                        static_cast<std::size_t>(element_size)) == 0,

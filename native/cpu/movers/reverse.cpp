@@ -24,6 +24,7 @@ class Reverse {
       : from_(static_cast<const char*>(input)),
         lengths_(static_cast<const char*>(lengths)),
         to_(static_cast<char*>(output)),
+        lengths_type_(plan.lengths.type),
         size_(plan.input.element_size),
         block_(plan.input.element_size),
         axis_(plan.input.layout.sizes[plan.axis]),
@@ -76,7 +77,22 @@ class Reverse {
 
  private:
   Int length_at(Int offset) const {
-    return std::min<Int>(axis_, read_once<uint32_t>(lengths_ + offset));
+    return std::clamp<Int>(read_length(lengths_ + offset), 0, axis_);
+  }
+
+  Int read_length(const char* at) const {
+    switch (lengths_type_) {
+      case DataType::int32:
+        return read_once<int32_t>(at);
+      case DataType::uint32:
+        return read_once<uint32_t>(at);
+      case DataType::int64:
+        return read_once<int64_t>(at);
+      default: {
+        const uint64_t length = read_once<uint64_t>(at);
+        return length > static_cast<uint64_t>(axis_) ? axis_ : static_cast<Int>(length);
+      }
+    }
   }
 
   // Whether the lines, one after the other, are the output's memory.
@@ -189,6 +205,7 @@ class Reverse {
   const char* from_;
   const char* lengths_;
   char* to_;
+  DataType lengths_type_;
   Int size_, block_;  // of an element; of what moves as one
   Int axis_, to_step_, from_step_;
   Int total_;  // bytes of the output

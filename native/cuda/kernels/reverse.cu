@@ -1,14 +1,26 @@
 // REVERSE_SUBSEQUENCES in units of ANYDML_SIZE bytes: 1, 2, 4, 8 or 16.
 //
 // Each unit of the output is read at its own place of the line, or at the opposite one of those in
-// front of the line's length. A length is read once for each unit that it decides.
+// front of the line's length. A length, of the type that ANYDML_LENGTH is the DML_TENSOR_DATA_TYPE
+// of, is read once for each unit that it decides.
 #include "images.cuh"
+#include "numbers.cuh"
 
 namespace {
 
 using namespace anydml::cuda;
 
 using Element = Unit<ANYDML_SIZE>::Type;
+using Length = Number<ANYDML_LENGTH>::Type;
+
+__device__ Offset length_at(const char* address, Offset size) {
+  const Length told = *reinterpret_cast<const volatile Length*>(address);
+  constexpr bool is_signed = static_cast<Length>(-1) < static_cast<Length>(0);
+  if constexpr (is_signed)
+    if (told < 0) return 0;
+  const unsigned long long length = static_cast<unsigned long long>(told);
+  return length > static_cast<unsigned long long>(size) ? size : static_cast<Offset>(length);
+}
 
 }  // namespace
 
@@ -43,8 +55,7 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
   Element value[kUnroll];
 #pragma unroll
   for (int k = 0; k < kUnroll; ++k) {
-    const unsigned told = *reinterpret_cast<const volatile unsigned*>(lengths + length[k]);
-    const Offset turned = min(static_cast<Offset>(told), turning.size);
+    const Offset turned = length_at(lengths + length[k], turning.size);
     if (place[k] < turned) from[k] += (turned - 1 - 2 * place[k]) * turning.from_step;
   }
 #pragma unroll

@@ -14,7 +14,7 @@ const char* reverse_misfit(const Call& call) {
   if (!has(axis, in.layout)) return kAxis;
   if (out.layout.rank != in.layout.rank || lengths.layout.rank != in.layout.rank) return kRank;
   if (!same_element(in, out)) return kElements;
-  if (lengths.type != DataType::uint32) return "lengths of another type than UINT32";
+  if (!is_index(lengths.type)) return "lengths of another type than indices have";
   if (!same_sizes(out.layout, in.layout) || !same_sizes(lengths.layout, in.layout, axis) ||
       lengths.layout.sizes[axis] != 1)
     return kSizes;

@@ -9,6 +9,9 @@ namespace {
 
 Outcome outcome;
 
+constexpr DataType kLengths[] = {DataType::uint32, DataType::int32, DataType::uint64,
+                                 DataType::int64};
+
 void check_reverse(Random& random, int element_size, const std::vector<Int>& sizes, int axis,
                    Strides to, Strides from, bool shared) {
   const std::size_t along = static_cast<std::size_t>(axis);
@@ -16,15 +19,15 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
   counts[along] = 1;
   Operand source(random, sizes, element_size, DataType::unknown, from, Role::input);
   Operand target(random, sizes, element_size, DataType::unknown, to, Role::output);
-  Operand lengths(random, counts, 4, DataType::uint32,
+  const DataType type = kLengths[random.between(0, 3)];
+  Operand lengths(random, counts, size_of(type), type,
                   shared ? Strides::packed : random_strides(random), Role::input);
   if (shared)  // of everything behind the axis
     for (std::size_t i = along + 1; i < sizes.size(); ++i) lengths.tensor.layout.strides[i] = 0;
   for (Int i = 0; i < lengths.count(); ++i) {
-    const uint32_t length =
-        static_cast<uint32_t>(random.chance(0.1) ? static_cast<Int>(random.bits() >> 32)
-                                                 : random.between(0, sizes[along] + 1));
-    std::memcpy(lengths.at(i), &length, sizeof(length));
+    const Int length =
+        random.chance(0.1) ? static_cast<Int>(random.bits()) : random.between(-1, sizes[along] + 1);
+    std::memcpy(lengths.at(i), &length, static_cast<std::size_t>(size_of(type)));
   }
   const ReversePlan plan{source.tensor, lengths.tensor, target.tensor, axis};
   for (Operand* operand : {&source, &target, &lengths}) operand->on_gpu();

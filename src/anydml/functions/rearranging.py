@@ -137,7 +137,8 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
         Rank 1 or more; elements of any type.
     lengths : array_like of int
         How many elements of each sequence are reversed, 0 or more; one beyond the axis means all of
-        it. The shape of `x` with 1 on the axis, or one that can be broadcast to it.
+        it. The shape of `x` with 1 on the axis, or one that can be broadcast to it. On a GPU of
+        int32, int64, uint32 or uint64, and one below 0 means none.
     axis : int
         The axis along which sequences lie; negative ones count from the end.
     out : array, optional
@@ -187,9 +188,12 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
 def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     """Lengths as the kernel takes them, in memory of their own."""
     array = as_numpy(lengths, "lengths")
-    if isinstance(array, DeviceArray):
-        return array
     check_lengths(array)
+    if isinstance(array, DeviceArray):  # which nobody here can count
+        if array.itemsize < 4:
+            accepted = "int32, int64, uint32 or uint64"
+            raise ArgumentTypeError(f"lengths: expected {accepted} on a GPU, got {array.dtype}")
+        return _arguments.broadcast_to(array, shape, "lengths")
     counts = _engine.scratch("reverse_subsequences", array.copy)
     if array.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
         raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
