@@ -176,6 +176,10 @@ def test_all_is_every_suite_once():
             ),
             12,
         ),
+        (Job("fill_value_constant", (), {"shape": (2, 3), "dtype": "f4", "value": 1}), 24),
+        (Job("tile", (np.zeros((2, 3), "f4"),), {"repeats": (3, 5)}), 24 * 16),
+        (Job("reverse_subsequences", (np.zeros((2, 3)), np.zeros((2, 1), "i8")), {"axis": 1}), 112),
+        (Job("upsample_2d", (np.zeros((1, 2, 3), "f4"),), {"scale": (2, 3)}), 24 * 7),
     ],
     ids=lambda value: value.operation if isinstance(value, Job) else None,
 )

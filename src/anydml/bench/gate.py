@@ -59,7 +59,10 @@ class Gate:
             return _top_k_problem(self.job, results[0], results[1], strict)
         if len(results) != len(self.expected):
             return f"expected {len(self.expected)} results, got {len(results)}"
-        rounds = self.job.operation == "element_wise_identity"
+        rounds = (
+            self.job.operation == "element_wise_identity"
+            or self.job.options.get("mode") == "linear"
+        )
         inexact = not strict and (rounds or self.job.options.get("reduction") is not None)
         for got, expected in zip(results, self.expected, strict=True):
             if got.shape != expected.shape:
@@ -104,6 +107,8 @@ def reference(job: Job) -> Results:
     reduction: str | None = options.get("reduction")
     if job.operation == "fill_value_sequence":
         return (_sequence(**options),)
+    if job.operation == "fill_value_constant":
+        return (np.full(options["shape"], options["value"], options["dtype"]),)
     first, *others = job.arrays
     match job.operation:
         case "nonzero_coordinates":
@@ -132,6 +137,16 @@ def reference(job: Job) -> Results:
             return (first[window(options)][steps],)
         case "element_wise_identity":
             return (_scaled(first, **options),)
+        case "tile":
+            return (np.tile(first, options["repeats"]),)
+        case "reverse_subsequences":
+            along = np.arange(first.shape[1]).reshape(-1, *(1 for _ in first.shape[2:]))
+            turned = np.where(along < others[0], others[0] - 1 - along, along)
+            return (np.take_along_axis(first, np.broadcast_to(turned, first.shape), 1),)
+        case "upsample_2d":
+            larger = _interpolated if options["mode"] == "linear" else np.repeat
+            across = larger(first, options["scale"][1], first.ndim - 1)
+            return (larger(across, options["scale"][0], first.ndim - 2).astype(first.dtype),)
     raise ValueError(f"operation: expected an array function's name, got {job.operation!r}")
 
 
@@ -155,6 +170,18 @@ def _sequence(shape: tuple[int, ...], dtype: str, start: float, delta: float) ->
     steps[:1] = start
     # One after the other, each sum rounded to the type.
     return np.add.accumulate(steps, dtype=steps.dtype).reshape(shape)
+
+
+def _interpolated(x: Array, scale: int, axis: int) -> Array:
+    """Between the middles of the nearest two elements along an axis, in float32."""
+    at = np.maximum(2 * np.arange(x.shape[axis] * scale) + 1 - scale, 0)
+    first = np.minimum(at // (2 * scale), x.shape[axis] - 1)
+    second = np.minimum(first + 1, x.shape[axis] - 1)
+    part = np.where(second > first, at / (2 * scale) - first, 0).astype(np.float32)
+    part = part.reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+    wide = x.astype(np.float32)
+    mixed: Array = wide.take(first, axis) * (1 - part) + wide.take(second, axis) * part
+    return mixed
 
 
 def _grid(indices: Array, axis: int, size: int) -> tuple[Array, ...]:

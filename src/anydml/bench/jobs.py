@@ -45,7 +45,7 @@ class Job:
         rows that `scatter_nd` replaces, and what a gather does not pick. Memory is read by cache
         lines: between elements that lie closer than these, everything is.
         """
-        if self.operation == "fill_value_sequence":
+        if self.operation in ("fill_value_sequence", "fill_value_constant"):
             return int(prod(self.options["shape"]) * np.dtype(self.options["dtype"]).itemsize)
         first, *others = self.arrays
         size = first.nbytes
@@ -61,6 +61,11 @@ class Job:
                 return int(taken * (min(strides[-1] * first.itemsize, CACHE_LINE) + first.itemsize))
             case "element_wise_identity":
                 return 2 * size
+            case "reverse_subsequences":
+                return 2 * size + others[0].nbytes
+            case "tile" | "upsample_2d":
+                times = self.options["repeats" if self.operation == "tile" else "scale"]
+                return int(size * (1 + prod(times)))
             case "top_k":
                 axis, k = self.options["axis"], int(self.options["k"])
                 results = first.size // first.shape[axis] * k

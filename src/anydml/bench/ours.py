@@ -14,7 +14,9 @@ from anydml.bench.jobs import Array, Job
 from anydml.bench.measure import Contestant
 
 NAME: Final = "anydml"
-_OPERATORS: Final = ("element_wise_identity", "fill_value_sequence")
+_OPERATORS: Final = (
+    "element_wise_identity", "fill_value_constant", "fill_value_sequence", "upsample_2d",
+)  # fmt: skip
 """Jobs that no array function does, only a dispatch."""
 _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
 
@@ -85,7 +87,7 @@ def _needed(job: Job, name: str, value: Any) -> bool:
 
 def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
     tensor = dml.TensorDesc.from_array
-    if job.operation == "fill_value_sequence":
+    if job.operation.startswith("fill_value"):
         return _filled(**job.options)
     x, *others = job.arrays
     desc: dml.Descriptor
@@ -140,6 +142,17 @@ def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
                 scale_bias=None if scale is None else dml.ScaleBias(scale, bias),
             )
             bindings = {"OutputTensor": outputs[0]}
+        case "upsample_2d":
+            height, width = job.options["scale"]
+            sizes = (*x.shape[:-2], x.shape[-2] * height, x.shape[-1] * width)
+            outputs = (np.zeros(sizes, x.dtype),)
+            desc = dml.Upsample2D(
+                input_tensor=tensor(x),
+                output_tensor=tensor(outputs[0]),
+                scale_size=dml.Size2D(width, height),
+                interpolation_mode=job.options["mode"].upper(),
+            )
+            bindings = {"OutputTensor": outputs[0]}
         case _:
             raise ValueError(f"operation: no dispatch is measured for {job.operation!r}")
     compiled = dml.Device("cpu").create_operator(desc).compile()
@@ -147,16 +160,23 @@ def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
 
 
 def _filled(
-    shape: tuple[int, ...], dtype: str, start: float, delta: float
-) -> tuple[Callable[[], None], Results]:
+    shape: tuple[int, ...], dtype: str, start: float = 0, delta: float = 0,
+    value: float | None = None,
+) -> tuple[Callable[[], None], Results]:  # fmt: skip
     output = np.zeros(shape, dtype)
     tensor = dml.TensorDesc.from_array(output)
-    desc = dml.FillValueSequence(
-        output_tensor=tensor,
-        value_data_type=tensor.data_type,
-        value_start=start,
-        value_delta=delta,
-    )
+    desc: dml.Descriptor
+    if value is None:
+        desc = dml.FillValueSequence(
+            output_tensor=tensor,
+            value_data_type=tensor.data_type,
+            value_start=start,
+            value_delta=delta,
+        )
+    else:
+        desc = dml.FillValueConstant(
+            output_tensor=tensor, value_data_type=tensor.data_type, value=value
+        )
     compiled = dml.Device("cpu").create_operator(desc).compile()
     return partial(compiled.dispatch, OutputTensor=output), (output,)
 

@@ -347,3 +347,52 @@ def fill_value_sequence(
     """A sequence from a start by equal steps."""
     options = {"shape": shape, "dtype": dtype, "start": start, "delta": delta}
     return Job("fill_value_sequence", (), options)
+
+
+def fill_value_constant(
+    rng: Generator,
+    *,
+    shape: Shape,
+    value: float = 7,
+    dtype: str = "float32",
+    pattern: str = "random",  # there is no input
+) -> Job:
+    """One value everywhere."""
+    return Job("fill_value_constant", (), {"shape": shape, "dtype": dtype, "value": value})
+
+
+def tile(
+    rng: Generator,
+    *,
+    shape: Shape,
+    repeats: Sequence[int],
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter to a copy
+) -> Job:
+    """An array again and again along each axis."""
+    return Job("tile", (numbers(rng, shape, dtype),), {"repeats": tuple(repeats)})
+
+
+def reverse_subsequences(
+    rng: Generator,
+    *,
+    shape: Shape,
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter to a copy
+) -> Job:
+    """Sequences of any length along the second axis, one for each position on the first."""
+    lengths = rng.integers(0, shape[1], (shape[0], 1, *(1 for _ in shape[2:])), endpoint=True)
+    return Job("reverse_subsequences", (numbers(rng, shape, dtype), lengths), {"axis": 1})
+
+
+def upsample_2d(
+    rng: Generator,
+    *,
+    shape: Shape,
+    scale: tuple[int, int],
+    mode: str = "nearest_neighbor",
+    dtype: str = "float32",
+    pattern: str = "random",  # values do not matter
+) -> Job:
+    """Images so many times as high and as wide."""
+    return Job("upsample_2d", (numbers(rng, shape, dtype),), {"scale": scale, "mode": mode})

@@ -169,6 +169,22 @@ def movers(_full: bool = False) -> tuple[Case, ...]:
         _case(window, "uint8-halves", shape=(8192, 8192), strides=(1, 2), dtype="uint8"),
         _case(window, "uint8-mirrored", shape=(8192, 8192), strides=(1, -1), dtype="uint8"),
         _case(window, "small-halves", shape=small, strides=(1, 2)),
+        _case(recipes.fill_value_constant, "float32", shape=square),
+        _case(recipes.fill_value_constant, "uint8", shape=(16384, 4096), dtype="uint8"),
+        _case(recipes.tile, "1024x1024-4x4", shape=(K, K), repeats=(4, 4)),
+        _case(recipes.tile, "rows-of-16-1x64", shape=(16 * K, 16), repeats=(1, 64)),
+        _case(recipes.tile, "uint8-4096x4096-2x2", shape=square, dtype="uint8", repeats=(2, 2)),
+        _case(recipes.reverse_subsequences, "128x128x1024", shape=(128, 128, K)),
+        _case(recipes.reverse_subsequences, "4096x4096", shape=square),
+    ]
+    cases += [
+        _case(recipes.upsample_2d, name, shape=(1, 64, 256, 256), scale=(2, 2), **how)
+        for name, how in {
+            "nearest-2x2": {},
+            "nearest-float16-2x2": {"dtype": "float16"},
+            "linear-2x2": {"mode": "linear"},
+            "linear-float16-2x2": {"mode": "linear", "dtype": "float16"},
+        }.items()
     ]
     return tuple(cases)
 

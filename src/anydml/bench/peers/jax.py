@@ -147,3 +147,36 @@ class JAX(Peer):
                 "arange",
                 self._compiled(lambda: jnp.arange(start, stop, delta, dtype).reshape(shape)),
             )
+
+    def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
+        """Already what is asked for."""
+        jnp = self.jax.numpy
+        yield "full", self._compiled(lambda: jnp.full(shape, value, dtype))
+
+    def tile(self, x: Any, repeats: Any) -> Ways:
+        """Already what is asked for."""
+        jnp = self.jax.numpy
+        yield "tile", self._compiled(lambda x: jnp.tile(x, repeats), x)
+
+    def reverse_subsequences(self, x: Any, lengths: Any, axis: int) -> Ways:
+        """Positions, and a gather of them."""
+        jnp = self.jax.numpy
+        along = jnp.arange(x.shape[axis]).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+
+        def turned(x: Any, lengths: Any) -> Any:
+            at = jnp.where(along < lengths, lengths - 1 - along, along)
+            return jnp.take_along_axis(x, at, axis, mode="promise_in_bounds")
+
+        yield "take_along_axis", self._compiled(turned, x, lengths)
+
+    def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
+        """Two passes, or the function for images."""
+        jnp, resize = self.jax.numpy, self.jax.image.resize
+        shape = (*x.shape[:-2], x.shape[-2] * scale[0], x.shape[-1] * scale[1])
+        if mode == "linear":
+            yield "resize", self._compiled(lambda x: resize(x, shape, "linear"), x)
+        else:
+            yield (
+                "repeat, repeat",
+                self._compiled(lambda x: jnp.repeat(jnp.repeat(x, scale[1], -1), scale[0], -2), x),
+            )

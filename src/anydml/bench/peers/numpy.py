@@ -244,6 +244,32 @@ class NumPy(Peer):
         if exact(dtype, stop - delta):
             yield "arange", lambda: arange(start, stop, delta, dtype).reshape(shape)
 
+    def fill_value_constant(self, shape: tuple[int, ...], dtype: str, value: float) -> Ways:
+        """Already what is asked for."""
+        yield "full", lambda: np.full(shape, value, dtype)
+
+    def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
+        """Already what is asked for."""
+        yield "tile", lambda: np.tile(x, repeats)
+
+    def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:
+        """A sequence after the other, turned in place."""
+        counts = lengths.reshape(-1).tolist()
+
+        def turned() -> Array:
+            y = x.copy()
+            for row, source, count in zip(y, x, counts, strict=True):
+                row[:count] = source[:count][::-1]
+            return y
+
+        if axis == 1:
+            yield "copy, x[:n][::-1]", turned
+
+    def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
+        """Two passes, the nearest element only."""
+        if mode != "linear":
+            yield "repeat, repeat", lambda: x.repeat(scale[1], -1).repeat(scale[0], -2)
+
 
 def _slice(array: Array, axis: int, taken: slice) -> Array:
     return np.moveaxis(np.moveaxis(array, axis, 0)[taken], 0, axis)

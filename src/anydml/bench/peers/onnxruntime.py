@@ -153,6 +153,30 @@ class ONNXRuntime(Peer):
         constants["ends"][below] = least
         yield "Slice", self._node("Slice", [x], constants=constants)
 
+    def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
+        """Tile."""
+        yield "Tile", self._node("Tile", [x], constants={"repeats": np.array(repeats)})
+
+    def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:
+        """ReverseSequence."""
+        if axis == 1:
+            counts = lengths.reshape(-1).astype(np.int64)
+            run = self._node("ReverseSequence", [x, counts], batch_axis=0, time_axis=1)
+            yield "ReverseSequence", run
+
+    def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
+        """Resize."""
+        constants = {
+            "regions": np.zeros(0, np.float32),
+            "scales": np.array([1] * (x.ndim - 2) + list(scale), np.float32),
+        }
+        how: dict[str, Any] = (
+            {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+            if mode == "linear"
+            else {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        )
+        yield "Resize", self._node("Resize", [x], constants=constants, **how)
+
     def _node(
         self,
         operator: str,

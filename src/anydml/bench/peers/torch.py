@@ -235,3 +235,20 @@ class PyTorch(Peer):
         stop, kind = start + delta * count, getattr(self.torch, dtype)
         if exact(dtype, stop - delta):
             yield "arange", lambda: torch.arange(start, stop, delta, dtype=kind).reshape(shape)
+
+    def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
+        """Already what is asked for."""
+        torch, kind = self.torch, getattr(self.torch, dtype)
+        yield "full", lambda: torch.full(shape, value, dtype=kind)
+
+    def tile(self, x: Any, repeats: Any) -> Ways:
+        """Already what is asked for."""
+        yield "tile", lambda: self.torch.tile(x, repeats)
+
+    def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
+        """Already what is asked for."""
+        larger = self.torch.nn.functional.interpolate
+        if mode == "linear":
+            yield "interpolate", lambda: larger(x, scale_factor=scale, mode="bilinear")
+        else:
+            yield "interpolate", lambda: larger(x, scale_factor=scale, mode="nearest")
