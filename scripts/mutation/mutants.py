@@ -39,6 +39,8 @@ ON_A_GPU = re.compile(
     r"native/cuda/.*|native/python/cuda\.cpp|src/anydml/(backends/cuda|arrays/(_cupy|_device))\.py"
 )
 """Files that only tests on a GPU can judge."""
+_GPU_BLOCK = re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE)
+"""Functions of the other files that run on a GPU only."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Mutant:
     line: int
     edit: Edit
     source_hash: str
+    gpu: bool = False  # only tests on a GPU can judge it
 
     def applied(self, text: str) -> str:
         """The file's text with the change."""
@@ -136,6 +139,7 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
         for span in entry.spans(text, blank)
     ]
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
+    on_a_gpu = list(_gpu_spans(name, text, blank))
     found, seen = [], dict[str, int]()
     for edit in sorted(set(rules.edits(text)), key=lambda edit: (edit.start, edit.end, edit.new)):
         begin = text.rfind("\n", 0, edit.start) + 1
@@ -151,12 +155,22 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
         label = f"{name}|{edit.rule}|{text[begin:end].strip()}|{edit.start - begin}|{edit.new}"
         seen[label] = seen.get(label, 0) + 1
         key = hashlib.sha256(f"{label}|{seen[label]}".encode()).hexdigest()[:12]
-        found.append(Mutant(key, name, text.count("\n", 0, edit.start) + 1, edit, source_hash))
+        line = text.count("\n", 0, edit.start) + 1
+        gpu = any(first <= edit.start < last for first, last in on_a_gpu)
+        found.append(Mutant(key, name, line, edit, source_hash, gpu))
     return found
 
 
+def _gpu_spans(name: str, text: str, blank: str) -> Iterator[tuple[int, int]]:
+    if ON_A_GPU.fullmatch(name):
+        yield 0, len(text)
+    elif not name.endswith(".py"):
+        for match in _GPU_BLOCK.finditer(text):
+            yield match.start(), _block_end(text, blank, match.start(), match.end())
+
+
 def all_mutants(root: Path, gpu: bool = False) -> list[Mutant]:
-    """The mutants of every file, or of every file that a GPU judges; without those left out."""
+    """The mutants that any machine judges, or those that a GPU does; without those left out."""
     excluded = exclusions()
     files = sorted({path for pattern in SOURCES for path in root.glob(pattern)})
     names = [path.relative_to(root).as_posix() for path in files]
@@ -166,8 +180,8 @@ def all_mutants(root: Path, gpu: bool = False) -> list[Mutant]:
     return [
         mutant
         for path, name in zip(files, names, strict=True)
-        if bool(ON_A_GPU.fullmatch(name)) == gpu
         for mutant in mutants_of(name, path.read_text(encoding="utf-8"), excluded)
+        if mutant.gpu == gpu
     ]
 
 

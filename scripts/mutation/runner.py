@@ -65,6 +65,13 @@ def concerns(path: Path = HERE / "concerns.toml") -> list[Concern]:
     ]
 
 
+def concern_of(mutant: Mutant, entries: Iterable[Concern]) -> Concern:
+    """The first entry for the mutant's file, of those that a GPU judges or of the others."""
+    return next(
+        entry for entry in entries if entry.gpu == mutant.gpu and entry.files.fullmatch(mutant.file)
+    )
+
+
 class Tree:
     """A copy of the working tree with builds of its own; the user's files are only read."""
 
@@ -149,7 +156,7 @@ class Tree:
     def run(self, mutant: Mutant) -> Outcome:
         """The mutant's outcome; the copy is as before afterwards."""
         begin = time.monotonic()
-        concern = next(entry for entry in self.concerns if entry.files.fullmatch(mutant.file))
+        concern = concern_of(mutant, self.concerns)
         self.marks = ["-m", "not heavy"] if concern.gpu else []
         for name in concern.native:
             self._must_pass(name)

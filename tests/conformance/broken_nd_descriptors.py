@@ -137,6 +137,14 @@ def _gather_nd1():
     )
     yield Broken(
         op,
+        "second batches of other sizes",
+        {"BatchDimensionCount": 2, "IndicesTensor": T(U, (1, 4, 3, 1))},
+        "IndicesTensor.Sizes[2]",
+        "2 (batch size of InputTensor)",
+        3,
+    )
+    yield Broken(
+        op,
         "a tuple longer than a batch's rank",
         {"IndicesTensor": T(U, (1, 4, 3, 3))},
         "IndicesTensor.Sizes[-1]",

@@ -12,7 +12,7 @@ sys.path.insert(0, SCRIPTS)
 try:
     from mutation import cpp_rules, mutants, python_rules
     from mutation.edit import Edit
-    from mutation.runner import concerns
+    from mutation.runner import concern_of, concerns
 finally:
     sys.path.remove(SCRIPTS)
 
@@ -99,9 +99,16 @@ def test_every_mutant_has_a_key_of_its_own_and_changes_something():
     assert all(mutant.applied(texts[mutant.file]) != texts[mutant.file] for mutant in found[::50])
     for part in ("native/cpu/", "native/python/", "src/anydml/ops/", "src/anydml/models/"):
         assert any(name.startswith(part) for name in texts)
-    others = {mutant.file for mutant in mutants.all_mutants(ROOT, gpu=True)}
-    assert "native/cuda/kernels/top_k_long.cu" in others
-    assert not others & set(texts)
+    others = mutants.all_mutants(ROOT, gpu=True)
+    assert "native/cuda/kernels/top_k_long.cu" in {mutant.file for mutant in others}
+    assert not {mutant.key for mutant in others} & {mutant.key for mutant in found}
+
+
+def test_what_is_queued_on_a_gpu_is_judged_there():
+    text = "Int run() {\n  return a + 1;\n}\nvoid f(cuda::Queue& queue) {\n  g(a + 1);\n}\n"
+    found = mutants.mutants_of("native/python/kernels/f.cpp", text)
+    assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, False), (5, True)}
+    assert all(mutant.gpu for mutant in mutants.mutants_of("native/cuda/f.cpp", text))
 
 
 def test_a_key_outlives_changes_elsewhere():
@@ -168,9 +175,9 @@ def test_exclusions_match_what_they_name():
 @pytest.mark.parametrize("gpu", [False, True])
 def test_every_file_has_tests_that_are_there(gpu):
     found = concerns()
-    for name in {mutant.file for mutant in mutants.all_mutants(ROOT, gpu)}:
-        concern = next(entry for entry in found if entry.files.fullmatch(name))
-        assert concern.gpu == gpu, name
+    every = {mutant.file: mutant for mutant in mutants.all_mutants(ROOT, gpu)}
+    for mutant in every.values():
+        concern = concern_of(mutant, found)
         assert concern.python
         for folder in concern.python:
             stems = [path.stem for path in (ROOT / folder).glob("test_*.py")]

@@ -1,0 +1,338 @@
+"""What fits together, said again in a line for each kernel: the kernels' own check agrees exactly.
+
+Descriptors and shape rules come before that check, so that no other test sees what it lets through.
+"""
+
+import itertools
+from math import prod
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml._native import native
+
+SHAPES = [(), (0,), (1,), (2,), (3,), (1, 2), (2, 1), (2, 2), (3, 2), (0, 2), (2, 0), (2, 2, 2)]
+FEW = [(), (1,), (0,), (2,), (3,), (2, 1), (2, 2), (3, 2), (2, 2, 2)]
+KINDS = [("f4", "f4", "f4"), ("f4", "u4", "f4"), ("f4", "f4", "u4"), ("f4", "u4", "i4"),
+         ("c8", "i8", "c8"), ("c8", "c8", "u8"), ("f8", "u4", "c8"), ("u4",) * 3]  # fmt: skip
+INDICES = ("i4", "i8", "u4", "u8")
+
+
+def without(shape, axis):
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def at_most(shape, most, axis):
+    pairs = zip(without(shape, axis), without(most, axis), strict=True)
+    return len(shape) == len(most) and all(n <= m for n, m in pairs)
+
+
+def numbers(a):
+    return a.dtype.kind != "c"
+
+
+def same(a, b):
+    return a.dtype == b.dtype
+
+
+def index(a):
+    return a.dtype.str[1:] in INDICES
+
+
+def top_k(a, b, c, axis, k):
+    if not (0 <= axis < a.ndim and 0 <= k <= a.shape[axis] and numbers(a) and same(a, b)):
+        return False
+    wanted = (*a.shape[:axis], k, *a.shape[axis + 1 :])
+    return b.shape == c.shape == wanted and index(c)
+
+
+def nonzero(a, b, c, columns):
+    return (
+        0 <= columns <= a.ndim and numbers(a) and b.dtype == "u4" and b.size == 1
+        and c.ndim == 2 and c.shape[0] >= a.size and c.shape[1] == columns and index(c)
+    )  # fmt: skip
+
+
+def scatter(a, b, c, axis):
+    return (
+        (0 <= axis < a.ndim or (axis == 0 and a.ndim == 0)) and b.ndim == a.ndim
+        and b.shape == c.shape and at_most(b.shape, a.shape, axis) and same(a, c) and index(b)
+    )  # fmt: skip
+
+
+def scatter_nd(a, b, c):
+    if b.ndim == 0 or b.shape[-1] > a.ndim:
+        return False
+    return c.shape == b.shape[:-1] + a.shape[b.shape[-1] :] and same(a, c) and index(b)
+
+
+def gather(a, b, c, axis, clamp):
+    if not 0 <= axis < a.ndim or (clamp and a.shape[axis] == 0 and b.size):
+        return False
+    wanted = a.shape[:axis] + b.shape + a.shape[axis + 1 :]
+    return c.shape == wanted and same(a, c) and index(b)
+
+
+def gather_elements(a, b, c, axis, clamp):
+    if not 0 <= axis < a.ndim or (clamp and a.shape[axis] == 0 and b.size):
+        return False
+    fits = b.ndim == a.ndim and at_most(b.shape, a.shape, axis) and b.shape == c.shape
+    return fits and same(a, c) and index(b)
+
+
+def gather_nd(a, b, c, batch_dims, clamp):
+    if b.ndim == 0 or not 0 <= batch_dims <= min(a.ndim, b.ndim - 1):
+        return False
+    behind = batch_dims + b.shape[-1]
+    if behind > a.ndim or b.shape[:batch_dims] != a.shape[:batch_dims]:
+        return False
+    if clamp and b.size and prod(a.shape[batch_dims:behind]) == 0:
+        return False
+    return c.shape == b.shape[:-1] + a.shape[behind:] and same(a, c) and index(b)
+
+
+def slabs(a, b, c, axis):
+    if not (0 <= axis < a.ndim == b.ndim == c.ndim and same(a, b) and same(a, c)):
+        return False
+    off = without(a.shape, axis)
+    fits = without(b.shape, axis) == off == without(c.shape, axis)
+    return fits and b.shape[axis] + c.shape[axis] == a.shape[axis]
+
+
+def reverse(a, b, c, axis):
+    if not (0 <= axis < a.ndim and a.shape == c.shape and same(a, c)):
+        return False
+    return b.dtype == "u4" and b.shape == (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+
+
+def run(kernel, inputs, outputs, **attributes):
+    return native.run(kernel, inputs, outputs, attributes, False, 1)
+
+
+AXES = (-1, 0, 1, 2)
+THREE = {
+    # kernel: how it is called, whether it fits, values of its attributes
+    "top_k": (
+        lambda a, b, c, axis, k: run("top_k", [a], [b, c], axis=axis, k=k, largest=True),
+        top_k, (AXES, (-1, 0, 2, 3)),
+    ),
+    "nonzero_coordinates": (
+        lambda a, b, c, n: run("nonzero_coordinates", [a], [b, c], columns=n),
+        nonzero, ((-1, 0, 1, 2, 3),),
+    ),
+    "scatter_elements": (
+        lambda a, b, c, axis: run("scatter_elements", [a, b, c], [a.copy()], axis=axis),
+        scatter, (AXES,),
+    ),
+    "scatter_nd": (lambda a, b, c: run("scatter_nd", [a, b, c], [a.copy()]), scatter_nd, ()),
+    "gather": (
+        lambda a, b, c, axis, clamp: run("gather", [a, b], [c], axis=axis, clamp=clamp),
+        gather, (AXES, (False, True)),
+    ),
+    "gather_elements": (
+        lambda a, b, c, axis, clamp: run("gather_elements", [a, b], [c], axis=axis, clamp=clamp),
+        gather_elements, (AXES, (False, True)),
+    ),
+    "gather_nd": (
+        lambda a, b, c, n, clamp: run("gather_nd", [a, b], [c], batch_dims=n, clamp=clamp),
+        gather_nd, ((-1, 0, 1, 2), (False, True)),
+    ),
+    "split": (lambda a, b, c, axis: run("split", [a], [b, c], axis=axis), slabs, (AXES,)),
+    "join": (lambda a, b, c, axis: run("join", [b, c], [a], axis=axis), slabs, (AXES,)),
+    "reverse_subsequences": (
+        lambda a, b, c, axis: run("reverse_subsequences", [a, b], [c], axis=axis),
+        reverse, (AXES,),
+    ),
+}  # fmt: skip
+
+
+def decisions(call, fits, operands, values):
+    """How many calls ran; each ran if, and only if, it fits."""
+    ran = 0
+    for attributes in itertools.product(*values):
+        fit = fits(*operands, *attributes)
+        try:
+            call(*operands, *attributes)
+            took = True
+        except dml.IndexOutOfRangeError:
+            took = True
+        except dml.ArgumentError:
+            took = False
+        if took != fit:
+            pytest.fail(f"{[f'{a.dtype}{a.shape}' for a in operands]}, {attributes}: ran: {took}")
+        ran += took
+    return ran
+
+
+@pytest.mark.parametrize("kernel", THREE)
+def test_three_operands(kernel):
+    call, fits, values = THREE[kernel]
+    ran = 0
+    for kinds in KINDS:
+        arrays = [[np.zeros(shape, kind) for shape in FEW] for kind in kinds]
+        for operands in itertools.product(*arrays):
+            ran += decisions(call, fits, operands, values)
+    assert ran > 5
+
+
+def test_scatters_of_another_output():
+    x, at, updates = np.zeros((2, 3), "f4"), np.zeros((1, 3), "i8"), np.zeros((1, 3), "f4")
+    tuples = np.zeros((1, 1), "i8")
+    for shape, kind, fits in (((2, 3), "f4", True), ((3, 3), "f4", False), ((2, 2), "f4", False),
+                              ((2, 3, 1), "f4", False), ((6,), "f4", False),
+                              ((2, 3), "i4", False), ((2, 3), "f8", False)):  # fmt: skip
+        for call in (
+            lambda out: run("scatter_elements", [x, at, updates], [out], axis=0),
+            lambda out: run("scatter_nd", [x, tuples, updates], [out]),
+        ):
+            decisions(call, lambda _, fits=fits: fits, [np.zeros(shape, kind)], ())
+
+
+@pytest.mark.parametrize(("kind", "reduction", "fits"), [
+    ("f4", "add", True), ("f4", "max", True), ("i8", "min", True), ("c8", "none", True),
+    ("c8", "add", False), ("c8", "max", False)])  # fmt: skip
+def test_reductions_of_what_has_none(kind, reduction, fits):
+    x = np.zeros((2, 2), kind)
+    for call in (
+        lambda out: run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
+                        reduction=reduction),
+        lambda out: run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction=reduction),
+    ):  # fmt: skip
+        decisions(call, lambda _: fits, [x.copy()], ())
+
+
+# ---- what moves: an input and an output
+
+
+def window(a, b, start, size, stride):
+    fits = a.ndim == b.ndim and same(a, b) and start >= 0 and size >= 0
+    if a.ndim == 0:
+        return b.ndim == 0 and same(a, b)  # of no numbers
+    if not fits or stride in (0, LEAST):
+        return False
+    return all(
+        start + size <= have and (want == 0 or 1 + (want - 1) * abs(stride) <= size)
+        for have, want in zip(a.shape, b.shape, strict=True)
+    )
+
+
+def upsample(a, b, mode, height, width):
+    if a.ndim < 2 or b.ndim != a.ndim or not same(a, b) or not (0 < height <= 2**32 >= width > 0):
+        return False
+    if mode == "linear" and a.dtype.str[1:] not in ("f2", "f4"):
+        return False
+    return b.shape == (*a.shape[:-2], a.shape[-2] * height, a.shape[-1] * width)
+
+
+def tile(a, b, repeats):
+    return (
+        same(a, b)
+        and (repeats >= 0 or a.ndim == 0)
+        and b.shape == tuple(n * repeats for n in a.shape)
+    )
+
+
+def pad(a, b, mode, start, end):
+    if a.ndim == 0:
+        return b.ndim == 0 and same(a, b)
+    if not same(a, b) or start < 0 or end < 0 or b.shape != tuple(n + start + end for n in a.shape):
+        return False
+    return mode == "constant" or all(n > 0 or start + end == 0 for n in a.shape)
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+LARGE = (LEAST, 2**62, MOST)
+TWO = {
+    "slice_window": (
+        lambda a, b, start, size, stride: run(
+            "slice_window", [a], [b], starts=(start,) * a.ndim, sizes=(size,) * a.ndim,
+            strides=(stride,) * a.ndim,
+        ),
+        window,
+        ((-1, 0, 1, 2, LEAST, MOST), (-1, 0, 1, 2, 3, LEAST, MOST), (-2, -1, 0, 1, 2, LEAST, MOST)),
+    ),
+    "upsample": (
+        lambda a, b, mode, height, width: run(
+            "upsample", [a], [b], mode=mode, height=height, width=width
+        ),
+        upsample,
+        (("nearest_neighbor", "linear"), (-1, 0, 1, 2, 2**32, 2**32 + 1, 2**63 - 1), (0, 1, 2)),
+    ),
+    "tile": (
+        lambda a, b, n: run("tile", [a], [b], repeats=(n,) * a.ndim),
+        tile, ((-1, 0, 1, 2, 3, *LARGE),),
+    ),
+    "pad": (
+        lambda a, b, mode, start, end: run(
+            "pad", [a], [b], mode=mode, value=(0, 0), starts=(start,) * a.ndim, ends=(end,) * a.ndim
+        ),
+        pad, (("constant", "edge", "wrap"), (-1, 0, 1, 2, *LARGE), (-1, 0, 1, *LARGE)),
+    ),
+    "cast": (
+        lambda a, b: run("cast", [a], [b]),
+        lambda a, b: a.shape == b.shape and numbers(a) and numbers(b), (),
+    ),
+    "identity": (
+        lambda a, b, scaled: run("identity", [a], [b], scaled=scaled, scale=2.0, bias=1.0),
+        lambda a, b, scaled: a.shape == b.shape and same(a, b) and (numbers(a) or not scaled),
+        ((False, True),),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", TWO)
+def test_two_operands(kernel):
+    call, fits, values = TWO[kernel]
+    ran = 0
+    for kinds in (
+        ("f4", "f4"),
+        ("c8", "c8"),
+        ("f4", "u4"),
+        ("f8", "c8"),
+        ("c8", "f8"),
+        ("f8", "f8"),
+    ):
+        arrays = [[np.zeros(shape, kind) for shape in SHAPES] for kind in kinds]
+        for operands in itertools.product(*arrays):
+            ran += decisions(call, fits, operands, values)
+    assert ran > 20
+
+
+@pytest.mark.parametrize(
+    ("kernel", "attributes"),
+    [
+        ("slice_window", {"starts": (0, 0), "sizes": (2, 2), "strides": (1, 1)}),
+        ("tile", {"repeats": (1, 1)}),
+        ("pad", {"mode": "edge", "value": (0, 0), "starts": (0, 0), "ends": (0, 0)}),
+    ],
+)
+def test_attributes_of_other_lengths(kernel, attributes):
+    x = np.zeros((2, 2))
+    run(kernel, [x], [x.copy()], **attributes)
+    for name, given in attributes.items():
+        if isinstance(given, tuple):
+            for other in (given[:1], (*given, 0), ()):
+                with pytest.raises(dml.ArgumentError):
+                    run(kernel, [x], [x.copy()], **attributes | {name: other})
+    for count in (1, 3):  # of each
+        lists = {n: v[:1] * count for n, v in attributes.items() if isinstance(v, tuple)}
+        with pytest.raises(dml.ArgumentError):
+            run(kernel, [x], [x.copy()], **attributes | lists)
+
+
+def test_other_numbers_of_operands():
+    x, at = np.zeros(2), np.zeros(2, "i8")
+    given = {
+        "gather": ([x, at], [x.copy()]), "scatter_elements": ([x, at, x], [x.copy()]),
+        "top_k": ([x], [x.copy(), at]), "split": ([x], [x.copy()]), "join": ([x], [x.copy()]),
+    }  # fmt: skip
+    for kernel, (inputs, outputs) in given.items():
+        attributes = {"axis": 0} | ({"k": 2, "largest": True} if kernel == "top_k" else {})
+        run(kernel, inputs, outputs, **attributes)
+        many = [x] * 9
+        for others in (([], outputs), (inputs[1:], outputs), ([*inputs, x], outputs),
+                       (inputs, []), (inputs, [*outputs, x.copy()]), (many, outputs),
+                       (inputs, many)):  # fmt: skip
+            with pytest.raises(dml.ArgumentError):
+                run(kernel, *others, **attributes)
