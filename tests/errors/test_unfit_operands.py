@@ -103,7 +103,7 @@ def slabs(a, b, c, axis):
 def reverse(a, b, c, axis):
     if not (0 <= axis < a.ndim and a.shape == c.shape and same(a, c)):
         return False
-    return b.dtype == "u4" and b.shape == (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+    return index(b) and b.shape == (*a.shape[:axis], 1, *a.shape[axis + 1 :])
 
 
 def run(kernel, inputs, outputs, **attributes):
