@@ -1,5 +1,6 @@
 """The tables and the plot that are shown are those of the committed results."""
 
+import json
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -22,12 +23,24 @@ def test_a_page_shows_the_results(path):
     assert path.read_text() == shown.pages(RESULTS)[path], "run scripts/show_benchmarks.py"
 
 
-def test_the_readme_has_at_most_ten_rows():
-    rows = shown.representative(shown.measured(RESULTS))
-    assert len(rows) == len(shown.REPRESENTATIVE) <= 10
-    assert any(row.ratio < 1 for row in rows), "what is slower belongs to it"
+GPU_RESULTS = json.loads(shown.GPU_RESULTS.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("mark", "results", "names"),
+    [
+        ("bench", RESULTS, shown.REPRESENTATIVE),
+        ("gpu", GPU_RESULTS, shown.REPRESENTATIVE_GPU),
+    ],
+    ids=["cpu", "gpu"],
+)
+def test_the_readmes_tables_have_at_most_ten_rows(mark, results, names):
+    rows = shown.representative(shown.measured(results), gpu=mark == "gpu")
+    assert len(rows) == len(names) <= 10
+    slower = [row for row in shown.measured(results) if row.ratio < 1]
+    assert not slower or any(row.ratio < 1 for row in rows), "what is slower belongs to it"
     text = shown.README.read_text()
-    table = text[text.index("<!-- bench:begin -->") : text.index("<!-- bench:end -->")]
+    table = text[text.index(f"<!-- {mark}:begin -->") : text.index(f"<!-- {mark}:end -->")]
     assert sum(line.startswith("|") for line in table.splitlines()) == 2 + len(rows) + 1
     assert text.index("<!-- bench:end -->") < text.index("## What it is for")
 
