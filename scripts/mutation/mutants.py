@@ -39,8 +39,14 @@ ON_A_GPU = re.compile(
     r"native/cuda/.*|native/python/cuda\.cpp|src/anydml/(backends/cuda|arrays/(_cupy|_device))\.py"
 )
 """Files that only tests on a GPU can judge."""
-_GPU_BLOCK = re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE)
-"""Functions of the other files that run on a GPU only."""
+_GPU_BLOCKS = {
+    "cpp": re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE),
+    "py": re.compile(
+        r"^ *(?:def _(?:from|on)_cuda\(|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:)",
+        re.MULTILINE,
+    ),
+}
+"""Blocks of the other files that run on a GPU only."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class Exclusion:
 def _block_end(text: str, blank: str, begin: int, after: int) -> int:
     """The end of the block that is opened behind `after`: by braces, or by indentation."""
     brace = blank.find("{", after - 1)
-    if brace < 0:  # Python
+    if blank is text:  # Python
         indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]  # always matches
         for match in re.finditer(r"^( *)\S", text[text.find("\n", after) + 1 :], re.MULTILINE):
             if len(match[1]) <= indent and text[begin:].strip():
@@ -164,8 +170,8 @@ def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list
 def _gpu_spans(name: str, text: str, blank: str) -> Iterator[tuple[int, int]]:
     if ON_A_GPU.fullmatch(name):
         yield 0, len(text)
-    elif not name.endswith(".py"):
-        for match in _GPU_BLOCK.finditer(text):
+    else:
+        for match in _GPU_BLOCKS["py" if name.endswith(".py") else "cpp"].finditer(text):
             yield match.start(), _block_end(text, blank, match.start(), match.end())
 
 
