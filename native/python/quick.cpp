@@ -12,156 +12,13 @@
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
-#include "kernel.hpp"
+#include "given.hpp"
 #include "libtorch.hpp"
-#include "tensors.hpp"
 
 namespace nb = nanobind;
 
 namespace anydml::python {
 namespace {
-
-// The position of a type of indices; -1 for what is none.
-Int index_type_of(PyObject* object) {
-  if (object == Py_None) return 0;
-  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
-  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
-    PyArray_Descr* const descr = index_type(i).descr;
-    if (object == reinterpret_cast<PyObject*>(descr) ||
-        object == reinterpret_cast<PyObject*>(descr->typeobj))
-      return i;
-  }
-  return -1;
-}
-
-bool number_of(const Argument& argument, PyObject* object, Int& number) {
-  switch (argument.kind) {
-    case Argument::integer: {
-      if (!PyLong_CheckExact(object)) return false;  // a bool is none
-      int overflow = 0;
-      number = PyLong_AsLongLongAndOverflow(object, &overflow);
-      return overflow == 0;
-    }
-    case Argument::boolean:
-      number = object == Py_True;
-      return PyBool_Check(object);
-    case Argument::index_type_or_none:
-      number = index_type_of(object);
-      return number >= 0;
-    case Argument::word_or_none:
-      if (object == Py_None) {
-        number = 0;
-        return true;
-      }
-      [[fallthrough]];
-    case Argument::word:
-      number = PyUnicode_CheckExact(object) ? code_of(object, *argument.words) : -1;
-      return number >= 0;
-  }
-  return false;
-}
-
-// The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
-// take arrays out of the list.
-class Held {
- public:
-  Held() = default;
-  ~Held() {
-    for (Py_ssize_t i = 0; i < few_count_; ++i) Py_DECREF(few_[i]);
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
-  bool hold(const char* call, PyObject* list, List& members) {
-    if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list)) return false;
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
-    members.count = static_cast<std::size_t>(count);
-    if (count <= kFew) {
-      PyObject** const items = PySequence_Fast_ITEMS(list);
-      for (Py_ssize_t i = 0; i < count; ++i) few_[i] = Py_NewRef(items[i]);
-      few_count_ = count;
-      members.arrays = few_;
-      return true;
-    }
-    many_ = nb::steal(PySequence_Tuple(list));
-    if (!many_.is_valid()) raise_set(call, kUncounted, "the list of arrays");
-    members.count = static_cast<std::size_t>(PyTuple_GET_SIZE(many_.ptr()));
-    members.arrays = PySequence_Fast_ITEMS(many_.ptr());
-    return true;
-  }
-
- private:
-  static constexpr Py_ssize_t kFew = 16;
-  Py_ssize_t few_count_ = 0;
-  PyObject* few_[kFew];
-  nb::object many_;
-};
-
-// Tensors of a list that are taken the quick way: an operand is a kilobyte.
-constexpr std::size_t kMostMembers = 1024;
-
-// So many of a kind, a few of them without asking for memory: a small call would notice.
-template <class Kind, std::size_t kFew>
-class Several {
- public:
-  Kind* make(std::size_t count) {
-    if (count <= kFew) return few_;
-    many_ = std::vector<Kind>(count);
-    return many_.data();
-  }
-
- private:
-  Kind few_[kFew];
-  std::vector<Kind> many_;
-};
-
-// A quick call's inputs and arguments, taken from what Python gives.
-struct Given {
-  Operand operands[kQuickOperands];
-  List list;
-  Held held;
-  Int arguments[kMostNumbers];
-
-  // Of what kind all arrays are: NumPy's, or tensors on one device.
-  enum { unknown, numpy, tensors } kind = unknown;
-  int device = kHost;
-  Several<Operand, 8> members;  // of a list of tensors
-
-  bool take_array(PyObject* value, Operand& operand) {
-    if (kind != tensors) {
-      if (operand_of(value, operand)) {
-        kind = numpy;
-        return true;
-      }
-      if (kind == numpy || !is_tensor(value) || !tensors_are_themselves()) return false;
-    }
-    int there = kHost;
-    if (!tensor_of(value, operand, there) || (kind == tensors && there != device)) return false;
-    kind = tensors;
-    device = there;
-    return true;
-  }
-
-  bool take_list(const Kernel& kernel, PyObject* value) {
-    if (!held.hold(kernel.name, value, list)) return false;
-    if (list.count == 0 || list.count > kMostMembers || !is_tensor(list.arrays[0])) return true;
-    Operand* const taken = members.make(list.count);
-    for (std::size_t i = 0; i < list.count; ++i)
-      if (!take_array(list.arrays[i], taken[i])) return false;
-    list = {taken, nullptr, list.count};
-    return true;
-  }
-
-  bool take(const Kernel& kernel, PyObject* const* values) {
-    for (int i = 0; i < kernel.inputs; ++i)
-      if (!take_array(*values++, operands[i])) return false;
-    if (kernel.list == Lists::inputs && !take_list(kernel, *values++)) return false;
-    Int* next = arguments;
-    for (const Argument& argument : kernel.arguments)
-      if (!number_of(argument, *values++, *next++)) return false;
-    return true;
-  }
-};
 
 // NumPy's limit of axes, which was lower before NumPy 2.
 int most_axes() {
@@ -209,12 +66,22 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
   return named;
 }
 
-// ---- tensors: results by their library's own allocator
-// -------------------------------------------
+// ---- results of other libraries
+// -------------------------------------------------------------------------------------------------
 
-bool made_result(const Results::One& one, int device, Operand& operand, NewTensor& tensor) {
-  return tensor.make(one.rank, one.dims, one.descr, device, operand);
-}
+// A result by its library's own allocator, or handed over to it.
+struct NewResult {
+  NewTensor tensor;
+  jax::NewArray array;
+  bool is_tensor = false;
+
+  bool make(const Results::One& one, const Given& given, Operand& operand) {
+    is_tensor = given.kind == Given::tensors;
+    return is_tensor ? tensor.make(one.rank, one.dims, one.descr, given.device, operand)
+                     : array.make(one, operand);
+  }
+  nb::object object() { return is_tensor ? tensor.object() : array.object(); }
+};
 
 // Whether GPU calls wait for themselves, so that an error is raised where it comes from.
 bool blocking() {
@@ -239,19 +106,19 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
   return true;
 }
 
-nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results, Call& call) {
+nb::object measured_elsewhere(const Kernel& kernel, Given& given, Results& results, Call& call) {
   Operand& rows = given.operands[kernel.inputs];
   const auto sized = [&](Int count) {
     for (int i = 0; i < results.one[0].rank; ++i)
       if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = count;
   };
-  NewTensor tensor;
+  NewResult made;
   if (given.device == kHost) {
     const Found found = kernel.measure(call);
     sized(found.count);
-    if (!made_result(results.one[0], given.device, rows, tensor)) return nb::none();
+    if (!made.make(results.one[0], given, rows)) return nb::none();
     kernel.fill(call, found);
-    return tensor.object();
+    return made.object();
   }
   void* const stream = stream_of(given.device);
   Int count = 0;
@@ -266,14 +133,14 @@ nb::object measured_tensors(const Kernel& kernel, Given& given, Results& results
     queue->leave();
   });
   sized(count);
-  if (!made_result(results.one[0], given.device, rows, tensor)) return nb::none();
+  if (!made.make(results.one[0], given, rows)) return nb::none();
   without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
     if (blocking()) queue->wait(false);
     queue->leave();
   });
-  return tensor.object();
+  return made.object();
 }
 
 // Host memory of so many bytes and more comes from this library's pool: the general path's way.
@@ -295,35 +162,38 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   return kernel.list == Lists::outputs ? total * std::min(results.equal, kPooledBytes) : total;
 }
 
-nb::object called_on_tensors(const Kernel& kernel, PyObject* kind, Given& given, Results& results,
-                             Call& call) {
-  if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes)
+nb::object called_elsewhere(const Kernel& kernel, PyObject* kind, Given& given, Results& results,
+                            Call& call) {
+  const bool listed = kernel.list == Lists::outputs;
+  if (given.kind == Given::jax_arrays) {
+    if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
+      return nb::none();
+  } else if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes) {
     return nb::none();
+  }
   // The places of compiler and cache are told by the general path's first call.
   if (given.device != kHost &&
       (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
     return nb::none();
-  if (kernel.measure != nullptr) return measured_tensors(kernel, given, results, call);
-  const bool listed = kernel.list == Lists::outputs;
+  if (kernel.measure != nullptr) return measured_elsewhere(kernel, given, results, call);
   const Int count = listed ? results.equal : kernel.outputs;
   if (count > static_cast<Int>(kMostMembers)) return nb::none();
-  Several<NewTensor, 8> several;
-  NewTensor* const tensors = several.make(static_cast<std::size_t>(count));
+  Several<NewResult, 8> several;
+  NewResult* const made = several.make(static_cast<std::size_t>(count));
   Operand* const outputs =
       listed ? given.members.make(static_cast<std::size_t>(count)) : given.operands + kernel.inputs;
   for (Int i = 0; i < count; ++i)
-    if (!made_result(results.one[listed ? 0 : i], given.device, outputs[i], tensors[i]))
-      return nb::none();
+    if (!made[i].make(results.one[listed ? 0 : i], given, outputs[i])) return nb::none();
   if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
   if (!run_there(kernel, call, given.device)) return nb::none();
   if (!listed) {
-    nb::object first = tensors[0].object();
-    return count == 1 ? first : named_tuple(kind, first, tensors[1].object());
+    nb::object first = made[0].object();
+    return count == 1 ? first : named_tuple(kind, first, made[1].object());
   }
   nb::object tuple = nb::steal(PyTuple_New(count));
   if (!tuple.is_valid()) throw nb::python_error();
   for (Int i = 0; i < count; ++i)
-    PyTuple_SET_ITEM(tuple.ptr(), i, tensors[i].object().release().ptr());
+    PyTuple_SET_ITEM(tuple.ptr(), i, made[i].object().release().ptr());
   return tuple;
 }
 
@@ -346,8 +216,8 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
       results.one[0].rank > most_axes())
     return nb::none();
   Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
-  if (given.kind == Given::tensors)
-    return called_on_tensors(kernel, values[0], given, results, call);
+  if (given.kind != Given::numpy && given.kind != Given::unknown)
+    return called_elsewhere(kernel, values[0], given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
@@ -455,6 +325,7 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);
   module.def("learn_tensors", &libtorch::learn);
+  module.def("take_jax", &jax::take);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

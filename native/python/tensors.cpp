@@ -46,15 +46,6 @@ PyArray_Descr* descr_of(dlpack::Type type) {
   return nullptr;
 }
 
-bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
-  for (const Known& known : kKnown)
-    if (known.number == descr->type_num) {
-      type = {known.code, known.bits, 1};
-      return true;
-    }
-  return false;
-}
-
 // The library's own number of a type; -1 where it has none.
 std::int32_t library_type(const PyArray_Descr* descr) {
   static std::int32_t found[std::size(kKnown)] = {};
@@ -168,8 +159,20 @@ bool operand_of_dlpack(const dlpack::Tensor& tensor, Operand& operand, int& devi
   return device == kHost || reinterpret_cast<std::uintptr_t>(operand.data) % size == 0;
 }
 
-// A new tensor of packed strides, whose address is set.
-bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, Operand& operand) {
+}  // namespace
+
+bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
+  for (const Known& known : kKnown)
+    if (known.number == descr->type_num) {
+      type = {known.code, known.bits, 1};
+      return true;
+    }
+  return false;
+}
+
+bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, void* data,
+                 Operand& operand) {
+  operand.data = data;
   operand.descr = descr;
   operand.array = nullptr;
   Layout& layout = operand.tensor.layout;
@@ -180,8 +183,6 @@ bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, Operand& 
   set_packed_strides(layout, operand.tensor.element_size);
   return layout.settle(operand.tensor.element_size);
 }
-
-}  // namespace
 
 void take_tensors(nb::object type, nb::object capsule, nb::object keys_of, nb::object modes,
                   unsigned long long cpu_keys, unsigned long long cuda_keys) {
@@ -242,8 +243,9 @@ bool NewTensor::make(int rank, const npy_intp* dims, PyArray_Descr* descr, int d
   for (int i = 0; i < rank; ++i) sizes[i] = dims[i];
   const std::int32_t type = libtorch::known() ? library_type(descr) : -1;
   if (type >= 0) {
-    handle_ = libtorch::make(rank, sizes, type, device, operand.data);
-    return handle_ != nullptr && new_operand(rank, dims, descr, operand);
+    void* data = nullptr;
+    handle_ = libtorch::make(rank, sizes, type, device, data);
+    return handle_ != nullptr && new_operand(rank, dims, descr, data, operand);
   }
   dlpack::Tensor like{};
   like.device_type = device == kHost ? dlpack::kCpu : dlpack::kCuda;

@@ -32,6 +32,13 @@ bool tensors_are_themselves();
 // exception.
 bool tensor_of(PyObject* object, Operand& operand, int& device);
 
+// DLPack's name of a type; false where it has none.
+bool type_of(const PyArray_Descr* descr, dlpack::Type& type);
+
+// New memory of packed strides as an operand.
+bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, void* data,
+                 Operand& operand);
+
 // A new tensor on a device, until it is given away as an object.
 class NewTensor {
  public:

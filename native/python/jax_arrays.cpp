@@ -1,0 +1,158 @@
+#include "jax_arrays.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "tensors.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python::jax {
+namespace {
+
+struct Library {
+  PyTypeObject* type = nullptr;  // kept for the life of the process, like all that is below
+  PyObject *import = nullptr, *device = nullptr, *config = nullptr, *has_64_bits = nullptr;
+};
+Library library;
+
+// -1 where it cannot be told; no exception is set.
+int has_64_bits() {
+  const nb::object told = nb::steal(PyObject_GetAttr(library.config, library.has_64_bits));
+  if (!told.is_valid()) PyErr_Clear();
+  return told.ptr() == Py_True ? 1 : told.ptr() == Py_False ? 0 : -1;
+}
+
+// The types of the buffer protocol, as JAX spells them; the descriptors are NumPy's own.
+PyArray_Descr* descr_of(const char* format) {
+  struct Known {
+    const char* format;
+    int number;
+    PyArray_Descr* descr;
+  };
+  static Known known[] = {
+      {"f", NPY_FLOAT32, nullptr},    {"i", NPY_INT32, nullptr},      {"q", NPY_INT64, nullptr},
+      {"d", NPY_FLOAT64, nullptr},    {"I", NPY_UINT32, nullptr},     {"e", NPY_FLOAT16, nullptr},
+      {"b", NPY_INT8, nullptr},       {"B", NPY_UINT8, nullptr},      {"h", NPY_INT16, nullptr},
+      {"H", NPY_UINT16, nullptr},     {"Q", NPY_UINT64, nullptr},     {"?", NPY_BOOL, nullptr},
+      {"Zf", NPY_COMPLEX64, nullptr}, {"Zd", NPY_COMPLEX128, nullptr}};
+  if (format == nullptr) return nullptr;
+  if (*format == '=') ++format;
+  for (Known& one : known) {
+    if (std::strcmp(one.format, format) != 0) continue;
+    if (one.descr == nullptr) one.descr = PyArray_DescrFromType(one.number);
+    return one.descr;
+  }
+  return nullptr;
+}
+
+bool operand_of_view(const Py_buffer& view, Operand& operand) {
+  operand.descr = descr_of(view.format);
+  operand.array = nullptr;
+  operand.data = view.buf;
+  if (operand.descr == nullptr || view.ndim > kMaxRank || view.suboffsets != nullptr ||
+      !element_of(operand.descr, operand.tensor.type, operand.tensor.element_size) ||
+      view.itemsize != operand.tensor.element_size)
+    return false;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  for (int i = 0; i < view.ndim; ++i) layout.push(view.shape[i], view.strides[i]);
+  return layout.settle(operand.tensor.element_size);
+}
+
+// Any thread gives it back, with or without the interpreter's lock.
+void release(dlpack::Managed* managed) { pool_release(managed); }
+
+void drop(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor") == 0) return;  // consumed
+  release(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor")));
+}
+
+constexpr std::size_t kLine = 64;  // JAX copies what does not begin at one
+
+}  // namespace
+
+void take(nb::object type, nb::object import, nb::object device, nb::object config) {
+  if (library.type != nullptr || PyType_Check(type.ptr()) == 0) return;
+  library.has_64_bits = PyUnicode_InternFromString("jax_enable_x64");
+  library.config = config.release().ptr();
+  library.device = device.release().ptr();
+  library.import = import.release().ptr();
+  library.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+}
+
+bool is_array(PyObject* object) {
+  return library.type != nullptr && Py_TYPE(object) == library.type;
+}
+
+bool own_index_type(Int& number) {
+  const int wide = has_64_bits();
+  for (number = 0; wide >= 0; ++number)
+    if (index_type(number).type == (wide != 0 ? DataType::int64 : DataType::int32)) return true;
+  return false;
+}
+
+bool keeps(const Results::One* results, int count) {
+  for (int i = 0; i < count; ++i) {
+    const PyArray_Descr* const descr = results[i].descr;
+    const bool wide = PyDataType_ELSIZE(descr) == (descr->kind == 'c' ? 16 : 8);
+    if (wide && has_64_bits() != 1) return false;
+  }
+  return true;
+}
+
+Views::~Views() {
+  for (int i = 0; i < count_; ++i) PyBuffer_Release(few_ + i);
+  for (Py_buffer& view : more_) PyBuffer_Release(&view);
+}
+
+bool Views::take(PyObject* array, Operand& operand) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  if (count_ < kFew) {
+    few_[count_++] = view;
+    return operand_of_view(view, operand);
+  }
+  try {
+    more_.push_back(view);
+  } catch (...) {
+    PyBuffer_Release(&view);
+    throw;
+  }
+  return operand_of_view(view, operand);
+}
+
+NewArray::~NewArray() {
+  if (managed_ != nullptr) release(managed_);
+}
+
+bool NewArray::make(const Results::One& one, Operand& operand) {
+  dlpack::Type type;
+  const Int bytes = bytes_of(one.rank, one.dims, one.descr);
+  if (bytes < 0 || one.rank > kMaxRank || !type_of(one.descr, type)) return false;
+  const std::size_t sizes = sizeof(std::int64_t) * static_cast<std::size_t>(one.rank);
+  const std::size_t head = (sizeof(dlpack::Managed) + sizes + kLine - 1) / kLine * kLine;
+  auto* const block = static_cast<char*>(pool_acquire(head + static_cast<std::size_t>(bytes)));
+  if (block == nullptr) return false;  // the general way says how much for what
+  managed_ = new (block) dlpack::Managed{};
+  auto* const shape = new (block + sizeof(dlpack::Managed)) std::int64_t[one.rank];
+  for (int i = 0; i < one.rank; ++i) shape[i] = one.dims[i];
+  managed_->tensor = {block + head, dlpack::kCpu, 0, one.rank, type, shape, nullptr, 0};
+  managed_->deleter = release;
+  return new_operand(one.rank, one.dims, one.descr, block + head, operand);
+}
+
+nb::object NewArray::object() {
+  const nb::object capsule = nb::steal(PyCapsule_New(managed_, "dltensor", drop));
+  if (!capsule.is_valid()) throw nb::python_error();
+  managed_ = nullptr;
+  PyObject* const arguments[] = {capsule.ptr(), library.device, Py_None};
+  nb::object made = nb::steal(PyObject_Vectorcall(library.import, arguments, 3, nullptr));
+  if (!made.is_valid()) throw nb::python_error();
+  return made;
+}
+
+}  // namespace anydml::python::jax
