@@ -41,7 +41,8 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         there: Any = _from_cuda(value, name)
         return there, _wrap_cuda
     _dlpack.on_host(value, name)
-    _offer(type(value))
+    kind: Any = type(value)
+    _offer(kind)
     try:
         array = np.asarray(value)
     except Exception as error:  # deleted, donated, not addressable: whatever JAX raises
