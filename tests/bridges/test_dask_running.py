@@ -291,7 +291,24 @@ def test_arguments_are_checked_at_once():
     refused(lambda: dml.top_k(x.astype("c8"), 1), "x: expected one of", kind)
 
 
+@pytest.mark.parametrize("mode", ["raise", "clamp", "wrap", "clip"])
+def test_an_axis_without_elements_is_as_in_memory(mode):
+    calls = {
+        "gather": lambda x: dml.gather(x, [0], mode=mode),
+        "gather_elements": lambda x: dml.gather_elements(x, [[0, 0, 0]], mode=mode),
+        "gather_nd": lambda x: dml.gather_nd(x, [[0]], mode=mode),
+    }
+    for call in calls.values():
+        with pytest.raises(dml.AnyDMLError) as alone:
+            call(np.zeros((0, 3)))
+        with pytest.raises(dml.AnyDMLError) as lazy:
+            call(da.zeros((0, 3)))
+        assert (type(lazy.value), str(lazy.value)) == (type(alone.value), str(alone.value))
+
+
 def test_foreign_byte_order_and_small_indices():
+    foreign = dml.gather(X.astype(">f4"), da.from_array([1, 0], chunks=1))
+    assert_same_bits(foreign.compute(), X[[1, 0]])
     swapped = chunked(X.astype(">f4"), 5, 6)
     assert_same_bits(dml.top_k(swapped, 2).values.compute(), dml.top_k(X, 2).values)
     small = chunked(ROWS.astype("i1"), 7, 9)

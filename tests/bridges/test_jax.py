@@ -210,13 +210,100 @@ def test_gradients_are_those_of_jax(name):
         got, expected = (transform(gradient)(*arrays) for gradient in pairs)
         for mine, wanted in zip(got, expected, strict=True):
             np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+    tangents = [jnp.cos(jnp.arange(operand.size)).reshape(operand.shape) for operand in operands]
+    for got, expected in zip(
+        jax.jvp(ours, operands, tangents), jax.jvp(theirs, operands, tangents), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
     if name not in ("gather_elements", "scatter_nd"):
         return
-    curved, expected = (
-        jax.grad(lambda *o, g=gradient: sum((part**2).sum() for part in g(*o)))(*operands)
-        for gradient in pairs
-    )
-    np.testing.assert_allclose(curved, expected, rtol=1e-6)
+    curves = [jax.hessian(partial(loss, function), arguments)(*operands)
+              for function in (ours, theirs)]  # fmt: skip
+    for got, expected in zip(*map(_leaves, curves), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_forward_gradients_where_only_one_operand_has_one():
+    """What an update replaced has no tangent; the others' go where they were written."""
+    one = jnp.ones(3)
+    for reduction, expected in ((None, [1, 0, 1]), ("add", [1, 1, 1])):
+        way = partial(dml.scatter_elements, reduction=reduction)
+        got = jax.jvp(lambda x, w=way: w(x, [1], [5.0]), (one,), (one,))[1]
+        assert got.tolist() == expected
+    got = jax.jvp(lambda u: dml.scatter_nd(one, [[1], [1]], u), (one[:2],), (jnp.array([2.0, 7]),))
+    assert got[1].tolist() == [0, 7, 0]
+    _, moved = jax.jvp(lambda x: dml.top_k(x, 2), (jnp.array([1.0, 5, 3]),), (one,))
+    assert moved.values.tolist() == [1, 1]
+    assert moved.indices.dtype == jax.dtypes.float0
+
+
+def test_of_casts_those_between_floats_have_a_gradient():
+    x = jnp.array([1.5, -2.5])
+    assert jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(x).tolist() == [1, 1]
+    assert jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(x).dtype == x.dtype
+    assert jax.jvp(lambda x: dml.cast(x, "float16"), (x,), (x,))[1].dtype == jnp.float16
+    whole = jax.grad(lambda x: (dml.cast(x, "int32") * x).sum())(x)
+    assert whole.tolist() == [1, -2]
+
+
+def test_gradients_in_loops_and_checkpoints():
+    def step(carry, row):
+        return dml.scatter_nd(carry, [[0]], row[:1], reduction="add"), dml.top_k(row, 2).values
+
+    def loss(x):
+        carry, values = jax.lax.scan(jax.checkpoint(step), jnp.zeros(2), x)
+        return carry.sum() + (values**2).sum()
+
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert jax.grad(loss)(x).tolist() == [[1, 2, 4], [1, 8, 10]]
+    assert jax.jvp(loss, (x,), (x,))[1] == (jax.grad(loss)(x) * x).sum()
+
+
+def stacked(function, *operands):
+    """The results for every row of two axes of batches, one after the other."""
+    rows = [[function(*(o[i, j] for o in operands)) for j in range(3)] for i in range(2)]
+    return np.stack([np.stack(list(map(np.asarray, row))) for row in rows])
+
+
+@pytest.mark.parametrize(
+    "name", ["gather", "gather_nd", "scatter_nd", "nonzero_coordinates", "tiny"]
+)
+def test_vmap_in_vmap(name):
+    """One axis of batches anywhere, of some operands only, and one more around it."""
+    x = jnp.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5) % 7
+    rows = jnp.asarray(np.random.default_rng(1).integers(-4, 4, (2, 3, 6, 1), np.int32))
+    calls = {
+        "gather": lambda x, i: dml.gather(x, i, axis=0),
+        "gather_nd": dml.gather_nd,
+        "scatter_nd": lambda x, i: dml.scatter_nd(x, i, jnp.arange(30.0).reshape(6, 5)),
+        "nonzero_coordinates": lambda x, i: dml.nonzero_coordinates(
+            x - i[0], size=9, fill_value=-1
+        ),
+        "tiny": lambda x, i: dml.scatter_nd(
+            x, i.astype(jnp.int8), jnp.ones((6, 5)), reduction="add"
+        ),
+    }
+    call = calls[name]
+    expected = stacked(call, x, rows)
+    assert_same_bits(jax.vmap(jax.vmap(call))(x, rows), expected)
+    other = jax.vmap(jax.vmap(call, (0, 1), 1), (3, 0), 0)
+    turned = other(jnp.moveaxis(x, 0, 3), jnp.moveaxis(rows, 1, 2))
+    assert_same_bits(np.moveaxis(turned, 2, 1), expected)
+    alone = jax.vmap(jax.vmap(call, (None, 0)), (0, 0))(x[:, 0], rows)
+    assert_same_bits(alone, stacked(call, jnp.repeat(x[:, :1], 3, 1), rows))
+    alone = jax.vmap(jax.vmap(call, (0, None)), (0, 0))(x, rows[:, 0])
+    assert_same_bits(alone, stacked(call, x, jnp.repeat(rows[:, :1], 3, 1)))
+
+
+def test_vmap_of_gathers_along_the_last_axis():
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    rows = jnp.array([[[0, 3]], [[2, -1]]])
+    call = partial(dml.gather, axis=1, mode="clamp")
+    for dims in ((0, 0), (None, 0), (0, None)):
+        operands = [a if d == 0 else a[0] for a, d in zip((x, rows), dims, strict=True)]
+        each = [call(*(o if d is None else o[n] for o, d in zip(operands, dims, strict=True)))
+                for n in range(2)]  # fmt: skip
+        assert_same_bits(jax.vmap(call, dims)(*operands), np.stack(each))
 
 
 def test_of_updates_that_meet_the_last_one_has_the_gradient():
@@ -237,8 +324,11 @@ def test_what_has_no_gradient_says_so(reduction):
     assert jax.jit(loss)(jnp.ones(3)) > 0
     with pytest.raises(dml.ArgumentError, match=f"reduction='{reduction}' has no gradient"):
         jax.grad(loss)(jnp.ones(3))
-    with pytest.raises(dml.ArgumentError, match="cast has no gradient"):
-        jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(jnp.ones(3))
+    with pytest.raises(dml.ArgumentError, match="no gradient; those of top_k, the gathers"):
+        jax.jvp(loss, (jnp.ones(3),), (jnp.ones(3),))
+    with pytest.raises(dml.ArgumentError, match="'add' and include_self=False has no gradient"):
+        jax.grad(lambda x: dml.scatter_nd(x, [[0]], [1.0], reduction="add",
+                                          include_self=False).sum())(jnp.ones(3))  # fmt: skip
 
 
 def test_arguments_are_checked_while_tracing():

@@ -201,7 +201,7 @@ def in_order(array: Lazy, axes: int) -> Lazy:
             wanted[:axis] = [1] * axis
             wanted[axis] = max(1, most // inner)
             break
-        inner *= max(1, size)
+        inner *= size
     exchanged = normalize_chunks((*wanted, *array.chunks[axes:]), array.shape)
     return rechunked(array, exchanged)
 

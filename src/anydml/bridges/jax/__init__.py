@@ -4,6 +4,7 @@ The functions of the package send traced values here. What has to be selected, c
 runs on the host, by `jax.pure_callback`; what only moves elements is JAX's own operations.
 """
 
+from anydml.bridges.jax import _batches, _gradients  # noqa: F401 (register vmap, jvp and grad)
 from anydml.bridges.jax._indexed import (
     gather,
     gather_elements,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 
 from anydml._json import shown
 from anydml.arrays import adopt, as_type, keep
@@ -34,65 +37,78 @@ class Call:
         Its name.
     given : tuple of (str, value) pairs
         Its other arguments; axes count from the start.
-    ranks : tuple of int
-        Of the operands.
     outputs : tuple of (shape, type name) pairs
         What it gives.
     """
 
     function: str
     given: tuple[tuple[str, Any], ...]
-    ranks: tuple[int, ...]
     outputs: tuple[tuple[tuple[int, ...], str], ...]
 
     def __call__(self, *operands: Traced) -> tuple[Traced, ...]:
-        """The results in traced code; under vmap the host sees all rows at once."""
-        specs = tuple(jax.ShapeDtypeStruct(*output) for output in self.outputs)
-        results: tuple[Traced, ...] = jax.pure_callback(
-            self._on_host, specs, *operands, vmap_method="expand_dims"
-        )
-        return results
+        """The results in traced code."""
+        return tuple(PRIMITIVE.bind(*operands, call=self))
 
-    def _on_host(self, *operands: Any) -> tuple[Any, ...]:
+    def __getitem__(self, name: str) -> Any:
+        """An argument."""
+        return dict(self.given)[name]
+
+    def on_host(self, *operands: Any) -> tuple[Any, ...]:
+        """The results of arrays that are there."""
         arrays = [np.asarray(operand) for operand in operands]
-        mapped = arrays[0].ndim - self.ranks[0]
-        given = dict(self.given)
-        if not mapped:
-            return self._run(arrays, given)
-        batch = np.broadcast_shapes(*(array.shape[:mapped] for array in arrays))
-        shift = _SHIFTED.get(self.function)
-        if shift is not None:
-            pairs = zip(arrays, self.ranks, strict=True)
-            wide = [np.broadcast_to(a, batch + a.shape[a.ndim - rank :]) for a, rank in pairs]
-            return self._run(wide, given | {shift: given[shift] + mapped})
-        results = tuple(np.empty(batch + shape, kind) for shape, kind in self.outputs)
-        for at in np.ndindex(batch):
-            rows = [
-                array[tuple(min(i, n - 1) for i, n in zip(at, array.shape, strict=False))]
-                for array in arrays
-            ]
-            for result, row in zip(results, self._run(rows, given), strict=True):
-                result[at] = row
-        return results
-
-    def _run(self, arrays: Sequence[Any], given: Mapping[str, Any]) -> tuple[Any, ...]:
-        result = _FUNCTIONS[self.function](*arrays, **given)
+        result = _FUNCTIONS[self.function](*arrays, **dict(self.given))
         return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+PRIMITIVE: Final[Any] = Primitive("anydml")
+"""A call as JAX knows it; what becomes of it in jvp, grad and vmap is registered beside it."""
+PRIMITIVE.multiple_results = True
+
+
+def _called_back(*operands: Traced, call: Call) -> Sequence[Traced]:
+    specs = [jax.ShapeDtypeStruct(*output) for output in call.outputs]
+    # Batches never get here: they are an axis more.
+    results: Sequence[Traced] = jax.pure_callback(
+        lambda *arrays: list(call.on_host(*arrays)), specs, *operands
+    )
+    return results
+
+
+def _shapes(*operands: Any, call: Call) -> Sequence[Any]:
+    return [jax.core.ShapedArray(shape, np.dtype(kind)) for shape, kind in call.outputs]
+
+
+PRIMITIVE.def_impl(_called_back)
+PRIMITIVE.def_abstract_eval(_shapes)
+mlir.register_lowering(PRIMITIVE, mlir.lower_fun(_called_back, multiple_results=True))
+
+
+def _nonzero_coordinates(
+    x: Any, *, size: int, fill_value: int, index_dtype: str, batches: int = 0
+) -> Any:
+    """So many rows for each of the batches on the first axes."""
+    if not batches:
+        kind: Any = index_dtype
+        return nonzero_coordinates(x, size=size, fill_value=fill_value, index_dtype=kind)
+    count = math.prod(x.shape[:batches])
+    whole = x.reshape(count, *x.shape[batches:])
+    rows: Any = nonzero_coordinates(whole, index_dtype="int64")
+    of, within = rows[:, 0], rows[:, 1:]
+    ends = np.cumsum(np.bincount(of, minlength=count))
+    places = np.arange(len(of)) - np.concatenate([[0], ends])[of]
+    first = places < size
+    result = np.full((count, size, within.shape[1]), fill_value, index_dtype)
+    result[of[first], places[first]] = within[first]
+    return result.reshape(*x.shape[:batches], size, within.shape[1])
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     function.__name__: function
     for function in (
-        cast, gather, gather_elements, gather_nd, nonzero_coordinates, reverse_subsequences,
-        scatter_elements, scatter_nd, top_k,
+        cast, gather, gather_elements, gather_nd, reverse_subsequences, scatter_elements,
+        scatter_nd, top_k,
     )
-}  # fmt: skip
-
-# The argument that counts axes: with it, rows of a batch are one call more.
-_SHIFTED: Final = {
-    "top_k": "axis", "gather_elements": "axis", "scatter_elements": "axis",
-    "gather_nd": "batch_dims", "reverse_subsequences": "axis",
-}  # fmt: skip
+} | {"nonzero_coordinates": _nonzero_coordinates}  # fmt: skip
 
 
 def operand(value: Any, name: str) -> Traced:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import jax
 import numpy as np
 from jax import numpy as jnp
 
-from anydml.bridges.jax import _calls, _gradients
+from anydml.bridges.jax import _calls
 from anydml.bridges.jax._calls import Call, Traced
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine, selection
@@ -74,20 +72,10 @@ def top_k(
     shape = inferred.outputs[0].shape
     given = (("k", count), ("axis", number), ("largest", first), ("index_dtype", kind.name))
     outputs = ((shape, shaped.dtype.name), (shape, kind.name))
-    values, indices = _top_k(Call("top_k", given, (shaped.ndim,), outputs), shaped)
+    values, indices = Call("top_k", given, outputs)(shaped)
     if not data.ndim and count == 1:
         values, indices = values.reshape(()), indices.reshape(())
     return TopKResult(values, indices)
-
-
-def _of_top_k(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
-    (x,), (_, indices) = kept
-    zeros = jnp.zeros(x.shape, x.dtype)
-    axis = dict(call.given)["axis"]
-    return (scatter_elements(zeros, indices, cotangents[0], axis=axis),)
-
-
-_top_k = _gradients.differentiable(_of_top_k)
 
 
 def nonzero_coordinates(
@@ -139,7 +127,7 @@ def nonzero_coordinates(
     _, columns = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim}).outputs[1].shape
     given = (("index_dtype", kind.name), ("size", rows), ("fill_value", fill))
     outputs = (((rows, columns), kind.name),)
-    return Call("nonzero_coordinates", given, (data.ndim,), outputs)(jax.lax.stop_gradient(data))[0]
+    return Call("nonzero_coordinates", given, outputs)(data)[0]
 
 
 def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: None = None) -> Traced:
@@ -178,23 +166,8 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     gathers.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(Gather, (data, lookup), given).outputs
-    call = Call("gather", (("axis", number), ("mode", mode)), (data.ndim, lookup.ndim),
-                ((spec.shape, data.dtype.name),))  # fmt: skip
-    return _gather(call, data, lookup)[0]
-
-
-def _of_gather(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
-    (x, lookup), _ = kept
-    axis, mode = (dict(call.given)[name] for name in ("axis", "mode"))
-    places = _gradients.places(lookup, x.shape[axis], mode).reshape(-1, 1)
-    (given,) = cotangents
-    slices = given.reshape(*x.shape[:axis], lookup.size, *x.shape[axis + 1 :])
-    zeros = jnp.zeros(x.shape, x.dtype)
-    moved = jnp.moveaxis(zeros, axis, 0), places, jnp.moveaxis(slices, axis, 0)
-    return jnp.moveaxis(scatter_nd(*moved, reduction="add"), 0, axis), None
-
-
-_gather = _gradients.differentiable(_of_gather)
+    call = Call("gather", (("axis", number), ("mode", mode)), ((spec.shape, data.dtype.name),))
+    return call(data, lookup)[0]
 
 
 def gather_elements(
@@ -247,22 +220,10 @@ def gather_elements(
     gathers.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherElements, (data, lookup), given).outputs
-    call = Call("gather_elements", (("axis", number), ("mode", mode)), (data.ndim, lookup.ndim),
-                ((spec.shape, data.dtype.name),))  # fmt: skip
-    return _gather_elements(call, data, lookup)[0].reshape(shape)
-
-
-def _of_gather_elements(
-    call: Call, kept: Any, cotangents: tuple[Traced, ...]
-) -> tuple[Traced, ...]:
-    (x, lookup), _ = kept
-    axis, mode = (dict(call.given)[name] for name in ("axis", "mode"))
-    places = _gradients.places(lookup, x.shape[axis], mode)
-    zeros = jnp.zeros(x.shape, x.dtype)
-    return scatter_elements(zeros, places, *cotangents, axis=axis, reduction="add"), None
-
-
-_gather_elements = _gradients.differentiable(_of_gather_elements)
+    call = Call(
+        "gather_elements", (("axis", number), ("mode", mode)), ((spec.shape, data.dtype.name),)
+    )
+    return call(data, lookup)[0].reshape(shape)
 
 
 def gather_nd(
@@ -304,24 +265,10 @@ def gather_nd(
     gathers.check_mode(mode, lookup, data, axes)
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherND, (data, lookup), given).outputs
-    call = Call("gather_nd", (("batch_dims", batch), ("mode", mode)), (data.ndim, lookup.ndim),
-                ((spec.shape, data.dtype.name),))  # fmt: skip
-    return _gather_nd(call, data, lookup)[0]
-
-
-def _of_gather_nd(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
-    (x, lookup), _ = kept
-    batch, mode = (dict(call.given)[name] for name in ("batch_dims", "mode"))
-    kind = jax.dtypes.canonicalize_dtype(np.int64)
-    rows, count = lookup.shape[:-1], lookup.shape[-1]
-    columns = [jax.lax.broadcasted_iota(kind, rows, axis) for axis in range(batch)]
-    columns += [_gradients.places(lookup[..., i], x.shape[batch + i], mode) for i in range(count)]
-    places = jnp.stack(columns, axis=-1) if columns else jnp.zeros((*rows, 0), kind)
-    zeros = jnp.zeros(x.shape, x.dtype)
-    return scatter_nd(zeros, places, *cotangents, reduction="add"), None
-
-
-_gather_nd = _gradients.differentiable(_of_gather_nd)
+    call = Call(
+        "gather_nd", (("batch_dims", batch), ("mode", mode)), ((spec.shape, data.dtype.name),)
+    )
+    return call(data, lookup)[0]
 
 
 def scatter_elements(
@@ -383,28 +330,8 @@ def scatter_elements(
     operands = (data, lookup, values)
     inferred = _engine.infer(Scatter, operands, {"axis": number})
     given = (("axis", number), *_reduction(reduction, data, include_self))
-    call = Call("scatter_elements", given, (data.ndim,) * 3,
-                ((inferred.outputs[0].shape, data.dtype.name),))  # fmt: skip
-    return _scatter_way(given, _scatter_elements)(call, *operands)[0].reshape(shape)
-
-
-def _of_scatter_elements(
-    call: Call, kept: Any, cotangents: tuple[Traced, ...]
-) -> tuple[Traced, ...]:
-    (_, lookup, values), _ = kept
-    (given,) = cotangents
-    axis, how = (dict(call.given)[name] for name in ("axis", "reduction"))
-    taken = gather_elements(given, lookup, axis=axis)
-    if how == "add":
-        return given, None, taken
-    order = jnp.arange(values.size, dtype=jnp.int32).reshape(values.shape)
-    last = scatter_elements(jnp.full(given.shape, -1, jnp.int32), lookup, order, axis=axis)
-    wins = gather_elements(last, lookup, axis=axis) == order
-    return jnp.where(last < 0, given, 0), None, jnp.where(wins, taken, 0)
-
-
-_scatter_elements = _gradients.differentiable(_of_scatter_elements)
-_without = _gradients.differentiable(_gradients.no_gradient)
+    call = Call("scatter_elements", given, ((inferred.outputs[0].shape, data.dtype.name),))
+    return call(*operands)[0].reshape(shape)
 
 
 def scatter_nd(
@@ -451,38 +378,11 @@ def scatter_nd(
     operands = (data, lookup, values)
     inferred = _engine.infer(ScatterND, operands, {})
     given = _reduction(reduction, data, include_self)
-    call = Call("scatter_nd", given, (data.ndim, lookup.ndim, values.ndim),
-                ((inferred.outputs[0].shape, data.dtype.name),))  # fmt: skip
-    return _scatter_way(given, _scatter_nd)(call, *operands)[0]
-
-
-def _of_scatter_nd(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
-    (_, lookup, _), _ = kept
-    (given,) = cotangents
-    taken = gather_nd(given, lookup)
-    if dict(call.given)["reduction"] == "add":
-        return given, None, taken
-    count = lookup.shape[-1]
-    rows = lookup.shape[:-1]
-    order = jnp.arange(math.prod(rows), dtype=jnp.int32).reshape(rows)
-    last = scatter_nd(jnp.full(given.shape[:count], -1, jnp.int32), lookup, order)
-    wins = gather_nd(last, lookup) == order
-    wins, untouched = (
-        mask.reshape(mask.shape + (1,) * (given.ndim - count)) for mask in (wins, last < 0)
-    )
-    return jnp.where(untouched, given, 0), None, jnp.where(wins, taken, 0)
-
-
-_scatter_nd = _gradients.differentiable(_of_scatter_nd)
+    call = Call("scatter_nd", given, ((inferred.outputs[0].shape, data.dtype.name),))
+    return call(*operands)[0]
 
 
 def _reduction(reduction: Any, data: Traced, include_self: Any) -> tuple[tuple[str, Any], ...]:
     how = _combining.reduction_of(reduction, data)
     whole = _arguments.flag(include_self, "include_self")
     return ("reduction", how), ("include_self", whole)
-
-
-def _scatter_way(given: tuple[tuple[str, Any], ...], way: Any) -> Any:
-    named = dict(given)
-    how = named["reduction"]
-    return way if how == "none" or (how == "add" and named["include_self"]) else _without

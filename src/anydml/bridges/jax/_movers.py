@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax import numpy as jnp
 
 from anydml.arrays import adopt, keep, promoted
-from anydml.bridges.jax import _calls, _gradients
+from anydml.bridges.jax import _calls
 from anydml.bridges.jax._calls import Call, Traced
 from anydml.functions import _arguments, _engine, movers, rearranging, slabs
 from anydml.ops.cast import Cast
@@ -273,18 +273,8 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -
     one = (*data.shape[:number], 1, *data.shape[number + 1 :])
     counts = _calls.spread(counts, one, "lengths")
     (spec,) = _engine.infer(ReverseSubsequences, (data, counts), {"axis": number}).outputs
-    call = Call("reverse_subsequences", (("axis", number),), (data.ndim,) * 2,
-                ((spec.shape, data.dtype.name),))  # fmt: skip
-    return _reverse(call, data, counts)[0]
-
-
-def _of_reverse(call: Call, kept: Any, cotangents: tuple[Traced, ...]) -> tuple[Traced, ...]:
-    (_, counts), _ = kept
-    (given,) = cotangents
-    return reverse_subsequences(given, counts, **dict(call.given)), None
-
-
-_reverse = _gradients.differentiable(_of_reverse)
+    call = Call("reverse_subsequences", (("axis", number),), ((spec.shape, data.dtype.name),))
+    return call(data, counts)[0]
 
 
 def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
@@ -320,8 +310,4 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     to = movers.type_named(dtype)
     keep(data, to, "dtype")
     (spec,) = _engine.infer(Cast, (data,), {"to": to.name}).outputs
-    call = Call("cast", (("dtype", to.name),), (data.ndim,), ((spec.shape, to.name),))
-    return _cast(call, data)[0]
-
-
-_cast = _gradients.differentiable(_gradients.no_gradient)
+    return Call("cast", (("dtype", to.name),), ((spec.shape, to.name),))(data)[0]
