@@ -40,7 +40,9 @@ def test_an_unknown_case_is_wrong_usage():
     assert "no case of suite table is named no/such" in told.stderr
 
 
-@pytest.mark.parametrize("suite", ["table", "small", "adversarial", "scaling", "movers", "types"])
+@pytest.mark.parametrize(
+    "suite", ["table", "small", "torch", "jax", "adversarial", "scaling", "movers", "types"]
+)
 def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
     files = [tmp_path / "times.json", tmp_path / "times.md"]
     told = run(
@@ -88,6 +90,23 @@ def test_beside_a_peer(small_sizes):
     told = run("scatter/16M-from-1M", *QUICK)
     assert told.exit_code == 0, told.output
     assert "NumPy" in told.stdout
+
+
+@pytest.mark.parametrize(("suite", "peer"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_on_a_peers_own_arrays(suite, peer):
+    pytest.importorskip(suite)
+    told = run("gather/16", "--suite", suite, *QUICK)
+    assert told.exit_code == 0, told.output
+    (line,) = (line for line in told.stdout.splitlines() if line.startswith("gather"))
+    assert f"({peer})" in line
+
+
+def test_without_the_peer_whose_arrays_are_wanted(monkeypatch):
+    monkeypatch.setattr("anydml.bench.command.find_spec", lambda name: None)
+    told = run("gather/16", "--suite", "torch", "--suite", "small", "--no-peers", *QUICK)
+    assert told.exit_code == 0, told.output
+    assert "torch: left out, as torch is not installed" in told.stdout
+    assert "gather 16 elements" in told.stdout
 
 
 def test_a_wrong_result_of_this_library_fails(small_sizes, monkeypatch):

@@ -168,6 +168,9 @@ def _measured(
     outcomes: list[report.Outcome] = []
     with _progress() as progress:
         for suite, found in selected:
+            if suite.arrays and not find_spec(suite.arrays):
+                print(f"\n{suite.name}: left out, as {suite.arrays} is not installed")
+                continue
             lines = report.Lines(suite, found)
             print(f"\n{lines.heading()}")
             done = []
@@ -247,6 +250,8 @@ def run_case(
     else:
         if suite.kind == "threads":
             entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
+        elif suite.arrays:
+            entered = _on_arrays_of(suite.arrays, job, contenders, threads)
         else:
             entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
             if not case.dispatch:
@@ -264,6 +269,16 @@ def run_case(
     del job
     gc.collect()
     return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
+
+
+def _on_arrays_of(
+    module: str, job: Job, contenders: Sequence[peers.Peer], threads: int
+) -> list[Contestant]:
+    """The array function on a peer's arrays, and the peer where it is among the contenders."""
+    (library,) = peers.installed(threads, (module,))
+    beside = [peer for peer in contenders if peer.name == library.name]
+    entered = [ours.function(job, library=library)]
+    return entered + [c for peer in beside for c in peer.contestants(job)]
 
 
 def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:

@@ -12,6 +12,7 @@ import anydml as dml
 from anydml.bench.gate import Results
 from anydml.bench.jobs import Array, Job
 from anydml.bench.measure import Contestant
+from anydml.bench.peers import Peer
 
 NAME: Final = "anydml"
 _OPERATORS: Final = (
@@ -21,30 +22,33 @@ _OPERATORS: Final = (
 _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
 
 
-def function(job: Job, outputs: Results | None = None) -> Contestant:
+def function(job: Job, outputs: Results | None = None, library: Peer | None = None) -> Contestant:
     """The array function, called with no more than it needs; the operator where there is none.
 
-    `outputs` are arrays for the results, one for each.
+    `outputs` are arrays for the results, one for each; `library` is the one whose arrays it gets,
+    NumPy's without it.
     """
     if job.operation in _OPERATORS:
         return dispatch(job)
     options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
     called = getattr(dml, job.operation)
+    arrays = job.arrays if library is None else tuple(map(library.take, job.arrays))
     if outputs is not None:
         many = job.operation in ("top_k", "split")
         called = partial(called, out=outputs if many else outputs[0])
     match job.operation:
         case "top_k":
-            call = partial(called, *job.arrays, options.pop("k"), **options)
+            call = partial(called, *arrays, options.pop("k"), **options)
         case "split":
-            call = partial(called, *job.arrays, options.pop("sections"), **options)
+            call = partial(called, *arrays, options.pop("sections"), **options)
         case "join":
-            call = partial(called, job.arrays, **options)
+            call = partial(called, arrays, **options)
         case "cast":
-            call = partial(called, *job.arrays, options.pop("dtype"))
+            call = partial(called, *arrays, options.pop("dtype"))
         case _:
-            call = partial(called, *job.arrays, **options)
-    return Contestant(NAME, f"dml.{job.operation}", call, results, strict=True)
+            call = partial(called, *arrays, **options)
+    taken = results if library is None else library.results
+    return Contestant(NAME, f"dml.{job.operation}", call, taken, strict=True)
 
 
 def with_threads(job: Job, threads: int) -> Contestant:

@@ -36,6 +36,9 @@ class Suite:
         ``"median"``, or ``"minimum"`` where calls are so short that any disturbance lengthens them.
     into : bool
         Everybody is measured a second time, writing into arrays that are there.
+    arrays : str
+        The module of the peer whose arrays this library is called on, and which is the only one
+        beside it; empty for NumPy's arrays and all peers.
     """
 
     name: str
@@ -45,6 +48,12 @@ class Suite:
     headings: tuple[str, str, str] = ("anydml", "best peer", "ratio")
     statistic: str = "median"
     into: bool = False
+    arrays: str = ""
+
+
+def calls(_full: bool = False) -> tuple[Case, ...]:
+    """Calls of the array functions on 16 elements."""
+    return tuple(case for case in small() if not case.dispatch)
 
 
 def small(_full: bool = False) -> tuple[Case, ...]:
@@ -239,6 +248,20 @@ SUITES: Final = {
     for suite in (
         Suite("table", "the cases of the README's table", lambda _full: table(), into=True),
         Suite("small", "16 elements: what a call costs", small, statistic="minimum"),
+        Suite(
+            "torch",
+            "16 elements of tensors, beside PyTorch",
+            calls,
+            statistic="minimum",
+            arrays="torch",
+        ),
+        Suite(
+            "jax",
+            "16 elements of JAX's arrays, beside JAX",
+            calls,
+            statistic="minimum",
+            arrays="jax",
+        ),
         Suite(
             "adversarial",
             f"every order, tie and index pattern; at most {WORST_PATTERN:g} times the random one",
