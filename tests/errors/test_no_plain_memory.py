@@ -224,9 +224,14 @@ def test_jax_tracers_and_deleted_arrays():
     assert len(checked) == 3
     gone = jax.numpy.asarray(X) + 1
     gone.delete()
-    with pytest.raises(dml.ArgumentTypeError, match="its memory cannot be read"):
+    with pytest.raises(
+        dml.ArgumentTypeError, match="x: expected an array with memory, got one that was deleted"
+    ):
         dml.top_k(gone, 1)
-    with pytest.raises(dml.BindingError, match="InputTensor: its memory cannot be read"):
+    with pytest.raises(
+        dml.BindingError,
+        match="InputTensor: expected an array with memory, got one that was deleted",
+    ):
         COPY.compile()(gone)
 
 

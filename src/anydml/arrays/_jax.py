@@ -37,6 +37,10 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
             f"{name}: expected an array with memory, got a tracer (jax.jit, vmap or grad); call "
             f"outside of it, or inside through jax.pure_callback(function, shape_and_dtype, ..)"
         )
+    if value.is_deleted():
+        raise ArgumentTypeError(
+            f"{name}: expected an array with memory, got one that was deleted or donated"
+        )
     if _on_gpu(value):
         there: Any = _from_cuda(value, name)
         return there, _wrap_cuda
