@@ -15,7 +15,7 @@ namespace {
 struct Library {
   PyTypeObject* type = nullptr;  // kept for the life of the process, like all that is below
   const dlpack::Exchange* exchange = nullptr;
-  PyObject *keys_of = nullptr, *modes = nullptr;
+  PyObject *keys_of = nullptr, *modes = nullptr, *forward = nullptr, *level = nullptr;
   unsigned long long cpu_keys = 0, cuda_keys = 0;
   PyObject *raw_repr = nullptr, *requires_grad = nullptr, *untyped_storage = nullptr,
            *nbytes = nullptr, *storage_offset = nullptr;
@@ -185,7 +185,7 @@ bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, void* dat
 }
 
 void take_tensors(nb::object type, nb::object capsule, nb::object keys_of, nb::object modes,
-                  unsigned long long cpu_keys, unsigned long long cuda_keys) {
+                  nb::dict forward, unsigned long long cpu_keys, unsigned long long cuda_keys) {
   if (library.exchange != nullptr || PyType_Check(type.ptr()) == 0) return;
   auto* exchange = static_cast<const dlpack::Exchange*>(
       PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
@@ -203,6 +203,8 @@ void take_tensors(nb::object type, nb::object capsule, nb::object keys_of, nb::o
   library.cuda_keys = cuda_keys;
   library.keys_of = keys_of.release().ptr();
   library.modes = modes.release().ptr();
+  library.forward = forward.release().ptr();
+  library.level = PyUnicode_InternFromString("_current_level");
   library.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
   library.exchange = exchange;
 }
@@ -212,6 +214,10 @@ bool is_tensor(PyObject* object) {
 }
 
 bool tensors_are_themselves() {
+  // Below 0 no tensor has a gradient that goes forward.
+  PyObject* const level = PyDict_GetItemWithError(library.forward, library.level);
+  if (level == nullptr) PyErr_Clear();
+  if (level == nullptr || !PyLong_CheckExact(level) || PyLong_AsLong(level) >= 0) return false;
   const nb::object count = nb::steal(PyObject_CallNoArgs(library.modes));
   if (!count.is_valid()) PyErr_Clear();
   return count.is_valid() && PyLong_CheckExact(count.ptr()) && PyLong_AsLong(count.ptr()) == 0;

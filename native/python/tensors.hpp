@@ -19,13 +19,14 @@ constexpr int kHost = -1;  // as the number of a device
 
 // What a library registers, once.
 void take_tensors(nanobind::object type, nanobind::object capsule, nanobind::object keys_of,
-                  nanobind::object modes, unsigned long long cpu_keys,
+                  nanobind::object modes, nanobind::dict forward, unsigned long long cpu_keys,
                   unsigned long long cuda_keys);
 
 // Whether it is a tensor of the registered class; nothing else is looked at.
 bool is_tensor(PyObject* object);
 
-// Whether no mode is on that changes what the library's functions do.
+// Whether no mode is on that changes what the library's functions do, and no tensor has a gradient
+// that goes forward.
 bool tensors_are_themselves();
 
 // A plain tensor of the registered class as an operand, and its device. False otherwise, without an

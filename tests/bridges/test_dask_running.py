@@ -159,6 +159,8 @@ def test_indices_in_memory_are_cut_so_that_results_are_in_chunks():
                          dml.scatter_nd(X, rows[:, None], X[rows], reduction="add"))  # fmt: skip
     with dask.config.set({"array.chunk-size": "16B"}):
         assert max(dml.gather(x, rows).chunks[0]) == 3  # a block of x
+    with dask.config.set({"array.chunk-size": "1B"}):
+        assert dml.gather(da.ones(3, chunks=1), [0, 1]).chunks == ((1, 1),)
 
 
 def test_bad_indices_in_memory_are_told_at_once():
@@ -304,6 +306,12 @@ def test_an_axis_without_elements_is_as_in_memory(mode):
         with pytest.raises(dml.AnyDMLError) as lazy:
             call(da.zeros((0, 3)))
         assert (type(lazy.value), str(lazy.value)) == (type(alone.value), str(alone.value))
+
+
+def test_indices_of_any_rank_into_one_element():
+    lookup = np.array([[0, -1, 0], [0, 0, -1]])
+    got = dml.gather_elements(np.float32(5), da.from_array(lookup, chunks=(1, 2)))
+    assert_same_bits(got.compute(), np.full((2, 3), 5, np.float32))
 
 
 def test_foreign_byte_order_and_small_indices():

@@ -9,13 +9,16 @@ from torch_calls import ALONG, CALLS, floats, several  # noqa: E402 (PyTorch may
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
 
+# PyTorch's own code, when it first goes forward.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+
 
 @pytest.mark.parametrize("name", CALLS)
 def test_gradients_are_those_of_finite_differences(name):
     x = floats(3, 4).requires_grad_()
     call = CALLS[name]
-    assert gradcheck(call, (x,))
-    assert gradgradcheck(call, (x,))
+    assert gradcheck(call, (x,), check_forward_ad=True)
+    assert gradgradcheck(call, (x,), check_fwd_over_rev=True, check_rev_over_rev=True)
     plain = several(call(x.detach()))
     for ours, expected in zip(several(call(x)), plain, strict=True):
         assert torch.equal(ours, expected)
@@ -177,3 +180,55 @@ def test_non_contiguous_and_complex():
         lambda t: dml.join([t, t.conj()]),
     ):
         assert gradcheck(call, (z,))
+
+
+def test_tangents_in_eager_mode():
+    """Also of a tensor that asks for no other gradient, for which there is a quick way."""
+    forward = torch.autograd.forward_ad
+    x, t = torch.arange(6.0), torch.arange(6.0) + 1
+    dml.gather(x, [0])  # the quick way is known from here on
+    with forward.dual_level():
+        dual = forward.make_dual(x, t)
+        calls = {
+            "gather": (dml.gather(dual, [1, 4]), [2, 5]),
+            "top_k": (dml.top_k(dual, 2).values, [6, 5]),
+            "join": (dml.join([x, dual])[-1:], [6]),
+            "split": (dml.split(dual, 2)[1], [4, 5, 6]),
+            "cast": (dml.cast(dual, "float64")[:1], [1]),
+            "pad": (dml.pad(dual, 1, "constant", 7)[:2], [0, 1]),
+            "edge": (dml.pad(dual, 1, "edge")[:2], [1, 1]),
+            "scatter": (dml.scatter_nd(x[:2], [[0], [0]], dual[4:]), [6, 0]),
+            "added": (dml.scatter_elements(dual[:2], [0, 0], x[:2], reduction="add"), [1, 2]),
+        }
+        for result, expected in calls.values():
+            assert forward.unpack_dual(result).tangent.tolist() == expected
+        assert forward.unpack_dual(dml.gather(x, [1])).tangent is None
+        assert forward.unpack_dual(dml.cast(dual, "int32")).tangent is None
+        assert not dml.nonzero_coordinates(dual).is_floating_point()
+        with pytest.raises(dml.ArgumentTypeError, match="reduction: 'none' and 'add' have a grad"):
+            dml.scatter_nd(dual, [[0]], [2.0], reduction="mul")
+        with pytest.raises(dml.ArgumentTypeError, match="got one with a tangent"):
+            dml.gather(x, [0], out=dual[:1])
+        with pytest.raises(dml.ArgumentError, match="out: expected none"):
+            dml.gather(dual, [0], out=torch.empty(1))
+    assert not dml.gather(x, [1]).requires_grad
+
+
+def test_transformations_of_transformations():
+    """Every level has its own gradients, be they forward or backward."""
+    func, x, rows = torch.func, floats(3, 4), torch.tensor([[0, 2, 0, 1]])
+
+    def ours(x):
+        picked = dml.scatter_elements(x**2, rows, x[:1] ** 3, reduction="add")
+        return (dml.top_k(picked, 2).values * dml.gather_elements(x, rows)[:, :2]).sum()
+
+    def theirs(x):
+        picked = (x**2).scatter_add(0, rows, x[:1] ** 3)
+        return (torch.topk(picked, 2).values * x.gather(0, rows)[:, :2]).sum()
+
+    for transform in (func.jacfwd, func.jacrev, func.hessian, lambda f: func.jacfwd(func.jacfwd(f)),
+                      lambda f: func.jacrev(func.jacfwd(f)),
+                      lambda f: func.jacrev(func.jacrev(f))):  # fmt: skip
+        torch.testing.assert_close(transform(ours)(x), transform(theirs)(x))
+    moved = torch.vmap(lambda row: func.jvp(lambda r: dml.gather(r, [3, 3]), (row,), (row,))[1])(x)
+    assert torch.equal(moved, x[:, [3, 3]])

@@ -79,7 +79,14 @@ def asks_the_dispatcher(value: Any) -> bool:
     if keys.raw_repr() & ~_plain_keys(torch, value.device.type):
         kinds = torch._C.DispatchKey
         return any(keys.has(getattr(kinds, key)) for key in _TRANSFORMED) or _stands_in(value)
-    return bool(value.requires_grad and torch.is_grad_enabled()) or _seen_by_a_mode(torch)
+    asks = bool(value.requires_grad and torch.is_grad_enabled())
+    return asks or _has_tangent(torch, value) or _seen_by_a_mode(torch)
+
+
+def _has_tangent(torch: Any, value: Any) -> bool:
+    """Whether it has a gradient that goes forward (torch.autograd.forward_ad)."""
+    forward = torch.autograd.forward_ad
+    return forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None
 
 
 def _stands_in(value: Any) -> bool:
@@ -152,7 +159,8 @@ def _offered(torch: Any, modes: Any) -> None:
     keys = getattr(torch._C, "_dispatch_keys", None)
     if capsule is not None and keys is not None:
         plain = (_plain_keys(torch, "cpu"), _plain_keys(torch, "cuda"))
-        native.take_tensors(torch.Tensor, capsule, keys, modes, *plain)
+        forward = vars(torch.autograd.forward_ad)
+        native.take_tensors(torch.Tensor, capsule, keys, modes, forward, *plain)
         native.learn_tensors(_samples(torch, keys), torch._C.TensorBase.requires_grad)
 
 
@@ -164,9 +172,11 @@ def _samples(torch: Any, keys_of: Any) -> list[tuple[Any, int, int, int]]:
 
 
 def _no_gradient(torch: Any, value: Any, name: str) -> None:
-    if value.requires_grad and torch.is_grad_enabled():
+    asks = value.requires_grad and torch.is_grad_enabled()
+    if asks or _has_tangent(torch, value):
+        got = "one that requires grad" if asks else "one with a tangent (forward_ad)"
         raise ArgumentTypeError(
-            f"{name}: expected a tensor without a gradient, got one that requires grad; use "
+            f"{name}: expected a tensor without a gradient, got {got}; use "
             f".detach(), or an array function without out=, where a gradient is to pass"
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from anydml.bridges.torch._library import KERNELS, library, ops
+from anydml.bridges.torch._library import KERNELS, library, may_move, ops
 from anydml.bridges.torch._pytorch import Tensor, torch
 from anydml.errors import ArgumentTypeError
 
@@ -20,6 +20,8 @@ _Function: Final[Any] = import_module("torch.autograd.function")._SingleLevelFun
 _one_level: Final[Any] = import_module(
     "torch._functorch.utils"
 ).enable_single_level_autograd_function
+
+_forward: Final[Any] = torch.autograd.forward_ad
 
 DIFFERENTIABLE: Final = ("none", "add")
 """The reductions of scatters that have a gradient."""
@@ -51,18 +53,34 @@ class Differentiable:
             @staticmethod
             def forward(ctx: Any, *given: Any) -> Any:
                 given = arguments(given)
-                with torch._C._AutoDispatchBelowAutograd():
+                # A function's forward pass turns both off; levels of torch.func below this one
+                # have their own gradients.
+                with (
+                    torch.enable_grad(),
+                    _forward._set_fwd_grad_enabled(True),
+                    torch._C._AutoDispatchBelowAutograd(),
+                ):
                     results = operator(*given)
                 results = tuple(results) if isinstance(results, list) else results
                 save(ctx, given, results)
+                if may_move():
+                    ctx.forward = given, results
                 return results
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
                 return backward(ctx, *grads)
 
+            @staticmethod
+            def jvp(ctx: Any, *tangents: Any) -> Any:
+                given, results = ctx.forward
+                del ctx.forward  # or it would keep what no backward pass needs
+                moved = _moved(name, operator, given, results, arguments(tangents))
+                return tuple(moved) if isinstance(moved, list) else moved
+
         def kernel(*given: Any) -> Any:
-            if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*given)):
+            asked = torch.is_grad_enabled() and torch._C._any_requires_grad(*given)
+            if not asked and not may_move():
                 with torch._C._AutoDispatchBelowAutograd():
                     return operator(*given)
             # The dispatcher has come to one level of torch.func's transformations, or there is
@@ -72,6 +90,33 @@ class Differentiable:
             return list(results) if name == "split" else results
 
         self.kernel = kernel
+
+
+# ---- forward ------------------------------------------------------------------------------------
+
+
+def _moved(name: str, operator: Any, given: Any, results: Any, tangents: Any) -> Any:
+    """What becomes of tangents: every operator but `top_k` is linear in what has one."""
+    first = results[0] if isinstance(results, tuple) else results
+    if not (first.is_floating_point() or first.is_complex()):
+        return None
+    if name == "top_k":
+        return ops.gather_elements(tangents[0], results[1], given[2], False), None
+    if name.startswith("scatter"):
+        reduction = given[-2]
+        if reduction not in DIFFERENTIABLE:
+            raise no_gradient(reduction)
+    if name == "pad":
+        given = (*given[:-1], 0)  # the constant does not move
+    linear = (0, 2) if name.startswith("scatter") else (0,)
+    pairs = enumerate(zip(given, tangents, strict=True))
+    return operator(*(_tangent(*pair) if i in linear else pair[0] for i, pair in pairs))
+
+
+def _tangent(operand: Any, moves: Any) -> Any:
+    if isinstance(operand, list):
+        return [_tangent(*pair) for pair in zip(operand, moves, strict=True)]
+    return torch.zeros_like(operand) if moves is None else moves
 
 
 # ---- selection ----------------------------------------------------------------------------------

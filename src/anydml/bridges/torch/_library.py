@@ -242,8 +242,13 @@ KERNELS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
 """Of each operator: what runs on memory, and what finds shapes."""
 
 
+def may_move() -> bool:
+    """Whether tensors may have a tangent now (torch.autograd.forward_ad, torch.func.jvp)."""
+    return bool(torch.autograd.forward_ad._current_level >= 0)
+
+
 def _unasked(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel on the same memory, without the gradient that was asked for."""
+    """The kernel on the same memory, without the gradient or tangent that was asked for."""
 
     def run(*given: Any) -> Any:
         return kernel(*map(_detached, given))
@@ -253,7 +258,7 @@ def _unasked(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def _detached(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach() if value.requires_grad else value
+        return value.detach() if value.requires_grad or may_move() else value
     if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
         return [_detached(member) for member in value]
     return value
