@@ -39,6 +39,9 @@ struct Bits<8> {
   static constexpr Unsigned infinity = 0x7FF0000000000000ull;
 };
 
+// Of bfloat16, which has the width of float16.
+constexpr unsigned short kBfloatInfinity = 0x7F80u;
+
 // Integers: key = bits ^ flip, compared as signed. `flip` holds the sign bit for unsigned types and
 // the complement when the smallest elements are wanted, so one kernel serves all four.
 template <int W>
@@ -55,12 +58,14 @@ struct IntegerOrder {
 
 // Floats: sign-magnitude to two's complement, which maps -0 onto +0; every NaN becomes the greatest
 // key. `flip` is all ones when the smallest elements are wanted (NaN is then last), else zero.
-template <int W>
+// `kInfinity`: its bits, which say where NaNs begin.
+template <int W, typename Bits<W>::Unsigned kInfinity = Bits<W>::infinity>
 struct FloatOrder {
   using Key = typename Bits<W>::Signed;
   using Unsigned = typename Bits<W>::Unsigned;
   static constexpr int width = W;
   static constexpr bool is_float = true;
+  static constexpr Unsigned infinity = kInfinity;
 
   static ANYDML_HD Key key(Unsigned bits, Unsigned flip) {
     constexpr Unsigned sign_bit = static_cast<Unsigned>(Unsigned(1) << (8 * W - 1));
@@ -69,7 +74,7 @@ struct FloatOrder {
     const Unsigned sign = static_cast<Unsigned>(static_cast<Key>(bits) >> (8 * W - 1));
     // Negative values: -(magnitude), in two's complement; -0 becomes 0.
     const Unsigned ordered = static_cast<Unsigned>((magnitude ^ sign) - sign);
-    const Unsigned with_nan = magnitude > Bits<W>::infinity ? magnitude_mask : ordered;
+    const Unsigned with_nan = magnitude > infinity ? magnitude_mask : ordered;
     return static_cast<Key>(static_cast<Unsigned>(with_nan ^ flip));
   }
 };

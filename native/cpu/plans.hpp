@@ -22,7 +22,7 @@ namespace anydml {
 
 // DML_TENSOR_DATA_TYPE, with the values of directml.h.
 enum class DataType : int {
-  unknown = 0,  // moved only: any NumPy type whose element size is 1, 2, 4, 8 or 16
+  unknown = 0,  // moved only: any type whose element size is 1, 2, 4, 8 or 16
   float32 = 1,
   float16 = 2,
   uint32 = 3,
@@ -34,7 +34,16 @@ enum class DataType : int {
   float64 = 9,
   uint64 = 10,
   int64 = 11,
+  bfloat16 = 64,  // of array functions only: DirectML has none
 };
+
+constexpr bool is_float_type(DataType type) {
+  return type == DataType::float64 || type == DataType::float32 || type == DataType::float16 ||
+         type == DataType::bfloat16;
+}
+constexpr bool is_integer_type(DataType type) {
+  return type != DataType::unknown && !is_float_type(type);
+}
 
 struct Tensor {
   Layout layout;

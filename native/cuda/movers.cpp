@@ -15,10 +15,6 @@
 namespace anydml::cuda {
 namespace {
 
-bool is_integer(DataType type) {
-  return type != DataType::float64 && type != DataType::float32 && type != DataType::float16;
-}
-
 struct Job {
   Layout to, from;
   char* target;
@@ -113,7 +109,7 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
   const unsigned skip = static_cast<unsigned>(ahead / size);
   const Int end = skip + count, lines = (end * size + 15) / 16;
   const Dim grid{blocks_for(lines, kSequenceThreads * kSequenceUnroll)}, block{kSequenceThreads};
-  if (is_integer(plan.output.type)) {
+  if (is_integer_type(plan.output.type)) {
     queue.launch(queue.function("sequence", "sequence_integers", {{"SIZE", size}}), grid, block, 0,
                  target - ahead, skip, end, static_cast<unsigned long long>(plan.start),
                  static_cast<unsigned long long>(plan.delta));
@@ -137,7 +133,7 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
 
 void cast(const CastPlan& plan, const void* input, void* output, Queue& queue) {
   // Integers of one size have the same bits.
-  const bool alike = is_integer(plan.input.type) && is_integer(plan.output.type) &&
+  const bool alike = is_integer_type(plan.input.type) && is_integer_type(plan.output.type) &&
                      plan.input.element_size == plan.output.element_size;
   if (alike || plan.input.type == plan.output.type)
     return copy_elements(plan.output.layout, output, plan.input.layout, input,
@@ -176,6 +172,11 @@ std::vector<Variant> mover_variants() {
     for (Int to = 1; to <= 11; ++to)
       if (from == to || integer_size(from) == 0 || integer_size(from) != integer_size(to))
         all.push_back({"movers", {{"FROM", from}, {"TO", to}}});
+  constexpr Int bfloat = static_cast<Int>(DataType::bfloat16);
+  for (Int other = 1; other <= 11; ++other) {
+    all.push_back({"movers", {{"FROM", bfloat}, {"TO", other}}});
+    all.push_back({"movers", {{"FROM", other}, {"TO", bfloat}}});
+  }
   for (Int size : {1, 2, 4, 8}) all.push_back({"sequence", {{"SIZE", size}}});
   for (Int size : {1, 2, 4, 8, 16}) all.push_back({"padding", {{"SIZE", size}}});
   return all;

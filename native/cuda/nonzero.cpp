@@ -14,10 +14,6 @@
 namespace anydml::cuda {
 namespace {
 
-bool is_float(DataType type) {
-  return type == DataType::float16 || type == DataType::float32 || type == DataType::float64;
-}
-
 Axes axes_of(const Layout& layout, int first, Int elements) {
   Axes axes;
   axes.count = layout.rank - first;
@@ -76,7 +72,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
     queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
   }
   unsigned* const bits = static_cast<unsigned*>(found.bits);
-  const Int sign = is_float(tensor.type) ? 1 : 0;
+  const Int sign = is_float_type(tensor.type) ? 1 : 0;
   if (packed) {
     const Int many = std::max<Int>(1, 4 / size);  // granules of a block
     queue.launch(queue.function("nonzero", "nonzero_lines", {{"SIZE", size}, {"FLOAT", sign}}),

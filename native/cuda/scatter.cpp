@@ -358,6 +358,7 @@ std::vector<Variant> scatter_variants() {
     for (Int wide : {0, 1})
       all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
   }
+  all.push_back({"scatter_sorted", {{"TYPE", static_cast<Int>(DataType::bfloat16)}, {"SIZE", 2}}});
   for (Int type = 1; type <= 11; ++type) {
     constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
     all.push_back({"scatter_sorted", {{"TYPE", type}, {"SIZE", sizes[type]}}});

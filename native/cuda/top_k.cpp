@@ -28,6 +28,7 @@ unsigned long long flip_of(DataType type, int width, bool largest) {
   const unsigned long long smallest = largest ? 0 : ~0ull;
   switch (type) {
     case DataType::float16:
+    case DataType::bfloat16:
     case DataType::float32:
     case DataType::float64:
     case DataType::int8:
@@ -38,10 +39,6 @@ unsigned long long flip_of(DataType type, int width, bool largest) {
     default:
       return smallest ^ 1ull << (8 * width - 1);
   }
-}
-
-bool is_float(DataType type) {
-  return type == DataType::float16 || type == DataType::float32 || type == DataType::float64;
 }
 
 // The same sizes packed, with the axis last in memory.
@@ -81,7 +78,7 @@ bool describe(const TopKPlan& plan, const void* input, void* values, void* indic
   to.indices = static_cast<char*>(indices);
   to.wide_indices = plan.indices.element_size == 8;
   job.width = plan.input.element_size;
-  job.is_float = is_float(plan.input.type);
+  job.is_float = plan.input.type == DataType::bfloat16 ? 2 : is_float_type(plan.input.type) ? 1 : 0;
   to.flip = flip_of(plan.input.type, job.width, plan.largest);
   to.stride = to.n == 1 ? job.width : layout.strides[plan.axis];
   to.value_stride = to.k == 1 ? job.width : plan.values.layout.strides[plan.axis];
@@ -135,7 +132,7 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
 
 std::vector<Variant> top_k_variants() {
   std::vector<Variant> variants;
-  const int types[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {2, 1}, {4, 1}, {8, 1}};
+  const int types[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {2, 1}, {4, 1}, {8, 1}, {2, 2}};
   for (const auto& [width, is_float] : types) {
     const auto add = [&, w = width, f = is_float](const char* source, std::vector<Define> more) {
       more.insert(more.begin(), {{"width", w}, {"is_float", f}});
@@ -143,7 +140,7 @@ std::vector<Variant> top_k_variants() {
     };
     add("top_k_small", {});
     for (const Int threads : {64, 128, 256, 512}) add("top_k_short", {{"threads", threads}});
-    for (Int smallest = 0; smallest <= is_float; ++smallest) {
+    for (Int smallest = 0; smallest <= (is_float != 0 ? 1 : 0); ++smallest) {
       add("top_k_long", {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
     }
     add("top_k_columns", {{"each", width == 8 ? 8 : 16}});

@@ -17,7 +17,7 @@ constexpr Int kWide = Int{1} << 32;        // axes from here on have places of 6
 struct Job {
   Rows rows;
   int width;
-  bool is_float;
+  int is_float;  // 0, 1, or 2 for bfloat16
 };
 
 inline unsigned most_blocks(Int count) {

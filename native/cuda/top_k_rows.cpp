@@ -109,7 +109,7 @@ void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Que
   Function& kernel = queue.function("top_k_long", "top_k_long",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
-                                     {"smallest", job.is_float && job.rows.flip != 0},
+                                     {"smallest", job.is_float != 0 && job.rows.flip != 0},
                                      {"threads", kLongThreads},
                                      {"blocks", kLongBlocks},
                                      {"unroll", kLongUnroll}});
@@ -136,7 +136,7 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
   parts.places = queue.scratch(count * (parts.wide_places ? 8 : 4));
   parts.ordered = ordered || parts.wide_places;
   next = job;
-  next.is_float = false;
+  next.is_float = 0;
   next.rows.flip = 1ull << (8 * job.width - 1);
   next.rows.n = segments * job.rows.k;
   next.rows.source = static_cast<const char*>(parts.keys);

@@ -221,7 +221,7 @@ void release_exported(dlpack::Managed* managed) {
   delete exported;
 }
 
-// A capsule of packed device memory; the owner lives until the consumer lets go of it.
+// A capsule of packed memory, on a GPU or (device -1) on the host; the owner lives until the consumer lets go of it.
 nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
                       const std::vector<Int>& sizes) {
   if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
@@ -233,8 +233,8 @@ nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int 
     stride *= sizes[i] > 0 ? sizes[i] : 1;
   }
   exported->managed.tensor = {reinterpret_cast<void*>(address),
-                              dlpack::kCuda,
-                              device,
+                              device < 0 ? dlpack::kCpu : dlpack::kCuda,
+                              device < 0 ? 0 : device,
                               static_cast<std::int32_t>(sizes.size()),
                               {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1},
                               exported->sizes,

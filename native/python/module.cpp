@@ -1,6 +1,7 @@
 // The native extension of one instruction-set level. Every level is a module of its own, so that no
 // inline function compiled for a newer processor can be linked into an older one's code.
 #define ANYDML_IMPORT_NUMPY
+#include "added_types.hpp"
 #include "kernel.hpp"
 
 #include <string>
@@ -36,6 +37,7 @@ NB_MODULE(ANYDML_MODULE, module) {
   module.def("pool", &pool);
   module.def("pool_peak", &anydml::pool_peak);
   module.def("set_pool_limit", [](std::size_t bytes) { anydml::pool_set_limit(bytes); });
+  bind_added_types(module);
   bind_door(module);
   bind_quick(module);
   bind_binder(module);

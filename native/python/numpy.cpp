@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "added_types.hpp"
+
 namespace anydml::python {
 namespace {
 
@@ -41,8 +43,11 @@ bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
     case 'm':
     case 'M':
       break;
-    default:
-      return false;
+    default: {
+      const AddedType* const added = added_type(descr->type_num);
+      if (added == nullptr) return false;
+      type = added->type;
+    }
   }
   return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
 }

@@ -33,8 +33,8 @@ struct Operand {
   PyArrayObject* array = nullptr;  // null where it is no NumPy array
 };
 
-// DataType and element size of a NumPy type; false for what no kernel takes (objects, strings,
-// records, sizes other than 1, 2, 4, 8 and 16 bytes, foreign byte order).
+// DataType and element size of a type of NumPy's or ours; false for what no kernel takes (objects,
+// strings, records, sizes other than 1, 2, 4, 8 and 16 bytes, foreign byte order).
 bool element_of(const PyArray_Descr* descr, DataType& type, int& size);
 
 // An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose

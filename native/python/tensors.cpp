@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "added_types.hpp"
 #include "libtorch.hpp"
 
 namespace nb = nanobind;
@@ -24,7 +25,8 @@ Library library;
 
 constexpr std::uint32_t kMajor = 1, kLeastMinor = 3;
 
-// The types that kernels and NumPy have; the descriptors are NumPy's own, kept for ever.
+// The types that kernels and NumPy have, beside the added ones; the descriptors are NumPy's own,
+// kept for ever.
 struct Known {
   std::uint8_t code, bits;
   int number;
@@ -43,7 +45,8 @@ PyArray_Descr* descr_of(dlpack::Type type) {
       if (found[i] == nullptr) found[i] = PyArray_DescrFromType(kKnown[i].number);
       return found[i];
     }
-  return nullptr;
+  const AddedType* const added = added_type_of_dlpack(type.code, type.bits);
+  return added == nullptr ? nullptr : added->descr;
 }
 
 // The library's own number of a type; -1 where it has none.
@@ -62,7 +65,14 @@ std::int32_t library_type(const PyArray_Descr* descr) {
     }
     return found[i] == kNone ? -1 : found[i] - kFirst;
   }
-  return -1;
+  const AddedType* const added = added_type(descr->type_num);
+  static const AddedType* latest = nullptr;
+  static std::int32_t number = -1;
+  if (added != latest) {
+    latest = added;
+    number = added == nullptr ? -1 : libtorch::type_named(added->name);
+  }
+  return number;
 }
 
 // A number that a method without arguments gives; false with no exception where it fails.
@@ -167,7 +177,10 @@ bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
       type = {known.code, known.bits, 1};
       return true;
     }
-  return false;
+  const AddedType* const added = added_type(descr->type_num);
+  if (added == nullptr) return false;
+  type = {added->dlpack_code, static_cast<std::uint8_t>(8 * added->size), 1};
+  return true;
 }
 
 bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, void* data,

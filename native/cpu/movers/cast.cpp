@@ -4,6 +4,7 @@
 // elsewhere it is a loop that the compiler makes vectors of. FLOAT16 then takes two, with FLOAT32
 // between them: the first step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows
 // FLOAT16 in any case (an integer above), or keeps what the second needs to round once (FLOAT64).
+// bfloat16 takes two as well; for it, integers of 32 and 64 bits keep that too.
 #include "cast.hpp"
 
 #include "../runtime/copy.hpp"
@@ -19,6 +20,10 @@ template <class To, class From>
 To convert(From value) {
   if constexpr (std::is_same_v<From, Half>)
     return half_to_float(value.bits);
+  else if constexpr (std::is_same_v<From, Bfloat>)
+    return canonical(bfloat_to_float(value.bits));
+  else if constexpr (std::is_same_v<To, Bfloat>)
+    return {float_to_bfloat(value)};
   else if constexpr (std::is_same_v<To, Half>)
     return {float_to_half(value)};
   else if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>)
@@ -44,12 +49,19 @@ void odd_floats(const char* __restrict source, char* __restrict target, Int coun
   for (Int i = 0; i < count; ++i) store(target + i * 4, to_odd(load<double>(source + i * 8)));
 }
 
+template <class From>
+void odd_integers(const char* __restrict source, char* __restrict target, Int count) {
+  for (Int i = 0; i < count; ++i)
+    store(target + i * 4, to_odd_float(load<From>(source + i * Int{sizeof(From)})));
+}
+
 // Whether `each` has a loop of its own for a pair of types.
+template <class T>
+constexpr bool is_narrow = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
 template <class To, class From>
-constexpr bool kDirect =
-    kLanes<To, From> != 0 || (!std::is_same_v<To, Half> && !std::is_same_v<From, Half>) ||
-    (std::is_same_v<To, Half> && std::is_same_v<From, float>) ||
-    (std::is_same_v<To, float> && std::is_same_v<From, Half>);
+constexpr bool kDirect = kLanes<To, From> != 0 || (!is_narrow<To> && !is_narrow<From>) ||
+                         (is_narrow<To> && std::is_same_v<From, float>) ||
+                         (std::is_same_v<To, float> && is_narrow<From>);
 
 // Calls body(T{}) with the C++ type.
 template <class Body>
@@ -61,6 +73,8 @@ Step with_type(DataType type, Body&& body) {
       return body(float{});
     case DataType::float16:
       return body(Half{});
+    case DataType::bfloat16:
+      return body(Bfloat{});
     case DataType::int64:
       return body(int64_t{});
     case DataType::uint64:
@@ -92,15 +106,29 @@ Step step_between(DataType from, DataType to) {
   });
 }
 
-bool is_integer(DataType type) {
-  return type != DataType::float64 && type != DataType::float32 && type != DataType::float16;
+// To FLOAT32, of which the second step makes another type.
+Step first_step(DataType from, DataType to) {
+  if (from == DataType::float64) return &odd_floats;
+  if (to != DataType::bfloat16) return step_between(from, DataType::float32);
+  switch (from) {
+    case DataType::int64:
+      return &odd_integers<int64_t>;
+    case DataType::uint64:
+      return &odd_integers<uint64_t>;
+    case DataType::int32:
+      return &odd_integers<int32_t>;
+    case DataType::uint32:
+      return &odd_integers<uint32_t>;
+    default:
+      return step_between(from, DataType::float32);
+  }
 }
 
 }  // namespace
 
 CastMap::CastMap(DataType from, DataType to) : last_(step_between(from, to)) {
   if (last_ != nullptr) return;
-  first_ = from == DataType::float64 ? &odd_floats : step_between(from, DataType::float32);
+  first_ = first_step(from, to);
   last_ = step_between(DataType::float32, to);
 }
 
@@ -113,7 +141,7 @@ void CastMap::run(const char* source, char* target, Int count) const {
 
 void CastPlan::run(const void* from, void* to, int threads) const {
   // Integers of one size have the same bits.
-  const bool alike = is_integer(input.type) && is_integer(output.type) &&
+  const bool alike = is_integer_type(input.type) && is_integer_type(output.type) &&
                      input.element_size == output.element_size;
   if (alike || input.type == output.type)
     return copy_elements(output.layout, to, input.layout, from, input.element_size, threads);

@@ -114,8 +114,18 @@ inline uint16_t float_to_half(float value) {
   return static_cast<uint16_t>(choose(rest > 0x7F800000U, 0x7E00U, bits | sign));
 }
 
+// bfloat16 is the upper half of a FLOAT32.
+inline float bfloat_to_float(uint16_t bfloat) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bfloat) << 16);
+}
+inline uint16_t float_to_bfloat(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value), rest = bits & 0x7FFFFFFFU;
+  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1)) >> 16;
+  return static_cast<uint16_t>(choose(rest > 0x7F800000U, 0x7FC0U, rounded));
+}
+
 // A double as the float above or below it whose last bit is odd where something is lost: rounding
-// that to FLOAT16 is rounding the double once.
+// that to 16 bits is rounding the double once.
 inline float to_odd(double value) {
   const float near = static_cast<float>(value);
   const double back = static_cast<double>(near);
@@ -124,6 +134,22 @@ inline float to_odd(double value) {
   bits -= back_size > size ? 1 : 0;
   bits |= back != value ? 1 : 0;
   return std::bit_cast<float>(bits);
+}
+
+// An integer likewise.
+template <class From>
+inline float to_odd_float(From value) {
+  const uint64_t wide = static_cast<uint64_t>(value);
+  const bool negative = std::is_signed_v<From> && value < 0;
+  const uint64_t size = negative ? 0 - wide : wide;
+  const int lost = std::bit_width(size) - 24;  // the last bits, which a float has no place for
+  if (lost <= 0) return static_cast<float>(value);
+  const uint64_t rest = size & ((uint64_t{1} << lost) - 1);
+  const float kept =
+      static_cast<float>(static_cast<uint32_t>(size >> lost) | (rest != 0 ? 1U : 0U));
+  const float scaled =
+      std::bit_cast<float>(std::bit_cast<uint32_t>(kept) + (static_cast<uint32_t>(lost) << 23));
+  return negative ? -scaled : scaled;
 }
 
 }  // namespace anydml

@@ -21,16 +21,26 @@ struct Half {
   uint16_t bits;
 };
 
+// bfloat16, which is converted by loops.
+struct Bfloat {
+  uint16_t bits;
+};
+template <class To, class From>
+constexpr bool has_bfloat = std::is_same_v<To, Bfloat> || std::is_same_v<From, Bfloat>;
+
 template <class T>
 constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, Half>;
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
     defined(__AVX512VL__) && defined(__F16C__)
 template <class To, class From>
-constexpr int kLanes = sizeof(To) == 8 || sizeof(From) == 8 ? 8 : 16;
+constexpr int kLanes = has_bfloat<To, From>                   ? 0
+                       : sizeof(To) == 8 || sizeof(From) == 8 ? 8
+                                                              : 16;
 #elif defined(__AVX2__) && defined(__F16C__)
 template <class To, class From>
-constexpr int kLanes = sizeof(To) == 8 || sizeof(From) == 8 ? 0
+constexpr int kLanes = has_bfloat<To, From>                   ? 0
+                       : sizeof(To) == 8 || sizeof(From) == 8 ? 0
                        : (std::is_same_v<To, uint32_t> && is_float<From>) ||
                                (std::is_same_v<From, uint32_t> && is_float<To>)
                            ? 0

@@ -25,6 +25,7 @@ constexpr Int kWriteGrain = 50'000'000;
 uint64_t counted_bits(const Tensor& tensor) {
   switch (tensor.type) {
     case DataType::float16:
+    case DataType::bfloat16:
       return 0x7FFFu;
     case DataType::float32:
       return 0x7FFF'FFFFu;

@@ -156,11 +156,6 @@ bool run_planes(const Problem& problem, const char* input, const char* indices, 
   return good;
 }
 
-bool is_integer(DataType type) {
-  return type != DataType::unknown && type != DataType::float16 && type != DataType::float32 &&
-         type != DataType::float64;
-}
-
 bool packed_planes(const Problem& problem, int tensor) {
   const Int size = problem.element_size;
   return problem.axis[tensor] == problem.columns * size &&
@@ -205,7 +200,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   problem.reader = &index_reader(plan.indices.type);
   problem.writer = &writer(plan.reduction, plan.output.type, problem.element_size);
   problem.reduction = plan.reduction;
-  problem.any_order = plan.reduction != Reduction::none && is_integer(plan.output.type);
+  problem.any_order = plan.reduction != Reduction::none && is_integer_type(plan.output.type);
 
   if (method == Method::automatic) method = choose(problem, in_place, threads, tuning);
   if (method == Method::buckets && !packed_planes(problem, kOut)) method = Method::direct;

@@ -1,13 +1,14 @@
 // What one contribution does to one element: the meaning of SCATTER's reductions.
 //
-// Integers wrap modulo 2^w. float16 is computed in float32 and rounded to nearest even after every
-// contribution. A sum or product that is NaN is the canonical one, whatever came in: which
-// operand's NaN an instruction gives depends on the order that a compiler puts them in. min and max
-// follow NumPy's minimum and maximum: a NaN on either side gives a NaN (the element's, when both
-// are). Where the two are equal the element stays as it is, so that a -0 is not replaced by a +0,
-// nor a +0 by a -0; the result is always one of the two, bit by bit.
+// Integers wrap modulo 2^w. float16 and bfloat16 are computed in float32 and rounded to nearest
+// even after every contribution. A sum or product that is NaN is the canonical one, whatever came
+// in: which operand's NaN an instruction gives depends on the order that a compiler puts them in.
+// min and max follow NumPy's minimum and maximum: a NaN on either side gives a NaN (the element's,
+// when both are). Where the two are equal the element stays as it is, so that a -0 is not replaced
+// by a +0, nor a +0 by a -0; the result is always one of the two, bit by bit.
 #pragma once
 
+#include <bit>
 #include <type_traits>
 
 #include "../plans.hpp"
@@ -88,6 +89,20 @@ inline Float16 to_half(float value) {
 #endif
 }
 
+// The upper half of a float32.
+struct Bfloat16 {
+  uint16_t bits;
+};
+inline float to_float(Bfloat16 value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16);
+}
+// A NaN becomes the canonical one.
+inline Bfloat16 to_bfloat(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  return {static_cast<uint16_t>(value == value ? rounded : 0x7FC0u)};
+}
+
 constexpr bool is_arithmetic(Reduction reduction) {
   return reduction == Reduction::add || reduction == Reduction::mul;
 }
@@ -163,7 +178,7 @@ class NanWatch {
 
 template <class T>
 inline auto number(T value) {
-  if constexpr (std::is_same_v<T, Float16>)
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>)
     return to_float(value);
   else
     return value;
@@ -183,6 +198,9 @@ inline T combined(T element, T update) {
   } else if constexpr (std::is_same_v<T, Float16>) {
     const float a = to_float(element), b = to_float(update);
     return to_half(kReduction == Reduction::add ? a + b : a * b);
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    const float a = to_float(element), b = to_float(update);
+    return to_bfloat(kReduction == Reduction::add ? a + b : a * b);
   } else if constexpr (std::is_floating_point_v<T>) {
     return canonical(kReduction == Reduction::add ? element + update : element * update);
   } else {

@@ -10,6 +10,8 @@ const Writer& by_type(DataType type) {
   switch (type) {
     case DataType::float16:
       return kWriter<kReduction, Float16>;
+    case DataType::bfloat16:
+      return kWriter<kReduction, Bfloat16>;
     case DataType::float64:
       return kWriter<kReduction, double>;
     case DataType::int8:

@@ -146,6 +146,9 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
     case DataType::float16:
       job.flip = smallest;
       return run_float2(job);
+    case DataType::bfloat16:
+      job.flip = smallest;
+      return run_bfloat(job);
     case DataType::float32:
       job.flip = smallest;
       return run_float4(job);

@@ -21,6 +21,7 @@ struct Job {
 };
 
 void run_float2(const Job& job);
+void run_bfloat(const Job& job);
 void run_float4(const Job& job);
 void run_float8(const Job& job);
 void run_integer1(const Job& job);

@@ -140,8 +140,8 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
       const Signed magnitude = key & (Signed{} + most);
       const Unsigned sign = (Unsigned)(key >> (8 * W - 1));
       const Signed ordered = (Signed)(((Unsigned)magnitude ^ sign) - sign);
-      key = magnitude > (Signed{} + static_cast<Key>(Bits<W>::infinity)) ? (Signed{} + most)
-                                                                         : ordered;
+      key =
+          magnitude > (Signed{} + static_cast<Key>(Order::infinity)) ? (Signed{} + most) : ordered;
     }
     line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
   }

@@ -7,8 +7,11 @@ namespace anydml::cuda {
 struct Half {
   unsigned short bits;
 };
+struct Bfloat {
+  unsigned short bits;
+};
 
-// By the values of DML_TENSOR_DATA_TYPE.
+// By the values of DML_TENSOR_DATA_TYPE, and bfloat16.
 template <int N>
 struct Number;
 template <>
@@ -55,6 +58,10 @@ template <>
 struct Number<11> {
   using Type = long long;
 };
+template <>
+struct Number<64> {
+  using Type = Bfloat;
+};
 
 template <class A, class B>
 struct Same {
@@ -66,6 +73,8 @@ struct Same<A, A> {
 };
 template <class T>
 constexpr bool kIsHalf = Same<T, Half>::value;
+template <class T>
+constexpr bool kIsBfloat = Same<T, Bfloat>::value;
 template <class T>
 constexpr bool kIsFloat = Same<T, float>::value || Same<T, double>::value;
 
@@ -92,6 +101,35 @@ __device__ inline Half narrow(double value) {
   return {value == value ? bits : static_cast<unsigned short>(0x7E00)};
 }
 
+__device__ inline float widen(Bfloat value) {
+  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
+}
+__device__ inline Bfloat to_bfloat(float value) {
+  const unsigned bits = __float_as_uint(value);
+  const unsigned rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+  return {static_cast<unsigned short>(value == value ? rounded : 0x7FC0u)};
+}
+// A float whose last bit is odd where something is lost: rounding that is rounding once.
+__device__ inline float odd(float truncated, bool exact) {
+  return __uint_as_float(__float_as_uint(truncated) | (exact ? 0u : 1u));
+}
+__device__ inline Bfloat to_bfloat(double value) {
+  const float near = __double2float_rz(value);
+  return to_bfloat(odd(near, !(value == value) || static_cast<double>(near) == value));
+}
+__device__ inline Bfloat to_bfloat(long long value) {
+  const float near = __ll2float_rz(value);
+  return to_bfloat(odd(near, static_cast<long long>(near) == value));
+}
+__device__ inline Bfloat to_bfloat(unsigned long long value) {
+  const float near = __ull2float_rz(value);
+  return to_bfloat(odd(near, static_cast<unsigned long long>(near) == value));
+}
+template <class Integer>
+__device__ inline Bfloat to_bfloat(Integer value) {
+  return to_bfloat(static_cast<double>(value));
+}
+
 // Towards zero, to the nearest end where it is out of range, NaN to 0.
 template <class To, class From>
 __device__ inline To to_integer(From value) {
@@ -109,8 +147,10 @@ __device__ inline To to_integer(From value) {
 
 template <class To, class From>
 __device__ inline To convert(From value) {
-  if constexpr (kIsHalf<From>) {
+  if constexpr (kIsHalf<From> || kIsBfloat<From>) {
     return convert<To>(widen(value));
+  } else if constexpr (kIsBfloat<To>) {
+    return to_bfloat(value);
   } else if constexpr (kIsHalf<To>) {
     if constexpr (kIsFloat<From>)
       return narrow(value);

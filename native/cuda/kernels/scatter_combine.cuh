@@ -12,7 +12,7 @@ enum class Combine { none, add, mul, min, max };
 
 template <class T>
 __device__ inline auto number_of(T value) {
-  if constexpr (kIsHalf<T>)
+  if constexpr (kIsHalf<T> || kIsBfloat<T>)
     return widen(value);
   else
     return value;
@@ -37,11 +37,14 @@ __device__ inline T combined(T element, T update) {
   } else if constexpr (kCombine == Combine::min || kCombine == Combine::max) {
     const auto a = number_of(element), b = number_of(update);
     bool keep = kCombine == Combine::min ? a <= b : a >= b;
-    if constexpr (kIsHalf<T> || kIsFloat<T>) keep = keep || a != a;
+    if constexpr (kIsHalf<T> || kIsBfloat<T> || kIsFloat<T>) keep = keep || a != a;
     return keep ? element : update;  // a comparison with a NaN update is false
   } else if constexpr (kIsHalf<T>) {
     // A sum or product of two halves, rounded to float first, has the same bits.
     return add ? half_sum(element, update) : half_product(element, update);
+  } else if constexpr (kIsBfloat<T>) {
+    const float a = widen(element), b = widen(update);
+    return to_bfloat(add ? __fadd_rn(a, b) : __fmul_rn(a, b));
   } else if constexpr (Same<T, float>::value) {
     return add ? __fadd_rn(element, update) : __fmul_rn(element, update);
   } else if constexpr (Same<T, double>::value) {
@@ -62,6 +65,7 @@ template <Combine kCombine, class T>
 __device__ inline T settled(T value) {
   if constexpr (kCombine == Combine::add || kCombine == Combine::mul) {
     if constexpr (kIsFloat<T>) return canonical(value);
+    if constexpr (kIsBfloat<T>) return to_bfloat(widen(value));
     if constexpr (kIsHalf<T>)
       if ((value.bits & 0x7FFFu) > 0x7C00u) return {static_cast<unsigned short>(0x7E00)};
   }

@@ -71,8 +71,8 @@ struct Gate<true, Smallest> {
   bool everything;
 
   __device__ Gate(Key bound, Raw) {
-    constexpr Signed infinity = static_cast<Signed>(Bits<W>::infinity);
-    constexpr Raw nan = static_cast<Raw>(Bits<W>::infinity | 1);
+    constexpr Signed infinity = static_cast<Signed>(Order::infinity);
+    constexpr Raw nan = static_cast<Raw>(Order::infinity | 1);
     if constexpr (Smallest) {
       const Signed most = static_cast<Signed>(static_cast<Raw>(~(static_cast<Raw>(bound) ^ kSign)));
       everything = most == static_cast<Signed>(static_cast<Raw>(~kSign));
@@ -100,7 +100,13 @@ struct Gate<true, Smallest> {
 
   __device__ static bool within(float x, float y) { return Smallest ? x <= y : !(x <= y); }
   __device__ static bool within(double x, double y) { return Smallest ? x <= y : !(x <= y); }
+  // Of the lower element bit 0, of the upper one bit 31 at least.
   __device__ unsigned two(unsigned x) const {
+    if constexpr (kBfloat) {  // which is the upper half of a float
+      const float bound = __uint_as_float(pair & 0xFFFF0000u);
+      return (within(__uint_as_float(x << 16), bound) ? 1u : 0u) |
+             (within(__uint_as_float(x & 0xFFFF0000u), bound) ? 0x80000000u : 0u);
+    }
     unsigned mask;
     if constexpr (Smallest)
       asm("set.le.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(x), "r"(pair));

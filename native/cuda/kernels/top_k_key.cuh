@@ -1,5 +1,5 @@
 // Keys of TOP_K: unsigned, the wanted order ascending. ANYDML_width and ANYDML_is_float give the
-// type of the elements.
+// type of the elements: 0 an integer, 1 the float of that width, 2 bfloat16.
 #pragma once
 
 #include "order.hpp"
@@ -9,6 +9,7 @@ namespace anydml::top_k {
 
 constexpr int W = ANYDML_width;
 constexpr bool kFloat = ANYDML_is_float != 0;
+constexpr bool kBfloat = ANYDML_is_float == 2;
 constexpr int kVector = 16 / W;  // elements of 16 bytes
 
 template <bool Float>
@@ -17,7 +18,11 @@ struct OrderOf {
 };
 template <>
 struct OrderOf<true> {
+#if ANYDML_is_float == 2
+  using Type = FloatOrder<W, kBfloatInfinity>;
+#else
   using Type = FloatOrder<W>;
+#endif
 };
 using Order = OrderOf<kFloat>::Type;
 

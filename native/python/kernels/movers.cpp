@@ -45,7 +45,8 @@ const Registration cast{{
 const char* identity_misfit(const Call& call) {
   const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
   if (call.number_count != 3) return kNumbers;
-  if (call.numbers[0] != 0 && in.type == DataType::unknown) return "a type without numbers";
+  if (call.numbers[0] != 0 && (in.type == DataType::unknown || in.type == DataType::bfloat16))
+    return "a type without numbers";
   return same_element(in, out) ? same_shape(call) : kElements;
 }
 
@@ -79,8 +80,8 @@ const Registration identity{{
 const char* sequence_misfit(const Call& call) {
   const DataType type = call.operands[0].tensor.type;
   if (call.number_count != 2) return kNumbers;
-  return type == DataType::unknown || type == DataType::float64 ? "a type without sequences"
-                                                                : nullptr;
+  const bool made = is_integer_type(type) || type == DataType::float32 || type == DataType::float16;
+  return made ? nullptr : "a type without sequences";
 }
 
 SequencePlan sequence_of(const Call& call) {

@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.arrays._base import Array, Library, Wrap, as_type, unchanged
+from anydml.arrays._base import Array, Library, Wrap
 from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
@@ -25,6 +25,16 @@ from anydml.arrays._device import (
     stand_in,
 )
 from anydml.arrays._torch import is_symbol
+from anydml.arrays._types import (
+    USER_DEFINED,
+    as_type,
+    counterpart,
+    given_back,
+    is_added,
+    own_type,
+    seen,
+    type_of,
+)
 from anydml.errors import ArgumentTypeError
 
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
@@ -42,12 +52,18 @@ __all__ = [
     "as_numpy",
     "as_type",
     "bridge_of",
+    "counterpart",
+    "given_back",
     "index_type",
+    "is_added",
     "is_symbol",
     "keep",
+    "own_type",
     "packed_strides",
     "promoted",
+    "seen",
     "stand_in",
+    "type_of",
     "written",
 ]
 
@@ -71,7 +87,7 @@ def as_numpy(value: Any, name: str) -> Array:
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """`as_numpy`, and how to make a result of the same kind."""
     if type(value) is np.ndarray:
-        return _numbers(value, name), unchanged
+        return _numbers(value, name), given_back
     for library in LIBRARIES:
         if library.owns(value):
             array, wrap = library.adopt(value, name)
@@ -81,7 +97,7 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         raise ArgumentTypeError(
             f"{name}: expected numbers or an array of them, got {_named(value)}"
         )
-    return _numbers(array, name), unchanged
+    return _numbers(array, name), given_back
 
 
 def index_type(value: Any) -> np.dtype[Any]:
@@ -110,7 +126,9 @@ def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype
     """
     try:
         return _library_of(value).promoted(dtypes)
-    except (TypeError, AttributeError) as error:
+    except ArgumentTypeError:
+        raise
+    except (TypeError, AttributeError, RuntimeError) as error:
         types = ", ".join(map(str, dtypes))
         raise ArgumentTypeError(
             f"{name}: expected types that can be promoted to one, got {types}"
@@ -140,19 +158,27 @@ def _library_of(value: Any) -> Library:
 
 
 _TYPES = (
-    "bool, integers of 8 to 64 bits, floats of 16 to 128 bits, complex64, complex128, datetime64, "
-    "timedelta64"
+    "bool, integers of 8 to 64 bits, floats of 8 to 128 bits, bfloat16, complex64, complex128, "
+    "datetime64, timedelta64"
 )
 _OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "V": "records"}
 
 
 def _numbers(array: Array, name: str) -> Array:
+    if array.dtype.num >= USER_DEFINED:
+        native = array.dtype.newbyteorder("=")
+        if is_added(own_type(native)):
+            return seen(array if array.dtype.isnative else as_type(array, native, name))
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
-        # A type that another library adds to NumPy looks like a record, and has no fields.
-        added = array.dtype.kind == "V" and array.dtype.names is None
-        other = None if added else _OTHER.get(array.dtype.kind)
-        got = f"{other} ({array.dtype})" if other else array.dtype
-        raise ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")
+        raise _no_numbers(array.dtype, name)
     if not array.dtype.isnative:
         return as_type(array, array.dtype.newbyteorder("="), name)
     return array
+
+
+def _no_numbers(dtype: np.dtype[Any], name: str) -> ArgumentTypeError:
+    # A type that another library adds to NumPy looks like a record, and has no fields.
+    added = dtype.kind == "V" and dtype.names is None
+    other = None if added else _OTHER.get(dtype.kind)
+    got = f"{other} ({dtype})" if other else dtype
+    return ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")

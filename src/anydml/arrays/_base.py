@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from anydml.errors import AllocationError, ArgumentTypeError
+from anydml.errors import ArgumentTypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Wrap = Callable[[Array], Any]
@@ -54,19 +54,9 @@ class Library(Protocol):
         """Tell the library that an array of its own has been written."""
 
 
-def unchanged(array: Array) -> Array:
-    """The result of an operation on NumPy arrays."""
-    return array
-
-
 def intp() -> np.dtype[Any]:
     """The type that NumPy indexes with."""
     return np.dtype(np.intp)
-
-
-def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """NumPy's own rules."""
-    return np.result_type(*dtypes)
 
 
 def every_type(dtype: np.dtype[Any], name: str) -> None:
@@ -80,17 +70,3 @@ def unnoticed(value: Any) -> None:
 def unreadable(name: str, error: Exception) -> ArgumentTypeError:
     """What is raised where a library's own code fails to hand out memory."""
     return ArgumentTypeError(f"{name}: its memory cannot be read: {error}")
-
-
-def as_type(array: Array, dtype: Any, name: str) -> Array:
-    """A copy of an operand as another type."""
-    if not isinstance(array, np.ndarray):
-        raise ArgumentTypeError(
-            f"{name}: expected {np.dtype(dtype)}, got {array.dtype}, which is converted in memory "
-            f"that the CPU reads only; use dml.cast first"
-        )
-    try:
-        return array.astype(dtype)
-    except (MemoryError, ValueError):  # "array is too big"
-        size = array.size * np.dtype(dtype).itemsize
-        raise AllocationError(name, size, f"a copy as {np.dtype(dtype)}") from None

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays._base import Array, Wrap, by_numpy, every_type, intp, unnoticed
+from anydml.arrays._base import Array, Wrap, every_type, intp, unnoticed
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
+from anydml.arrays._types import by_numpy
 from anydml.errors import AllocationError
 
 written = unnoticed

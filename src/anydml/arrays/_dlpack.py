@@ -10,13 +10,12 @@ import numpy as np
 from anydml.arrays._base import (
     Array,
     Wrap,
-    by_numpy,
     every_type,
     intp,
-    unchanged,
     unnoticed,
     unreadable,
 )
+from anydml.arrays._types import by_numpy, given_back
 from anydml.errors import ArgumentTypeError
 
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
@@ -41,7 +40,7 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
         raise unreadable(name, error) from error
     library = type(value).__module__.partition(".")[0]
     importer = getattr(sys.modules.get(library), "from_dlpack", None)
-    return array, importer if callable(importer) else unchanged
+    return array, importer if callable(importer) else given_back
 
 
 def on_host(value: Any, name: str) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays import _dlpack
 from anydml.arrays._base import Array, Wrap, unnoticed, unreadable
-from anydml.arrays._device import DeviceArray, Shape, packed_strides
+from anydml.arrays._device import DeviceArray, Shape, address_of, packed_strides
+from anydml.arrays._types import DLPACK_CODES, counterpart, is_added, own_type
 from anydml.errors import ArgumentTypeError
 
 written = unnoticed
@@ -85,7 +86,8 @@ def index_type() -> np.dtype[Any]:
 def keep(dtype: np.dtype[Any], name: str) -> None:
     """Refuse 64 bits where JAX has them not: it would make them 32 without a word."""
     jax: Any = sys.modules["jax"]
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+    kind = counterpart(dtype, name)
+    if jax.dtypes.canonicalize_dtype(kind) != kind:
         raise ArgumentTypeError(
             f"{name}: expected a type that JAX has, got {dtype}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
@@ -95,13 +97,15 @@ def keep(dtype: np.dtype[Any], name: str) -> None:
 def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """JAX's rules: an integer and a float give the float."""
     jax: Any = sys.modules["jax"]
-    return np.dtype(reduce(jax.numpy.promote_types, dtypes))
+    kinds = [counterpart(dtype, "arrays") for dtype in dtypes]
+    return own_type(np.dtype(reduce(jax.numpy.promote_types, kinds)))
 
 
 def _wrap(array: Array) -> Any:
     jax: Any = sys.modules["jax"]
     keep(array.dtype, "result")
-    return jax.numpy.from_dlpack(array)
+    # NumPy hands out types of its own only.
+    return jax.numpy.from_dlpack(_Exported(array) if is_added(array.dtype) else array)
 
 
 def _on_gpu(value: Any) -> bool:
@@ -112,7 +116,8 @@ def _on_gpu(value: Any) -> bool:
     return int(kind) == _CUDA
 
 
-_CUDA = 2  # kDLCUDA
+_CPU, _CUDA = 1, 2  # kDLCPU, kDLCUDA
+_HOST = -1  # as the number of a device
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's codes of NumPy's kinds
 
 
@@ -129,7 +134,7 @@ def _from_cuda(value: Any, name: str) -> DeviceArray:
 def _placed(
     address: int, kind: Any, shape: Shape, device: int, owner: Any, writeable: bool
 ) -> DeviceArray:
-    dtype = np.dtype(kind)
+    dtype = own_type(np.dtype(kind))
     strides = packed_strides(shape, dtype.itemsize)
 
     def make(wanted: Shape, like: np.dtype[Any]) -> DeviceArray:
@@ -142,20 +147,24 @@ def _placed(
 
 
 class _Exported:
-    """A result as a producer of DLPack."""
+    """A result as a producer of DLPack; packed, on the host or on a GPU."""
 
-    def __init__(self, array: DeviceArray) -> None:
+    def __init__(self, array: Array | DeviceArray) -> None:
         self._array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _CUDA, self._array.device
+        array = self._array
+        return (_CUDA, array.device) if isinstance(array, DeviceArray) else (_CPU, 0)
 
     def __dlpack__(self, **how: Any) -> Any:
-        array = self._array
-        native.cuda.synchronize(array.device, array.stream)
+        array, device, owner = self._array, _HOST, self._array
+        if isinstance(array, DeviceArray):
+            native.cuda.synchronize(array.device, array.stream)
+            device, owner = array.device, array.owner
         kind = array.dtype
-        return native.cuda.dlpack(array.owner, array.address, array.device, _CODES[kind.kind],
-                                  8 * kind.itemsize, list(array.shape))  # fmt: skip
+        code = DLPACK_CODES[kind.name] if is_added(kind) else _CODES[kind.kind]
+        return native.cuda.dlpack(owner, address_of(array), device, code, 8 * kind.itemsize,
+                                  list(array.shape))  # fmt: skip
 
 
 def _wrap_cuda(array: Any) -> Any:

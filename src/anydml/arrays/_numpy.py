@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays._base import Array, Wrap, by_numpy, every_type, intp, unchanged, unnoticed
+from anydml.arrays._base import Array, Wrap, intp, unnoticed
+from anydml.arrays._types import by_numpy, counterpart, given_back
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.tensor import frozen
 
 index_type = intp
-keep = every_type
 promoted = by_numpy
 written = unnoticed
 
@@ -22,11 +22,16 @@ def owns(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
+def keep(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse a type that NumPy lacks, where nobody has added it."""
+    counterpart(dtype, name)
+
+
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array itself."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(f"{name}: expected an array without a mask, got a MaskedArray")
-    return np.asarray(value), unchanged
+    return np.asarray(value), given_back
 
 
 def from_values(value: Any, name: str) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays._base import Array, Wrap, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
+from anydml.arrays._types import ADDED, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
 
 keep = every_type
@@ -41,7 +42,16 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     if getattr(value.device, "type", None) == "cuda":
         array: Any = _from_cuda(torch, value, name)
         return array, owner_of
-    return _from_torch(torch, value, name), torch.from_dlpack
+    return _from_torch(torch, value, name), _wrap
+
+
+def _wrap(array: Array) -> Any:
+    torch: Any = sys.modules["torch"]
+    own = ADDED.get(array.dtype.name)
+    if own is None:
+        return torch.from_dlpack(array)
+    bits = np.dtype(f"i{own.itemsize}")  # NumPy hands out types of its own only
+    return torch.from_dlpack(array.view(bits)).view(_types(torch)[1][own])
 
 
 def index_type() -> np.dtype[Any]:
@@ -53,7 +63,7 @@ def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """PyTorch's rules: an integer and a float give the float."""
     torch: Any = sys.modules["torch"]
     found = reduce(torch.promote_types, [getattr(torch, dtype.name) for dtype in dtypes])
-    return np.dtype(str(found).removeprefix("torch."))
+    return type_of(str(found).removeprefix("torch."))
 
 
 def written(value: Any) -> None:
@@ -101,10 +111,9 @@ def _seen_by_a_mode(torch: Any) -> bool:
     return torch._C._len_torch_dispatch_stack() > 0 and not excluded
 
 
-# The types that NumPy has as well.
 _TYPES = (
-    "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64, "
-    "complex64, complex128"
+    "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, "
+    "float64, complex64, complex128, floats of 8 bits"
 )
 
 # The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
@@ -127,7 +136,7 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
     try:
         _plain_torch(torch, value, name)
         _no_gradient(torch, value, name)
-        array: Array = value.numpy()  # shares memory, stays writable
+        array = _in_numpy(torch, value)
         storage = value.untyped_storage().nbytes()
     except ArgumentTypeError:
         raise
@@ -142,6 +151,19 @@ def _from_torch(torch: Any, value: Any, name: str) -> Array:
             f"{name}: expected a tensor whose storage holds its elements, "
             f"got one of {storage} bytes for shape {array.shape}"
         )
+    return array
+
+
+def _in_numpy(torch: Any, value: Any) -> Array:
+    """The tensor's memory, which stays writable."""
+    try:
+        array: Array = value.numpy()
+    except TypeError:  # a type that NumPy lacks
+        own = _types(torch)[0].get(value.dtype)
+        if own is None:
+            raise
+        bits = torch.int16 if own.itemsize == 2 else torch.int8
+        array = value.view(bits).numpy().view(own)
     return array
 
 
@@ -197,7 +219,7 @@ def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
 def _on_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
     dtype = _types(torch)[0].get(value.dtype)
     if dtype is None:
-        raise ArgumentTypeError(f"{name}: expected a type that NumPy has, got {value.dtype}")
+        raise ArgumentTypeError(f"{name}: expected one of {_TYPES}, got {value.dtype}")
     size, device = dtype.itemsize, value.device.index
     stream = torch._C._cuda_getCurrentRawStream(device)
 
@@ -219,10 +241,11 @@ Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
 
 @cache
 def _types(torch: Any) -> Types:
-    """NumPy's types by PyTorch's, and the other way."""
+    """NumPy's types, or this library's own, by PyTorch's, and the other way."""
     names = ("bool", "complex64", "complex128", "float16", "float32", "float64",
-             *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))  # fmt: skip
-    found = {getattr(torch, name): np.dtype(name) for name in names if hasattr(torch, name)}
+             *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+             *ADDED)  # fmt: skip
+    found = {getattr(torch, name): type_of(name) for name in names if hasattr(torch, name)}
     return found, {dtype: kind for kind, dtype in found.items()}
 
 

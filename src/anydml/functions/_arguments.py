@@ -17,8 +17,11 @@ from anydml.arrays import (
     adopt,
     as_type,
     index_type,
+    is_added,
     is_symbol,
     keep,
+    own_type,
+    seen,
     written,
 )
 from anydml.backends import kernels_for
@@ -184,22 +187,42 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     Lists and Python numbers have no type of their own: they take it on where their values fit.
     Floats round to a float type as any number does when it is written down.
     """
-    if array.dtype == of.dtype:
-        return array
+    wanted = own_type(of.dtype)
+    if own_type(array.dtype) == wanted:
+        return array if array.dtype == of.dtype else array.view(of.dtype)
     typed = isinstance(value, np.ndarray | np.generic) or any(
         hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
-    if not typed and _fits(array, of.dtype):
-        return as_type(array, of.dtype, name)
+    if not typed and _fits(array, wanted):
+        made = as_type(array, wanted, name)
+        return made if wanted == of.dtype else made.view(of.dtype)
     raise ArgumentTypeError(
         f"{name}: expected {of.dtype} (the type of {of_name}), got {array.dtype}"
         + ("" if typed else " values that do not fit")
+        + _how_to_say(wanted, typed)
     )
+
+
+def _how_to_say(wanted: np.dtype[Any], typed: bool) -> str:
+    # What has no numbers here takes none from lists.
+    unsaid = not typed and is_added(wanted) and wanted.itemsize == 1
+    return "; give an array of that type" if unsaid else ""
+
+
+# The least number that rounds to infinity.
+_BFLOAT_OVERFLOW = float.fromhex("0x1.ffp127")
 
 
 def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     if array.size == 0:
         return True
+    if is_added(wanted):
+        if array.dtype.kind not in "iuf":
+            return False
+        if wanted.name != "bfloat16":  # of these only zero is known here, where they have one
+            return not (array.any() or np.signbit(array).any()) and wanted.name != "float8_e8m0fnu"
+        numbers = np.abs(array.astype(np.float64))
+        return bool((numbers[np.isfinite(numbers)] < _BFLOAT_OVERFLOW).all())
     if wanted.kind == "c":
         return array.dtype.kind in "iufc"
     if wanted.kind == "f":
@@ -229,7 +252,7 @@ def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
 
 # The types that have an order and a sum; others are only moved.
 TYPED = (
-    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
     "uint64", "uint32", "uint16", "uint8",
 )  # fmt: skip
 
@@ -276,7 +299,7 @@ def output(
         raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = np.asarray(out) if isinstance(out, np.ndarray) else adopt(out, name)[0]
+    array = seen(np.asarray(out)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
     if array.dtype != wanted or not array.dtype.isnative:
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
     if array.shape != shape:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, DeviceArray
+from anydml.arrays import Array, DeviceArray, as_type, is_added, seen
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.program import Inferred
@@ -172,25 +172,33 @@ def divide(result: Array, counts: Array, whole: bool) -> None:
 
     `counts` says how many updates are in a sum, `whole` whether the element itself is in it too.
     """
+    result = seen(result)
     touched = counts > 0  # what no update names keeps its bits
     counts = np.maximum(counts + whole, 1)
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
-        by: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
-        wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
-        with np.errstate(all="ignore"):
-            means = by(part.astype(wide), counts.astype(wide)).astype(part.dtype)
+        if is_added(part.dtype):
+            sums = as_type(part, np.float32, "mean")
+            with np.errstate(all="ignore"):
+                means = as_type(sums / counts.astype(np.float32), part.dtype, "mean")
+        else:
+            by: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
+            wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
+            with np.errstate(all="ignore"):
+                means = by(part.astype(wide), counts.astype(wide)).astype(part.dtype)
         np.copyto(part, means, where=touched)
 
 
 def neutral(how: str, dtype: np.dtype[Any]) -> Any:
     """What leaves every other operand as it is."""
+    if is_added(dtype):
+        return as_type(np.asarray(neutral(how, np.dtype(np.float32))), dtype, "x")
     if dtype == np.bool_:
         return np.bool_(_OF_BOOLS[how] == "min")
     if how in ("add", "mean"):
         return dtype.type(0)
     if how == "mul":
         return dtype.type(1)
-    if dtype.kind == "f":
+    if dtype.kind == "f" or dtype.name == "bfloat16":
         return dtype.type(np.inf if how == "min" else -np.inf)
     limits = np.iinfo(dtype)
     return dtype.type(limits.max if how == "min" else limits.min)

@@ -78,7 +78,7 @@ PadMode = Literal["constant", "edge", "reflection", "reflect", "symmetric", "wra
 
 _IndexName = Literal["int64", "int32", "uint32", "uint64", "INT64", "INT32", "UINT32", "UINT64"]
 _TypeName = Literal[
-    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
     "uint64", "uint32", "uint16", "uint8",
     "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8",
     "UINT64", "UINT32", "UINT16", "UINT8",

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep, type_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -98,7 +98,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     to = type_named(dtype)
     if out is None:
         keep(x, to, "dtype")
-    given = {"to": to.name}
+    given = {"to": to}
     inferred = _engine.infer(Cast, (data,), given)
     (spec,) = inferred.outputs
     result = _arguments.output(
@@ -178,7 +178,7 @@ def pad(
     if bridge := bridge_of(x):
         return bridge.pad(x, pad_width, mode, constant, out=out)
     data, wrap = adopt(x, "x")
-    given = padding(data, pad_width, mode, constant_of(constant, data))
+    given = padding(data, pad_width, mode, constant_of(constant, data, mode))
     inferred = _engine.infer(Padding1, (data,), given)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
@@ -336,7 +336,7 @@ def type_named(dtype: Any) -> np.dtype[Any]:
         raise ArgumentTypeError(
             f"dtype: expected one of {accepted}, got {shown(dtype)}{meant(dtype, _arguments.TYPED)}"
         )
-    return np.dtype(name)
+    return type_of(name)
 
 
 _MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
@@ -371,8 +371,10 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
-def constant_of(value: Any, of: Any) -> Array:
+def constant_of(value: Any, of: Any, mode: Any) -> Array:
     """What stands around an array where the mode is "constant"."""
+    if of.dtype.name == "float8_e8m0fnu" and mode != "constant":  # which has no zero
+        return np.zeros((), of.dtype)
     array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
     if array.ndim:
         raise ArgumentError(f"constant: expected one number, got shape {array.shape}")

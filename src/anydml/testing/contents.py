@@ -59,7 +59,7 @@ def contents(
         few = pool[generator.integers(0, len(pool), 3)]
         flat = few[generator.integers(0, len(few), count)]
     elif flavour is Flavour.SPARSE:
-        zeros = np.array([0, -0.0]).astype(kind) if kind.kind == "f" else np.zeros(2, kind)
+        zeros = np.array([0, -0.0]).astype(kind) if kind.kind in "fV" else np.zeros(2, kind)
         flat = zeros[generator.integers(0, 2, count)]
         chosen = generator.random(count) < 0.1
         flat[chosen] = pool[generator.integers(0, len(pool), int(chosen.sum()))]
@@ -85,7 +85,7 @@ def special_values(dtype: Any) -> Array:
         if kind.kind == "i":
             edges |= {-1, -2}
         return np.array(sorted(edges), kind)
-    real = np.finfo(kind)
+    real = limits(kind)
     numbers = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, real.max, real.min, real.tiny,
                real.smallest_subnormal, -real.smallest_subnormal]  # fmt: skip
     plain = np.array(numbers, kind)
@@ -96,6 +96,16 @@ def special_values(dtype: Any) -> Array:
     signalling = (quiet ^ (1 << (real.nmant - 1))) | 1
     nans = [quiet, quiet | 5, quiet | sign, quiet | sign | 9, signalling]
     return np.concatenate([plain, np.array(nans, f"u{width}").view(kind)])
+
+
+def limits(dtype: Any) -> Any:
+    """What `numpy.finfo` says of a float, of bfloat16 too."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        return np.finfo(kind)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]  # as it is
 
 
 def indices(

@@ -80,8 +80,10 @@ def wrapped(index: int, size: int) -> int:
 
 def canonical_nan(kind: Any) -> Any:
     """The NaN of sums and products: positive and quiet, without a payload."""
-    bits = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}[np.dtype(kind).itemsize]
-    return np.array([bits], f"u{np.dtype(kind).itemsize}").view(kind)[0]
+    dtype = np.dtype(kind)
+    quiet = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000,
+             "float64": 0x7FF8000000000000}[dtype.name]  # fmt: skip
+    return np.array([quiet], f"u{dtype.itemsize}").view(dtype)[0]
 
 
 def combine(element: Any, update: Any, reduction: str | None) -> Any:

@@ -7,6 +7,7 @@ example still shrinks in everything that decides which way a kernel takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +46,18 @@ NUMERIC = tuple(data_type.numpy.name for data_type in ALL_TYPES)
 
 MOVED = (*NUMERIC, "bool", "complex64", "complex128", "datetime64[s]")
 """Names of the NumPy types that are at least moved."""
+
+ADDED_FLOATS: tuple[str, ...] = ()
+"""The same of those that ml_dtypes adds to NumPy, where it is installed."""
+
+ADDED_MOVED: tuple[str, ...] = ()
+"""Likewise."""
+
+with suppress(ImportError):
+    import ml_dtypes  # noqa: F401
+
+    ADDED_FLOATS = ("bfloat16",)
+    ADDED_MOVED = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
 
 INDEX = tuple(data_type.numpy.name for data_type in INDEX_TYPES)
 """Names of the NumPy types of indices."""

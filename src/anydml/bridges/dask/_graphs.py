@@ -18,7 +18,7 @@ from dask.task_spec import Alias, List, Task, TaskRef
 from dask.utils import parse_bytes
 
 from anydml._json import shown
-from anydml.arrays import DeviceArray, adopt
+from anydml.arrays import DeviceArray, adopt, given_back
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import INDEX_KINDS, index_array, same_type
 
@@ -48,9 +48,9 @@ def lazy(value: Any, name: str) -> Lazy:
     """
     if not is_lazy(value):
         array, _ = adopt(value, name)
-        held = value if isinstance(array, DeviceArray) else array
+        held = value if isinstance(array, DeviceArray) else given_back(array)
         return from_array(held, chunks="auto" if array.size else -1, asarray=False)
-    meta, _ = adopt(value._meta, name)
+    meta = given_back(adopt(value._meta, name)[0])
     for axis, size in enumerate(value.shape):
         if math.isnan(size):
             raise ArgumentError(

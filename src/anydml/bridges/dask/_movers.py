@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from dask.array import arange, concatenate, full_like, take, where, zeros_like
 
-from anydml.arrays import keep, promoted
+from anydml.arrays import counterpart, keep, promoted
 from anydml.bridges.dask import _graphs
 from anydml.bridges.dask._gathers import gather_elements
 from anydml.bridges.dask._graphs import Lazy
@@ -226,7 +226,7 @@ def pad(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    value = movers.constant_of(constant, data)
+    value = movers.constant_of(constant, data, mode)
     given = movers.padding(data, pad_width, mode, value)
     (spec,) = _engine.infer(Padding1, (data,), given).outputs
     if not data.size and given["mode"] != "constant":  # nothing is repeated
@@ -382,7 +382,7 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Lazy:
     data = _graphs.lazy(x, "x")
     movers.check_numbers(data)
     to = movers.type_named(dtype)
-    (spec,) = _engine.infer(Cast, (data,), {"to": to.name}).outputs
-    kind = _engine.dtype_of(spec)
+    (spec,) = _engine.infer(Cast, (data,), {"to": to}).outputs
+    kind = counterpart(_engine.dtype_of(spec), "dtype")
     meta = _graphs.like(data, data.ndim, kind)
     return data.map_blocks(movers.cast, to.name, dtype=kind, meta=meta)

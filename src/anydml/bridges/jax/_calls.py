@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from anydml._json import shown
-from anydml.arrays import adopt, as_type, keep
+from anydml.arrays import adopt, as_type, given_back, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
 from anydml.functions.gather import gather, gather_elements, gather_nd
@@ -115,7 +115,7 @@ def operand(value: Any, name: str) -> Traced:
     """An operand as an array of JAX, traced or not; of a type that JAX does not change."""
     if isinstance(value, jax.Array):
         return value
-    array, _ = adopt(value, name)
+    array = given_back(adopt(value, name)[0])
     wanted = jax.dtypes.canonicalize_dtype(array.dtype)
     if wanted != array.dtype and array.dtype.kind in "iu" and array.size:
         limits = np.iinfo(wanted)

@@ -190,7 +190,7 @@ def pad(
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
-    value = movers.constant_of(constant, data)
+    value = movers.constant_of(constant, data, mode)
     given = movers.padding(data, pad_width, mode, value)
     (spec,) = _engine.infer(Padding1, (data,), given).outputs
     widths = list(zip(given["starts"], given["ends"], strict=True))
@@ -309,5 +309,5 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     movers.check_numbers(data)
     to = movers.type_named(dtype)
     keep(data, to, "dtype")
-    (spec,) = _engine.infer(Cast, (data,), {"to": to.name}).outputs
+    (spec,) = _engine.infer(Cast, (data,), {"to": to}).outputs
     return Call("cast", (("dtype", to.name),), ((spec.shape, to.name),))(data)[0]

@@ -198,8 +198,7 @@ def _join_shapes(arrays: Tensors, axis: int) -> Tensor:
 
 
 def _cast_shapes(x: Tensor, dtype: Any) -> Tensor:
-    given = {"to": str(dtype).removeprefix("torch.")}
-    return _inferred(Cast, (x,), (dtype,), given)[0]
+    return _inferred(Cast, (x,), (dtype,), {"to": movers.type_named(dtype)})[0]
 
 
 def _pad_shapes(

@@ -49,14 +49,14 @@ def _numbers(x: Tensor) -> Tensor:
     """The same values as a type that kernels compare and combine."""
     if x.dtype in _KERNEL_TYPES:
         return x
-    if x.dtype == torch.bfloat16 or (x.is_floating_point() and x.element_size() == 1):
+    if x.is_floating_point() and x.element_size() == 1:
         return x.to(torch.float32)
     raise _no_kernel(x)
 
 
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
     return ArgumentTypeError(
-        f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, bfloat16, "
+        f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, "
         f"complex64 and complex128 in sums), got {x.dtype}"
     )
 
