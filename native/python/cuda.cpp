@@ -221,7 +221,8 @@ void release_exported(dlpack::Managed* managed) {
   delete exported;
 }
 
-// A capsule of packed memory, on a GPU or (device -1) on the host; the owner lives until the consumer lets go of it.
+// A capsule of packed memory, on a GPU or (device -1) on the host; the owner lives until the
+// consumer lets go of it.
 nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
                       const std::vector<Int>& sizes) {
   if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");

@@ -207,6 +207,7 @@ void test_paddings(Random& random) {
 int main() {
   Random random(12);
   for (DataType type : kTypes) {
+    if (type == DataType::bfloat16) continue;
     for (int n = 0; n < cases(120, 20); ++n)
       check_identity(random, type, random_sizes(random, 2000), random_strides(random),
                      static_cast<int>(random.between(1, 4)));

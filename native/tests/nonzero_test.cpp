@@ -18,14 +18,17 @@ struct Kind {
   int size;
 };
 const Kind kKinds[] = {
-    {DataType::float16, 2}, {DataType::float32, 4}, {DataType::float64, 8}, {DataType::uint8, 1},
-    {DataType::int8, 1},    {DataType::int16, 2},   {DataType::uint16, 2},  {DataType::int32, 4},
-    {DataType::uint32, 4},  {DataType::int64, 8},   {DataType::uint64, 8},  {DataType::unknown, 1},
-    {DataType::unknown, 2}, {DataType::unknown, 4}, {DataType::unknown, 8}, {DataType::unknown, 16},
+    {DataType::float16, 2},  {DataType::float32, 4},  {DataType::float64, 8},
+    {DataType::uint8, 1},    {DataType::int8, 1},     {DataType::int16, 2},
+    {DataType::uint16, 2},   {DataType::int32, 4},    {DataType::uint32, 4},
+    {DataType::int64, 8},    {DataType::uint64, 8},   {DataType::unknown, 1},
+    {DataType::unknown, 2},  {DataType::unknown, 4},  {DataType::unknown, 8},
+    {DataType::unknown, 16}, {DataType::bfloat16, 2},
 };
 
 bool is_nonzero(const Kind& kind, const char* element) {
   switch (kind.type) {
+    case DataType::bfloat16:
     case DataType::float16: {
       const auto bits = load<uint16_t>(element);
       return bits != 0x0000 && bits != 0x8000;
@@ -47,8 +50,8 @@ bool is_nonzero(const Kind& kind, const char* element) {
 
 void put_zero(Random& random, const Kind& kind, char* element) {
   std::memset(element, 0, static_cast<std::size_t>(kind.size));
-  const bool is_float = kind.type == DataType::float16 || kind.type == DataType::float32 ||
-                        kind.type == DataType::float64;
+  const bool is_float = kind.type == DataType::float16 || kind.type == DataType::bfloat16 ||
+                        kind.type == DataType::float32 || kind.type == DataType::float64;
   if (is_float && random.chance(0.5)) element[kind.size - 1] = static_cast<char>(0x80);
 }
 
@@ -177,7 +180,7 @@ double any_density(Random& random) {
 
 Case any_case(Random& random, std::vector<Int> sizes) {
   Case c;
-  c.kind = kKinds[random.between(0, 15)];
+  c.kind = kKinds[random.between(0, 16)];
   c.sizes = std::move(sizes);
   c.strides = random.chance(0.5) ? Strides::packed : Strides::any;
   c.columns = static_cast<int>(random.between(0, static_cast<Int>(c.sizes.size())));

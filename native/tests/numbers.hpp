@@ -14,7 +14,7 @@ static_assert(LDBL_MANT_DIG >= 64, "a long double holds every integer of 64 bits
 constexpr DataType kTypes[] = {DataType::float64, DataType::float32, DataType::float16,
                                DataType::int64,   DataType::int32,   DataType::int16,
                                DataType::int8,    DataType::uint64,  DataType::uint32,
-                               DataType::uint16,  DataType::uint8};
+                               DataType::uint16,  DataType::uint8,   DataType::bfloat16};
 
 inline int size_of(DataType type) {
   switch (type) {
@@ -27,6 +27,7 @@ inline int size_of(DataType type) {
     case DataType::uint32:
       return 4;
     case DataType::float16:
+    case DataType::bfloat16:
     case DataType::int16:
     case DataType::uint16:
       return 2;
@@ -35,7 +36,8 @@ inline int size_of(DataType type) {
   }
 }
 inline bool is_float(DataType type) {
-  return type == DataType::float64 || type == DataType::float32 || type == DataType::float16;
+  return type == DataType::float64 || type == DataType::float32 || type == DataType::float16 ||
+         type == DataType::bfloat16;
 }
 inline bool is_signed(DataType type) {
   return type == DataType::int64 || type == DataType::int32 || type == DataType::int16 ||
@@ -50,6 +52,7 @@ struct Format {
 };
 inline Format format_of(DataType type) {
   if (type == DataType::float16) return {11, -14, 65504.0L, 0x7E00};
+  if (type == DataType::bfloat16) return {8, -126, 0x1.FEp127L, 0x7FC0};
   if (type == DataType::float32) return {24, -126, FLT_MAX, 0x7FC00000};
   return {53, -1022, DBL_MAX, 0x7FF8000000000000};
 }

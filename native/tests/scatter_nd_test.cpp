@@ -119,7 +119,7 @@ void random_type(Random& random, Case& c) {
   if (c.reduction == Reduction::none && random.chance(0.5))
     c.type = {DataType::unknown, 1 << random.between(0, 4)};
   else
-    c.type = kTypes[random.between(0, 10)];
+    c.type = kTypes[random.between(0, kLastType)];
 }
 
 void small_tuning(Random& random, NdTuning& tuning) {

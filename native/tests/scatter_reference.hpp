@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 
 #include "harness.hpp"
@@ -19,8 +20,9 @@ struct TypeInfo {
 constexpr TypeInfo kTypes[] = {
     {DataType::float32, 4}, {DataType::float16, 2}, {DataType::uint32, 4}, {DataType::uint16, 2},
     {DataType::uint8, 1},   {DataType::int32, 4},   {DataType::int16, 2},  {DataType::int8, 1},
-    {DataType::float64, 8}, {DataType::uint64, 8},  {DataType::int64, 8},
+    {DataType::float64, 8}, {DataType::uint64, 8},  {DataType::int64, 8},  {DataType::bfloat16, 2},
 };
+constexpr Int kLastType = static_cast<Int>(std::size(kTypes)) - 1;
 constexpr TypeInfo kIndexTypes[] = {
     {DataType::int64, 8}, {DataType::int32, 4}, {DataType::uint64, 8}, {DataType::uint32, 4}};
 
@@ -50,6 +52,29 @@ inline uint16_t half_bits(double value) {
   return half_value(0) == 0 && places == 0
              ? static_cast<uint16_t>(sign)
              : static_cast<uint16_t>(sign + (unit + 24) * 1024 + static_cast<int>(places));
+}
+
+// bfloat16 by its definition.
+inline double bfloat_value(uint16_t bits) {
+  const int exponent = bits >> 7 & 255, fraction = bits & 127;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 255)
+    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  return sign *
+         (exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134));
+}
+inline uint16_t bfloat_bits(double value) {
+  if (std::isnan(value)) return 0x7FC0;
+  const int sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  if (magnitude >= 0x1.FFp127) return static_cast<uint16_t>(sign | 0x7F80);
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  const int unit = std::max(exponent - 8, -133);
+  const double places = std::nearbyint(std::ldexp(magnitude, -unit));
+  return places == 0 ? static_cast<uint16_t>(sign)
+                     : static_cast<uint16_t>(sign + (unit + 133) * 128 + static_cast<int>(places));
 }
 
 template <class T>
@@ -119,14 +144,17 @@ inline void combine_reference(Reduction reduction, const Tensor& tensor, unsigne
       break;
   }
   const uint16_t x = load<uint16_t>(element), y = load<uint16_t>(update);
-  const double a = half_value(x), b = half_value(y);
+  const bool half = tensor.type == DataType::float16;
+  const double a = half ? half_value(x) : bfloat_value(x);
+  const double b = half ? half_value(y) : bfloat_value(y);
   if (reduction == Reduction::min || reduction == Reduction::max) {
     if (!is_nan(a) && (is_nan(b) || (reduction == Reduction::min ? b < a : b > a)))
       store(element, y);
   } else {  // float32 holds the sum and the product that decide the rounding
     const float fa = static_cast<float>(a), fb = static_cast<float>(b);
     const float result = reduction == Reduction::add ? fa + fb : fa * fb;
-    store(element, half_bits(static_cast<double>(result)));
+    const double sum = static_cast<double>(result);
+    store(element, half ? half_bits(sum) : bfloat_bits(sum));
   }
 }
 
@@ -138,14 +166,14 @@ inline bool same_element(const Tensor& tensor, const unsigned char* a, const uns
 // bits are left as they are, a payload.
 inline void set_nan(Random& random, Buffer& buffer, Int flat) {
   const DataType type = buffer.tensor.type;
-  const bool half = type == DataType::float16;
-  const bool is_float = half || type == DataType::float32 || type == DataType::float64;
+  const bool half = type == DataType::float16, bfloat = type == DataType::bfloat16;
+  const bool is_float = half || bfloat || type == DataType::float32 || type == DataType::float64;
   if (!is_float || random.chance(0.3)) return;
-  const int fraction = half ? 10 : type == DataType::float32 ? 7 : 4;
+  const int fraction = half ? 10 : type == DataType::float64 ? 4 : 7;
   uint16_t top = static_cast<uint16_t>(0x7FFF << fraction);
   if (random.chance(0.5)) top = static_cast<uint16_t>(top & 0x7FFF);
   if (random.chance(0.8)) top = static_cast<uint16_t>(top | random.between(0, (1 << fraction) - 1));
-  if (half) return buffer.set(flat, top);
+  if (half || bfloat) return buffer.set(flat, top);
   std::memcpy(buffer.at(flat) + buffer.tensor.element_size - 2, &top, 2);
   if (random.chance(0.2))
     std::memset(buffer.at(flat), 0, static_cast<std::size_t>(buffer.tensor.element_size - 2));
@@ -164,6 +192,7 @@ inline void tame(Random& random, Buffer& buffer) {
     if (type == DataType::float32) buffer.set(i, static_cast<float>(value));
     if (type == DataType::float64) buffer.set(i, value);
     if (type == DataType::float16) buffer.set(i, half_bits(value));
+    if (type == DataType::bfloat16) buffer.set(i, bfloat_bits(value));
   }
 }
 

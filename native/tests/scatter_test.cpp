@@ -109,7 +109,7 @@ void random_type(Random& random, Case& c) {
   if (c.reduction == Reduction::none && random.chance(0.5))
     c.type = {DataType::unknown, 1 << random.between(0, 4)};
   else
-    c.type = kTypes[random.between(0, 10)];
+    c.type = kTypes[random.between(0, kLastType)];
 }
 
 void small_tuning(Random& random, Tuning& tuning) {
@@ -163,9 +163,8 @@ void shared_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     Case c;
     random_type(random, c);
-    do c.type = kTypes[random.between(0, 10)];
-    while (c.type.type == DataType::float16 || c.type.type == DataType::float32 ||
-           c.type.type == DataType::float64);
+    do c.type = kTypes[random.between(0, kLastType)];
+    while (is_float_type(c.type.type));
     c.reduction = static_cast<Reduction>(1 + i % 4);
     const Int size = random.between(1, 60), rank = random.between(1, 3);
     for (Int d = 0; d < rank; ++d) c.sizes.push_back(1);
@@ -188,8 +187,9 @@ void shared_cases(Random& random, int count) {
 
 // Many updates of a short line by a reduction whose result depends on their order.
 void rounded_line(Random& random) {
-  for (const DataType type : {DataType::float32, DataType::float64, DataType::float16}) {
-    const int size = type == DataType::float16 ? 2 : type == DataType::float32 ? 4 : 8;
+  for (const DataType type :
+       {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16}) {
+    const int size = type == DataType::float32 ? 4 : type == DataType::float64 ? 8 : 2;
     const Int length = 2 * Tuning{}.share_updates;
     Buffer input(random, {5}, size, Strides::packed, Role::input, type);
     Buffer indices(random, {length}, 8, Strides::packed, Role::input, DataType::int64);
@@ -199,7 +199,8 @@ void rounded_line(Random& random) {
         const double value = static_cast<double>(random.between(1, 1 << 20)) / 3e9;
         if (size == 8) buffer->set(i, value);
         if (size == 4) buffer->set(i, static_cast<float>(value));
-        if (size == 2) buffer->set(i, half_bits(value));
+        if (type == DataType::float16) buffer->set(i, half_bits(value));
+        if (type == DataType::bfloat16) buffer->set(i, bfloat_bits(value));
       }
     std::vector<unsigned char> expected = input.elements();
     for (Int i = 0; i < length; ++i) {
@@ -343,7 +344,8 @@ void large_cases(Random& random) {
 void edges(Random& random) {
   const uint64_t values[] = {0,      1,      0x8000, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7C00,
                              0xFC00, 0x7E00, 0x7C01, 0x0400, 0x03FF, 0x8001, 0x7FFF, 0xFFFF,
-                             0x1000, 0x6400, 0x6401, 0x3555, 0x7F,   0x80,   0xFF,   0x0FFF};
+                             0x1000, 0x6400, 0x6401, 0x3555, 0x7F,   0x80,   0xFF,   0x0FFF,
+                             0x3F80, 0xBF80, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7F81, 0x7FC0};
   const Int count = static_cast<Int>(std::size(values));
   for (const TypeInfo& type : kTypes) {
     for (int r = 1; r < 5; ++r) {

@@ -26,9 +26,9 @@ constexpr Type kTypes[] = {
     {DataType::float16, 2, true}, {DataType::float32, 4, true}, {DataType::float64, 8, true},
     {DataType::int8, 1, false},   {DataType::int16, 2, false},  {DataType::int32, 4, false},
     {DataType::int64, 8, false},  {DataType::uint8, 1, false},  {DataType::uint16, 2, false},
-    {DataType::uint32, 4, false}, {DataType::uint64, 8, false},
+    {DataType::uint32, 4, false}, {DataType::uint64, 8, false}, {DataType::bfloat16, 2, true},
 };
-constexpr int kTypeCount = 11;
+constexpr int kTypeCount = 12;
 
 enum class Fill { random, zeros, ones, nan, ascending, descending, small, count_ };
 

@@ -28,7 +28,7 @@ constexpr Type kTypes[] = {
     {DataType::int16, 2, false, true},   {DataType::int32, 4, false, true},
     {DataType::int64, 8, false, true},   {DataType::uint8, 1, false, false},
     {DataType::uint16, 2, false, false}, {DataType::uint32, 4, false, false},
-    {DataType::uint64, 8, false, false},
+    {DataType::uint64, 8, false, false}, {DataType::bfloat16, 2, true, true},
 };
 
 // How the elements of a case are made.
@@ -50,8 +50,13 @@ uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t se
   const auto ordered = [&](uint64_t value) {  // the value-th smallest non-negative, about
     return value & (sign - 1);
   };
-  const uint64_t one = type.width == 2 ? 0x3C00 : type.width == 4 ? 0x3F800000 : 0x3FF0000000000000;
-  const uint64_t infinity = type.width == 2   ? 0x7C00
+  const bool bfloat = type.type == DataType::bfloat16;
+  const uint64_t one = bfloat            ? 0x3F80
+                       : type.width == 2 ? 0x3C00
+                       : type.width == 4 ? 0x3F800000
+                                         : 0x3FF0000000000000;
+  const uint64_t infinity = bfloat            ? 0x7F80
+                            : type.width == 2 ? 0x7C00
                             : type.width == 4 ? 0x7F800000
                                               : 0x7FF0000000000000;
   switch (fill) {
@@ -97,6 +102,10 @@ bool before(const Type& type, uint64_t a, uint64_t b, bool largest) {
     const auto number = [&](uint64_t raw) {
       if (type.width == 4) return static_cast<double>(load<float>(&raw));
       if (type.width == 8) return load<double>(&raw);
+      if (type.type == DataType::bfloat16) {
+        const uint32_t wide = static_cast<uint32_t>(raw << 16);
+        return static_cast<double>(load<float>(&wide));
+      }
       const int exponent = static_cast<int>(raw >> 10 & 31);
       const double fraction = static_cast<double>(raw & 1023);
       double value = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
@@ -204,7 +213,7 @@ void check(Random& random, const Case& c) {
 
 Case random_case(Random& random) {
   Case c;
-  c.type = kTypes[random.between(0, 10)];
+  c.type = kTypes[random.between(0, 11)];
   const DataType index_types[] = {DataType::uint32, DataType::uint64, DataType::int64};
   c.index = index_types[random.between(0, 2)];
   c.fill = static_cast<Fill>(random.between(0, static_cast<Int>(Fill::count_) - 1));
@@ -326,7 +335,7 @@ void large_cases(Random& random) {
   for (const Shape& shape : shapes) {
     for (int i = 0; i < (short_run ? 1 : 3); ++i) {
       Case c = random_case(random);
-      c.type = kTypes[(turn * 3 + i * 4) % 11];
+      c.type = kTypes[(turn * 5 + i * 4) % 12];
       c.fill = static_cast<Fill>((turn + i * 3) % static_cast<int>(Fill::count_));
       c.strides = Strides::packed;
       c.threads = 2 + i;
@@ -391,8 +400,8 @@ void large_cases(Random& random) {
 void bucket_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     Case c = random_case(random);
-    c.type = kTypes[i % 11];
-    c.fill = static_cast<Fill>(i / 11 % static_cast<int>(Fill::count_));
+    c.type = kTypes[i % 12];
+    c.fill = static_cast<Fill>(i / 12 % static_cast<int>(Fill::count_));
     c.algorithm = random.chance(0.5) ? TopKAlgorithm::sort : TopKAlgorithm::sample;
     const Int n = random.between(32000, random.chance(0.3) ? 140000 : 40000);
     c.sizes = {random.chance(0.3) ? 2 : 1, n};

@@ -77,7 +77,7 @@ class Mode(torch.utils._python_dispatch.TorchDispatchMode):
 @pytest.mark.parametrize(
     "dtype",
     ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
-     "complex64", "complex128"],
+     "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e5m2"],
 )  # fmt: skip
 def test_plain_tensors_are_taken(dtype):
     values = torch.tensor([0, 1, 1, 0]).to(getattr(torch, dtype))
@@ -105,7 +105,6 @@ def test_inside_inference_mode_and_without_gradients():
         lambda: torch._efficientzerotensor(3),
         lambda: plain().to_sparse(),
         lambda: plain().to("meta"),
-        lambda: plain().to(torch.bfloat16),
         quantized,
         lambda: plain().numpy(),
         lambda: [5.0, 6.0, 7.0],
@@ -113,8 +112,7 @@ def test_inside_inference_mode_and_without_gradients():
         cut,
     ],
     ids=["requires grad", "parameter", "conjugate", "negative", "zero", "sparse", "meta",
-         "bfloat16", "quantized", "an array among tensors", "a list", "storage freed",
-         "storage cut"],
+         "quantized", "an array among tensors", "a list", "storage freed", "storage cut"],
 )  # fmt: skip
 def test_others_are_left_alone(make):
     assert taken(make()) is None

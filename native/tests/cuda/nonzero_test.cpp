@@ -15,9 +15,10 @@ struct Kind {
   int size;
 };
 constexpr Kind kKinds[] = {
-    {DataType::float16, 2}, {DataType::float32, 4}, {DataType::float64, 8}, {DataType::uint8, 1},
-    {DataType::int8, 1},    {DataType::int16, 2},   {DataType::uint16, 2},  {DataType::int32, 4},
-    {DataType::uint32, 4},  {DataType::int64, 8},   {DataType::uint64, 8},  {DataType::unknown, 1},
+    {DataType::float16, 2},  {DataType::float32, 4}, {DataType::float64, 8}, {DataType::uint8, 1},
+    {DataType::int8, 1},     {DataType::int16, 2},   {DataType::uint16, 2},  {DataType::int32, 4},
+    {DataType::uint32, 4},   {DataType::int64, 8},   {DataType::uint64, 8},  {DataType::unknown, 1},
+    {DataType::bfloat16, 2},
 };
 
 enum class Pattern { random, runs, alternating, none, all, first, last, bytes };

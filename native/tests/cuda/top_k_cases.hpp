@@ -22,7 +22,7 @@ constexpr Type kTypes[] = {
     {DataType::uint8, 1, false, false, "uint8"},   {DataType::int16, 2, false, true, "int16"},
     {DataType::uint16, 2, false, false, "uint16"}, {DataType::int32, 4, false, true, "int32"},
     {DataType::uint32, 4, false, false, "uint32"}, {DataType::int64, 8, false, true, "int64"},
-    {DataType::uint64, 8, false, false, "uint64"},
+    {DataType::uint64, 8, false, false, "uint64"}, {DataType::bfloat16, 2, true, true, "bfloat16"},
 };
 
 enum class Fill {
@@ -65,6 +65,11 @@ inline uint64_t bits_of(const Type& type, double value) {
   } else if (type.width == 4) {
     const float narrow = static_cast<float>(value);
     std::memcpy(&bits, &narrow, 4);
+  } else if (type.type == DataType::bfloat16) {
+    const float narrow = static_cast<float>(value);
+    uint32_t wide = 0;
+    std::memcpy(&wide, &narrow, 4);
+    bits = wide >> 16;
   } else {
     const float narrow = static_cast<float>(value);
     uint32_t wide = 0;
@@ -85,9 +90,10 @@ inline uint64_t element(const Type& type, Fill fill, Int row, Int i, Int n, uint
                               static_cast<uint64_t>(i) * 0x2545F491u);
   const int bits = 8 * type.width;
   const uint64_t sign = 1ull << (bits - 1), all = type.width == 8 ? ~0ull : (1ull << bits) - 1;
-  const uint64_t infinity = type.width == 2   ? 0x7C00
-                            : type.width == 4 ? 0x7F800000
-                                              : 0x7FF0000000000000;
+  const uint64_t infinity = type.type == DataType::bfloat16 ? 0x7F80
+                            : type.width == 2               ? 0x7C00
+                            : type.width == 4               ? 0x7F800000
+                                                            : 0x7FF0000000000000;
   const double normal =
       (static_cast<double>(hash & 0xFFFF) + static_cast<double>(hash >> 16 & 0xFFFF) +
        static_cast<double>(hash >> 32 & 0xFFFF) - 98302.5) /

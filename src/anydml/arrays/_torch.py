@@ -42,10 +42,11 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     if getattr(value.device, "type", None) == "cuda":
         array: Any = _from_cuda(torch, value, name)
         return array, owner_of
-    return _from_torch(torch, value, name), _wrap
+    return _from_torch(torch, value, name), tensor_of
 
 
-def _wrap(array: Array) -> Any:
+def tensor_of(array: Array) -> Any:
+    """A result as a tensor over the same memory."""
     torch: Any = sys.modules["torch"]
     own = ADDED.get(array.dtype.name)
     if own is None:

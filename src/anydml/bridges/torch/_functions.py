@@ -13,7 +13,8 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import adopt
+from anydml.arrays import adopt, is_added, type_of
+from anydml.arrays._torch import tensor_of
 from anydml.bridges.torch._gradients import DIFFERENTIABLE, no_gradient
 from anydml.bridges.torch._library import ops
 from anydml.bridges.torch._pytorch import Tensor, torch
@@ -31,7 +32,7 @@ MODES: Final = get_args(GatherMode)
 _TYPES: Final[dict[Any, Any]] = {
     said: getattr(torch, name)
     for name in _arguments.TYPED
-    for said in (getattr(torch, name), name, name.upper(), np.dtype(name).type)
+    for said in (getattr(torch, name), name, name.upper(), type_of(name).type)
 }
 
 
@@ -312,9 +313,10 @@ def _updates(value: Any, data: Tensor) -> Tensor:
         return value
     if torch.compiler.is_compiling():
         return torch.tensor(value, dtype=data.dtype, device=data.device)
-    like = np.empty(0, str(data.dtype).removeprefix("torch."))
+    like = np.empty(0, type_of(str(data.dtype).removeprefix("torch.")))
     array = _arguments.same_type(adopt(value, "updates")[0], value, "updates", like)
-    return torch.as_tensor(array, device=data.device)
+    made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
+    return made.to(data.device)
 
 
 def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:

@@ -1,0 +1,238 @@
+"""bfloat16 and floats of 8 bits, which NumPy lacks: of every library, without ml_dtypes too."""
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.testing import assert_same_bits
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+BFLOAT = np.dtype(ml_dtypes.bfloat16)
+ALL = np.arange(2**16, dtype=np.uint16).view(BFLOAT)
+FLOATS_OF_8_BITS = (
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
+
+
+def some(kind, shape=(5, 6)):
+    dtype = np.dtype(getattr(ml_dtypes, kind))
+    raw = np.random.default_rng(5).bytes(math.prod(shape) * dtype.itemsize)
+    return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def nearest(number):
+    """The nearest bfloat16, ties to even, by exact arithmetic."""
+    if number == 0:
+        return 0.0
+    size = abs(Fraction(number))
+    power = max(math.frexp(float(size))[1], -125) - 8
+    if size >= Fraction(2) ** (power + 8):
+        power += 1
+    units = round(size / Fraction(2) ** power)  # ties to even
+    found = units * Fraction(2) ** power
+    found = math.inf if found >= 2**128 else float(found)
+    return -found if number < 0 else found
+
+
+class TestCast:
+    @pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
+    def test_every_bfloat16_as_a_float(self, kind):
+        with np.errstate(all="ignore"):
+            expected = ALL.astype(np.float32).astype(kind)
+        expected[np.isnan(expected)] = np.nan  # the canonical one
+        assert_same_bits(dml.cast(ALL, kind), expected)
+
+    @pytest.mark.parametrize("kind", ["int64", "uint64", "int32", "int16", "uint8"])
+    def test_every_bfloat16_as_an_integer(self, kind):
+        wide = (ALL.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        assert_same_bits(dml.cast(ALL, kind), dml.cast(wide, kind))
+
+    @pytest.mark.parametrize("kind", ["int64", "uint64", "int32", "uint32", "int16", "uint16"])
+    def test_integers_round_once(self, kind):
+        limits = np.iinfo(kind)
+        middles = [(2 * m + 1) << e for m in (128, 129, 200, 255) for e in range(55)]
+        near = [s * (m + d) for m in middles for d in (-1, 0, 1) for s in (1, -1)]
+        given = [0, limits.min, limits.max, *(n for n in near if limits.min <= n <= limits.max)]
+        got = dml.cast(np.array(given, kind), "bfloat16").astype(np.float64)
+        assert got.tolist() == [nearest(number) for number in given]
+
+    @pytest.mark.parametrize("kind", ["float32", "float64"])
+    def test_floats_round_once(self, kind):
+        generator = np.random.default_rng(3)
+        x = np.frombuffer(generator.bytes(40_000), kind)
+        most = np.array([float.fromhex("0x1.ffp127"), 2.0**-134, 2.0**-126], kind)
+        x = np.concatenate([x[np.isfinite(x)], most, np.nextafter(most, np.array(0, kind)),
+                            -np.nextafter(most, np.array(np.inf, kind))])  # fmt: skip
+        got = dml.cast(x, "bfloat16").astype(np.float64)
+        assert got.tolist() == [nearest(number) for number in x.tolist()]
+
+    def test_nan_infinity_and_signs(self):
+        nans = np.array([0x7FC00001, 0xFF800001, 0xFFFFFFFF], np.uint32).view(np.float32)
+        assert dml.cast(nans, "bfloat16").view(np.uint16).tolist() == [0x7FC0] * 3
+        x = np.array([np.inf, -np.inf, -0.0, 1e39], np.float64)
+        got = dml.cast(x, BFLOAT)
+        assert got.view(np.uint16).tolist() == [0x7F80, 0xFF80, 0x8000, 0x7F80]
+        assert_same_bits(dml.cast(ALL, "bfloat16"), ALL)  # a copy, payloads and all
+
+
+class TestLibraries:
+    def test_torch(self):
+        torch = pytest.importorskip("torch")
+        x = torch.from_numpy(ALL.view(np.int16).reshape(256, 256).copy()).view(torch.bfloat16)
+        for y in (x, x.t(), x[::3, 1::2], x[4], x[:0]):
+            assert torch.equal(dml.nonzero_coordinates(y), y.nonzero())
+            found = dml.top_k(y, min(7, y.shape[-1]))
+            assert found.values.dtype == torch.bfloat16
+            assert torch.equal(found.indices, dml.top_k(y.float(), min(7, y.shape[-1])).indices)
+            rows = dml.gather(y, torch.arange(len(y)).flip(0))
+            assert torch.equal(rows.view(torch.int16), y.contiguous().view(torch.int16).flip(0))
+        out = torch.empty(256, 256, dtype=torch.bfloat16)
+        version = out._version
+        assert dml.tile(x, 1, out=out) is out
+        assert torch.equal(out.view(torch.int16), x.view(torch.int16))
+        assert out._version > version
+
+    @pytest.mark.parametrize("include_self", [True, False])
+    @pytest.mark.parametrize("name", ["sum", "prod", "amin", "amax", "mean"])
+    def test_reductions_are_those_of_torch(self, name, include_self):
+        torch = pytest.importorskip("torch")
+        generator = torch.Generator().manual_seed(1)
+        x = torch.randint(-9, 9, (5, 6), generator=generator).bfloat16()
+        updates = torch.randint(-2, 3, (9, 6), generator=generator).bfloat16()
+        places = torch.randint(0, 5, (9, 6), generator=generator)
+        got = dml.scatter_elements(x, places, updates, reduction=name, include_self=include_self)
+        expected = x.scatter_reduce(0, places, updates, name, include_self=include_self)
+        assert torch.equal(got, expected)
+
+    def test_jax(self):
+        jax = pytest.importorskip("jax")
+        jnp = jax.numpy
+        x = jnp.asarray(some("bfloat16"))
+        found = dml.top_k(x, 3)
+        assert isinstance(found.values, jax.Array)
+        assert found.values.dtype == jnp.bfloat16
+        traced = jax.jit(lambda a: dml.top_k(a, 3))(x)
+        for pair in zip(found, traced, strict=True):
+            assert_same_bits(*map(np.asarray, pair))
+        one = jnp.ones((1, 6), jnp.bfloat16)
+        got = dml.scatter_elements(x, jnp.zeros((1, 6), int), one, reduction="add")
+        assert_same_bits(np.asarray(got), np.asarray(x.at[0].add(one[0])))
+        for kind in ("float8_e4m3fn", "float8_e5m2"):
+            y = jnp.asarray(some(kind))
+            assert dml.tile(y, 2).dtype == y.dtype
+            assert_same_bits(np.asarray(dml.gather(y, [1, 0])), some(kind)[[1, 0]])
+
+    def test_one_type_whatever_library_it_is_from(self):
+        torch = pytest.importorskip("torch")
+        x, updates = some("bfloat16"), torch.ones(1, 6, dtype=torch.bfloat16)
+        assert dml.scatter_nd(x, [[0]], updates).dtype == BFLOAT
+        got = dml.scatter_nd(updates, [[0]], x[2:3])
+        assert got.dtype == torch.bfloat16
+        assert_same_bits(got.view(torch.int16).numpy(), x[2:3].view(np.int16))
+
+    def test_foreign_byte_order(self):
+        x = some("bfloat16")
+        swapped = x.astype(BFLOAT.newbyteorder("S"))
+        assert_same_bits(dml.tile(swapped, 1), x)
+        with pytest.raises(dml.ArgumentTypeError, match="out: expected bfloat16, got >V2"):
+            dml.tile(x, 1, out=swapped)
+
+    def test_without_ml_dtypes(self):
+        pytest.importorskip("torch")
+        program = """if True:
+            import sys, torch, numpy as np, anydml as dml
+            x = torch.tensor([1, 3, 2], dtype=torch.bfloat16)
+            assert dml.top_k(x, 2).values.tolist() == [3, 2]
+            assert dml.tile(x.to(torch.float8_e5m2), 2).dtype == torch.float8_e5m2
+            assert "ml_dtypes" not in sys.modules
+            try:
+                dml.cast(np.ones(3), "bfloat16")
+            except dml.ArgumentTypeError as error:
+                print(error)
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+        assert done.stdout == (
+            "dtype: expected a type that NumPy has, got bfloat16; import ml_dtypes, which adds it\n"
+        ), done.stderr
+
+
+class TestArguments:
+    def test_numbers(self):
+        x = some("bfloat16")
+        assert dml.pad(x, 1, constant=2.5)[0, 0] == 2.5
+        assert dml.scatter_nd(x, [[0, 0]], [1.25])[0, 0] == 1.25
+        for constant in (3.4e38, 1j, np.float16(1)):
+            with pytest.raises(dml.ArgumentTypeError, match=r"constant: expected bfloat16"):
+                dml.pad(x, 1, constant=constant)
+
+    def test_types_are_not_mixed(self):
+        x = some("bfloat16")
+        with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected bfloat16"):
+            dml.join([x, x.astype(np.float16)])
+        wide = dml.join([x, np.ones((1, 6), np.float32)], promote=True)
+        assert_same_bits(wide[5], np.ones(6, np.float32))
+        numbers = ~np.isnan(wide[:5])
+        assert_same_bits(wide[:5][numbers], x.astype(np.float32)[numbers])
+        assert dml.join([np.ones((1, 6), np.int8), x], promote=True).dtype == BFLOAT
+
+    def test_bindings_keep_the_descriptors_types(self):
+        desc = dml.TensorDesc("FLOAT16", (1, 1, 1, 4))
+        compiled = dml.Device("cpu").create_operator(
+            dml.ElementWiseIdentity(input_tensor=desc, output_tensor=desc)
+        ).compile()  # fmt: skip
+        with pytest.raises(dml.BindingError, match="InputTensor: expected float16"):
+            compiled(np.zeros((1, 1, 1, 4), BFLOAT))
+
+    @pytest.mark.parametrize("kind", FLOATS_OF_8_BITS)
+    def test_floats_of_8_bits_are_moved(self, kind):
+        x = some(kind)
+        for y in (x, x.T, x[::2]):
+            assert_same_bits(dml.gather(y, [0, -1]), y[[0, -1]])
+            assert_same_bits(dml.scatter_nd(y, [[0]], y[1:2]), y[[1, *range(1, len(y))]])
+            assert_same_bits(dml.join(dml.split(y, [1, len(y) - 1])), y.copy())
+            assert_same_bits(dml.tile(y, 2), np.tile(y, 2))
+            assert_same_bits(dml.slice_window(y, (0, 1), (2, 2)), y[:2, 1:3].copy())
+            assert_same_bits(dml.pad(y, 1, "edge")[1:-1, 1:-1].copy(), y.copy())
+            assert_same_bits(
+                dml.pad(y, 1, constant=y[:1, 0].reshape(()))[0], y[0, [0] * (y.shape[1] + 2)]
+            )
+            lengths = np.full((1, y.shape[1]), 9)
+            assert_same_bits(dml.reverse_subsequences(y, lengths, axis=0), y[::-1].copy())
+            assert_same_bits(dml.tile(y, 1, out=np.empty(y.shape, y.dtype)), y.copy())
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda x: dml.top_k(x, 1),
+            dml.nonzero_coordinates,
+            lambda x: dml.cast(x, "float32"),
+            lambda x: dml.scatter_nd(x, [[0]], x[:1], reduction="add"),
+        ],
+        ids=["top_k", "nonzero_coordinates", "cast", "scatter_nd"],
+    )
+    def test_floats_of_8_bits_are_refused_elsewhere(self, call):
+        with pytest.raises(dml.ArgumentTypeError, match=r"x: .*float16, bfloat16.*float8_e5m2"):
+            call(some("float8_e5m2"))
+
+    def test_floats_of_8_bits_take_no_numbers(self):
+        x = some("float8_e4m3fn")
+        assert not dml.pad(x, 1)[0].view(np.uint8).any()
+        with pytest.raises(dml.ArgumentTypeError, match="give an array of that type"):
+            dml.pad(x, 1, constant=2)
+        with pytest.raises(dml.ArgumentTypeError, match="constant: expected float8_e8m0fnu"):
+            dml.pad(some("float8_e8m0fnu"), 1)
+        with pytest.raises(dml.ArgumentTypeError, match=r"dtype: expected one of .*bfloat16"):
+            dml.cast(np.ones(3), "float8_e5m2")
+
+    @pytest.mark.parametrize("kind", ["int4", "uint4", "float4_e2m1fn"])
+    def test_others_of_ml_dtypes_are_refused(self, kind):
+        with pytest.raises(dml.ArgumentTypeError, match=rf"x: expected numbers .*, got {kind}"):
+            dml.tile(np.zeros(3, getattr(ml_dtypes, kind)), 2)
