@@ -42,7 +42,8 @@ ON_A_GPU = re.compile(
 _GPU_BLOCKS = {
     "cpp": re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE),
     "py": re.compile(
-        r"^ *(?:def _(?:from|on)_cuda\(|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:)",
+        r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there)\("
+        r"|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:)",
         re.MULTILINE,
     ),
 }

@@ -6,6 +6,7 @@ import pytest
 
 import anydml as dml
 from anydml import cli, lookup
+from anydml.backends import is_name
 from anydml.registry import OPERATORS
 
 
@@ -125,3 +126,10 @@ def test_columns_that_the_environment_gives(call, monkeypatch, columns):
     assert all(name in out for name in OPERATORS)
     longest = max(map(len, out.splitlines()))
     assert longest <= 80 if columns != "99999999999999999999" else longest > 80
+
+
+def test_names_of_backends():
+    for name in ("cpu", "cuda", "cuda:0", "cuda:12", "reference", "auto"):
+        assert is_name(name), name
+    for name in ("", "cuda:", "cuda:N", "cuda:-1", "cuda:01", "cuda:0 ", "CPU", "npu"):
+        assert not is_name(name), name

@@ -8,6 +8,8 @@ import time
 import pytest
 
 import anydml as dml
+from anydml.ops._descriptor import span
+from anydml.ops._rules import has_axis, size_is
 
 T = dml.TensorDesc
 
@@ -159,3 +161,59 @@ def test_device_kinds():
         dml.DeviceError, match="expected one of cpu, cuda, cuda:N, reference, auto, got 'npu'"
     ):
         dml.Device("npu")
+
+
+LARGEST = 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    ("desc", "paths"),
+    [
+        (T("FLOAT32", ()), ["DimensionCount"]),
+        (T("FLOAT32", (1,)), []),
+        (T("FLOAT32", (1,) * 8), []),
+        (T("FLOAT32", (1, 0)), ["Sizes[1]"]),
+        (T("INT8", (1, LARGEST)), []),
+        (T("INT8", (2, 2**31)), ["Sizes"]),
+        (T("INT8", (LARGEST + 1,)), ["Sizes[0]", "Sizes"]),
+        (T("INT8", (2, -1)), ["Sizes[1]"]),
+        (T("INT8", (2, 2), (0, 1)), []),
+        (T("INT8", (2, 2), (-1, 1)), ["Strides[0]"]),
+        (T("INT8", (1, 2), (LARGEST, 1)), []),
+        (T("INT8", (1, 2), (LARGEST + 1, 1)), ["Strides[0]"]),
+        (T("INT8", (2, 2), (1,)), ["Strides"]),
+        (T("INT8", (8,), total_tensor_size_in_bytes=8), []),
+        (T("INT8", (8,), total_tensor_size_in_bytes=4), ["TotalTensorSizeInBytes"]),
+        (T("INT8", (8,), total_tensor_size_in_bytes=10), ["TotalTensorSizeInBytes"]),
+        (T("INT8", (8,), total_tensor_size_in_bytes=2**64 - 4), []),
+        (T("FLOAT32", (8,), guaranteed_base_offset_alignment=0), []),
+        (T("FLOAT32", (8,), guaranteed_base_offset_alignment=4), []),
+        (T("INT8", (8,), guaranteed_base_offset_alignment=1), []),
+        (T("FLOAT32", (8,), guaranteed_base_offset_alignment=2**31), []),
+        *(
+            (T("FLOAT32", (8,), guaranteed_base_offset_alignment=n), [
+                "GuaranteedBaseOffsetAlignment"])
+            for n in (-4, 1, 2, 3, 6, 2**32)
+        ),
+    ],
+)  # fmt: skip
+def test_where_the_rules_of_tensors_end(desc, paths):
+    assert [violation.path for violation in desc.check()] == paths
+
+
+@pytest.mark.parametrize(("axis", "has"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_an_axis_that_all_tensors_have(axis, has):
+    two, three = T("FLOAT32", (1, 1)), T("FLOAT32", (1, 1, 1))
+    assert has_axis(axis, three, two) is has
+    wrong = [*size_is(("X", two), axis, 2, 5, "five")]
+    assert [item.path for item in wrong] == ([f"X.Sizes[{axis}]"] if has else [])
+    assert not [*size_is(("X", two), axis, 2, 1, "one")]
+    assert not [*size_is(("X", two), axis, 3, 5, "of another rank")]
+
+
+def test_a_repeated_dimension_beside_a_sparse_one():
+    assert T("INT8", (2, 4), (0, 3)).overlaps_itself() is True
+
+
+def test_how_ranges_are_said():
+    assert [span(1, 1), span(1, 2), span(0, 0), span(2, 1)] == ["1", "1..2", "0", "nothing"]

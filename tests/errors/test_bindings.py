@@ -294,3 +294,18 @@ def test_memory_larger_than_the_tensor_is_left_alone():
     target = np.full(20, -1, "i4")
     compiled.dispatch(InputTensor=np.array([[1, 2], [3, 4]], "i4"), OutputTensors=[target])
     assert target.tolist() == [1, 2, -1, -1, 3, 4] + [-1] * 14
+
+
+def test_a_list_of_fewer_arrays_than_it_says():
+    class Lying(list):
+        def __iter__(self):
+            return iter([np.zeros(2, "f4")])
+
+    part = dml.TensorDesc("FLOAT32", (2,))
+    desc = dml.Split(
+        input_tensor=dml.TensorDesc("FLOAT32", (4,)), output_tensors=[part, part], axis=0
+    )
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    outputs = Lying([np.zeros(2, "f4"), np.zeros(2, "f4")])
+    with pytest.raises(dml.BindingError, match="OutputTensors: expected 2 arrays, got 1"):
+        compiled.dispatch(InputTensor=np.zeros(4, "f4"), OutputTensors=outputs)

@@ -169,6 +169,14 @@ def dispatch(desc):
     compiled.dispatch(**arrays)
 
 
+def test_what_is_wrong_with_a_descriptor_that_lies():
+    desc = lenient(dml.Split)(input_tensor=F(4), output_tensors=[F(W)], axis=7)
+    with pytest.raises(
+        dml.InvalidDescriptorError, match="SPLIT: expected fields that fit together, got "
+    ):
+        dml.Operator(desc, DEVICE).compile()
+
+
 def test_a_tensor_that_was_changed_after_it_was_made():
     tensor = T("FLOAT32", (4,))
     operator = dml.Operator(dml.Split(input_tensor=tensor, output_tensors=[FLOATS], axis=0), DEVICE)

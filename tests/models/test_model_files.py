@@ -9,8 +9,9 @@ from model_files import first_values, only, run
 
 import anydml as dml
 from anydml import ModelError
-from anydml.models import Limits
+from anydml.models import Limits, npy
 
+HEADER = b"{'descr': %s, 'fortran_order': False, 'shape': (1,), }\n"
 TYPES = [t.suffix for t in dml.DataType if t.element_size]
 
 
@@ -72,6 +73,26 @@ class TestFiles:
         np.save(tmp_path / "a.npy", array, allow_pickle=True)
         with pytest.raises(ModelError, match=message):
             load(tmp_path, self.source("a.npy"))
+
+    @pytest.mark.parametrize(
+        ("octets", "message"),
+        [
+            (b"\x93NUMPY\x01\x00", "ends within its header"),
+            (b"\x93NUMPY\x01\x00\x05", "ends within its header"),
+            (b"\x93NUMPY\x02\x00\x00\x00\x00", "ends within its header"),
+            (b"\x93NUMPY\x01\x00\x02\x00{", "ends within its header"),
+            (b"\x93NUMPY\x04\x00", "version 1.0, 2.0 or 3.0, got 4.0"),
+            (b"\x93NUMPY\x01\x00\x11\x27", "at most 10000 bytes, got 10001"),
+            (HEADER % b"'f3'", "a tensor's type: got 'f3'"),
+            (HEADER % b"'c8'", "a tensor's type: .*complex64"),
+            (HEADER % b"[<f4]", "a tensor's type: got '.<f4.'"),
+        ],
+    )
+    def test_why_an_npy_file_is_refused(self, octets, message):
+        if octets.startswith(b"{"):
+            octets = b"\x93NUMPY\x01\x00" + len(octets).to_bytes(2, "little") + octets
+        with pytest.raises(ModelError, match=message):
+            npy.read_header(io.BytesIO(octets))
 
     @pytest.mark.parametrize(
         "header",

@@ -259,7 +259,10 @@ class TestBindings:
         [
             ({"OutputTensors": ["Out1"]}, r"'OutputTensors' takes 2 resources, but 1 were bound"),
             ({"OutputTensors": "Out1"}, r"'OutputTensors' takes 2 resources, but 1 were bound"),
-            ({"InputTensor": ["A", "A"]}, r"'InputTensor' takes 1 resources, but 2 were bound"),
+            (
+                {"InputTensor": ["A", "A"]},
+                r"'InputTensor' takes 1 resources, but 2 were bound .bind points given: '",
+            ),
             ({"InputTensor": []}, r"'InputTensor' takes 1 resources, but 0 were bound"),
             ({"InputTensor": {"name": "A", "elementOffset": 1}}, "at least 24 bytes .* got 20"),
             ({"InputTensor": {"name": "A", "elementOffset": 6}}, "offset below 24 bytes"),

@@ -1,6 +1,7 @@
 """The text of a model: what is JSON here and what is not."""
 
 import json
+import sys
 import time
 
 import pytest
@@ -98,3 +99,16 @@ def test_a_comment_that_is_not_closed_is_said_where_it_begins(text, line):
         ModelError, match=rf"at line {line}, column \d+: a comment that is not closed"
     ):
         plain(text)
+
+
+def test_a_place_is_counted_from_its_line():
+    for text, line, column in ((b"?", 1, 1), (b"\n?", 2, 1), (b"\n\n ?", 3, 2), (b"{}\n ?", 2, 2)):
+        with pytest.raises(ModelError, match=f"line {line}, column {column}:"):
+            parse(text)
+
+
+def test_which_integer_is_too_long():
+    most = sys.get_int_max_str_digits()
+    text = f"[{'1' * most},\n{'1' * (most + 1)}]"
+    with pytest.raises(ModelError, match="line 2, column 1: an integer of more than"):
+        parse(text.encode())

@@ -1,6 +1,8 @@
 """Arrays of any library: the kind that came in comes out, over the same memory."""
 
 import array
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -286,3 +288,79 @@ def _copy(count):
             compiled.dispatch(**bindings)
 
     return OnePart()
+
+
+def test_results_come_back_by_the_importer_of_the_library(monkeypatch):
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **given):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    Foreign.__module__ = "foreign.core.arrays"
+    library = types.ModuleType("foreign")
+    library.from_dlpack = lambda made: Foreign(np.from_dlpack(made))
+    monkeypatch.setitem(sys.modules, "foreign", library)
+    result = dml.gather(Foreign(np.arange(4.0)), np.array([3, 1]))
+    assert type(result) is Foreign
+    assert result.array.tolist() == [3, 1]
+    del library.from_dlpack
+    assert type(dml.gather(Foreign(np.arange(4.0)), np.array([3, 1]))) is np.ndarray
+
+
+def test_a_buffer_that_ends_before_its_array():
+    """Of each direction, one byte too far."""
+
+    class Described:
+        def __init__(self, shape, strides, offset, size):
+            self.__array_interface__ = {
+                "version": 3, "typestr": "|i1", "shape": shape, "strides": strides,
+                "data": bytes(range(size)), "offset": offset,
+            }  # fmt: skip
+
+    for shape, strides, offset, first in (
+        ((2,), (1,), 0, 0), ((2,), (-1,), 1, 1), ((2, 2), (2, -1), 1, 1), ((2, 1), (1, 9), 0, 0)
+    ):  # fmt: skip
+        size = 4 if len(shape) == 2 and shape[1] == 2 else 2
+        assert dml.gather(Described(shape, strides, offset, size), [0]).ravel()[0] == first
+        for low, high in ((-1, 0), (0, -1)):
+            with pytest.raises(dml.ArgumentTypeError, match=r"x: .*(buffer|offset|array)"):
+                dml.gather(Described(shape, strides, offset + low, size + high), [0])
+
+
+class TestAnOlderTorch:
+    """Without the functions that tell of every kind of tensor, plain ones are taken."""
+
+    def test_dispatch_keys(self, monkeypatch):
+        torch = pytest.importorskip("torch")
+        from anydml.arrays import _torch
+
+        monkeypatch.delattr(torch._C, "_dispatch_keys")
+        for plain in (
+            torch.arange(3.0),
+            torch.nn.Parameter(torch.arange(3.0), requires_grad=False),
+        ):
+            assert _torch.adopt(plain, "x")[0].tolist() == [0, 1, 2]
+
+        class Mine(torch.Tensor):
+            pass
+
+        with pytest.raises(dml.ArgumentTypeError, match="x: expected a plain tensor, got"):
+            _torch.adopt(torch.arange(3.0).as_subclass(Mine), "x")
+
+    @pytest.mark.parametrize("has", ["capsule", "keys", "neither"])
+    def test_an_exchange_table(self, has):
+        pytest.importorskip("torch")
+        from anydml.arrays import _torch
+
+        tensor = types.SimpleNamespace()
+        c = types.SimpleNamespace()
+        if has == "capsule":
+            tensor.__dlpack_c_exchange_api__ = object()
+        if has == "keys":
+            c._dispatch_keys = object()
+        _torch._offered.__wrapped__(types.SimpleNamespace(Tensor=tensor, _C=c), None)

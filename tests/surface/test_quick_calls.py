@@ -10,6 +10,8 @@ X = np.arange(12.0).reshape(3, 4)
 AT = np.array([[0, 1, 2, 0]])
 PAIRS = np.array([[0, 1], [2, 3]])
 
+DEEP = np.zeros((1,) * 32)
+
 CALLS = {
     "top_k": lambda: dml.top_k(X, 2),
     "top_k of a type": lambda: dml.top_k(X, 2, axis=0, largest=False, index_dtype="uint32"),
@@ -22,6 +24,27 @@ CALLS = {
     "gather_nd": lambda: dml.gather_nd(X, PAIRS),
     "split": lambda: dml.split(X, 3),
     "join": lambda: dml.join([X, X], axis=1),
+    # Where the shape rules end.
+    "top_k of none": lambda: dml.top_k(X, 0),
+    "top_k of all": lambda: dml.top_k(X, 4, axis=-1),
+    "nonzero_coordinates of bools": lambda: dml.nonzero_coordinates(X > 3),
+    "scatter_elements at the last axis": lambda: dml.scatter_elements(
+        X, AT.T[:3], X[:, :1], axis=-1
+    ),
+    "scatter_elements of all": lambda: dml.scatter_elements(X, np.zeros(X.shape, "i4"), X),
+    "scatter_nd of elements": lambda: dml.scatter_nd(X, PAIRS, X[0, :2], reduction="max"),
+    "scatter_nd of the whole": lambda: dml.scatter_nd(X, np.zeros((1, 0), "i8"), X[None]),
+    "gather of 64 axes": lambda: dml.gather(DEEP, np.zeros((1,) * 33, "u4"), axis=31),
+    "gather of one": lambda: dml.gather(X, np.array(2), axis=-2),
+    "gather_elements of more": lambda: dml.gather_elements(X, np.zeros((9, 4), "i8"), axis=0),
+    "gather_nd of 64 axes": lambda: dml.gather_nd(DEEP, np.zeros((1,) * 33 + (1,), "i8")),
+    "gather_nd of deep tuples": lambda: dml.gather_nd(DEEP, np.zeros((1,) * 30 + (32,), "i8")),
+    "gather_nd of batches": lambda: dml.gather_nd(X, np.array([[1], [2], [3]]), batch_dims=1),
+    "split into one": lambda: dml.split(X, 1, axis=-2),
+    "split into all": lambda: dml.split(X, 4, axis=-1),
+    "join of times": lambda: dml.join([np.zeros(2, "M8[s]"), np.zeros(1, "M8[s]")]),
+    "join of one": lambda: dml.join([X], axis=-1),
+    "join of other sizes": lambda: dml.join([X, X[:0], X[:1]], axis=0),
 }
 
 

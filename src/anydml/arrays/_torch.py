@@ -26,13 +26,13 @@ keep = every_type
 def owns(value: Any) -> bool:
     """Whether the value is a tensor, or of a class made from one."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+    return isinstance(value, getattr(torch, "Tensor", ()))
 
 
 def is_symbol(value: Any) -> bool:
     """Whether the value is a size that a tracer leaves open."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, getattr(torch, "SymInt", ()))
+    return isinstance(value, getattr(torch, "SymInt", ()))
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:

@@ -99,7 +99,7 @@ def index_array(value: Any, name: str = "indices") -> Array:
         return array
     if array.dtype.kind in "iu":
         return as_type(array, np.int64, name)
-    if array.size == 0 and not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+    if array.size == 0 and not hasattr(value, "__dlpack__"):
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
         f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "

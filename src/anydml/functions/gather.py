@@ -428,7 +428,7 @@ def _inside(
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
     """
     check_mode(mode, lookup, data, axes)
-    if mode in ("raise", "clamp") or not lookup.size or lookup.shape[-1:] == (0,):
+    if mode in ("raise", "clamp") or not lookup.size:
         return lookup, mode == "clamp"
     if isinstance(lookup, DeviceArray):
         raise ArgumentError(

@@ -91,10 +91,7 @@ def _text(file: BinaryIO) -> str:
     header = file.read(length)
     if len(octets) < _LENGTH_BYTES[version] or len(header) < length:
         raise ModelError("Expected an .npy file, got one that ends within its header.")
-    try:
-        return header.decode("latin1" if version < (3, 0) else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError("Expected a header of UTF-8 text.") from error
+    return header.decode("latin1")  # in version 3 UTF-8, but nothing else than ASCII is accepted
 
 
 def _members(text: str) -> dict[str, str]:
