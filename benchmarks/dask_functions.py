@@ -1,11 +1,13 @@
 """The functions on dask arrays beside Dask's own, and how they grow with workers and chunks.
 
-``python benchmarks/dask_functions.py [--rows N] [--repeat N]`` prints a table in Markdown. Calls
-that are compared run in turns, and the shortest time of each counts; every result is checked.
-Kernels use one thread: the threads are Dask's.
+``python benchmarks/dask_functions.py [--rows N] [--repeat N] [--workers 1 2 ..] [--cupy]`` prints
+a table in Markdown, in some two minutes. Calls that are compared run in turns, and the shortest
+time of each counts; every result is checked. Kernels use one thread: the threads are Dask's. With
+``--cupy`` the chunks are CuPy's, on a GPU.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,17 +31,21 @@ def timed(calls: Calls, workers: int, repeat: int) -> dict[str, float]:
             with dask.config.set(scheduler="threads", num_workers=workers):
                 begin = time.perf_counter()
                 dask.compute(lazy)
+                if "cupy" in sys.modules:
+                    sys.modules["cupy"].cuda.get_current_stream().synchronize()
                 best[name] = min(best[name], 1000 * (time.perf_counter() - begin))
     return best
 
 
-def calls_on(x: np.ndarray, chunks: tuple[int, int]) -> dict[str, Calls]:
+def calls_on(x: Any, chunks: tuple[int, int]) -> dict[str, Calls]:
     """By what they do: ours, Dask's own, and in memory, of the same array in chunks."""
+    xp: Any = sys.modules[type(x).__module__.partition(".")[0]]
     lazy = dask.persist(da.from_array(x, chunks=chunks))[0]
     marks = dask.persist(lazy > 0.99)[0]
     whole = x > 0.99
-    rows = np.random.default_rng(2).integers(0, len(x), (1000, 1))
-    ones = np.ones((1000, COLUMNS), np.float32)
+    rows = xp.asarray(np.random.default_rng(2).integers(0, len(x), (1000, 1)))
+    near = rows // 64  # in the first blocks only
+    ones = xp.ones((1000, COLUMNS), np.float32)
     return {
         "values of the 10 largest, axis 0": {
             "here": lambda: dml.top_k(lazy, K, axis=0).values,
@@ -61,6 +67,11 @@ def calls_on(x: np.ndarray, chunks: tuple[int, int]) -> dict[str, Calls]:
             "dask": lambda: lazy[rows[:, 0]],
             "in memory": lambda: dask.delayed(dml.gather)(x, rows[:, 0]),
         },
+        "1,000 rows of the first 1/64": {
+            "here": lambda: dml.gather(lazy, near[:, 0]),
+            "dask": lambda: lazy[near[:, 0]],
+            "in memory": lambda: dask.delayed(dml.gather)(x, near[:, 0]),
+        },
         "1,000 rows added": {
             "here": lambda: dml.scatter_nd(lazy, rows, ones, reduction="add"),
             "in memory": lambda: dask.delayed(dml.scatter_nd)(x, rows, ones, reduction="add"),
@@ -79,17 +90,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=64 * 1024)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cupy", action="store_true")
     given = parser.parse_args()
-    x = np.random.default_rng(1).random((given.rows, COLUMNS), np.float32)
+    x: Any = np.random.default_rng(1).random((given.rows, COLUMNS), np.float32)
+    if given.cupy:
+        import cupy
+
+        x = cupy.asarray(x)
     chunkings = [(given.rows // n, COLUMNS // m) for n, m in ((8, 1), (8, 4), (64, 4))]
     print(f"float32, {given.rows} × {COLUMNS}, {x.nbytes >> 20} MB; milliseconds\n")
-    print("| | blocks | here, 1 worker | here, 2 | Dask, 1 | Dask, 2 | in memory |")
-    print("|---|---|---|---|---|---|---|")
+    heads = [f"{who}, {n}" for who in ("here", "Dask") for n in given.workers]
+    print(f"| workers | blocks | {' | '.join(heads)} | in memory |")
+    print("|---" * (len(heads) + 3) + "|")
     with dml.num_threads(1):
         for chunks in chunkings:
             for what, calls in calls_on(x, chunks).items():
                 check(calls)
-                by_workers = [timed(calls, workers, given.repeat) for workers in (1, 2)]
+                by_workers = [timed(calls, workers, given.repeat) for workers in given.workers]
                 shown = [f"{times[name]:.0f}" if name in times else ""
                          for name in ("here", "dask") for times in by_workers]  # fmt: skip
                 blocks = f"{given.rows // chunks[0]} × {COLUMNS // chunks[1]}"

@@ -237,6 +237,21 @@ def test_forward_gradients_where_only_one_operand_has_one():
     assert moved.indices.dtype == jax.dtypes.float0
 
 
+def test_one_element():
+    """Of rank 0: one element on one axis."""
+    x = jnp.float32(3)
+    calls = {
+        lambda x: dml.top_k(x, 1).values: 1,
+        lambda x: dml.gather(x, [[0, -1]]): 2,
+        lambda x: dml.gather_elements(x, [0, 0, 0]): 3,
+        lambda x: dml.gather_elements(x, 0): 1,
+        lambda x: dml.scatter_elements(x, [0, 0], [5.0, 6.0], reduction="add"): 1,
+    }
+    for call, slope in calls.items():
+        assert_same_bits(jax.jit(call)(x), call(x))
+        assert jax.grad(lambda x, call=call: call(x).sum())(x) == slope
+
+
 def test_of_casts_those_between_floats_have_a_gradient():
     x = jnp.array([1.5, -2.5])
     assert jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(x).tolist() == [1, 1]

@@ -8,6 +8,7 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402 (PyTorch may b
 from torch_calls import ALONG, CALLS, floats, several  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
+import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
 
 # PyTorch's own code, when it first goes forward.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
@@ -232,3 +233,12 @@ def test_transformations_of_transformations():
         torch.testing.assert_close(transform(ours)(x), transform(theirs)(x))
     moved = torch.vmap(lambda row: func.jvp(lambda r: dml.gather(r, [3, 3]), (row,), (row,))[1])(x)
     assert torch.equal(moved, x[:, [3, 3]])
+
+
+def test_tangents_in_a_deterministic_block():
+    x = floats(3, 4)
+    with dml.bridges.torch.deterministic():
+        got = torch.func.jvp(lambda y: torch.topk(y, 2).values ** 2, (x,), (x,))[1]
+        added = torch.func.jvp(lambda y: y.index_add(0, torch.tensor([1]), y[:1]), (x,), (x,))[1]
+    torch.testing.assert_close(got, 2 * torch.topk(x, 2).values * x.gather(1, torch.topk(x, 2)[1]))
+    torch.testing.assert_close(added, x.index_add(0, torch.tensor([1]), x[:1]))

@@ -104,6 +104,24 @@ def test_the_default_backend(fresh):
     same(result, dml.top_k(dml.join([x, x]), 3))
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own code
+def test_gradients_that_go_forward_in_whole_graphs(fresh):
+    def call(x):
+        return torch.func.jvp(lambda y: dml.gather(dml.top_k(y * y, 2).values, [1]), (x,), (x,))[1]
+
+    x = floats(3, 4)
+    assert call(x).abs().sum() > 0
+    same(torch.compile(call, fullgraph=True, backend="aot_eager")(x), call(x))
+
+
+def test_wrong_arguments_of_operators():
+    x = floats(3, 4)
+    with pytest.raises(dml.ArgumentTypeError, match=r"index_dtype: expected .*, got torch\.int8"):
+        torch.ops.anydml.top_k(x, 2, 1, True, torch.int8)
+    with pytest.raises(dml.ArgumentError, match=r"ends: expected 1 \(as starts has\), got 2"):
+        torch.ops.anydml.pad(x, [1], [1, 1], "constant", 0)
+
+
 def test_nothing_has_to_be_imported():
     script = """
 import torch, sys

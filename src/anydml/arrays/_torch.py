@@ -97,7 +97,12 @@ def asks_the_dispatcher(value: Any) -> bool:
 def _has_tangent(torch: Any, value: Any) -> bool:
     """Whether it has a gradient that goes forward (torch.autograd.forward_ad)."""
     forward = torch.autograd.forward_ad
-    return forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None
+    if forward._current_level < 0:
+        return False
+    # Below autograd, in a mode say, nobody asks for it any more.
+    autograd = torch._C.DispatchKey.AutogradFunctionality
+    below = torch._C._dispatch_tls_is_dispatch_key_excluded(autograd)
+    return not below and forward.unpack_dual(value).tangent is not None
 
 
 def _stands_in(value: Any) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from anydml.bridges.torch._pytorch import Tensor, torch
+from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _engine, gather, movers, rearranging, scatter, selection, slabs
 from anydml.functions._arguments import INDEX_KINDS
 from anydml.ops.cast import Cast
@@ -62,7 +63,7 @@ for schema in SCHEMAS:
 
 
 def _top_k(x: Tensor, k: int, axis: int, largest: bool, index_dtype: Any) -> tuple[Tensor, Tensor]:
-    kind = INDEX_TYPES[index_dtype]
+    kind = _index_name(index_dtype)
     result: tuple[Tensor, Tensor] = selection.top_k(
         x, k, axis=axis, largest=largest, index_dtype=kind
     )
@@ -70,7 +71,14 @@ def _top_k(x: Tensor, k: int, axis: int, largest: bool, index_dtype: Any) -> tup
 
 
 def _nonzero_coordinates(x: Tensor, index_dtype: Any) -> Tensor:
-    return selection.nonzero_coordinates(x, index_dtype=INDEX_TYPES[index_dtype])
+    return selection.nonzero_coordinates(x, index_dtype=_index_name(index_dtype))
+
+
+def _index_name(kind: Any) -> Any:
+    if kind not in INDEX_TYPES:
+        accepted = ", ".join(map(str, INDEX_TYPES))
+        raise ArgumentTypeError(f"index_dtype: expected one of {accepted}, got {kind}")
+    return INDEX_TYPES[kind]
 
 
 def _mode(clamp: bool) -> Any:
@@ -116,6 +124,8 @@ def _cast(x: Tensor, dtype: Any) -> Tensor:
 
 
 def _pad(x: Tensor, starts: Any, ends: Any, mode: Any, constant: Any) -> Tensor:
+    if len(starts) != len(ends):
+        raise ArgumentError(f"ends: expected {len(starts)} (as starts has), got {len(ends)}")
     return movers.pad(x, [*zip(starts, ends, strict=True)], mode, constant)
 
 
@@ -243,7 +253,10 @@ KERNELS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
 
 def may_move() -> bool:
     """Whether tensors may have a tangent now (torch.autograd.forward_ad, torch.func.jvp)."""
-    return bool(torch.autograd.forward_ad._current_level >= 0)
+    functorch = torch._C._functorch
+    level = functorch.peek_interpreter_stack()
+    moves = level is not None and level.key() == functorch.TransformType.Jvp
+    return bool(moves or torch.autograd.forward_ad._current_level >= 0)
 
 
 def _unasked(kernel: Callable[..., Any]) -> Callable[..., Any]:
