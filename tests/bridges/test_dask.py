@@ -18,6 +18,7 @@ few = settings(max_examples=min(settings.default.max_examples, 30))
 
 SHAPES = strategies.shapes(max_rank=3, max_elements=150)
 WITH_AXIS = strategies.shapes(min_rank=1, max_rank=3, max_elements=150)
+NUMERIC = (*strategies.NUMERIC, *strategies.ADDED_FLOATS)
 REDUCTIONS = (None, "add", "mul", "min", "max", "mean")
 MODES = ("raise", "clamp", "wrap", "clip")
 
@@ -73,7 +74,7 @@ def same(got, expected):
 
 
 @few
-@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool")), WITH_AXIS, st.booleans())
+@given(st.data(), st.sampled_from((*NUMERIC, "bool")), WITH_AXIS, st.booleans())
 def test_top_k(data, kind, shape, largest):
     x = values(data, shape, kind)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -83,7 +84,7 @@ def test_top_k(data, kind, shape, largest):
 
 
 @few
-@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES)
+@given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES)
 def test_nonzero_coordinates(data, kind, shape):
     x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
     how = {"index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}
@@ -108,7 +109,7 @@ def test_split_and_join(data, kind, shape):
 
 
 @few
-@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES)
+@given(st.data(), st.sampled_from(NUMERIC), SHAPES)
 def test_movers(data, kind, shape):
     x = values(data, shape, kind)
     lazy = chunked(data, x)
@@ -126,7 +127,7 @@ def test_movers(data, kind, shape):
              dml.reverse_subsequences(x, lengths, axis=axis))  # fmt: skip
     repeats = data.draw(st.lists(st.integers(0, 3), max_size=4))
     same(dml.tile(lazy, repeats), dml.tile(x, repeats))
-    to = data.draw(st.sampled_from(strategies.NUMERIC))
+    to = data.draw(st.sampled_from(NUMERIC))
     same(dml.cast(lazy, to), dml.cast(x, to))
     width = [(data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))) for _ in shape]
     mode = data.draw(st.sampled_from(("constant", "edge", "reflect", "symmetric", "wrap")))
@@ -140,7 +141,7 @@ def test_movers(data, kind, shape):
 
 
 @few
-@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+@given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather(data, kind, shape, mode):
     x = values(data, shape, kind)
     axis = data.draw(st.integers(-max(1, len(shape)), max(1, len(shape)) - 1))
@@ -152,7 +153,7 @@ def test_gather(data, kind, shape, mode):
 
 
 @few
-@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+@given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_elements(data, kind, shape, mode):
     x = values(data, shape, kind)
     axis = data.draw(st.integers(-max(1, len(shape)), max(1, len(shape)) - 1))
@@ -181,7 +182,7 @@ def tuples(data, shape, batch=0):
 
 
 @few
-@given(st.data(), st.sampled_from(strategies.NUMERIC), SHAPES, st.sampled_from(MODES))
+@given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_nd(data, kind, shape, mode):
     x = values(data, shape, kind)
     batch = data.draw(st.integers(0, len(shape)))
@@ -191,7 +192,7 @@ def test_gather_nd(data, kind, shape, mode):
 
 
 @few
-@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
+@given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_elements(data, kind, shape, reduction, include_self):
     x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
@@ -206,7 +207,7 @@ def test_scatter_elements(data, kind, shape, reduction, include_self):
 
 
 @few
-@given(st.data(), st.sampled_from((*strategies.NUMERIC, "bool", "complex64")), SHAPES,
+@given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_nd(data, kind, shape, reduction, include_self):
     x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)

@@ -128,15 +128,15 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
 def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
     if wanted == array.dtype:
         return array.copy()
-    floats = np.dtype(np.float32)
+    if array.dtype == ADDED["bfloat16"] and not is_added(wanted):
+        floats = array.view(np.uint16).astype(np.uint32)
+        floats <<= 16  # in place: rank 0 stays an array
+        return floats.view(np.float32).astype(wanted, copy=False)
+    numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
+    if wanted.name == "bfloat16" and numbers.dtype.name in _CONVERTED:
+        made = np.empty(array.shape, wanted)
+        native.run("cast", (numbers,), (made,), {}, True, get_num_threads())
+        return made
     if wanted.name in FLOATS_OF_8_BITS and array.dtype.kind in "iuf" and not array.any():
         return np.zeros(array.shape, wanted)
-    numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
-    converted = "bfloat16" in (wanted.name, array.dtype.name) and (
-        numbers.dtype.name == "bfloat16" or numbers.dtype.name in _CONVERTED
-    )
-    if not converted or wanted.name in FLOATS_OF_8_BITS:
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
-    made = np.empty(array.shape, wanted if is_added(wanted) else floats)
-    native.run("cast", (numbers,), (made,), {}, True, get_num_threads())
-    return made if made.dtype == wanted else made.astype(wanted)
+    raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
