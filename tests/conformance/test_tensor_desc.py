@@ -217,3 +217,19 @@ def test_a_repeated_dimension_beside_a_sparse_one():
 
 def test_how_ranges_are_said():
     assert [span(1, 1), span(1, 2), span(0, 0), span(2, 1)] == ["1", "1..2", "0", "nothing"]
+
+
+def test_what_a_descriptor_of_an_array_may_hold():
+    with pytest.raises(dml.ArgumentTypeError, match=r"elements of one of .*\bUINT8.*\bINT8"):
+        T.from_array([1j])
+
+
+def test_the_effective_rank():
+    count, rows = T("UINT32", (1, 1, 1)), T("UINT32", (1, 1, 3))
+    for sizes, rank in (((1, 1, 1), 0), ((1, 1, 2), 1), ((1, 2, 1), 2), ((2, 1, 1), 3)):
+        desc = dml.NonzeroCoordinates(
+            input_tensor=T("UINT8", sizes),
+            output_count_tensor=count,
+            output_coordinates_tensor=rows,
+        )
+        assert desc.effective_rank == rank

@@ -282,8 +282,30 @@ def test_exactly_the_elements_is_enough_where_only_rounding_is_missing():
     compiled = DEVICE.create_operator(
         dml.Split(input_tensor=padded, output_tensors=[tensor], axis=0)
     ).compile()
-    with pytest.raises(dml.BindingError, match="InputTensor: expected at least 16 bytes"):
-        compiled.dispatch(InputTensor=source, OutputTensors=[target])
+    for size in (6, 8, 15):
+        with pytest.raises(dml.BindingError, match="InputTensor: expected at least 16 bytes"):
+            compiled.dispatch(InputTensor=source.ljust(size), OutputTensors=[target])
+    target[:] = bytes(6)
+    compiled.dispatch(InputTensor=source.ljust(16), OutputTensors=[target])
+    assert bytes(target) == source
+
+
+def test_which_arrays_are_bytes():
+    """Bools are bytes in any shape; signed bytes are raw memory, which is flat."""
+    tensor = T("UINT8", (2, 2))
+    desc = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
+    compiled = DEVICE.create_operator(desc).compile()
+    for x in (np.eye(2, dtype=bool), np.eye(2, dtype="i1").ravel(), np.eye(2, dtype="u1")):
+        assert compiled(x)[0].tolist() == [[1, 0], [0, 1]]
+    for kind in ("i1", "i4", "S1"):
+        with pytest.raises(dml.BindingError, match=r"InputTensor: expected uint8 of shape"):
+            compiled(np.zeros((2, 2), kind))
+    bools = T("INT8", (2, 2))
+    compiled = DEVICE.create_operator(
+        dml.Split(input_tensor=bools, output_tensors=[bools], axis=0)
+    ).compile()
+    with pytest.raises(dml.BindingError, match="InputTensor: expected int8 of shape"):
+        compiled(np.eye(2, dtype=bool))
 
 
 def test_memory_larger_than_the_tensor_is_left_alone():

@@ -13,7 +13,7 @@ import anydml as dml
 from anydml._native import native
 
 SHAPES = [(), (0,), (1,), (2,), (3,), (1, 2), (2, 1), (2, 2), (3, 2), (0, 2), (2, 0), (2, 2, 2)]
-FEW = [(), (1,), (0,), (2,), (3,), (2, 1), (2, 2), (3, 2), (2, 2, 2)]
+FEW = [(), (1,), (0,), (2,), (3,), (2, 1), (2, 2), (2, 0), (3, 2), (2, 2, 2)]
 KINDS = [("f4", "f4", "f4"), ("f4", "u4", "f4"), ("f4", "f4", "u4"), ("f4", "u4", "i4"),
          ("c8", "i8", "c8"), ("c8", "c8", "u8"), ("f8", "u4", "c8"), ("u4",) * 3]  # fmt: skip
 INDICES = ("i4", "i8", "u4", "u8")
@@ -336,3 +336,21 @@ def test_other_numbers_of_operands():
                        (inputs, many)):  # fmt: skip
             with pytest.raises(dml.ArgumentError):
                 run(kernel, *others, **attributes)
+
+
+def test_positions_that_32_bits_do_not_hold():
+    """Of no elements, so that only the check is looked at."""
+    rows = np.zeros((0, 2), "u4"), np.zeros((0, 2), "i4")
+    for size, fits in ((2**31, (True, True)), (2**31 + 1, (True, False)),
+                       (2**32, (True, False)), (2**32 + 1, (False, False))):  # fmt: skip
+        x = np.zeros((0, size), "u1")
+        for to, fit in zip(rows, fits, strict=True):
+            for call in (
+                lambda made, x=x: run(
+                    "nonzero_coordinates", [x], [np.zeros(1, "u4"), made], columns=2
+                ),
+                lambda made, x=x: run(
+                    "top_k", [x], [np.zeros((0, 2), "u1"), made], axis=1, k=2, largest=True
+                ),
+            ):
+                decisions(call, lambda _, fit=fit: fit, [to], ())

@@ -116,7 +116,7 @@ class TestTargets:
         assert {path.name for path in (folders / "other").iterdir()} == {"other.bin", "sub"}
 
     def test_overwriting_what_is_protected(self, folders):
-        (folders / "other" / "other.bin").chmod(0o444)
+        (folders / "other" / "other.bin").chmod(0o555)
         with pytest.raises(ModelError, match="it exists and is write-protected"):
             write_target(folders, "other.bin", limits=Limits(folders / "other", overwrite=True))
 

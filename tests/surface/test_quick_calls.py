@@ -1,5 +1,7 @@
 """Plain arrays take the quick way: the general path gives the same, at many times the cost."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,16 @@ def test_plain_bindings_need_no_binding_in_python(count):
     done = compiled._executable.dispatch({"InputTensor": x, "OutputTensors": outputs}, 1)
     assert done == -1  # None: left to Python
     assert np.array_equal(np.concatenate(outputs, 2), x)
+
+
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 40])
+def test_the_parts_of_a_list_are_let_go(count):
+    parts = [np.zeros((1, 2)) for _ in range(count)]
+    before = [sys.getrefcount(part) for part in parts]
+    for given in (parts, tuple(parts)):
+        assert dml.join(given).shape == (count, 2)
+        dml.split(np.zeros((count, 2)), [1] * count, out=parts)
+    with pytest.raises(dml.ArgumentError):
+        dml.join([*parts, np.zeros(3)])
+    del given
+    assert [sys.getrefcount(part) for part in parts] == before

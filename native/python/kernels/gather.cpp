@@ -154,7 +154,7 @@ const Registration gather_elements{{
 
 // The last size of the indices is a tuple's, behind batches that input and indices share.
 bool tuples(Int batch, const Layout& input, const Layout& lookup) {
-  return batch >= 0 && lookup.rank >= 1 && batch < lookup.rank && batch <= input.rank &&
+  return batch >= 0 && batch < lookup.rank && batch <= input.rank &&
          lookup.sizes[lookup.rank - 1] <= input.rank - batch;
 }
 
