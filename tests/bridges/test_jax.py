@@ -237,6 +237,15 @@ def test_forward_gradients_where_only_one_operand_has_one():
     assert moved.indices.dtype == jax.dtypes.float0
 
 
+def test_operands_that_are_spread():
+    for axis, shape in ((1, (1, 2)), (0, (5, 1))):
+        rows = jnp.asarray(np.random.default_rng(axis).integers(-3, 3, shape, np.int32))
+        same(lambda x, r=rows, a=axis: dml.gather_elements(x, r, axis=a, broadcast=True), X)
+        same(lambda x, r=rows, a=axis: dml.scatter_elements(x, r, 7.0, axis=a, broadcast=True), X)
+    one = jnp.ones((1, 4), jnp.float32)
+    same(lambda x: dml.gather_elements(x, [[1], [2]], axis=1, broadcast=True), one)
+
+
 def test_one_element():
     """Of rank 0: one element on one axis."""
     x = jnp.float32(3)

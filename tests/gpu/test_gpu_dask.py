@@ -41,3 +41,18 @@ def test_blocks_on_a_gpu(name):
     found = got.compute(scheduler="synchronous")
     assert isinstance(found, cupy.ndarray)
     assert_same_bits(cupy.asnumpy(found), CALLS[name](X, ROWS))
+
+
+def test_operands_in_memory_of_the_gpu():
+    lazy = da.from_array(cupy.asarray(X), chunks=(16, 25))
+    rows, updates = cupy.asarray(ROWS), cupy.asarray(X[:30])
+    for got, expected in (
+        (dml.gather(lazy, rows[:, 0]), X[ROWS[:, 0]]),
+        (dml.gather(cupy.asarray(X), da.from_array(rows[:, 0], chunks=7)), X[ROWS[:, 0]]),
+        (dml.scatter_elements(lazy, rows, updates), dml.scatter_elements(X, ROWS, X[:30])),
+        (dml.tile(lazy, (2, 1)), dml.tile(X, (2, 1))),
+        (dml.pad(lazy, 3, "wrap"), dml.pad(X, 3, "wrap")),
+    ):
+        found = got.compute(scheduler="synchronous")
+        assert isinstance(found, cupy.ndarray)
+        assert_same_bits(cupy.asnumpy(found), expected)

@@ -70,7 +70,8 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
         same_type(array._meta, array._meta, name, of, of_name)
         return array
     array, _ = adopt(value, name)
-    return lazy(same_type(array, value, name, of, of_name), name)
+    array = same_type(array, value, name, of, of_name)
+    return lazy(value if isinstance(array, DeviceArray) else array, name)
 
 
 def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
@@ -91,8 +92,9 @@ def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
 def lazy_indices(value: Any, name: str = "indices") -> tuple[Lazy, Any]:
     """An operand that holds indices, of a type that kernels read; and as it is in host memory."""
     if not is_lazy(value):
-        array = index_array(value, name)
-        return lazy(array, name), None if isinstance(array, DeviceArray) else array
+        held = index_array(value, name)
+        if not isinstance(held, DeviceArray):
+            return lazy(held, name), held
     array = lazy(value, name)
     if array.dtype.name in INDEX_KINDS:
         return array, None
