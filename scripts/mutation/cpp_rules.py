@@ -36,7 +36,10 @@ _BUFFER = re.compile(r"^ *(?:alignas\(\d+\) )?[\w:<>]+ \w+\[[^\]\n]*\](?: = \{\}
 _MIN_MAX = re.compile(r"\bstd::(min|max)\b")
 _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w*)\b(?![.(\[]|->)")
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
-_COMMUTATIVE = {"min", "max", "swap", "if", "for", "while", "move"}
+_COMMUTATIVE = {
+    "min", "max", "swap", "if", "for", "while", "move",
+    "__builtin_add_overflow", "__builtin_mul_overflow",
+}  # fmt: skip
 # The greater or smaller of two, `a < b ? a : b`: with equal ones it is the same.
 _CHOICE = re.compile(
     r"(?P<a>\w+(?:\.\w+)*(?:\[\w+\])?) (?P<op>[<>]=?) (?P<b>\w+(?:\.\w+)*(?:\[\w+\])?) \? "

@@ -280,3 +280,56 @@ def test_native_outputs_are_writable():
         with pytest.raises(dml.ArgumentError, match="expected a writable array"):
             call()
     assert not out.any()
+
+
+def slot(name, output=False, member=-1, kind=1, sizes=(2, 3), padding=0):
+    return name, member, output, kind, sizes, padding
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"sizes": (1, 2, 3), "padding": 1}, None),
+        ({"sizes": (1, 1), "padding": 2}, "other ranks"),
+        ({"padding": 1}, "a tensor that no array can be"),
+        ({"padding": -1}, "a tensor that no array can be"),
+        ({"padding": 3}, "a tensor that no array can be"),
+        ({"padding": -(2**31)}, "a tensor that no array can be"),
+        ({"kind": 0}, "a tensor that no array can be"),
+        ({"kind": -1}, "a tensor that no array can be"),
+        ({"kind": 99}, "a tensor that no array can be"),
+        ({"sizes": (2**40, 2**40)}, "a tensor that no array can be"),
+        ({"sizes": (-2, 3)}, "a tensor that no array can be"),
+        ({"sizes": (1,) * 65}, "a tensor that no array can be"),
+        ({"sizes": (2, 4)}, "other sizes"),
+        ({"member": 0}, "other tensors than it takes"),
+        ({"member": 1}, "other tensors than it takes"),
+    ],
+    ids=str,
+)
+def test_what_a_binder_takes(changes, message):
+    def make():
+        tensors = [slot("In"), slot("Out", output=True, **changes)]
+        return native.Binder("CAST", "cast", tensors, {}, False)
+
+    if message is None:
+        x, out = np.ones((2, 3), "f4"), np.zeros(changes.get("sizes", (2, 3)), "f4")
+        assert make().dispatch({"In": x, "Out": out}, 1) == -1
+        assert (out == 1).all()
+    else:
+        with pytest.raises(dml.ArgumentError, match=f"CAST: .*{message}"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [([0, 1], None), ([0], "do not make up"), ([0, 2], "not in the list"), ([], "other tensors")],
+)
+def test_which_lists_a_binder_takes(members, message):
+    parts = [slot("Parts", True, member, sizes=(1, 3)) for member in members]
+    if message is None:
+        native.Binder("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)
+        return
+    with pytest.raises(dml.ArgumentError, match=f"SPLIT: .*{message}"):
+        native.Binder("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)

@@ -354,3 +354,51 @@ def test_positions_that_32_bits_do_not_hold():
                 ),
             ):
                 decisions(call, lambda _, fit=fit: fit, [to], ())
+
+
+X, HIGHER, AT = np.zeros((2, 2), "f4"), np.zeros((2, 2, 1), "f4"), np.zeros((2, 2), "i8")
+
+
+@pytest.mark.parametrize(
+    "call",
+    {
+        "split": lambda: run("split", [X], [HIGHER], axis=0),
+        "join": lambda: run("join", [HIGHER], [X], axis=0),
+        "top_k values": lambda: run("top_k", [X], [HIGHER, AT], axis=0, k=2, largest=True),
+        "top_k indices": lambda: run(
+            "top_k", [X], [X.copy(), np.zeros((2, 2, 1), "i8")], axis=0, k=2, largest=True
+        ),
+        "scatter": lambda: run(
+            "scatter_elements", [X, np.zeros((2, 2, 1), "i8"), HIGHER], [X.copy()], axis=0
+        ),
+        "scatter_nd": lambda: run("scatter_nd", [X, np.zeros((1, 3), "i8"), X], [X.copy()]),
+        "gather": lambda: run("gather", [X, AT], [HIGHER[..., 0]], axis=0),
+        "gather_elements": lambda: run(
+            "gather_elements", [X, np.zeros((2, 2, 1), "i8")], [HIGHER], axis=0
+        ),
+        "gather_nd": lambda: run("gather_nd", [X, np.zeros((1, 3), "i8")], [X.copy()]),
+        "reverse": lambda: run(
+            "reverse_subsequences", [X, np.ones((2, 1), "u4")], [HIGHER], axis=1
+        ),
+        "lengths": lambda: run(
+            "reverse_subsequences", [X, np.ones((2, 1, 1), "u4")], [X.copy()], axis=1
+        ),
+        "upsample": lambda: run("upsample", [X], [HIGHER], mode="linear", height=1, width=1),
+        "upsample of an axis": lambda: run(
+            "upsample", [X[0]], [X[0].copy()], mode="linear", height=1, width=1
+        ),
+        "cast": lambda: run("cast", [X], [HIGHER]),
+        "identity": lambda: run("identity", [X], [HIGHER], scaled=False, scale=1.0, bias=0.0),
+        "tile": lambda: run("tile", [X], [HIGHER], repeats=(1, 1)),
+        "pad": lambda: run(
+            "pad", [X], [HIGHER], mode="edge", value=(0, 0), starts=(0, 0), ends=(0, 0)
+        ),
+        "slice_window": lambda: run(
+            "slice_window", [X], [HIGHER], starts=(0, 0), sizes=(2, 2), strides=(1, 1)
+        ),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_ranks_are_named(call):
+    with pytest.raises(dml.ArgumentError, match="operands of other ranks than the input's"):
+        call[1]()

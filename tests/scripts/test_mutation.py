@@ -50,6 +50,7 @@ def results(rules, text, rule):
         ("swapped operands", "x = end - begin;", {"x = begin - end;"}),
         ("swapped operands", "f(from, to);", {"f(to, from);"}),
         ("swapped operands", "std::min(a, b);", set()),
+        ("swapped operands", "x = __builtin_add_overflow(a, b, &c);", set()),
         ("dropped check", "if (f(a) < 0) return 1;", {"if (false) return 1;"}),
         ("dropped check", "if (a) {\n  throw b;\n}", {"if (false) {\n  throw b;\n}"}),
         ("dropped check", "if (a) b();", set()),
