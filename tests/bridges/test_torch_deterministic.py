@@ -412,3 +412,11 @@ def test_what_is_wrong_is_told():
         with pytest.raises(dml.IndexOutOfRangeError):
             y.scatter_(0, torch.tensor([[0, 9]]), y[:1].clone())
         assert torch.equal(y, x)
+
+
+def test_bfloat16_is_added_in_float32():
+    ones = torch.ones(300, dtype=torch.bfloat16)
+    places = torch.zeros(300, dtype=torch.int64)
+    with deterministic():
+        for name in ("index_add", "scatter_add"):
+            assert getattr(torch.zeros(1).bfloat16(), name)(0, places, ones).tolist() == [300]

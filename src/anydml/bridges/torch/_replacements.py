@@ -54,6 +54,11 @@ def _numbers(x: Tensor) -> Tensor:
     raise _no_kernel(x)
 
 
+def _terms(x: Tensor) -> Tensor:
+    """The same values as a type to add and multiply in, which is wider for bfloat16 in PyTorch."""
+    return x.to(torch.float32) if x.dtype == torch.bfloat16 else _numbers(x)
+
+
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
     return ArgumentTypeError(
         f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, "
@@ -107,10 +112,10 @@ def _combined(
         pairs = ((x.real, updates.real), (x.imag, updates.imag))
         parts = [run(*pair, "add", None) for pair in pairs]
         return _into(target, torch.complex(*parts))
-    wide = _numbers(x)
+    wide = _terms(x) if how in ("add", "mul") else _numbers(x)
     if wide.dtype == x.dtype:
         return run(x, updates, how, target)
-    return _into(target, run(wide, _numbers(updates), how, None).to(x.dtype))
+    return _into(target, run(wide, updates.to(wide.dtype), how, None).to(x.dtype))
 
 
 def _identity(how: str, x: Tensor) -> Any:
