@@ -104,7 +104,7 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         if node.func.id in ("min", "max"):
             name = ast.Name("max" if node.func.id == "min" else "min")
             yield ast.Call(name, node.args, node.keywords), "min and max"
-        elif node.func.id not in ("isinstance", "getattr", "setattr"):
+        elif node.func.id not in ("isinstance", "getattr", "setattr", "bridge_of"):
             for number in range(len(node.args) - 1):
                 pair = node.args[number : number + 2]
                 if all(isinstance(value, ast.Name) for value in pair):

@@ -27,3 +27,13 @@ def test_every_slice(stride):
             for kind in ("cpu", "reference"):
                 got = dml.Device(kind).create_operator(desc).compile()(x)
                 assert_same_bits(got, reached[:count])
+
+
+@pytest.mark.parametrize(("offset", "fits"), [(-1, False), (0, True), (5, True), (6, False)])
+def test_where_offsets_end(offset, fits):
+    one = dml.TensorDesc("INT16", (1,))
+    desc = dml.Slice(
+        input_tensor=dml.TensorDesc("INT16", (6,)), output_tensor=one, offsets=[offset],
+        sizes=[1], strides=[1],
+    )  # fmt: skip
+    assert [item.path for item in desc.check()] == ([] if fits else ["Offsets[0]"])

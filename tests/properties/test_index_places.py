@@ -104,3 +104,15 @@ def test_numbers_of_rows():
     for fill in (info.min - 1, info.max + 1):
         with pytest.raises(dml.ArgumentError, match="fill_value: "):
             dml.nonzero_coordinates(x, size=2, fill_value=fill)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+@pytest.mark.parametrize("batch", [0, 1])
+def test_tuples_that_are_moved_into_their_axes(mode, batch):
+    x = np.arange(2 * 3 * 5).reshape(2, 3, 5)
+    lookup = np.array([[[7, -9], [-1, 4]], [[0, 5], [3, 12]]])
+    sizes = x.shape[batch : batch + 2]
+    at = lookup % sizes if mode == "wrap" else np.clip(lookup, 0, np.array(sizes) - 1)
+    first, second = at[..., 0], at[..., 1]
+    wanted = x[np.arange(2)[:, None], first, second] if batch else x[first, second]
+    assert dml.gather_nd(x, lookup, batch_dims=batch, mode=mode).tolist() == wanted.tolist()
