@@ -1,11 +1,14 @@
 // What a quick call is given: a user's values, as operands and numbers, or not at all.
 #pragma once
 
+#include <new>
+#include <optional>
 #include <vector>
 
 #include "jax_arrays.hpp"
 #include "kernel.hpp"
 #include "tensors.hpp"
+#include "types.hpp"
 
 namespace anydml::python {
 
@@ -45,8 +48,32 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::word:
       number = PyUnicode_CheckExact(object) ? code_of(object, *argument.words) : -1;
       return number >= 0;
+    default:  // Given::take_other
+      return false;
   }
-  return false;
+}
+
+// Exact ints, alone, in a list or tuple, or in pairs.
+[[gnu::noinline]] inline bool integers_of(PyObject* const& object, Integers& integers) {
+  const auto is_list = [](PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); };
+  if (!is_list(object)) {
+    integers = {object == Py_None ? Integers::none : Integers::number, object != Py_None, &object};
+    return object == Py_None || PyLong_CheckExact(object);
+  }
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+  PyObject* const* const items = PySequence_Fast_ITEMS(object);
+  const bool pairs = count > 0 && is_list(items[0]);
+  if (count > (pairs ? kMaxRank : 2 * kMaxRank)) return false;
+  const int numbers = static_cast<int>(pairs ? 2 * count : count);
+  integers = {pairs ? Integers::pairs : Integers::list, numbers, items};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!pairs && !PyLong_CheckExact(items[i])) return false;
+    if (!pairs) continue;
+    if (!is_list(items[i]) || PySequence_Fast_GET_SIZE(items[i]) != 2) return false;
+    PyObject* const* const pair = PySequence_Fast_ITEMS(items[i]);
+    if (!PyLong_CheckExact(pair[0]) || !PyLong_CheckExact(pair[1])) return false;
+  }
+  return true;
 }
 
 // The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
@@ -88,18 +115,32 @@ class Held {
 // Tensors of a list that are taken the quick way: an operand is a kilobyte.
 constexpr std::size_t kMostMembers = 1024;
 
-// So many of a kind, a few of them without asking for memory: a small call would notice.
+// So many of a kind, a few of them without asking for memory: a small call would notice. Nothing is
+// made, or even touched, before it is asked for.
 template <class Kind, std::size_t kFew>
 class Several {
  public:
+  Several() {}
+  ~Several() {
+    for (std::size_t i = 0; i < few_count_; ++i) few()[i].~Kind();
+  }
+  Several(const Several&) = delete;
+  Several& operator=(const Several&) = delete;
+
   Kind* make(std::size_t count) {
-    if (count <= kFew) return few_;
-    many_ = std::vector<Kind>(count);
-    return many_.data();
+    if (count > kFew) {
+      many_ = std::vector<Kind>(count);
+      return many_.data();
+    }
+    for (; few_count_ < count; ++few_count_) new (few() + few_count_) Kind;
+    return few();
   }
 
  private:
-  Kind few_[kFew];
+  Kind* few() { return reinterpret_cast<Kind*>(few_); }
+
+  alignas(Kind) unsigned char few_[kFew * sizeof(Kind)];
+  std::size_t few_count_ = 0;
   std::vector<Kind> many_;
 };
 
@@ -109,12 +150,21 @@ struct Given {
   List list;
   Held held;
   Int arguments[kMostNumbers];
+  Integers integers[kMostIntegers];
 
   // Of what kind all arrays are: NumPy's, tensors on one device, or JAX's.
   enum { unknown, numpy, tensors, jax_arrays } kind = unknown;
   int device = kHost;
-  Several<Operand, 8> members;  // of a list of tensors, or of JAX's arrays
-  jax::Views views;
+
+  // What only other libraries' arrays need.
+  struct Elsewhere {
+    Several<Operand, 8> members;  // of a list
+    jax::Views views;
+  };
+  std::optional<Elsewhere> elsewhere;
+  Elsewhere& there() { return elsewhere ? *elsewhere : elsewhere.emplace(); }
+
+  Quick quick() const { return {operands, list, arguments, integers}; }
 
   bool take_array(PyObject* value, Operand& operand) {
     if (kind == unknown || kind == numpy) {
@@ -128,18 +178,18 @@ struct Given {
                                                    : take_tensor(value, operand);
   }
 
-  bool take_jax(PyObject* value, Operand& operand) {
+  [[gnu::noinline]] bool take_jax(PyObject* value, Operand& operand) {
     kind = jax_arrays;
-    return views.take(value, operand);
+    return there().views.take(value, operand);
   }
 
-  bool take_tensor(PyObject* value, Operand& operand) {
+  [[gnu::noinline]] bool take_tensor(PyObject* value, Operand& operand) {
     if (kind == jax_arrays || (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
       return false;
-    int there = kHost;
-    if (!tensor_of(value, operand, there) || (kind == tensors && there != device)) return false;
+    int place = kHost;
+    if (!tensor_of(value, operand, place) || (kind == tensors && place != device)) return false;
     kind = tensors;
-    device = there;
+    device = place;
     return true;
   }
 
@@ -148,11 +198,36 @@ struct Given {
     if (list.count == 0 || list.count > kMostMembers ||
         !(is_tensor(list.arrays[0]) || jax::is_array(list.arrays[0])))
       return true;
-    Operand* const taken = members.make(list.count);
+    Operand* const taken = there().members.make(list.count);
     for (std::size_t i = 0; i < list.count; ++i)
       if (!take_array(list.arrays[i], taken[i])) return false;
     list = {taken, nullptr, list.count};
     return true;
+  }
+
+  // Most arguments are numbers of their own.
+  bool take_argument(const Argument& argument, PyObject* const& value, Int& number,
+                     Integers*& several) {
+    if (argument.kind >= Argument::integers) return take_other(argument, value, number, several);
+    if (kind == jax_arrays && argument.kind == Argument::index_type_or_none && value == Py_None)
+      return jax::own_index_type(number);
+    return number_of(argument, value, number);
+  }
+
+  [[gnu::noinline]] bool take_other(const Argument& argument, PyObject* const& value, Int& number,
+                                    Integers*& several) {
+    switch (argument.kind) {
+      case Argument::integers:
+        number = several - integers;
+        return integers_of(value, *several++);
+      case Argument::type:
+        number = reinterpret_cast<Int>(known_type(value));
+        return number != 0;
+      case Argument::constant:
+        return constant_of(value, operands[0].descr, number);
+      default:
+        return false;
+    }
   }
 
   bool take(const Kernel& kernel, PyObject* const* values) {
@@ -160,16 +235,9 @@ struct Given {
       if (!take_array(*values++, operands[i])) return false;
     if (kernel.list == Lists::inputs && !take_list(kernel, *values++)) return false;
     Int* next = arguments;
-    for (const Argument& argument : kernel.arguments) {
-      if (kind == jax_arrays && argument.kind == Argument::index_type_or_none &&
-          *values == Py_None) {
-        if (!jax::own_index_type(*next)) return false;
-      } else if (!number_of(argument, *values, *next)) {
-        return false;
-      }
-      ++values;
-      ++next;
-    }
+    Integers* several = integers;
+    for (const Argument& argument : kernel.arguments)
+      if (!take_argument(argument, *values++, *next++, several)) return false;
     return true;
   }
 };

@@ -65,7 +65,26 @@ struct Results {
     int rank;
     npy_intp dims[2 * kMaxRank];
   } one[kMostResults];
-  Int equal = 0;  // of a list: so many like the first
+  Int equal = 0;               // of a list: so many like the first
+  const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
+  int axis = 0;
+  std::size_t numbers = 0;  // of the call, where its attributes are arrays
+};
+
+// An argument of integers: None, a number, a list of numbers or of pairs; all exact ints, read
+// where they are, so nothing of Python's may run before they are.
+struct Integers {
+  enum Depth { none, number, list, pairs } depth;
+  int count;
+  PyObject* const* items;
+
+  // Number i, of all pairs in a row; false where it is too large for any size.
+  bool get(int i, Int& value) const {
+    PyObject* const object = depth == pairs ? PySequence_Fast_ITEMS(items[i / 2])[i % 2] : items[i];
+    int overflow = 0;
+    value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow == 0;
+  }
 };
 
 // What a quick call's operands and arguments are.
@@ -73,6 +92,7 @@ struct Quick {
   const Operand* inputs = nullptr;
   List list;
   const Int* arguments = nullptr;
+  const Integers* integers = nullptr;
 };
 
 constexpr Int kDeclined = -2;
@@ -98,9 +118,20 @@ struct Attribute {
 };
 
 // How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
-// is the first word; a type of indices by its word, or as NumPy's type or dtype.
+// is the first word; a type of indices by its word, or as NumPy's type or dtype. Integers become
+// their position in Quick::integers; any other type its descriptor's address (types.hpp); a
+// constant what an int or float is as the first operand's type, in its first eight bytes.
 struct Argument {
-  enum Kind { integer, boolean, word, word_or_none, index_type_or_none } kind;
+  enum Kind {
+    integer,
+    boolean,
+    word,
+    word_or_none,
+    index_type_or_none,
+    integers,
+    type,
+    constant,
+  } kind;
   const Words* words = nullptr;
 };
 
@@ -138,7 +169,9 @@ struct Kernel {
 
 constexpr std::size_t kMostOperands = 8;   // of a call, without a list
 constexpr std::size_t kQuickOperands = 4;  // of a quick call, which clears no more than it needs
-constexpr std::size_t kMostNumbers = 8;    // of a quick call
+constexpr std::size_t kMostNumbers = 8;    // of a quick call's arguments, and of its attributes
+constexpr std::size_t kMostIntegers = 3;   // arguments of integers
+constexpr std::size_t kMostValues = 3 + 3 * kMaxRank;  // of attributes, where they are arrays
 
 // Kernels register where they are defined, before the module is initialised.
 struct Registration {

@@ -54,6 +54,21 @@ nb::object equal_results(const Kernel& kernel, const Results& results, Operand& 
   return tuple;
 }
 
+// Members of different sizes on an axis.
+[[gnu::noinline]] nb::object unequal_results(const Kernel& kernel, Results& results, List& list) {
+  Results::One& one = results.one[0];
+  nb::object tuple = nb::steal(PyTuple_New(results.equal));
+  if (!tuple.is_valid()) raise_set(kernel.name, kUncounted, "the list of arrays");
+  for (Int i = 0; i < results.equal; ++i) {
+    one.dims[results.axis] = results.sizes[i];
+    PyTuple_SET_ITEM(
+        tuple.ptr(), i,
+        allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr).release().ptr());
+  }
+  list = {nullptr, PySequence_Fast_ITEMS(tuple.ptr()), static_cast<std::size_t>(results.equal)};
+  return tuple;
+}
+
 // Several results, as a named tuple: made by its own class's __new__, without the keyword handling
 // of a call.
 nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object& second) {
@@ -106,7 +121,8 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
   return true;
 }
 
-nb::object measured_elsewhere(const Kernel& kernel, Given& given, Results& results, Call& call) {
+[[gnu::noinline]] nb::object measured_elsewhere(const Kernel& kernel, Given& given,
+                                                Results& results, Call& call) {
   Operand& rows = given.operands[kernel.inputs];
   const auto sized = [&](Int count) {
     for (int i = 0; i < results.one[0].rank; ++i)
@@ -152,6 +168,10 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
     const Layout& layout = given.operands[0].tensor.layout;
     return layout.count() * layout.rank * static_cast<Int>(sizeof(Int));
   }
+  if (results.sizes != nullptr) {  // all of the operand
+    const Tensor& whole = given.operands[0].tensor;
+    return whole.layout.count() * whole.element_size;
+  }
   Int total = 0;
   for (int i = 0; i < (kernel.list == Lists::outputs ? 1 : kernel.outputs); ++i) {
     const Results::One& one = results.one[i];
@@ -162,8 +182,8 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   return kernel.list == Lists::outputs ? total * std::min(results.equal, kPooledBytes) : total;
 }
 
-nb::object called_elsewhere(const Kernel& kernel, PyObject* kind, Given& given, Results& results,
-                            Call& call) {
+[[gnu::noinline]] nb::object called_elsewhere(const Kernel& kernel, PyObject* kind, Given& given,
+                                              Results& results, Call& call) {
   const bool listed = kernel.list == Lists::outputs;
   if (given.kind == Given::jax_arrays) {
     if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
@@ -180,10 +200,13 @@ nb::object called_elsewhere(const Kernel& kernel, PyObject* kind, Given& given, 
   if (count > static_cast<Int>(kMostMembers)) return nb::none();
   Several<NewResult, 8> several;
   NewResult* const made = several.make(static_cast<std::size_t>(count));
-  Operand* const outputs =
-      listed ? given.members.make(static_cast<std::size_t>(count)) : given.operands + kernel.inputs;
-  for (Int i = 0; i < count; ++i)
-    if (!made[i].make(results.one[listed ? 0 : i], given, outputs[i])) return nb::none();
+  Operand* const outputs = listed ? given.there().members.make(static_cast<std::size_t>(count))
+                                  : given.operands + kernel.inputs;
+  for (Int i = 0; i < count; ++i) {
+    Results::One& one = results.one[listed ? 0 : i];
+    if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
+    if (!made[i].make(one, given, outputs[i])) return nb::none();
+  }
   if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
   if (!run_there(kernel, call, given.device)) return nb::none();
   if (!listed) {
@@ -210,19 +233,20 @@ nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& 
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   Given given;
   Results results;
-  Int numbers[kMostNumbers];
-  if (!given.take(kernel, values + 1) ||
-      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results) ||
+  Int numbers[kMostValues];
+  if (!given.take(kernel, values + 1) || !kernel.shape(given.quick(), numbers, results) ||
       results.one[0].rank > most_axes())
     return nb::none();
-  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
+  const std::size_t count = results.numbers != 0 ? results.numbers : kernel.attributes.size();
+  Call call{given.operands, given.list, numbers, count, true, threads};
   if (given.kind != Given::numpy && given.kind != Given::unknown)
     return called_elsewhere(kernel, values[0], given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
   if (kernel.list == Lists::outputs)
-    outputs[0] = equal_results(kernel, results, *next, call.list);
+    outputs[0] = results.sizes != nullptr ? unequal_results(kernel, results, call.list)
+                                          : equal_results(kernel, results, *next, call.list);
   else
     for (int i = 0; i < kernel.outputs; ++i)
       outputs[i] = result_of(kernel, results.one[i], next[i]);
@@ -301,17 +325,18 @@ nb::object shapes(const std::string& name, const nb::args& values) {
   const Kernel& kernel = quick_kernel(name);
   Given given;
   Results results;
-  Int numbers[kMostNumbers];
+  Int numbers[kMostValues];
   if (static_cast<Py_ssize_t>(values.size()) != taken(kernel) ||
       !given.take(kernel, PySequence_Fast_ITEMS(values.ptr())) ||
-      !kernel.shape({given.operands, given.list, given.arguments}, numbers, results))
+      !kernel.shape(given.quick(), numbers, results))
     return nb::none();
   const Int count = kernel.list == Lists::outputs ? results.equal
                     : kernel.measure != nullptr   ? 1
                                                   : kernel.outputs;
   nb::list pairs;
   for (Int i = 0; i < count; ++i) {
-    const Results::One& one = results.one[kernel.list == Lists::outputs ? 0 : i];
+    Results::One& one = results.one[kernel.list == Lists::outputs ? 0 : i];
+    if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
     nb::list sizes;
     for (int d = 0; d < one.rank; ++d) sizes.append(static_cast<Int>(one.dims[d]));
     pairs.append(
@@ -326,6 +351,7 @@ void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);
   module.def("learn_tensors", &libtorch::learn);
   module.def("take_jax", &jax::take);
+  module.def("know_type", &know_type);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

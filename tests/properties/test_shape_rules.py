@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anydml._native import native
-from anydml.errors import ArgumentError
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions.movers import constant_of, padding_mode, paddings
+from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.padding1 import Padding1
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.slice1 import Slice1
 from anydml.ops.split import Split
+from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK1
 from anydml.program import ArraySpec, Dynamic
+from anydml.testing import assert_same_bits
 
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 INDICES = st.sampled_from(["i8", "i4", "u8", "u4", "i2", "f4", "?"])
@@ -106,6 +112,11 @@ def gather_nd(draw):
 def split(draw):
     x, axis, sections = array(draw(SIZES), draw(DATA)), draw(AXES), draw(st.integers(-1, 4))
     number = counted(axis, x)
+    if draw(st.booleans()):
+        sizes = draw(st.lists(st.integers(-1, 3), max_size=4))
+        refused = not sizes or min(sizes) < 0  # which the function does
+        given_ = {"axis": None if refused else number, "sizes": sizes}
+        return Split, [x], (draw(st.sampled_from([list, tuple]))(sizes), axis), given_
     if number is not None and (sections < 1 or x.shape[number] % sections):
         number = None
     sizes = [] if number is None else [x.shape[number] // sections] * sections
@@ -120,8 +131,59 @@ def join(draw):
     return Join, [first, *others], (axis,), {"axis": counted(axis, first)}
 
 
+def cast(draw):
+    to = draw(st.sampled_from(["float32", "FLOAT16", np.int64, np.dtype("u1"), "complex64"]))
+    name = str(to).lower() if isinstance(to, str) else np.dtype(to).name
+    refused = name == "complex64"  # which the function does
+    if not refused:
+        native.know_type(to, np.dtype(name))
+    return Cast, [array(draw(SIZES), draw(DATA))], (to,), {"to": None if refused else name}
+
+
+def slice_window(draw):
+    x = array(draw(SIZES), draw(DATA))
+    rank = x.ndim if draw(st.booleans()) else draw(st.integers(0, 4))
+    starts, sizes = (
+        tuple(draw(st.integers(-1, 4)) for _ in range(rank)) for _ in ("starts", "sizes")
+    )
+    strides = draw(st.none() | st.tuples(*[st.integers(-3, 3)] * rank))
+    given_ = {
+        "starts": starts,
+        "sizes": sizes,
+        "strides": (1,) * x.ndim if strides is None else strides,
+    }
+    return Slice1, [x], (starts, sizes, strides), given_
+
+
+def tile(draw):
+    x = array(draw(SIZES), draw(DATA))
+    repeats = draw(st.integers(-1, 3) | st.lists(st.integers(-1, 3), max_size=4))
+    counts = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    missing = max(len(counts) - x.ndim, 0)
+    data = x.reshape((1,) * missing + x.shape)
+    given_ = {"repeats": (1,) * (data.ndim - len(counts)) + counts}
+    return Tile, [data], (repeats,), given_
+
+
+def pad(draw):
+    x = array(draw(SIZES), draw(DATA))
+    count = st.integers(-1, 3)
+    width = draw(
+        count | st.tuples(count, count) | st.tuples(*[st.tuples(count, count)] * x.ndim)
+        | st.lists(st.lists(count, min_size=1, max_size=3), max_size=4)
+    )  # fmt: skip
+    mode = draw(st.sampled_from(["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]))
+    try:
+        starts, ends = paddings(width, x.ndim)
+    except ArgumentError:
+        starts = None
+        ends = None
+    given_ = {"mode": padding_mode(mode), "starts": starts, "ends": ends, "value": (0, 0)}
+    return Padding1, [x], (width, mode, 0), given_
+
+
 CASES = [top_k, nonzero, scatter_elements, scatter_nd, gather, gather_elements, gather_nd, split,
-         join]  # fmt: skip
+         join, cast, slice_window, tile, pad]  # fmt: skip
 
 
 def inferred(room, arrays, attributes):
@@ -144,6 +206,12 @@ def unusual(room, arrays, arguments):
     if room in (TopK1, NonzeroCoordinates):
         allowed = "fiu" if room is TopK1 else "fiub"
         return x.dtype.kind not in allowed  # which the function refuses
+    if room is Cast:
+        return x.dtype.kind not in "fiu"
+    if room in (Slice1, Tile):
+        return False
+    if room is Padding1:
+        return x.dtype.kind == "M"  # which has no 0
     if room in (Split, Join):
         return any(a.dtype != x.dtype for a in arrays)  # the same
     indices = arrays[1]
@@ -212,6 +280,74 @@ def test_words_are_an_arguments_own():
         assert native.shapes("gather", x, i, 0, word) is None
     for kind in ("int16", np.int16, np.dtype(">i8"), "", 0, float, np.bool_):
         assert native.shapes("nonzero_coordinates", x, kind) is None
+
+
+CONSTANTS = st.one_of(
+    st.integers(-300, 300), st.integers(), st.floats(), st.sampled_from([True, None, "1", 0, 0.0]),
+    st.floats(width=32), st.integers(-(2**25), 2**25),
+)  # fmt: skip
+TYPES = [
+    "?",
+    "i1",
+    "u1",
+    "i2",
+    "u2",
+    "i4",
+    "u4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+    "M8[s]",
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@given(constant=CONSTANTS)
+@example(constant=2**24 + 1)
+@example(constant=float(np.finfo(np.float32).max) * (1 + 2.0**-25))
+def test_constants_are_what_the_general_path_makes_of_them(dtype, constant):
+    x = np.zeros(2, dtype)
+    found = native.quick("pad")(None, x, 1, "constant", constant)
+    try:
+        with np.errstate(over="ignore"):
+            wanted = constant_of(constant, x, "constant")
+    except (ArgumentError, ArgumentTypeError):
+        assert found is None
+        return
+    if found is not None:
+        assert_same_bits(found[::3], np.array([wanted, wanted]))
+
+
+def test_types_that_may_mean_something_else_are_not_kept():
+    class Named:
+        dtype = np.dtype("f4")
+
+    class Text(str):
+        pass
+
+    x = np.zeros(2, "i4")
+    for given_ in (Named, Named(), Text("float32"), ["float32"], type("A", (np.float32,), {})):
+        native.know_type(given_, np.dtype("f4"))
+        assert native.shapes("cast", x, given_) is None
+    for given_ in ("f4 of this test", np.float32, np.dtype("f4")):
+        native.know_type(given_, np.dtype("f4"))
+        assert native.shapes("cast", x, given_) == [((2,), np.dtype("f4"))]
+
+
+@pytest.mark.parametrize("given_", [
+    True, 2.0, np.int64(2), np.array(2), [True], [2.0], [np.int64(2)], np.array([2]), "2", {2: 2},
+    [[1, 1]] * 65, [0] * 129, [[1, 1], 1], [1, [1, 1]], [[1, 1, 1]], 2**63, [2**63],
+])  # fmt: skip
+def test_integers_are_exact(given_):
+    x = np.zeros(2, "f4")
+    assert native.shapes("tile", x, given_) is None
+    assert native.shapes("pad", x, given_, "constant", 0) is None
+    assert native.shapes("split", x, given_, 0) is None
+    assert native.shapes("slice_window", x, [0], given_, None) is None
 
 
 def test_other_numbers_of_arguments():

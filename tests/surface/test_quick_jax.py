@@ -117,6 +117,11 @@ def test_results_are_those_of_arrays(shape):
         lambda a: dml.nonzero_coordinates(a, index_dtype="int32"),
         lambda a: dml.split(a, shape[0] or 1),
         lambda a: dml.join([a] * 11, axis=-1),
+        lambda a: dml.split(a, [0, shape[0]]),
+        lambda a: dml.cast(a, "int32"),
+        lambda a: dml.pad(a, (2, 1), constant=1.5),
+        lambda a: dml.slice_window(a, (0,) * a.ndim, shape, (-1,) * a.ndim),
+        lambda a: dml.tile(a, 2),
     ]
     for call in calls:
         ours, theirs = call(x), call(array)

@@ -31,6 +31,21 @@ void cast_enqueue(const Call& call, cuda::Queue& queue) {
   cuda::cast(cast_of(call), call.operands[0].data, call.operands[1].data, queue);
 }
 
+// arguments: the type.
+bool cast_shape(const Quick& quick, Int*, Results& results) {
+  const Operand& in = quick.inputs[0];
+  auto* const to = reinterpret_cast<PyArray_Descr*>(quick.arguments[0]);
+  DataType type;
+  int size;
+  if (in.tensor.type == DataType::unknown || !element_of(to, type, size) ||
+      type == DataType::unknown)
+    return false;
+  begin(results.one[0], "the result", in);
+  results.one[0].descr = to;
+  push(results.one[0], in.tensor.layout, 0, in.tensor.layout.rank);
+  return true;
+}
+
 const Registration cast{{
     .name = "cast",
     .inputs = 1,
@@ -38,6 +53,8 @@ const Registration cast{{
     .attributes = {},
     .misfit = cast_misfit,
     .run = cast_run,
+    .arguments = {{Argument::type}},
+    .shape = cast_shape,
     .enqueue = cast_enqueue,
 }};
 
@@ -196,6 +213,27 @@ Int tile_run(const Call& call) {
   return -1;
 }
 
+// arguments: the repeats, for the last axes.
+bool tile_shape(const Quick& quick, Int* numbers, Results& results) {
+  const Operand& in = quick.inputs[0];
+  const Layout& layout = in.tensor.layout;
+  const Integers& repeats = quick.integers[0];
+  const int without = layout.rank - repeats.count;
+  if (without < 0 || (repeats.depth != Integers::number && repeats.depth != Integers::list))
+    return false;
+  begin(results.one[0], "the result", in);
+  for (int i = 0; i < layout.rank; ++i) {
+    numbers[i] = 1;
+    Int wanted;
+    if ((i >= without && !repeats.get(i - without, numbers[i])) || numbers[i] < 0 ||
+        __builtin_mul_overflow(numbers[i], layout.sizes[i], &wanted))
+      return false;
+    results.one[0].dims[results.one[0].rank++] = wanted;
+  }
+  results.numbers = static_cast<std::size_t>(layout.rank);
+  return true;
+}
+
 const Registration tile{{
     .name = "tile",
     .inputs = 1,
@@ -203,6 +241,8 @@ const Registration tile{{
     .attributes = {{"repeats"}},
     .misfit = tile_misfit,
     .run = tile_run,
+    .arguments = {{Argument::integers}},
+    .shape = tile_shape,
     .enqueue = tile_enqueue,
 }};
 
@@ -246,6 +286,39 @@ Int pad_run(const Call& call) {
   return -1;
 }
 
+const Words kModesOfCalls{"constant", "edge", "reflection", "symmetric", "wrap", "reflect"};
+constexpr Int kReflection = 2, kReflect = 5;
+
+// arguments: how many elements, mode, value.
+bool pad_shape(const Quick& quick, Int* numbers, Results& results) {
+  const Operand& in = quick.inputs[0];
+  const Layout& layout = in.tensor.layout;
+  const Integers& width = quick.integers[0];
+  const int rank = layout.rank;
+  const bool fits = width.depth == Integers::number ||
+                    (width.depth == Integers::list && width.count == 2) ||
+                    (width.depth == Integers::pairs && width.count == 2 * rank);
+  if (!fits) return false;
+  numbers[0] = quick.arguments[1] == kReflect ? kReflection : quick.arguments[1];
+  numbers[1] = quick.arguments[2];
+  numbers[2] = 0;
+  begin(results.one[0], "the result", in);
+  for (int i = 0; i < rank; ++i) {
+    const int own = width.depth == Integers::pairs ? 2 * i : 0;
+    const Int size = layout.sizes[i];
+    Int start = 0, end = 0, sum;
+    if (!width.get(own, start) || !width.get(width.depth == Integers::number ? 0 : own + 1, end) ||
+        start < 0 || end < 0 || __builtin_add_overflow(start, end, &sum) ||
+        (size == 0 && sum > 0 && numbers[0] != 0) || __builtin_add_overflow(sum, size, &sum))
+      return false;
+    numbers[3 + i] = start;
+    numbers[3 + rank + i] = end;
+    results.one[0].dims[results.one[0].rank++] = sum;
+  }
+  results.numbers = 3 + 2 * static_cast<std::size_t>(rank);
+  return true;
+}
+
 const Registration pad{{
     .name = "pad",
     .inputs = 1,
@@ -253,6 +326,8 @@ const Registration pad{{
     .attributes = {{"mode", &kModes}, {"value"}, {"starts"}, {"ends"}},
     .misfit = pad_misfit,
     .run = pad_run,
+    .arguments = {{Argument::integers}, {Argument::word, &kModesOfCalls}, {Argument::constant}},
+    .shape = pad_shape,
     .enqueue = pad_enqueue,
 }};
 

@@ -73,21 +73,34 @@ void enqueue(const Call& call, cuda::Queue& queue) {
     cuda::join(plan, data.data(), call.operands[0].data, queue);
 }
 
-// arguments: how many sections, axis.
+// arguments: how many sections or their sizes, axis.
 bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   const Operand& in = quick.inputs[0];
   const Layout& layout = in.tensor.layout;
-  const Int sections = quick.arguments[0];
+  const Integers& parts = quick.integers[0];
   int axis = 0;
-  if (!axis_in(quick.arguments[1], layout, axis) || sections < 1 ||
-      layout.sizes[axis] % sections != 0)
-    return false;
+  if (!axis_in(quick.arguments[1], layout, axis)) return false;
+  const Int whole = layout.sizes[axis];
   begin(results.one[0], "a slab", in);
   push(results.one[0], layout, 0, layout.rank);
-  results.one[0].dims[axis] = layout.sizes[axis] / sections;
-  results.equal = sections;
   numbers[0] = axis;
-  return true;
+  if (parts.depth == Integers::number) {
+    Int sections = 0;
+    if (!parts.get(0, sections) || sections < 1 || whole % sections != 0) return false;
+    results.one[0].dims[axis] = whole / sections;
+    results.equal = sections;
+    return true;
+  }
+  Int rest = whole;
+  Int* const sizes = numbers + 1;
+  for (int i = 0; i < parts.count; ++i) {
+    if (!parts.get(i, sizes[i]) || sizes[i] < 0 || sizes[i] > rest) return false;
+    rest -= sizes[i];
+  }
+  results.equal = parts.count;
+  results.sizes = sizes;
+  results.axis = axis;
+  return parts.depth == Integers::list && parts.count > 0 && rest == 0;
 }
 
 // Whether an array's sizes are those of the layout but for an axis, and its size there; nothing
@@ -143,7 +156,7 @@ const Registration split{{
     .attributes = {{"axis"}},
     .misfit = misfit,
     .run = run<true>,
-    .arguments = {{Argument::integer}, {Argument::integer}},
+    .arguments = {{Argument::integers}, {Argument::integer}},
     .shape = split_shape,
     .enqueue = enqueue<true>,
 }};

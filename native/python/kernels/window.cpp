@@ -63,6 +63,34 @@ void enqueue(const Call& call, cuda::Queue& queue) {
                       static_cast<const char*>(in.data) + first, out.tensor.element_size, queue);
 }
 
+// arguments: starts, sizes, strides or None.
+bool shape(const Quick& quick, Int* numbers, Results& results) {
+  const Operand& in = quick.inputs[0];
+  const Layout& layout = in.tensor.layout;
+  const int rank = layout.rank;
+  for (int i = 0; i < 3; ++i) {
+    const Integers& given = quick.integers[i];
+    const bool ones = i == 2 && given.depth == Integers::none;
+    if (!ones && (given.depth != Integers::list || given.count != rank)) return false;
+    for (int d = 0; d < rank; ++d) {
+      numbers[i * rank + d] = 1;
+      if (!ones && !given.get(d, numbers[i * rank + d])) return false;
+    }
+  }
+  begin(results.one[0], "the result", in);
+  for (int i = 0; i < rank; ++i) {
+    const Int start = numbers[i], size = numbers[rank + i], stride = numbers[2 * rank + i];
+    const Int most = layout.sizes[i];
+    if (start < 0 || start > most || size < 0 || size > most - start || stride == 0 ||
+        stride == std::numeric_limits<Int>::min())
+      return false;
+    const Int step = stride < 0 ? -stride : stride;
+    results.one[0].dims[results.one[0].rank++] = size == 0 ? 0 : (size - 1) / step + 1;
+  }
+  results.numbers = 3 * static_cast<std::size_t>(rank);
+  return true;
+}
+
 const Registration slice_window{{
     .name = "slice_window",
     .inputs = 1,
@@ -70,6 +98,8 @@ const Registration slice_window{{
     .attributes = {{"starts"}, {"sizes"}, {"strides"}},
     .misfit = misfit,
     .run = run,
+    .arguments = {{Argument::integers}, {Argument::integers}, {Argument::integers}},
+    .shape = shape,
     .enqueue = enqueue,
 }};
 

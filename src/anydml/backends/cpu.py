@@ -111,6 +111,11 @@ def quick(kernel: str) -> Callable[..., Any]:
     return call
 
 
+def know_type(given: Any, dtype: np.dtype[Any]) -> None:
+    """Tell quick calls what a user's name of a type stands for, now that it is understood."""
+    native.know_type(given, dtype)
+
+
 def _binder(program: Program, call: KernelCall) -> Callable[[dict[str, Any], int], int | None]:
     """The native dispatch of plain NumPy bindings."""
     fields = []

@@ -52,8 +52,15 @@ class Suite:
 
 
 def calls(_full: bool = False) -> tuple[Case, ...]:
-    """Calls of the array functions on 16 elements."""
-    return tuple(case for case in small() if not case.dispatch)
+    """Calls of the array functions on 16 elements, of all that have a quick way."""
+    movers = (
+        Case("cast/16", "cast 16 elements", recipes.cast, {"shape": (16,), "to": "int32"}),
+        Case("pad/16", "pad 16 elements", recipes.pad, {"shape": (16,), "pad_width": ((2, 2),)}),
+        Case("slice_window/16", "window of 16 elements", recipes.slice_window,
+             {"shape": (16,), "strides": (2,)}),
+        Case("tile/16", "tile 16 elements", recipes.tile, {"shape": (16,), "repeats": (2,)}),
+    )  # fmt: skip
+    return (*(case for case in small() if not case.dispatch), *movers)
 
 
 def small(_full: bool = False) -> tuple[Case, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import Array
 from anydml.backends import kernels_for
-from anydml.backends.cpu import index_error, quick
+from anydml.backends.cpu import index_error, know_type, quick
 from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
@@ -18,7 +18,7 @@ from anydml.threads import get_num_threads
 
 Room = type[Descriptor]
 
-__all__ = ["Room", "dtype_of", "infer", "quick", "run", "run_measured", "scratch"]
+__all__ = ["Room", "dtype_of", "infer", "know_type", "quick", "run", "run_measured", "scratch"]
 
 
 def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:

@@ -27,6 +27,10 @@ from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1
 from anydml.ops.slice1 import Slice1
 
+_quick_cast = _engine.quick(Cast.KERNEL)
+_quick_pad = _engine.quick(Padding1.KERNEL)
+_quick_window = _engine.quick(Slice1.KERNEL)
+
 
 @overload
 def cast(
@@ -91,11 +95,16 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
+    if out is None:
+        result = _quick_cast(None, x, dtype)
+        if result is not None:
+            return result
     if bridge := bridge_of(x):
         return bridge.cast(x, dtype, out=out)
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
     to = type_named(dtype)
+    _engine.know_type(dtype, to)
     if out is None:
         keep(x, to, "dtype")
     given = {"to": to}
@@ -175,6 +184,10 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
+    if out is None:
+        result = _quick_pad(None, x, pad_width, mode, constant)
+        if result is not None:
+            return result
     if bridge := bridge_of(x):
         return bridge.pad(x, pad_width, mode, constant, out=out)
     data, wrap = adopt(x, "x")
@@ -282,6 +295,10 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
+    if out is None:
+        result = _quick_window(None, x, starts, sizes, strides)
+        if result is not None:
+            return result
     if bridge := bridge_of(x):
         return bridge.slice_window(x, starts, sizes, strides, out=out)
     data, wrap = adopt(x, "x")

@@ -14,6 +14,8 @@ from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, 
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
 
+_quick_tile = _engine.quick(Tile.KERNEL)
+
 
 @overload
 def tile(
@@ -74,6 +76,10 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
+    if out is None:
+        result = _quick_tile(None, x, repeats)
+        if result is not None:
+            return result
     if bridge := bridge_of(x):
         return bridge.tile(x, repeats, out=out)
     data, wrap = adopt(x, "x")
