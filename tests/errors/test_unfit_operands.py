@@ -402,3 +402,33 @@ X, HIGHER, AT = np.zeros((2, 2), "f4"), np.zeros((2, 2, 1), "f4"), np.zeros((2, 
 def test_ranks_are_named(call):
     with pytest.raises(dml.ArgumentError, match="operands of other ranks than the input's"):
         call[1]()
+
+
+def test_attributes_of_another_kind():
+    at = np.zeros(2, "i8")
+    calls = {
+        "identity": ([X], [X.copy()], {"scaled": True, "scale": 2.0, "bias": 1.0}),
+        "gather": ([X, at], [X.copy()], {"axis": 0, "clamp": True}),
+        "split": ([X], [X.copy()], {"axis": 0}),
+        "top_k": ([X], [X.copy(), AT.copy()], {"axis": 0, "k": 2, "largest": True}),
+        "upsample": ([X], [X.copy()], {"mode": "linear", "height": 1, "width": 1}),
+    }
+    for kernel, (inputs, outputs, attributes) in calls.items():
+        run(kernel, inputs, outputs, **attributes)
+        for name, value in attributes.items():
+            for other in ((value, value), (), [value] * 3):
+                with pytest.raises((dml.ArgumentError, dml.ArgumentTypeError)):
+                    run(kernel, inputs, outputs, **attributes | {name: other})
+    for repeats in ((1, 1), [1, 1]):
+        run("tile", [X], [X.copy()], repeats=repeats)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"), [("?", True), ("u1", True), ("V2", False), ("M8[s]", False)]
+)
+def test_what_is_zero_or_not(kind, fits):
+    x = np.zeros(3, kind)
+    decisions(
+        lambda out: run("nonzero_coordinates", [x], [np.zeros(1, "u4"), out], columns=1),
+        lambda _: fits, [np.zeros((3, 1), "u4")], (),
+    )  # fmt: skip
