@@ -16,6 +16,10 @@ struct Functions {
   int (*storage_size)(Handle, std::int64_t*);
   int (*storage_offset)(Handle, std::int64_t*);
   int (*data)(Handle, void**);
+  int (*rank)(Handle, std::int64_t*);
+  int (*sizes)(Handle, std::int64_t**);
+  int (*strides)(Handle, std::int64_t**);
+  int (*type)(Handle, std::int32_t*);
   int (*empty)(std::int64_t rank, const std::int64_t* sizes, const std::int64_t* strides,
                std::int32_t type, std::int32_t device_type, std::int32_t device, Handle* made);
   int (*release)(Handle);
@@ -44,6 +48,10 @@ bool find_all() {
          find(library, "aoti_torch_get_storage_size", functions.storage_size) &&
          find(library, "aoti_torch_get_storage_offset", functions.storage_offset) &&
          find(library, "aoti_torch_get_data_ptr", functions.data) &&
+         find(library, "aoti_torch_get_dim", functions.rank) &&
+         find(library, "aoti_torch_get_sizes", functions.sizes) &&
+         find(library, "aoti_torch_get_strides", functions.strides) &&
+         find(library, "aoti_torch_get_dtype", functions.type) &&
          find(library, "aoti_torch_empty_strided", functions.empty) &&
          find(library, "aoti_torch_delete_tensor_object", functions.release) &&
          find(library, "aoti_torch_device_type_cpu", functions.cpu) &&
@@ -150,6 +158,13 @@ bool storage_of(PyObject* tensor, Int& bytes, Int& offset) {
   bytes = size;
   offset = first;
   return true;
+}
+
+bool view_of(PyObject* tensor, View& view) {
+  const Handle handle = handle_of(tensor);
+  return functions.rank(handle, &view.rank) == 0 && functions.sizes(handle, &view.sizes) == 0 &&
+         functions.strides(handle, &view.strides) == 0 && functions.type(handle, &view.type) == 0 &&
+         functions.data(handle, &view.data) == 0;
 }
 
 std::int32_t type_named(const char* name) {

@@ -27,6 +27,15 @@ bool requires_grad(PyObject* tensor);
 // Bytes of the storage, and where in it the tensor begins, in elements.
 bool storage_of(PyObject* tensor, Int& bytes, Int& offset);
 
+// What a tensor with plain memory on the CPU is; all borrowed. False where it does not say.
+struct View {
+  std::int64_t rank;
+  std::int64_t *sizes, *strides;  // in elements
+  std::int32_t type;
+  void* data;
+};
+bool view_of(PyObject* tensor, View& view);
+
 using Handle = void*;  // owned
 
 // The number of a type by its name; -1 where there is none.
