@@ -3,11 +3,10 @@
 //   lines     SCATTER, moving, lines along the axis that fit shared memory (scatter_lines.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), where it is small
 //             beside the output, or fits the second-level cache
-//   buckets   single elements of long packed outputs, where order does not matter or moving: a
-//             partition into buckets that fit shared memory (scatter_buckets.cu)
+//   buckets   single elements of long packed outputs, moving or where order does not matter: a
+//             partition into buckets that fit shared memory (scatter_buckets.cpp)
 //   sorting   everything: the keys of the updates (scatter_keys.cu), sorted stably by TOP_K's
-//   passes;
-//             then the last update of each slice is moved, or all are combined in order
+//             passes; then the last update of each slice is moved, or all are combined in order
 //
 // Indices are read once where a key is kept. An output that the caller sees is written behind a
 // kernel that has checked all of them, and not at all when one was bad; one that nobody has seen
@@ -103,7 +102,7 @@ Tuples tuples_of(const Job& job) {
   Tuples tuples;
   tuples.type = static_cast<int>(job.indices.type);
   tuples.length = job.length;
-  tuples.width = tuples.last_only = 0;
+  tuples.width = 0;
   tuples.count = job.tuples();
   tuples.step = job.step;
   for (int d = 0; d < job.length; ++d) {
@@ -118,13 +117,12 @@ int key_width(Int slices) {
 }
 
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
-               const BadIndexReport& report, Queue& queue, bool last_only) {
+               const BadIndexReport& report, Queue& queue) {
   Layout from = job.index_tuples, base = job.base;
   Layout* both[2] = {&from, &base};
   collapse(both);
   Tuples tuples = tuples_of(job);
   tuples.width = width;
-  tuples.last_only = last_only ? 1 : 0;
   queue.launch(queue.function("scatter_keys", "scatter_keys", {}),
                {blocks_for(tuples.count, kKeysEach * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, places_of(from, &base), tuples, keys, winners, report);
@@ -351,10 +349,14 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 
 std::vector<Variant> scatter_variants() {
   std::vector<Variant> all{{"scatter_keys", {}}};
+  for (Int type : {3, 6, 10, 11}) all.push_back({"scatter_bin", {{"INDEX", type}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
     all.push_back({"scatter_rows", {{"SIZE", size}}});
-    if (size <= 8) all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});
+    if (size <= 8) {
+      all.push_back({"scatter_part", {{"SIZE", size}}});
+      all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});
+    }
     for (Int wide : {0, 1})
       all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
   }
@@ -362,8 +364,9 @@ std::vector<Variant> scatter_variants() {
   for (Int type = 1; type <= 11; ++type) {
     constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
     all.push_back({"scatter_sorted", {{"TYPE", type}, {"SIZE", sizes[type]}}});
-    if (!scatter::is_short_integer(static_cast<DataType>(type))) continue;
+    if (!scatter::is_integer(static_cast<DataType>(type))) continue;
     all.push_back({"scatter_buckets", {{"TYPE", type}, {"SIZE", sizes[type]}}});
+    if (!scatter::is_short_integer(static_cast<DataType>(type))) continue;
     all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", sizes[type]}, {"WIDE", 1}}});
   }
   return all;

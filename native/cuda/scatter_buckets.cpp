@@ -1,5 +1,14 @@
-// SCATTER and SCATTER_ND by a stable partition into buckets: the passes of scatter_buckets.cu.
-// Scratch: a key, a place and an element an update, and a number a bucket of every tile.
+// SCATTER and SCATTER_ND by a partition into buckets that fit shared memory: the passes of
+// scatter_bin.cu, scatter_part.cu and scatter_buckets.cu.
+//
+//   bin      reads the indices, once: keys, and how many of each tile go into each bucket; whether
+//            keys ascend or descend
+//   offsets, begins: where each group of tiles begins in each bucket
+//   part     moves the updates there; not where keys are in order
+//   bucket   every element of the output once
+//   crowds   buckets of more updates than one block takes, by several
+//
+// Scratch: a key, a place and an element an update, and what crowded buckets need.
 #include <algorithm>
 
 #include "scatter_job.hpp"
@@ -11,6 +20,16 @@ constexpr Int kFewUpdates = 1 << 16;       // below which sorting is as good
 constexpr unsigned kFewestBucketLog = 12;  // of the elements of a bucket
 
 }  // namespace
+
+bool is_integer(DataType type) {
+  switch (type) {
+    case DataType::uint64:
+    case DataType::int64:
+      return true;
+    default:
+      return is_short_integer(type);
+  }
+}
 
 bool is_short_integer(DataType type) {
   switch (type) {
@@ -31,51 +50,63 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   const int size = job.output.element_size;
   const bool moves = job.reduction == Reduction::none;
   if (job.slice_elements() != 1 || job.size != size || size > 8) return false;
-  if (!moves && !is_short_integer(job.type)) return false;
+  if (!moves && !is_integer(job.type)) return false;
   if (!job.output.layout.packed(size) || !job.input.layout.packed(size)) return false;
-  if (count < kFewUpdates || count >= Int{1} << 31 || slices > Int{kMostBuckets} << kMostBucketLog)
+  const unsigned most_log = log_above(kBucketBytes / (size <= 4 ? 4 : 8));
+  if (count < kFewUpdates || count >= Int{1} << 31 || slices > Int{kMostBuckets} << most_log)
     return false;
+  // Few buckets keep the updates of a tile together; of small outputs, as many as blocks can be.
+  const Int few = kMostBuckets / 2;
   Partition part;
   part.count = static_cast<unsigned>(count);
   part.slices = static_cast<unsigned>(slices);
-  part.bucket_log =
-      std::max(log_above((slices + kMostBuckets - 1) / kMostBuckets), kFewestBucketLog);
+  part.bucket_log = std::clamp(log_above((slices + few - 1) / few), kFewestBucketLog, most_log);
   part.buckets = blocks_for(slices, 1 << part.bucket_log);
-  part.tiles = blocks_for(count, kPartTile);
-  part.chunks = blocks_for(part.tiles, kPartChunk);
-  unsigned* const keys = queue.scratch_of<unsigned>(count);
-  part.keys = keys;
-  part.counts = queue.scratch_of<unsigned>(Int{part.tiles} * part.buckets);
-  part.partial = queue.scratch_of<unsigned>(Int{part.chunks} * part.buckets);
-  part.begins = queue.scratch_of<unsigned>(part.buckets + 1);
-  part.places = queue.scratch_of<unsigned short>(count);
-  part.values = queue.scratch(count * size);
-  find_keys(job, keys, 4, nullptr, report, queue, moves);
-  const auto kernel = [&](const char* entry, bool moving) -> Function& {
-    return queue.function("scatter_buckets", entry,
-                          {{"TYPE", moving ? 0 : static_cast<Int>(job.type)}, {"SIZE", size}});
+  const unsigned part_shared = part_bytes(size, part.buckets);
+  if (std::max(part_shared, kBucketBytes) > queue.most_shared()) return false;
+  part.tile = part_tile(size);
+  part.tiles = blocks_for(count, part.tile);
+  part.group = std::clamp(part.tiles / (4 * static_cast<unsigned>(queue.multiprocessors())), 1u,
+                          kMostGroup / part.tile);
+  part.groups = blocks_for(part.tiles, part.group);
+  part.in_order = part.last_only = moves ? 1 : 0;
+  part.keys = queue.scratch_of<unsigned>(count);
+  part.before = queue.scratch_of<unsigned short>(Int{part.tiles} * part.buckets);
+  part.counts = queue.scratch_of<unsigned>(Int{part.groups} * part.buckets);
+  part.totals = queue.scratch_of<unsigned>(part.buckets);
+  part.firsts = queue.scratch_of<unsigned>(part.buckets);
+  part.begins = queue.scratch_of<unsigned>(part.buckets);
+  part.edges = queue.scratch_of<PartEdge>(part.groups);
+  part.state = queue.scratch_of<PartState>(1);
+  const Int crowds = count / kCrowd, room = count + Int{kTogether} * part.buckets;
+  part.pieces = queue.scratch_of<PartPiece>(2 * crowds + 1);
+  part.left = queue.scratch_of<unsigned>(crowds + 1);
+  part.maps = queue.scratch(crowds * kBucketBytes);
+  part.places = queue.scratch_of<unsigned short>(room);
+  part.values = queue.scratch(room * size);
+
+  Layout from = job.index_tuples, base = job.base;
+  Layout* both[2] = {&from, &base};
+  collapse(both);
+  const Places updates = places_of(job.update_tuples);
+  const auto bin = [&](const char* entry) -> Function& {
+    return queue.function("scatter_bin", entry, {{"INDEX", static_cast<Int>(job.indices.type)}});
   };
-  const unsigned across = blocks_for(part.buckets, kScatterThreads);
-  queue.launch(kernel("scatter_count", true), {part.tiles}, {kPartThreads}, 0, part);
-  queue.launch(kernel("scatter_chunk_sums", true), {part.chunks * across}, {kScatterThreads}, 0,
-               part);
-  queue.launch(kernel("scatter_begins", true), {}, {kBeginThreads}, 0, part);
-  queue.launch(kernel("scatter_offsets", true), {part.chunks * across}, {kScatterThreads}, 0, part);
-  queue.launch(kernel("scatter_part", true), {part.tiles}, {kPartThreads},
-               part_bytes(static_cast<unsigned>(size)), job.update_data,
-               places_of(job.update_tuples), part);
-  const Dim grid{part.buckets};
-  const unsigned words = 4u << part.bucket_log;
-  if (moves) {
-    queue.launch(kernel("scatter_bucket", true), grid, {kBucketThreads}, words / 2, job.output_data,
-                 job.input_data, part, report);
-    if (part.count > kMostNarrow)
-      queue.launch(kernel("scatter_wide_bucket", true), grid, {kWideBucketThreads}, words,
-                   job.output_data, job.input_data, part, report);
-  } else {
-    queue.launch(kernel("scatter_sum_bucket", false), grid, {kWideBucketThreads}, words,
-                 job.output_data, job.input_data, part, static_cast<int>(job.reduction), report);
-  }
+  queue.launch(bin("scatter_bin"), {part.groups}, {kBinThreads}, 0, job.index_data,
+               places_of(from, &base), tuples_of(job), part, report);
+  queue.launch(bin("scatter_offsets"), {blocks_for(part.buckets, 32)}, {kBeginThreads}, 0, part);
+  queue.launch(bin("scatter_begins"), {}, {kBeginThreads}, 0, part);
+  queue.launch(queue.function("scatter_part", "scatter_part", {{"SIZE", size}}), {part.tiles},
+               {part_threads(size)}, part_shared, job.update_data, updates, part);
+  const unsigned words = (size <= 4 ? 4u : 8u) << part.bucket_log;
+  const auto bucket = [&](const char* entry, unsigned blocks) {
+    queue.launch(queue.function("scatter_buckets", entry,
+                                {{"TYPE", moves ? 0 : static_cast<Int>(job.type)}, {"SIZE", size}}),
+                 {blocks}, {kBucketThreads}, words, job.output_data, job.input_data,
+                 job.update_data, updates, part, static_cast<int>(job.reduction), report);
+  };
+  bucket("scatter_bucket", part.buckets);
+  if (crowds > 0) bucket("scatter_crowds", static_cast<unsigned>(queue.multiprocessors()));
   return true;
 }
 

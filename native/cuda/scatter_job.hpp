@@ -41,12 +41,13 @@ Places places_of(const Layout& first, const Layout* second = nullptr);
 Tuples tuples_of(const Job& job);
 
 // Keys of `width` bytes, and of each slice the last update, counted from 1; with null for both
-// indices are checked only. `last_only`: keys may be left out that a later one equals.
+// indices are checked only.
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
-               const BadIndexReport& report, Queue& queue, bool last_only = false);
+               const BadIndexReport& report, Queue& queue);
 void check_indices(const Job& job, const BadIndexReport& report, Queue& queue);
-// Whether updates may come in any order, and an element fits a word of 32 bits.
+// Whether updates may come in any order; and whether an element fits a word of 32 bits.
 bool is_short_integer(DataType type);
+bool is_integer(DataType type);
 // What is no slice has the greatest key, which no slice has.
 int key_width(Int slices);
 

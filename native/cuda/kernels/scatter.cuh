@@ -25,15 +25,14 @@ struct Places {
 struct Tuples {
   int type;  // of the indices: DML_TENSOR_DATA_TYPE
   int length;
-  int width;      // bytes of a key
-  int last_only;  // whether keys may be left out that a later one equals
-  Offset count;   // of tuples
-  Offset step;    // bytes between coordinates
+  int width;     // bytes of a key
+  Offset count;  // of tuples
+  Offset step;   // bytes between coordinates
   Offset sizes[kMostDims], scales[kMostDims];
 };
 
 // Packed indices that are only checked: 16 bytes at a time.
-constexpr unsigned kCheckEach = 4;  // lines of a thread
+constexpr unsigned kCheckEach = 8;  // lines of a thread
 
 // Keys in ascending order, and which update each is of. Keys from `slices` on are no slices.
 struct Sorted {
@@ -85,33 +84,64 @@ struct Slices {
 };
 constexpr unsigned kSlicesEach = 4;  // slices of a thread
 
-// A stable partition of updates by the high bits of their keys, into buckets of neighbouring
-// elements that fit shared memory.
-constexpr unsigned kPartThreads = 512;
+// A partition of updates by the high bits of their keys, into buckets of neighbouring elements that
+// fit shared memory. Blocks take tiles in their order, so that what they write lies side by side.
 constexpr unsigned kPartEach = 16;
-constexpr unsigned kPartTile = kPartThreads * kPartEach;  // updates of a block
-constexpr unsigned kMostBuckets = 2048;
-constexpr unsigned kPartChunk = 64;  // tiles whose counts a thread adds up
+// Threads, and updates, of a tile of elements of a size: the more, the longer the runs written.
+ANYDML_BOTH constexpr unsigned part_threads(int size) { return size <= 4 ? 1024 : 512; }
+ANYDML_BOTH constexpr unsigned part_tile(int size) { return part_threads(size) * kPartEach; }
+constexpr unsigned kMostGroup = 1 << 16;  // updates that a block counts; a tile less fits 16 bits
+constexpr unsigned kBinThreads = 512;
+constexpr unsigned kMostBuckets = 4096;
+constexpr unsigned kBinEach = 4;  // keys of a thread at a time
 constexpr unsigned kBeginThreads = 1024;
-constexpr unsigned kBucketThreads = 512;       // by winners of 16 bits
-constexpr unsigned kWideBucketThreads = 1024;  // by words of 32 bits
-constexpr unsigned kMostNarrow = 0xFFFF;       // updates of a bucket that 16 bits count
-constexpr unsigned kMostBucketLog = 15;        // of the elements of a bucket
+constexpr unsigned kBucketThreads = 1024;
+constexpr unsigned kBucketBytes = 1 << 17;  // of shared memory: a word an element
+constexpr unsigned kTogether = 8;     // updates that a thread reads at once: buckets begin at such
+constexpr unsigned kCrowd = 1 << 16;  // updates of a bucket for one block; of more, pieces of those
+constexpr unsigned kNoKey = 0xFFFFFFFFu;
+
+// What is known of keys side by side.
+struct PartEdge {
+  unsigned first, last;  // keys
+  unsigned seen;         // kRises, kFalls, kEqual
+};
+constexpr unsigned kRises = 1, kFalls = 2, kEqual = 4;  // keys left out: all of them
+struct PartPiece {
+  unsigned bucket, slot, first;  // its number among crowded ones; its first update in the bucket
+};
+struct PartState {
+  unsigned seen;  // of all keys
+  unsigned pieces;
+};
 
 struct Partition {
-  const unsigned* keys;  // those from `slices` on are left out
-  unsigned count, slices, tiles, chunks;
+  unsigned* keys;  // kNoKey: left out
+  unsigned count, slices;
+  unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group
   unsigned buckets, bucket_log;
-  unsigned* counts;        // [tile][bucket]; then where each tile's begin
-  unsigned* partial;       // [chunk][bucket]: the same of chunks
-  unsigned* begins;        // of each bucket, and the end of the last one
+  unsigned in_order;       // whether the order in a bucket matters
+  unsigned last_only;      // whether keys may be left out that a later one equals
+  unsigned short* before;  // [tile][bucket]: of the tiles before in the group
+  unsigned* counts;        // [group][bucket]; then of the groups before
+  unsigned* totals;        // of each bucket
+  unsigned* firsts;        // updates in the buckets before
+  unsigned* begins;        // where those of each bucket are moved to
+  PartEdge* edges;         // of each group
+  PartState* state;
+  PartPiece* pieces;
+  unsigned* left;          // pieces of a crowded bucket that are not done
+  void* maps;              // kBucketBytes of each crowded bucket
   unsigned short* places;  // of updates in their bucket
   void* values;
 };
-// Shared memory of a block that partitions elements of a size.
-ANYDML_BOTH constexpr unsigned part_bytes(unsigned size) {
-  const unsigned staged = kPartTile * (size + 4), ranks = kPartThreads / 32 * kMostBuckets * 2;
-  return (staged > ranks ? staged : ranks) + 2 * kMostBuckets * 4;
+
+// Shared memory of a block that partitions elements of a size: numbers of each bucket, then the
+// updates of the tile in their order, or ranks of each warp.
+ANYDML_BOTH constexpr unsigned part_bytes(int size, unsigned buckets) {
+  const unsigned staged = part_tile(size) * (static_cast<unsigned>(size) + 4 + 2);
+  const unsigned ranks = part_threads(size) / 32 * buckets * 2;
+  return (staged > ranks ? staged : ranks) + (2 * buckets + 4) * 4;
 }
 
 }  // namespace anydml::cuda

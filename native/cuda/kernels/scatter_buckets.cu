@@ -1,7 +1,7 @@
-// SCATTER and SCATTER_ND of single elements into a long packed output: a stable partition of the
-// updates into buckets, each of which fits shared memory, and then every element once. For elements
-// of type ANYDML_TYPE by a reduction that gives the same in any order, or for ones of ANYDML_SIZE
-// bytes that are only moved (ANYDML_TYPE 0).
+// Every element of a bucket (scatter_buckets.cpp), from its updates. For integers of type
+// ANYDML_TYPE by a reduction that gives the same in any order, or for elements of ANYDML_SIZE bytes
+// that are only moved (ANYDML_TYPE 0). A block keeps a word of each element in shared memory: what
+// it is so far, or the last update of it, counted from 1, and then the element.
 #include "scatter_combine.cuh"
 #include "scatter_device.cuh"
 
@@ -11,339 +11,457 @@ using namespace anydml::cuda;
 
 #if ANYDML_TYPE == 0
 using Element = Unit<ANYDML_SIZE>::Type;
+using Word = Unit<(ANYDML_SIZE <= 4 ? 4 : 8)>::Type;
+using Mapped = unsigned;  // of what several blocks find of an element
 #else
 using Element = Number<ANYDML_TYPE>::Type;
+using Word = WordOf<Element>::Bits;
+using Mapped = Word;
 #endif
-#if ANYDML_TYPE == 0
-constexpr unsigned kWarps = kPartThreads / 32;
-constexpr unsigned kNone = 0xFFFFFFFFu;
+constexpr unsigned kOwn = kBucketBytes / sizeof(Word) / kBucketThreads;  // elements of a thread
+constexpr unsigned kEach = 8;                                            // at a time
 
-__device__ inline unsigned bucket_of(const Partition& part, unsigned key) {
-  return key < part.slices ? key >> part.bucket_log : kNone;
-}
-
-// Sum of the values of the threads before this one, and of all.
-__device__ inline unsigned sum_before(unsigned value, unsigned* slots, unsigned& all) {
-  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-  unsigned sum = value;
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const unsigned before = __shfl_up_sync(kAllLanes, sum, step);
-    if (lane >= step) sum += before;
+// What a thread reads at once.
+struct alignas(16) Places8 {
+  unsigned pairs[kTogether / 2];
+  __device__ unsigned at(unsigned k) const {
+    return k % 2 == 0 ? pairs[k / 2] & 0xFFFFu : pairs[k / 2] >> 16;
   }
-  if (lane == 31) slots[warp] = sum;
-  __syncthreads();
-  unsigned ahead = 0;
-  all = 0;
-  for (unsigned i = 0; i < blockDim.x / 32; ++i) {
-    if (i < warp) ahead += slots[i];
-    all += slots[i];
-  }
-  __syncthreads();
-  return ahead + sum - value;
-}
-#endif
+};
+struct alignas(sizeof(Element) == 1 ? 8 : 16) Values8 {
+  Element of[kTogether];
+};
 
-}  // namespace
+// Some updates of a bucket.
+struct Updates {
+  const Partition& part;
+  const char* updates;
+  const Places& tuples;
+  unsigned begin, count;  // of the bucket
+  bool moved, strict;     // to their bucket; in order as they lie, no two of one element
 
-#if ANYDML_TYPE == 0
-// How many updates of each tile go into each bucket.
-extern "C" __global__ void __launch_bounds__(kPartThreads)
-    scatter_count(const __grid_constant__ Partition part) {
-  __shared__ unsigned counts[kMostBuckets];
-  for (unsigned i = threadIdx.x; i < part.buckets; i += kPartThreads) counts[i] = 0;
-  __syncthreads();
-  const unsigned first = blockIdx.x * kPartTile + threadIdx.x;
-  unsigned bucket[kPartEach];
-#pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
-    const unsigned i = first + j * kPartThreads;
-    bucket[j] = i < part.count ? part.keys[i] : kNone;
+  __device__ Updates(const Partition& of, const char* from, const Places& places, unsigned bucket)
+      : part(of), updates(from), tuples(places) {
+    const unsigned seen = of.state->seen;
+    count = of.totals[bucket];
+    moved = !is_ordered(seen);
+    strict = !moved && (seen & kEqual) == 0;
+    const unsigned first = of.firsts[bucket];
+    begin = moved ? of.begins[bucket] : (seen & kFalls) != 0 ? of.count - first - count : first;
   }
+  __device__ unsigned place(unsigned i) const {
+    return moved ? part.places[begin + i] : part.keys[begin + i] & ((1u << part.bucket_log) - 1);
+  }
+  __device__ Element value(unsigned i) const {
+    if (moved) return static_cast<const Element*>(part.values)[begin + i];
+    const unsigned at = begin + i;
+    return read<Element>(updates +
+                         (tuples.rank == 1 ? at * tuples.first[0] : places_of(tuples, at).first));
+  }
+  // Those that are moved, some at once.
+  __device__ const Places8* places() const {
+    return reinterpret_cast<const Places8*>(part.places + begin);
+  }
+  __device__ const Values8* values() const {
+    return reinterpret_cast<const Values8*>(static_cast<const Element*>(part.values) + begin);
+  }
+  // Calls body with the place of each update from `from` to `end` and its number.
+  template <class Body>
+  __device__ void each(unsigned from, unsigned end, Body&& body) const {
+    for (unsigned base = from + threadIdx.x; base < end; base += kEach * kBucketThreads) {
+      unsigned at[kEach];
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
-    const unsigned own = bucket_of(part, bucket[j]);
-    // A warp of equals adds once.
-    if (__all_sync(kAllLanes, own == __shfl_sync(kAllLanes, own, 0))) {
-      if ((threadIdx.x & 31) == 0 && own != kNone) atomicAdd(counts + own, 32u);
-    } else if (own != kNone) {
-      atomicAdd(counts + own, 1u);
+      for (unsigned k = 0; k < kEach; ++k)
+        if (base + k * kBucketThreads < end) at[k] = place(base + k * kBucketThreads);
+#pragma unroll
+      for (unsigned k = 0; k < kEach; ++k)
+        if (base + k * kBucketThreads < end) body(at[k], base + k * kBucketThreads);
     }
   }
-  __syncthreads();
-  unsigned* const row = part.counts + static_cast<Offset>(blockIdx.x) * part.buckets;
-  for (unsigned i = threadIdx.x; i < part.buckets; i += kPartThreads) row[i] = counts[i];
-}
-
-// Sums of chunks of tiles; a thread a bucket.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_chunk_sums(const __grid_constant__ Partition part) {
-  const unsigned across = (part.buckets + kScatterThreads - 1) / kScatterThreads;
-  const unsigned chunk = blockIdx.x / across;
-  const unsigned bucket = (blockIdx.x - chunk * across) * kScatterThreads + threadIdx.x;
-  if (bucket >= part.buckets) return;
-  const unsigned tile = chunk * kPartChunk;
-  const unsigned* const counts = part.counts + static_cast<Offset>(tile) * part.buckets + bucket;
-  unsigned sum = 0;
-#pragma unroll 16
-  for (unsigned i = 0; i < kPartChunk; ++i)
-    if (tile + i < part.tiles) sum += counts[static_cast<Offset>(i) * part.buckets];
-  part.partial[static_cast<Offset>(chunk) * part.buckets + bucket] = sum;
-}
-
-// Sums before each chunk, and where buckets begin; one block.
-extern "C" __global__ void __launch_bounds__(kBeginThreads)
-    scatter_begins(const __grid_constant__ Partition part) {
-  constexpr unsigned kBatch = 16;
-  __shared__ unsigned slots[kBeginThreads / 32];
-  unsigned carry = 0;
-  for (unsigned first = 0; first < part.buckets; first += kBeginThreads) {
-    const unsigned bucket = first + threadIdx.x;
-    const bool there = bucket < part.buckets;
-    unsigned sum = 0;
-    for (unsigned chunk = 0; there && chunk < part.chunks; chunk += kBatch) {
-      unsigned* const at = part.partial + static_cast<Offset>(chunk) * part.buckets + bucket;
-      unsigned count[kBatch];
+  // The same with the updates.
+  template <class Body>
+  __device__ void each_value(unsigned from, unsigned end, Body&& body) const {
+#if ANYDML_TYPE != 0
+    if (moved) {
+      constexpr unsigned kStep = kTogether * kBucketThreads;
+      for (unsigned base = from + threadIdx.x * kTogether; base < end; base += 2 * kStep) {
+        Places8 at[2];
+        Values8 own[2];
 #pragma unroll
-      for (unsigned i = 0; i < kBatch; ++i)
-        count[i] = chunk + i < part.chunks ? at[static_cast<Offset>(i) * part.buckets] : 0;
+        for (unsigned k = 0; k < 2; ++k)
+          if (base + k * kStep < end) {
+            at[k] = places()[(base + k * kStep) / kTogether];
+            own[k] = values()[(base + k * kStep) / kTogether];
+          }
 #pragma unroll
-      for (unsigned i = 0; i < kBatch; ++i) {
-        if (chunk + i < part.chunks) at[static_cast<Offset>(i) * part.buckets] = sum;
-        sum += count[i];
+        for (unsigned k = 0; k < 2; ++k)
+#pragma unroll
+          for (unsigned n = 0; n < kTogether; ++n)
+            if (base + k * kStep + n < end) body(at[k].at(n), own[k].of[n]);
+      }
+      return;
+    }
+#endif
+    for (unsigned base = from + threadIdx.x; base < end; base += kEach * kBucketThreads) {
+      unsigned at[kEach];
+      Element own[kEach];
+#pragma unroll
+      for (unsigned k = 0; k < kEach; ++k) {
+        const unsigned i = base + k * kBucketThreads;
+        if (i >= end) continue;
+        at[k] = place(i);
+        own[k] = value(i);
+      }
+#pragma unroll
+      for (unsigned k = 0; k < kEach; ++k)
+        if (base + k * kBucketThreads < end) body(at[k], own[k]);
+    }
+  }
+};
+
+#if ANYDML_TYPE == 0
+__device__ inline unsigned* winner_of(Word* words, unsigned place) {
+  return reinterpret_cast<unsigned*>(words + place);
+}
+__device__ inline Word word_of(Element value) {
+#if ANYDML_SIZE == 8
+  return value;
+#else
+  return static_cast<Word>(value);
+#endif
+}
+__device__ inline Element element_of(Word word) {
+#if ANYDML_SIZE == 8
+  return word;
+#else
+  return static_cast<Element>(word);
+#endif
+}
+#endif
+
+struct Bucket {
+  Element* to;
+  const Element* from;
+  unsigned size;
+
+  __device__ Bucket(char* output, const char* input, const Partition& part, unsigned number) {
+    const unsigned first = number << part.bucket_log, left = part.slices - first;
+    size = left < 1u << part.bucket_log ? left : 1u << part.bucket_log;
+    from = reinterpret_cast<const Element*>(input) + first;
+    to = reinterpret_cast<Element*>(output) + first;
+  }
+  // Calls body with each element of this thread, and its number among them.
+  template <class Body>
+  __device__ void each(Body&& body) const {
+#pragma unroll
+    for (unsigned k = 0; k < kOwn; ++k)
+      if (threadIdx.x + k * kBucketThreads < size) body(threadIdx.x + k * kBucketThreads, k);
+  }
+  // Writes what body gives for each element of this thread, some of which it gives at once.
+  template <class Body>
+  __device__ void each_batch(Body&& body) const {
+#pragma unroll
+    for (unsigned base = 0; base < kOwn; base += 16) {
+      Element own[16];
+#pragma unroll
+      for (unsigned k = 0; k < 16; ++k) {
+        const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
+        if (e < size) own[k] = body(e);
+      }
+#pragma unroll
+      for (unsigned k = 0; k < 16; ++k) {
+        const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
+        if (e < size) to[e] = own[k];
       }
     }
-    unsigned all;
-    const unsigned before = sum_before(sum, slots, all);
-    if (there) part.begins[bucket] = carry + before;
-    carry += all;
   }
-  if (threadIdx.x == 0) part.begins[part.buckets] = carry;
+#if ANYDML_TYPE == 0
+  // Which elements of this thread an update names, a bit each.
+  __device__ unsigned named(Word* words) const {
+    unsigned bits = 0;
+    each([&](unsigned e, unsigned k) {
+      if (*winner_of(words, e) != 0) bits |= 1u << k;
+    });
+    return bits;
+  }
+  __device__ void write(const Word* words, unsigned named) const {
+    if (__all_sync(kAllLanes, named == ~0u >> (32 - kOwn))) {
+      each([&](unsigned e, unsigned) { to[e] = element_of(words[e]); });
+      return;
+    }
+    each([&](unsigned e, unsigned k) {
+      if (named >> k & 1)
+        to[e] = element_of(words[e]);
+      else if (from != to)
+        to[e] = from[e];
+    });
+  }
+#endif
+};
+
+// What several blocks know of a crowded bucket.
+__device__ inline Mapped* map_of(const Partition& part, unsigned slot) {
+  return reinterpret_cast<Mapped*>(static_cast<char*>(part.maps) +
+                                   static_cast<Offset>(slot) * kBucketBytes);
+}
+// The number of a bucket among the crowded ones.
+__device__ inline unsigned slot_of(const Partition& part, unsigned bucket) {
+  unsigned low = 0, high = part.state->pieces;
+  while (low + 1 < high) {
+    const unsigned middle = (low + high) / 2;
+    if (part.pieces[middle].bucket <= bucket)
+      low = middle;
+    else
+      high = middle;
+  }
+  return part.pieces[low].slot;
 }
 
-// Where each tile's updates of each bucket begin; a thread a bucket of a chunk.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_offsets(const __grid_constant__ Partition part) {
-  constexpr unsigned kBatch = 16;
-  const unsigned across = (part.buckets + kScatterThreads - 1) / kScatterThreads;
-  const unsigned chunk = blockIdx.x / across;
-  const unsigned bucket = (blockIdx.x - chunk * across) * kScatterThreads + threadIdx.x;
-  if (bucket >= part.buckets) return;
-  unsigned sum =
-      part.begins[bucket] + part.partial[static_cast<Offset>(chunk) * part.buckets + bucket];
-  for (unsigned first = 0; first < kPartChunk; first += kBatch) {
-    const unsigned tile = chunk * kPartChunk + first;
-    unsigned* const at = part.counts + static_cast<Offset>(tile) * part.buckets + bucket;
-    unsigned count[kBatch];
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; ++i)
-      count[i] = tile + i < part.tiles ? at[static_cast<Offset>(i) * part.buckets] : 0;
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; ++i) {
-      if (tile + i < part.tiles) at[static_cast<Offset>(i) * part.buckets] = sum;
-      sum += count[i];
-    }
-  }
+#if ANYDML_TYPE == 0
+__device__ inline void clear_winners(Word* words, unsigned size) {
+  // A line at a time; the shared memory of a block is whole lines.
+  uint4* const lines = reinterpret_cast<uint4*>(words);
+  const unsigned count = (size * static_cast<unsigned>(sizeof(Word)) + 15) / 16;
+  for (unsigned i = threadIdx.x; i < count; i += kBucketThreads) lines[i] = {0, 0, 0, 0};
 }
 
-// Moves the updates of a tile to their buckets, in order. Places: of updates.
-extern "C" __global__ void __launch_bounds__(kPartThreads, ANYDML_SIZE <= 4 ? 2 : 1)
-    scatter_part(const char* updates, const __grid_constant__ Places tuples,
-                 const __grid_constant__ Partition part) {
-  extern __shared__ uint4 memory[];
-  __shared__ unsigned slots[kWarps];
-  unsigned* const starts = reinterpret_cast<unsigned*>(memory);
-  unsigned* const to = starts + kMostBuckets;
-  // Ranks of each warp, before its updates of a bucket; then the updates in the order of buckets.
-  unsigned short* const ranks = reinterpret_cast<unsigned short*>(to + kMostBuckets);
-  Element* const staged = reinterpret_cast<Element*>(to + kMostBuckets);
-  unsigned* const staged_keys = reinterpret_cast<unsigned*>(staged + kPartTile);
-  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-  unsigned short* const own_ranks = ranks + warp * kMostBuckets;
-  for (unsigned i = lane; i < kMostBuckets / 2; i += 32)
-    reinterpret_cast<unsigned*>(own_ranks)[i] = 0;
-  const unsigned first = blockIdx.x * kPartTile + warp * (32 * kPartEach) + lane;
-  unsigned key[kPartEach], at[kPartEach];
-  Element value[kPartEach];
-#pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j)
-    key[j] = first + 32 * j < part.count ? part.keys[first + 32 * j] : kNone;
-#pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j)
-    if (bucket_of(part, key[j]) != kNone)
-      value[j] = read<Element>(updates + places_of(tuples, first + 32 * j).first);
-  __syncwarp();
-#pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
-    const unsigned bucket = bucket_of(part, key[j]);
-    const unsigned peers = __match_any_sync(kAllLanes, bucket);
-    const unsigned ahead = __popc(peers & ((1u << lane) - 1));
-    const unsigned before = bucket != kNone ? own_ranks[bucket] : 0;
-    __syncwarp();
-    if (ahead == 0 && bucket != kNone)
-      own_ranks[bucket] = static_cast<unsigned short>(before + __popc(peers));
-    __syncwarp();
-    at[j] = before + ahead;
-  }
+__device__ inline void copy_elements(const Bucket& bucket) {
+  if (bucket.from != bucket.to) bucket.each_batch([&](unsigned e) { return bucket.from[e]; });
+}
+
+// Of keys in order, no two of one element: the elements, and then the updates over those.
+__device__ void move_strict(const Bucket& bucket, const Updates& updates) {
+  if (updates.count != bucket.size) copy_elements(bucket);
   __syncthreads();
-  constexpr unsigned kOwn = kMostBuckets / kPartThreads;  // buckets of a thread
-  unsigned of_bucket[kOwn], total = 0;
+  updates.each_value(0, updates.count, [&](unsigned at, Element value) { bucket.to[at] = value; });
+}
+
+// Of few updates the same, of those that are the last of their element.
+__device__ void move_few(const Bucket& bucket, const Updates& updates, Word* words) {
+  const unsigned count = updates.count;
+  copy_elements(bucket);
+  clear_winners(words, bucket.size);
+  __syncthreads();
+  updates.each(0, count, [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
+  __syncthreads();
+  updates.each(0, count, [&](unsigned at, unsigned i) {
+    if (*winner_of(words, at) == i + 1) bucket.to[at] = updates.value(i);
+  });
+}
+
+// Of many, every one is looked at twice: for its number, and for the element that it is.
+__device__ void move_many(const Bucket& bucket, const Updates& updates, Word* words) {
+  const unsigned count = updates.count;
+  clear_winners(words, bucket.size);
+  __syncthreads();
+  updates.each(0, count, [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
+  __syncthreads();
+  unsigned long long wins = 0, turn = 1;  // a bit an update of this thread
+  updates.each(0, count, [&](unsigned at, unsigned i) {
+    if (*winner_of(words, at) == i + 1) wins |= turn;
+    turn <<= 1;
+  });
+  const unsigned named = bucket.named(words);
+  __syncthreads();
+  updates.each_value(0, count, [&](unsigned at, Element value) {
+    if (wins & 1) words[at] = word_of(value);
+    wins >>= 1;
+  });
+  __syncthreads();
+  bucket.write(words, named);
+}
+
+// As many as registers keep, moved to the bucket: the same, with places read once and eight updates
+// of a thread at a time.
+constexpr unsigned kKept = 5;  // times eight
+constexpr unsigned kMostKept = kKept * kTogether * kBucketThreads;
+__device__ void move_kept(const Bucket& bucket, const Updates& updates, Word* words) {
+  const unsigned count = updates.count;
+  const Places8* const all_places = updates.places();
+  const Values8* const all_values = updates.values();
+  Places8 places[kKept];
 #pragma unroll
-  for (unsigned k = 0; k < kOwn; ++k) {
-    const unsigned bucket = threadIdx.x * kOwn + k;
-    unsigned sum = 0;
-#pragma unroll
-    for (unsigned w = 0; w < kWarps; ++w) {
-      unsigned short& rank = ranks[w * kMostBuckets + bucket];
-      const unsigned count = rank;
-      rank = static_cast<unsigned short>(sum);
-      sum += count;
+  for (unsigned j = 0; j < kKept; ++j) {
+    const unsigned n = threadIdx.x + j * kBucketThreads;
+    if (n * kTogether < count) {
+      places[j] = all_places[n];
+      prefetch(all_values + n);
     }
-    of_bucket[k] = sum;
-    total += sum;
   }
-  unsigned all;
-  unsigned start = sum_before(total, slots, all);
-  const unsigned* const row = part.counts + static_cast<Offset>(blockIdx.x) * part.buckets;
-#pragma unroll
-  for (unsigned k = 0; k < kOwn; ++k) {
-    const unsigned bucket = threadIdx.x * kOwn + k;
-    starts[bucket] = start;
-    if (bucket < part.buckets) to[bucket] = row[bucket] - start;
-    start += of_bucket[k];
-  }
+  clear_winners(words, bucket.size);
   __syncthreads();
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
-    const unsigned bucket = bucket_of(part, key[j]);
-    if (bucket != kNone) at[j] += starts[bucket] + own_ranks[bucket];
+  for (unsigned j = 0; j < kKept; ++j) {
+    const unsigned first = (threadIdx.x + j * kBucketThreads) * kTogether;
+#pragma unroll
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (first + k < count) atomicMax(winner_of(words, places[j].at(k)), first + k + 1);
   }
+  __syncthreads();
+  unsigned long long wins = 0;
+#pragma unroll
+  for (unsigned j = 0; j < kKept; ++j) {
+    const unsigned first = (threadIdx.x + j * kBucketThreads) * kTogether;
+#pragma unroll
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (first + k < count && *winner_of(words, places[j].at(k)) == first + k + 1)
+        wins |= 1ull << (j * kTogether + k);
+  }
+  const unsigned named = bucket.named(words);
   __syncthreads();
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j)
-    if (bucket_of(part, key[j]) != kNone) {
-      staged[at[j]] = value[j];
-      staged_keys[at[j]] = key[j];
-    }
-  __syncthreads();
-  const unsigned mask = (1u << part.bucket_log) - 1;
-  for (unsigned i = threadIdx.x; i < all; i += kPartThreads) {
-    const unsigned moved = staged_keys[i], target = to[moved >> part.bucket_log] + i;
-    part.places[target] = static_cast<unsigned short>(moved & mask);
-    static_cast<Element*>(part.values)[target] = staged[i];
+  for (unsigned j = 0; j < kKept; ++j) {
+    const unsigned n = threadIdx.x + j * kBucketThreads;
+    if (n * kTogether >= count) continue;
+    const Values8 values = all_values[n];
+#pragma unroll
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (wins >> (j * kTogether + k) & 1) words[places[j].at(k)] = word_of(values.of[k]);
   }
+  __syncthreads();
+  bucket.write(words, named);
+}
+
+__device__ void move_all(const Bucket& bucket, const Updates& updates, Word* words) {
+  if (updates.strict)
+    move_strict(bucket, updates);
+  else if (updates.count < bucket.size / 2)
+    move_few(bucket, updates, words);
+  else if (updates.moved && updates.count <= kMostKept)
+    move_kept(bucket, updates, words);
+  else
+    move_many(bucket, updates, words);
+}
+
+#else
+// Many updates of one element are put together by the warp first.
+template <Combine kCombine>
+__device__ inline void take_together(Word* words, unsigned at, Element value) {
+  const unsigned here = __activemask();
+  if (here != kAllLanes || !__all_sync(kAllLanes, at == __shfl_sync(kAllLanes, at, 0)))
+    return take<kCombine>(words + at, value);
+  Widened<Element> all = static_cast<Widened<Element> >(value);
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2)
+    all = combined<kCombine>(all, __shfl_xor_sync(kAllLanes, all, step));
+  if ((threadIdx.x & 31) == 0) take<kCombine>(words + at, all);
+}
+
+template <Combine kCombine>
+__device__ void combine_all(const Bucket& bucket, const Updates& updates, Word* words) {
+  bucket.each([&](unsigned e, unsigned) { words[e] = static_cast<Word>(bucket.from[e]); });
+  __syncthreads();
+  updates.each_value(0, updates.count, [&](unsigned at, Element value) {
+    take_together<kCombine>(words, at, value);
+  });
+  __syncthreads();
+  bucket.each([&](unsigned e, unsigned) { bucket.to[e] = static_cast<Element>(words[e]); });
 }
 #endif
 
-namespace {
-
-constexpr unsigned kEach = 8;  // updates or elements of a thread at a time
-
-#if ANYDML_TYPE == 0
-template <class Word>
-#else
+// A piece of a crowded bucket, into the words of this block and then into the bucket's map.
+#if ANYDML_TYPE != 0
 template <Combine kCombine>
 #endif
-__device__ void fill_bucket(char* output, const char* input, const Partition& part) {
-  extern __shared__ uint4 memory[];
-#if ANYDML_TYPE != 0
-  using Word = unsigned;
-#endif
-  Word* const words = reinterpret_cast<Word*>(memory);
-  const unsigned begin = part.begins[blockIdx.x], end = part.begins[blockIdx.x + 1];
+__device__ void add_piece(const Bucket& bucket, const Updates& updates, unsigned first, Word* words,
+                          Mapped* map) {
+  const unsigned end = updates.count - first < kCrowd ? updates.count : first + kCrowd;
 #if ANYDML_TYPE == 0
-  if ((end - begin > kMostNarrow) != (sizeof(Word) == 4)) return;
-#endif
-  const unsigned first = blockIdx.x << part.bucket_log, left = part.slices - first;
-  const unsigned size = left < 1u << part.bucket_log ? left : 1u << part.bucket_log;
-  const Element* const values = static_cast<const Element*>(part.values);
-  const Element* const from = reinterpret_cast<const Element*>(input) + first;
-  Element* const to = reinterpret_cast<Element*>(output) + first;
-  if (begin == end && input == output) return;
-#pragma unroll 4
-  for (unsigned i = threadIdx.x; i < size; i += blockDim.x)
-#if ANYDML_TYPE == 0
-    words[i] = 0;
-#else
-    words[i] = static_cast<unsigned>(from[i]);
-#endif
+  bucket.each([&](unsigned e, unsigned) { *winner_of(words, e) = 0; });
   __syncthreads();
-  for (unsigned base = begin + threadIdx.x; base < end; base += kEach * blockDim.x) {
-    unsigned place[kEach];
-#if ANYDML_TYPE != 0
-    Element value[kEach];
-#endif
-#pragma unroll
-    for (unsigned k = 0; k < kEach; ++k) {
-      const unsigned i = base + k * blockDim.x;
-      if (i >= end) continue;
-      place[k] = part.places[i];
-#if ANYDML_TYPE != 0
-      value[k] = values[i];
-#endif
-    }
-#pragma unroll
-    for (unsigned k = 0; k < kEach; ++k) {
-      const unsigned i = base + k * blockDim.x;
-      if (i >= end) continue;
-#if ANYDML_TYPE == 0
-      win(words + place[k], i - begin + 1);
-#else
-      take<kCombine>(words + place[k], value[k]);
-#endif
-    }
-  }
+  updates.each(first, end,
+               [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
   __syncthreads();
-  for (unsigned base = threadIdx.x; base < size; base += kEach * blockDim.x) {
-    Element value[kEach];
-    bool there[kEach];
-#pragma unroll
-    for (unsigned k = 0; k < kEach; ++k) {
-      const unsigned i = base + k * blockDim.x;
-      there[k] = i < size;
-      if (!there[k]) continue;
-#if ANYDML_TYPE == 0
-      const unsigned winner = words[i];
-      if (winner != 0)
-        value[k] = values[begin + winner - 1];
-      else if (input != output)
-        value[k] = from[i];
-      else
-        there[k] = false;
+  bucket.each([&](unsigned e, unsigned) {
+    const unsigned winner = *winner_of(words, e);
+    if (winner != 0) atomicMax(map + e, winner);
+  });
 #else
-      value[k] = static_cast<Element>(words[i]);
+  bucket.each([&](unsigned e, unsigned) { words[e] = neutral<kCombine, Element>(); });
+  __syncthreads();
+  updates.each_value(
+      first, end, [&](unsigned at, Element value) { take_together<kCombine>(words, at, value); });
+  __syncthreads();
+  bucket.each([&](unsigned e, unsigned) {
+    if (words[e] != neutral<kCombine, Element>())
+      take<kCombine>(map + e, static_cast<Widened<Element> >(words[e]));
+  });
 #endif
-    }
-#pragma unroll
-    for (unsigned k = 0; k < kEach; ++k)
-      if (there[k]) to[base + k * blockDim.x] = value[k];
-  }
 }
 
 }  // namespace
 
+// A block a bucket. Crowded ones are only prepared.
+extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
+    scatter_bucket(char* output, const char* input, const char* changes,
+                   const __grid_constant__ Places tuples, const __grid_constant__ Partition part,
+                   int reduction, const __grid_constant__ BadIndexReport report) {
+  extern __shared__ uint4 memory[];
+  if (bad_index_found(report)) return;
+  Word* const words = reinterpret_cast<Word*>(memory);
+  const Bucket bucket(output, input, part, blockIdx.x);
+  const Updates updates(part, changes, tuples, blockIdx.x);
+  if (updates.count == 0) {
+    if (input != output) bucket.each_batch([&](unsigned e) { return bucket.from[e]; });
+  } else if (updates.count > kCrowd) {
+    Mapped* const map = map_of(part, slot_of(part, blockIdx.x));
 #if ANYDML_TYPE == 0
-// Every element of a bucket with as many updates as 16 bits count.
-extern "C" __global__ void __launch_bounds__(kBucketThreads, 3)
-    scatter_bucket(char* output, const char* input, const __grid_constant__ Partition part,
-                   const __grid_constant__ BadIndexReport report) {
-  if (!bad_index_found(report)) fill_bucket<unsigned short>(output, input, part);
+    bucket.each([&](unsigned e, unsigned) { map[e] = 0; });
+#else
+    bucket.each([&](unsigned e, unsigned) { map[e] = static_cast<Mapped>(bucket.from[e]); });
+#endif
+  } else {
+#if ANYDML_TYPE == 0
+    move_all(bucket, updates, words);
+#else
+    with_reduction(reduction, [&](auto constant) {
+      combine_all<decltype(constant)::value>(bucket, updates, words);
+    });
+#endif
+  }
 }
 
-// Of the others.
-extern "C" __global__ void __launch_bounds__(kWideBucketThreads)
-    scatter_wide_bucket(char* output, const char* input, const __grid_constant__ Partition part,
-                        const __grid_constant__ BadIndexReport report) {
-  if (!bad_index_found(report)) fill_bucket<unsigned>(output, input, part);
-}
-#else
-// Every element of a bucket.
-extern "C" __global__ void __launch_bounds__(kWideBucketThreads)
-    scatter_sum_bucket(char* output, const char* input, const __grid_constant__ Partition part,
-                       int reduction, const __grid_constant__ BadIndexReport report) {
+// Crowded buckets, a block a piece; the last one of a bucket writes it.
+extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
+    scatter_crowds(char* output, const char* input, const char* changes,
+                   const __grid_constant__ Places tuples, const __grid_constant__ Partition part,
+                   int reduction, const __grid_constant__ BadIndexReport report) {
+  extern __shared__ uint4 memory[];
+  __shared__ bool last;
   if (bad_index_found(report)) return;
-  with_reduction(reduction, [&](auto constant) {
-    fill_bucket<decltype(constant)::value>(output, input, part);
-  });
-}
+  Word* const words = reinterpret_cast<Word*>(memory);
+  const unsigned pieces = part.state->pieces;
+  for (unsigned i = blockIdx.x; i < pieces; i += gridDim.x) {
+    const PartPiece piece = part.pieces[i];
+    const Bucket bucket(output, input, part, piece.bucket);
+    const Updates updates(part, changes, tuples, piece.bucket);
+    Mapped* const map = map_of(part, piece.slot);
+#if ANYDML_TYPE == 0
+    add_piece(bucket, updates, piece.first, words, map);
+#else
+    with_reduction(reduction, [&](auto constant) {
+      add_piece<decltype(constant)::value>(bucket, updates, piece.first, words, map);
+    });
 #endif
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicSub(part.left + piece.slot, 1u) == 1;
+    __syncthreads();
+    if (last) {
+      __threadfence();
+      const volatile Mapped* const known = map;
+      bucket.each([&](unsigned e, unsigned) {
+        const Mapped found = known[e];
+#if ANYDML_TYPE == 0
+        if (found != 0)
+          bucket.to[e] = updates.value(found - 1);
+        else if (input != output)
+          bucket.to[e] = bucket.from[e];
+#else
+        bucket.to[e] = static_cast<Element>(found);
+#endif
+      });
+    }
+    __syncthreads();
+  }
+}

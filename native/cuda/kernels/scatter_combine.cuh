@@ -91,30 +91,72 @@ __device__ inline void with_reduction(int reduction, Body&& body) {
   }
 }
 
-// Integers of up to 32 bits in words of their own, by updates in any order.
+// Integers in words of their own, of 32 bits or of 64, by updates in any order.
+template <class Integer>
+constexpr bool kIsSigned = static_cast<Integer>(-1) < static_cast<Integer>(0);
+template <class Integer, bool kWide = sizeof(Integer) == 8>
+struct WordOf {
+  using Bits = unsigned;
+  using Signed = int;
+};
+template <class Integer>
+struct WordOf<Integer, true> {
+  using Bits = unsigned long long;
+  using Signed = long long;
+};
+
+// A word's contents as a number.
+template <class Integer, bool kSigned = kIsSigned<Integer>>
+struct NumberOf {
+  using Type = typename WordOf<Integer>::Signed;
+};
+template <class Integer>
+struct NumberOf<Integer, false> {
+  using Type = typename WordOf<Integer>::Bits;
+};
+template <class Integer>
+using Widened = typename NumberOf<Integer>::Type;
+
 template <Combine kCombine, class Integer>
-__device__ inline void take(unsigned* word, Integer update) {
+__device__ inline void take(typename WordOf<Integer>::Bits* word, Integer update) {
+  using Bits = typename WordOf<Integer>::Bits;
+  using Signed = typename WordOf<Integer>::Signed;
   if constexpr (kCombine == Combine::add) {
-    atomicAdd(word, static_cast<unsigned>(update));
+    atomicAdd(word, static_cast<Bits>(update));
   } else if constexpr (kCombine == Combine::mul) {
-    unsigned known = *const_cast<volatile unsigned*>(word);
+    Bits known = *const_cast<volatile Bits*>(word);
     for (;;) {
-      const unsigned found = atomicCAS(word, known, known * static_cast<unsigned>(update));
+      const Bits found = atomicCAS(word, known, known * static_cast<Bits>(update));
       if (found == known) return;
       known = found;
     }
-  } else if constexpr (static_cast<Integer>(-1) < static_cast<Integer>(0)) {
-    int* const number = reinterpret_cast<int*>(word);
+  } else if constexpr (kIsSigned<Integer>) {
+    Signed* const number = reinterpret_cast<Signed*>(word);
     if constexpr (kCombine == Combine::min)
-      atomicMin(number, static_cast<int>(update));
+      atomicMin(number, static_cast<Signed>(update));
     else
-      atomicMax(number, static_cast<int>(update));
+      atomicMax(number, static_cast<Signed>(update));
   } else {
     if constexpr (kCombine == Combine::min)
-      atomicMin(word, static_cast<unsigned>(update));
+      atomicMin(word, static_cast<Bits>(update));
     else
-      atomicMax(word, static_cast<unsigned>(update));
+      atomicMax(word, static_cast<Bits>(update));
   }
+}
+
+// What changes no word.
+template <Combine kCombine, class Integer>
+__device__ inline typename WordOf<Integer>::Bits neutral() {
+  using Bits = typename WordOf<Integer>::Bits;
+  constexpr Bits top = static_cast<Bits>(1) << (8 * sizeof(Bits) - 1);
+  if constexpr (kCombine == Combine::add)
+    return 0;
+  else if constexpr (kCombine == Combine::mul)
+    return 1;
+  else if constexpr (kCombine == Combine::min)
+    return kIsSigned<Integer> ? top - 1 : ~static_cast<Bits>(0);
+  else
+    return kIsSigned<Integer> ? top : 0;
 }
 
 }  // namespace anydml::cuda

@@ -16,6 +16,11 @@ __device__ inline T read_once(const char* from) {
   return *reinterpret_cast<const volatile T*>(from);
 }
 
+// Brings a line into the second-level cache.
+__device__ inline void prefetch(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
+
 struct PlacePair {
   Offset first, second;
 };
@@ -99,6 +104,32 @@ __device__ inline Offset number_at(const void* list, int width, Offset i) {
     default:
       return static_cast<const Offset*>(list)[i];
   }
+}
+
+// By a whole block: sum of the values of the threads before this one, and of all.
+__device__ inline unsigned sum_before(unsigned value, unsigned* slots, unsigned& all) {
+  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+  unsigned sum = value;
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) {
+    const unsigned before = __shfl_up_sync(kAllLanes, sum, step);
+    if (lane >= step) sum += before;
+  }
+  if (lane == 31) slots[warp] = sum;
+  __syncthreads();
+  unsigned ahead = 0;
+  all = 0;
+  for (unsigned i = 0; i < blockDim.x / 32; ++i) {
+    if (i < warp) ahead += slots[i];
+    all += slots[i];
+  }
+  __syncthreads();
+  return ahead + sum - value;
+}
+
+// Whether keys of which so much is seen ascend or descend.
+__device__ inline bool is_ordered(unsigned seen) {
+  return (seen & (kRises | kFalls)) != (kRises | kFalls);
 }
 
 // Notes an update, counted from 1, where it is later than the one that is known.

@@ -60,29 +60,6 @@ __device__ void find_keys(const char* indices, const Places& places, const Tuple
       }
     }
   }
-  if (tuples.last_only) {
-    // Of equal keys in a warp only the last one counts; of those before the warp's next round, what
-    // equals the last key of a later round. Where no neighbours are equal few others are.
-    unsigned own[kKeysEach], later[kKeysEach];
-    bool some = false;
-#pragma unroll
-    for (unsigned k = 0; k < kKeysEach; ++k) {
-      own[k] = first + k * kScatterThreads < tuples.count ? static_cast<unsigned>(key[k]) : ~0u;
-      later[k] = __shfl_sync(kAllLanes, own[k], 31);
-      const unsigned next = __shfl_xor_sync(kAllLanes, own[k], 1);
-      some = some || (own[k] == next && own[k] != ~0u);
-    }
-    if (__any_sync(kAllLanes, some)) {
-#pragma unroll
-      for (unsigned k = 0; k < kKeysEach; ++k) {
-        const unsigned equal = __match_any_sync(kAllLanes, own[k]);
-        bool last = equal >> (threadIdx.x & 31) == 1;
-#pragma unroll
-        for (unsigned n = k + 1; n < kKeysEach; ++n) last = last && own[k] != later[n];
-        if (!last) key[k] = -1;
-      }
-    }
-  }
   if (keys != nullptr) {
 #pragma unroll
     for (unsigned k = 0; k < kKeysEach; ++k) {
@@ -160,9 +137,57 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
 
 namespace {
 
-__device__ inline Offset value_of(unsigned long long bits, int size, bool is_signed) {
-  if (size == 8) return static_cast<Offset>(bits);
-  return is_signed ? static_cast<int>(bits) : static_cast<Offset>(bits);
+template <class Index>
+struct alignas(16) IndexLine {
+  static constexpr int kCount = 16 / static_cast<int>(sizeof(Index));
+  Index values[kCount];
+};
+
+template <class Index>
+__device__ void check(const char* indices, Offset count, const Tuples& tuples,
+                      const BadIndexReport& report) {
+  using Line = IndexLine<Index>;
+  const Offset first =
+      static_cast<Offset>(blockIdx.x) * (kCheckEach * kScatterThreads) + threadIdx.x;
+  const auto size_of = [&](Offset position) {
+    return static_cast<unsigned long long>(
+        tuples.sizes[tuples.length == 1 ? 0 : position % tuples.length]);
+  };
+  Line line[kCheckEach];
+#pragma unroll
+  for (unsigned k = 0; k < kCheckEach; ++k) {
+    const Offset at = first + k * kScatterThreads;
+    line[k] = {};  // position 0: of an axis without elements bad all the same
+    if ((at + 1) * Line::kCount <= count) line[k] = reinterpret_cast<const Line*>(indices)[at];
+  }
+  FirstBad bad;
+  const unsigned long long least = size_of(0);
+  bool same = true, good = true;
+  for (int d = 1; d < tuples.length; ++d) same = same && tuples.sizes[d] == tuples.sizes[0];
+#pragma unroll
+  for (unsigned k = 0; k < kCheckEach; ++k)
+#pragma unroll
+    for (int i = 0; i < Line::kCount; ++i)
+      good = good && anydml::wrap_index(line[k].values[i], least) < least;
+  const Offset last = first + (kCheckEach - 1) * kScatterThreads;
+  if (!same || !good || (last + 1) * Line::kCount > count) {
+    // One by one, in the order of positions.
+#pragma unroll
+    for (unsigned k = 0; k < kCheckEach; ++k) {
+      const Offset at = first + k * kScatterThreads;
+#pragma unroll
+      for (int i = 0; i < Line::kCount; ++i) {
+        const Offset position = at * Line::kCount + i;
+        if (position >= count) continue;
+        Index value = line[k].values[i];
+        if ((at + 1) * Line::kCount > count)
+          value = read_once<Index>(indices + position * static_cast<Offset>(sizeof(Index)));
+        const unsigned long long size = size_of(position);
+        if (anydml::wrap_index(value, size) >= size) bad.see(position, static_cast<Offset>(value));
+      }
+    }
+  }
+  bad.tell(report);
 }
 
 }  // namespace
@@ -171,48 +196,6 @@ __device__ inline Offset value_of(unsigned long long bits, int size, bool is_sig
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_check(const char* indices, Offset count, const __grid_constant__ Tuples tuples,
                   const __grid_constant__ BadIndexReport report) {
-  const int size = tuples.type >= 10 ? 8 : 4;
-  const bool is_signed = tuples.type == 6 || tuples.type == 11;
-  const Offset each = 16 / size, lines = (count + each - 1) / each;
-  const Offset first =
-      static_cast<Offset>(blockIdx.x) * (kCheckEach * kScatterThreads) + threadIdx.x;
-  const uint4* const line = reinterpret_cast<const uint4*>(indices);
-  uint4 value[kCheckEach];
-#pragma unroll
-  for (unsigned k = 0; k < kCheckEach; ++k) {
-    value[k] = uint4{0, 0, 0, 0};
-    const Offset at = first + k * kScatterThreads;
-    if ((at + 1) * each <= count) value[k] = line[at];
-  }
-  FirstBad bad;
-#pragma unroll 1
-  for (unsigned k = 0; k < kCheckEach; ++k) {
-    const Offset at = first + k * kScatterThreads;
-    if (at >= lines) break;
-    uint4 own = value[0];
-#pragma unroll
-    for (unsigned n = 1; n < kCheckEach; ++n)  // no index into registers at run time
-      if (n == k) own = value[n];
-    const unsigned words[4] = {own.x, own.y, own.z, own.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (size == 8 && i >= 2) continue;
-      const Offset position = at * each + i;
-      if (position >= count) continue;
-      unsigned long long bits =
-          size == 8
-              ? words[(2 * i) & 3] | static_cast<unsigned long long>(words[(2 * i + 1) & 3]) << 32
-              : words[i];
-      if ((at + 1) * each > count)
-        bits = size == 8 ? read_once<unsigned long long>(indices + 8 * position)
-                         : read_once<unsigned>(indices + 4 * position);
-      const Offset index = value_of(bits, size, is_signed);
-      const auto most = static_cast<unsigned long long>(
-          tuples.sizes[tuples.length == 1 ? 0 : position % tuples.length]);
-      const unsigned long long wrapped =
-          static_cast<unsigned long long>(index) + (is_signed && index < 0 ? most : 0ull);
-      if (wrapped >= most) bad.see(position, index);
-    }
-  }
-  bad.tell(report);
+  with_index_type(tuples.type,
+                  [&](auto index) { check<decltype(index)>(indices, count, tuples, report); });
 }

@@ -32,9 +32,12 @@ struct Strip {
 template <Combine kCombine, class Index>
 __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* winners,
                              Element* staged, FirstBad& bad) {
-  const unsigned all = lines.length << lines.width_log;
-  for (unsigned begin = threadIdx.x; begin < all; begin += kLinesEach * blockDim.x) {
-    Index value[kLinesEach];
+  const unsigned all = lines.length << lines.width_log, step = kLinesEach * blockDim.x;
+  const unsigned steps = (all + step - 1) / step;
+  // From the last ones on: what is not later than what is known changes nothing.
+  for (unsigned turn = steps; turn-- > 0;) {
+    const unsigned begin = turn * step + threadIdx.x;
+    Index value[kLinesEach] = {};
     Element update[kLinesEach];
 #pragma unroll
     for (unsigned k = 0; k < kLinesEach; ++k) {
@@ -49,16 +52,29 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
       update[k] =
           read<Element>(strip.updates + row * lines.updates.axis + column * lines.updates.column);
     }
+#if ANYDML_TYPE == 0
+    // Of equal places of a warp the last row's count.
+    bool same = __all_sync(kAllLanes, value[0] == __shfl_sync(kAllLanes, value[0], 0));
+    if (same) {
+      const unsigned last = begin + (kLinesEach - 1) * blockDim.x;
+      same = last < all && (last & (lines.width - 1)) < strip.columns;
 #pragma unroll
-    for (unsigned k = 0; k < kLinesEach; ++k) {
-      const unsigned v = begin + k * blockDim.x;
+      for (unsigned k = 1; k < kLinesEach; ++k) same = same && value[k] == value[0];
+      same = __all_sync(kAllLanes, same);
+    }
+#endif
+#pragma unroll
+    for (unsigned n = kLinesEach; n > 0; --n) {
+      const unsigned k = n - 1, v = begin + k * blockDim.x;
       const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
-      if (v >= all || column >= strip.columns) continue;
+      const bool there = v < all && column < strip.columns;
+      if (!there) continue;
       const unsigned long long place = anydml::wrap_index(value[k], lines.size);
       if (place < lines.size) {
         Winner* const winner = winners + (static_cast<unsigned>(place) << lines.width_log) + column;
 #if ANYDML_TYPE == 0
-        win(winner, row + 1);
+        if (!same || (n == kLinesEach && (threadIdx.x & 31) + lines.width >= 32))
+          win(winner, row + 1);
 #else
         take<kCombine>(winner, update[k]);
 #endif

@@ -1,5 +1,6 @@
 // SCATTER and SCATTER_ND on the GPU against the CPU's kernels, every byte of the operands.
 #include <cmath>
+#include <regex>
 
 #include "on_device.hpp"
 
@@ -30,10 +31,10 @@ void fill(Random& random, Operand& operand) {
   }
 }
 
-enum class Pattern { random, ascending, descending, one, few, turns, sorted_runs };
-constexpr Pattern kPatterns[] = {Pattern::random,     Pattern::ascending, Pattern::descending,
-                                 Pattern::one,        Pattern::few,       Pattern::turns,
-                                 Pattern::sorted_runs};
+enum class Pattern { random, ascending, descending, one, few, turns, sorted_runs, window, pairs };
+constexpr Pattern kPatterns[] = {Pattern::random, Pattern::ascending,   Pattern::descending,
+                                 Pattern::one,    Pattern::few,         Pattern::turns,
+                                 Pattern::window, Pattern::sorted_runs, Pattern::pairs};
 
 Int position(Random& random, Pattern pattern, Int i, Int count, Int size) {
   switch (pattern) {
@@ -49,6 +50,10 @@ Int position(Random& random, Pattern pattern, Int i, Int count, Int size) {
       return random.chance(0.03) ? random.between(0, size - 1) : i % 2 * (size - 1);
     case Pattern::sorted_runs:
       return i * size / count;
+    case Pattern::window:
+      return size / 3 + random.between(0, size / 64);
+    case Pattern::pairs:  // in the opposite order, each twice
+      return size - 1 - i / 2 % size;
     default:
       return random.between(0, size - 1);
   }
@@ -158,7 +163,7 @@ void random_type(Random& random, Case& c) {
   c.size = c.type == DataType::unknown ? 1 << random.between(0, 4) : size_of(c.type);
   c.strides = random.chance(0.5) ? Strides::packed : random_strides(random);
   c.output_strides = random.chance(0.5) ? Strides::packed : c.strides;
-  c.pattern = kPatterns[random.between(0, 6)];
+  c.pattern = kPatterns[random.between(0, 8)];
   c.in_place = random.chance(0.3);
   c.output_is_private = random.chance(0.5);
   c.bad = random.chance(0.12) ? static_cast<int>(random.between(1, 3)) : 0;
@@ -227,6 +232,28 @@ void check_lines(Random& random) {
         }
 }
 
+// Lines so long that blocks take several tiles, and so crowded that several blocks take a bucket.
+void check_long(Random& random) {
+  for (Pattern pattern : kPatterns)
+    for (Int n = 0; n < cases(2, 1); ++n) {
+      Case c;
+      constexpr DataType kSome[] = {DataType::int32, DataType::uint8, DataType::int64,
+                                    DataType::float32};
+      c.type = kSome[random.between(0, 2)];
+      c.reduction = kReductions[random.chance(0.4) ? 0 : random.between(1, 4)];
+      if (c.reduction == Reduction::none) c.type = kSome[random.between(0, 3)];
+      c.size = size_of(c.type);
+      c.pattern = pattern;
+      c.sizes = {random.between(1, 5) * 1000003};
+      c.index_sizes = c.update_sizes = {random.between(2000000, 6000000)};
+      c.index_type = kIndexTypes[random.between(0, 3)];
+      c.in_place = random.chance(0.3);
+      c.output_is_private = random.chance(0.5);
+      c.bad = random.chance(0.1) ? 1 : 0;
+      check(random, c);
+    }
+}
+
 // Rows and strips as wide as shared memory takes them, and wider.
 void check_planes(Random& random) {
   for (const std::vector<Int>& sizes : {std::vector<Int>{70, 8192},
@@ -264,14 +291,18 @@ void check_all(Int seed) {
   Random random(static_cast<uint64_t>(seed));
   for (int n = 0; n < cases(2500, 300); ++n) random_case(random, random.chance(0.2) ? 30000 : 800);
   check_lines(random);
+  check_long(random);
   check_planes(random);
   check_rows(random);
 }
 
 // ---- times --------------------------------------------------------------------------------------
 
-enum class Order { permutation, repeats, ascending, reversed, one, few };
-constexpr const char* kOrders[] = {"permutation", "repeats", "ascending", "reversed", "one", "few"};
+enum class Order { permutation, repeats, ascending, reversed, one, few, window, runs };
+constexpr const char* kOrders[] = {"permutation", "repeats", "ascending", "reversed",
+                                   "one",         "few",     "window",    "runs"};
+
+std::regex wanted_names;  // found in the names of what is timed
 
 // A permutation of 2^bits numbers.
 uint64_t mixed(uint64_t x, int bits) {
@@ -296,6 +327,8 @@ std::vector<int64_t> positions(Order order, Int count, int bits, uint64_t seed) 
         : order == Order::ascending ? i * size / count
         : order == Order::reversed  ? size - 1 - i * size / count
         : order == Order::one       ? size / 2
+        : order == Order::window    ? size / 3 + random.between(0, size / 2048)
+        : order == Order::runs      ? i / 3 * 3 * size / count
                                     : random.between(0, 7) * (size / 8);
   return made;
 }
@@ -311,7 +344,7 @@ struct Timed {
 // caller's.
 void time_case(Clock& clock, const std::string& name, const Timed& timed, Reduction reduction,
                double bytes, bool bound = false) {
-  if (name.find(clock.only) == std::string::npos) return;
+  if (!std::regex_search(name, wanted_names)) return;
   const auto bytes_of = [](const Tensor& tensor) {
     return tensor.layout.count() * tensor.element_size;
   };
@@ -401,7 +434,8 @@ constexpr Way kMoves{"", DataType::float32, Reduction::none};
 constexpr Way kAllWays[] = {kMoves,
                             {" max", DataType::float32, Reduction::max},
                             {" add", DataType::float32, Reduction::add},
-                            {" add int32", DataType::int32, Reduction::add}};
+                            {" add int32", DataType::int32, Reduction::add},
+                            {" add int64", DataType::int64, Reduction::add}};
 
 template <class Make>
 void time_ways(Clock& clock, const std::string& what, Order order, std::initializer_list<Way> ways,
@@ -410,11 +444,15 @@ void time_ways(Clock& clock, const std::string& what, Order order, std::initiali
     return what + way.name + " " + kOrders[static_cast<int>(order)];
   };
   bool wanted = false;
-  for (const Way& way : ways) wanted |= name_of(way).find(clock.only) != std::string::npos;
+  for (const Way& way : ways) wanted |= std::regex_search(name_of(way), wanted_names);
   if (!wanted) return;
   Timed timed = make(order);
   for (const Way& way : ways) {
-    for (Tensor* tensor : {&timed.input, &timed.updates}) tensor->type = way.type;
+    for (Tensor* tensor : {&timed.input, &timed.updates}) {
+      tensor->type = way.type;
+      tensor->element_size = size_of(way.type);
+      set_packed_strides(tensor->layout, tensor->element_size);
+    }
     time_case(clock, name_of(way), timed, way.reduction, traffic(timed),
               order == Order::permutation && way.reduction == Reduction::none);
   }
@@ -422,13 +460,14 @@ void time_ways(Clock& clock, const std::string& what, Order order, std::initiali
 
 void time_all(const char* only) {
   Clock clock;
-  clock.only = only;
+  wanted_names = only;
   clock.copy_rate();
   constexpr Int M = Int{1} << 20;
-  const std::initializer_list<Way> all = {kAllWays[0], kAllWays[1], kAllWays[2], kAllWays[3]};
+  const std::initializer_list<Way> all = {kAllWays[0], kAllWays[1], kAllWays[2], kAllWays[3],
+                                          kAllWays[4]};
   const std::initializer_list<Way> two = {kAllWays[0], kAllWays[2]};
   for (Order order : {Order::permutation, Order::repeats, Order::ascending, Order::reversed,
-                      Order::one, Order::few}) {
+                      Order::one, Order::few, Order::window, Order::runs}) {
     for (int axis : {1, 0})
       time_ways(clock, "8192^2 axis " + std::to_string(axis), order, all,
                 [&](Order is) { return plane(is, axis, DataType::float32); });
@@ -443,11 +482,22 @@ void time_all(const char* only) {
   }
 }
 
+// Compiles some of the kernels, so that several processes share the work (ANYDML_TEST_CACHE).
+void compile(std::size_t first, std::size_t step) {
+  const std::vector<cuda::Variant> all = cuda::scatter_variants();
+  for (std::size_t i = first; i < all.size(); i += step) device().warm(all[i]);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count > 1 && std::string(arguments[1]) == "time") {
     time_all(count > 2 ? arguments[2] : "");
+    return 0;
+  }
+  if (count > 3 && std::string(arguments[1]) == "compile") {
+    compile(static_cast<std::size_t>(std::atoi(arguments[2])),
+            static_cast<std::size_t>(std::atoi(arguments[3])));
     return 0;
   }
   check_all(count > 1 ? std::atoll(arguments[1]) : 61);
