@@ -420,3 +420,13 @@ def test_bfloat16_is_added_in_float32():
     with deterministic():
         for name in ("index_add", "scatter_add"):
             assert getattr(torch.zeros(1).bfloat16(), name)(0, places, ones).tolist() == [300]
+
+
+def test_floats_of_8_bits_are_compared_and_added_as_float32():
+    x = torch.tensor([1.0, 3.0, -2.0]).to(torch.float8_e4m3fn)
+    with dml.bridges.torch.deterministic():
+        values, indices = torch.topk(x, 2)
+        summed = x.index_add(0, torch.tensor([2, 2]), x[:2])
+    assert (values.float().tolist(), indices.tolist()) == ([3, 1], [1, 0])
+    assert summed.float().tolist() == [1, 3, 2]
+    assert values.dtype == summed.dtype == x.dtype
