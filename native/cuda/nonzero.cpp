@@ -36,7 +36,7 @@ constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / k
 
 }  // namespace
 
-NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue) {
+NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue, bool for_host) {
   NonzeroFound found;
   found.count = queue.scratch_of<Int>(1);
   const Tensor& tensor = plan.input;
@@ -83,9 +83,10 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
                  {blocks_for(granules, 1)}, {kNonzeroThreads}, 0, data, axes_of(layout, 0, end),
                  end, bits, counts, sums);
   }
-  queue.launch(queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
-               {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules,
-               static_cast<Int*>(found.starts), found.count);
+  queue.launch_behind(
+      queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
+      {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules,
+      static_cast<Int*>(found.starts), found.count, for_host ? queue.number_for_host() : nullptr);
   return found;
 }
 
@@ -101,15 +102,15 @@ void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most,
       (most == 1 || row_step == plan.columns * size) && (plan.columns == 1 || column_step == size);
   const Int columns = packed && plan.columns <= 4 ? plan.columns : 0;
   const bool paired = columns == 2 && std::min(unit_of(coordinates), unit_of(row_step)) >= 2 * size;
-  // Enough warps for the device, even where the granules are few.
-  int parts_log = 0;
-  const Int wanted = Int{queue.multiprocessors()} * 32;
-  while ((granules << parts_log) < wanted && (1u << parts_log) < kSlices) ++parts_log;
+  // Enough blocks for the device, even where the granules are few.
+  int granules_log = 3;
+  const Int wanted = Int{queue.multiprocessors()} * 8;
+  while (granules_log > 0 && (granules >> granules_log) < wanted) --granules_log;
   queue.launch(
       queue.function("nonzero_rows", "nonzero_rows", {{"SIZE", size}, {"COLUMNS", columns}}),
-      {blocks_for(granules << parts_log, kNonzeroThreads / 32)}, {kNonzeroThreads}, 0,
+      {blocks_for(granules, Int{1} << granules_log)}, {kNonzeroThreads}, 0,
       static_cast<const unsigned*>(found.bits), static_cast<const Int*>(found.starts), granules,
-      static_cast<unsigned>(found.skip), parts_log,
+      static_cast<unsigned>(found.skip), granules_log,
       axes_of(layout, layout.rank - plan.columns, elements), coordinates, most, row_step,
       column_step, paired ? 1 : 0);
 }

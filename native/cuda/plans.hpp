@@ -16,7 +16,9 @@ struct NonzeroFound {
   void* starts = nullptr;  // non-zero elements before each chunk
   Int skip = 0;
 };
-NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue);
+// `for_host`: Queue::told_number of the count will be asked for.
+NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue,
+                          bool for_host = false);
 // `most` rows there are at most; the count is read on the device. Rows beyond the count are not
 // touched.
 void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most, const Tensor& rows,

@@ -8,6 +8,7 @@
 //   all. long     k <= 4096: a bound from a sample, one reading that collects what reaches it,
 //   several
 //            blocks a row where rows are few, whose results are rows to choose from again.
+//   together few rows of 65536 and more: one launch, whose blocks make one bound for a row.
 //   columns  rows side by side in memory: exact, tile by tile, then as rows.
 //   pick     larger k: the k-th key by counting digits, a packing, then
 //   sort     a radix sort of keys and places; of whole rows when k is a good part of n.
@@ -139,9 +140,16 @@ std::vector<Variant> top_k_variants() {
       variants.push_back({source, std::move(more)});
     };
     add("top_k_small", {});
-    for (const Int threads : {64, 128, 256, 512}) add("top_k_short", {{"threads", threads}});
+    for (const Int threads : {64, 128, 256, 512})
+      for (const Int each : {16, 8}) {
+        if (each == 16) add("top_k_short", {{"threads", threads}, {"few", 0}, {"each", each}});
+        if (width > 1 && (each == 8 || threads == 512))
+          add("top_k_short", {{"threads", threads}, {"few", 1}, {"each", each}});
+      }
     for (Int smallest = 0; smallest <= (is_float != 0 ? 1 : 0); ++smallest) {
-      add("top_k_long", {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
+      for (const char* const source : {"top_k_long", "top_k_together"})
+        add(source, {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
+      add("top_k_long", {{"smallest", smallest}, {"threads", 256}, {"blocks", 4}, {"unroll", 4}});
     }
     add("top_k_columns", {{"each", width == 8 ? 8 : 16}});
     for (const Int wide : {0, 1}) {

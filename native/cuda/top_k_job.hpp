@@ -9,6 +9,7 @@ namespace anydml::cuda::selection {
 using anydml::top_k::Parts;
 using anydml::top_k::Rows;
 using anydml::top_k::Sampling;
+using anydml::top_k::Together;
 
 constexpr Int kMostBlocks = Int{1} << 30;  // of a launch; the kernels go on from there
 constexpr Int kWide = Int{1} << 32;        // axes from here on have places of 64 bits

@@ -8,7 +8,7 @@
 namespace anydml::cuda::selection {
 namespace {
 
-constexpr int kEach = 16;  // elements of a thread of top_k_short
+constexpr int kEach = 16, kFewEach = 8;  // elements of a thread of top_k_short
 constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
@@ -42,14 +42,31 @@ void rounds(const Job& job, Queue& queue) {
   queue.launch(kernel, {most_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
 }
 
+// Behind the launch whose results are the rows, if there is one.
+template <class... Arguments>
+void launch(const Job& job, Queue& queue, Function& kernel, Dim grid, Dim block, unsigned shared,
+            Arguments... arguments) {
+  if (job.rows.source != nullptr)
+    queue.launch_behind(kernel, grid, block, shared, arguments...);
+  else
+    queue.launch(kernel, grid, block, shared, arguments...);
+}
+
 // Threads, and how many of them at most reach the bound, 0 for all elements. No threads: not so.
 struct Short {
   Int threads, high;
+  bool few = false;  // k is small
+  Int each = kEach;
 };
 Short short_plan(Int n, Int k, int width, bool whole) {
   const Int vector = 16 / width, most = whole ? n : n + vector - 1;
   const Int least = power_of_two((most + kEach - 1) / kEach);
   if (least > 512) return {0, 0};
+  // Of bytes too many are equal.
+  if (width > 1 && k <= 16 && 2 * k <= n / vector) {
+    const Int threads = power_of_two((most + kFewEach - 1) / kFewEach);
+    return {std::min<Int>(threads, 512), k + k / 2 + 4, true, threads > 512 ? kEach : kFewEach};
+  }
   const Int threads = std::max(least, power_of_two(4 * k));
   // k threads have to have something.
   if (threads <= 512 && 2 * k <= n / vector) return {threads, k + k / 2 + 4};
@@ -59,22 +76,25 @@ Short short_plan(Int n, Int k, int width, bool whole) {
 
 void short_rows(const Job& job, const Short& plan, Queue& queue) {
   const Rows& rows = job.rows;
-  const Int room = plan.high == 0 ? rows.n : std::min(rows.n, kEach * plan.high);
-  Function& kernel =
-      queue.function("top_k_short", "top_k_short",
-                     {{"width", job.width}, {"is_float", job.is_float}, {"threads", plan.threads}});
-  queue.launch(kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
-               static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
-               static_cast<int>(plan.high), static_cast<int>(room));
+  const Int room = plan.high == 0 ? rows.n : std::min(rows.n, plan.each * plan.high);
+  Function& kernel = queue.function("top_k_short", "top_k_short",
+                                    {{"width", job.width},
+                                     {"is_float", job.is_float},
+                                     {"threads", plan.threads},
+                                     {"few", plan.few},
+                                     {"each", plan.each}});
+  launch(job, queue, kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
+         static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
+         static_cast<int>(plan.high), static_cast<int>(room));
 }
 
 // How many candidates of a sample may reach the bound, so that k of n do for certain, nearly, and
 // not many more: the k greatest have k / n of the sample, with a deviation of its root, and what
 // lies together is sampled together.
-bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
+bool sampling_plan(Int n, Int k, int width, int threads, Sampling& sampling) {
   const Int vector = 16 / width, each = std::min<Int>(vector, 4);
   const Int most = width == 8 ? 4096 : 8192;
-  const double size = static_cast<double>(each * std::min<Int>(kLongThreads, n / vector - 1));
+  const double size = static_cast<double>(each * std::min<Int>(threads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
@@ -88,6 +108,13 @@ bool sampling_plan(Int n, Int k, int width, Sampling& sampling) {
   }
   sampling.capacity = room <= 4096 ? 4096 : 8192;
   return room <= static_cast<double>(most);
+}
+
+// Where there are many rows that are not very long, twice as many blocks are faster, each of half
+// the threads: while some look for bounds, others read.
+int long_threads(const Rows& rows, Int segments, Queue& queue) {
+  const bool many = rows.rows >= kLongBlocks * queue.multiprocessors() && segments == 1;
+  return many && rows.n < 98304 && rows.k <= 128 ? kLongThreads / 2 : kLongThreads;
 }
 
 // Segments of each row: so many that the GPU is full, few enough that their results are not many.
@@ -106,16 +133,18 @@ Int segments_of(const Rows& rows, int width, Queue& queue) {
 }
 
 void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Queue& queue) {
+  const int threads = long_threads(job.rows, parts.segments, queue);
   Function& kernel = queue.function("top_k_long", "top_k_long",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
                                      {"smallest", job.is_float != 0 && job.rows.flip != 0},
-                                     {"threads", kLongThreads},
-                                     {"blocks", kLongBlocks},
+                                     {"threads", threads},
+                                     {"blocks", kLongBlocks * kLongThreads / threads},
                                      {"unroll", kLongUnroll}});
-  queue.launch(
-      kernel, {most_blocks(job.rows.rows * parts.segments)}, {static_cast<unsigned>(kLongThreads)},
-      static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts, sampling);
+  launch(job, queue, kernel, {most_blocks(job.rows.rows * parts.segments)},
+         {static_cast<unsigned>(threads)},
+         static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts,
+         sampling);
 }
 
 // Of whole rows.
@@ -149,10 +178,62 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
 // Segments that are short enough for a sample to say enough of them. False: there are none.
 bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Sampling& sampling) {
   segments = segments_of(rows, width, queue);
-  while (!sampling_plan(rows.n / segments, rows.k, width, sampling)) {
+  while (!sampling_plan(rows.n / segments, rows.k, width, long_threads(rows, segments, queue),
+                        sampling)) {
     segments *= 2;
     if (segments > rows.n / (4 * rows.k) || segments > rows.n / 4096) return false;
   }
+  return true;
+}
+
+// How the blocks of few long rows work together. False: not for this case.
+bool together_plan(const Job& job, Int blocks, Together& together) {
+  const Rows& rows = job.rows;
+  const Int vector = 16 / job.width, each = std::min<Int>(vector, 4);
+  together = {};
+  together.segments = std::min(blocks / rows.rows, rows.n / 16384);
+  if (together.segments < 4) return false;
+  together.length = rows.n / together.segments;
+  together.longer = rows.n % together.segments;
+  const double n = static_cast<double>(rows.n);
+  const double size = static_cast<double>(together.segments * kLongThreads * each);
+  const double part = static_cast<double>(rows.k) / n, expected = size * part;
+  const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
+  const double high = low + std::max(2.0, low / 8);
+  const double room = (high + 4 * std::sqrt(high) + static_cast<double>(each)) * n / size;
+  together.low = static_cast<int>(low);
+  together.high = static_cast<int>(high);
+  together.groups = 16;
+  while (together.groups < together.low) together.groups *= 2;
+  together.capacity = 4096;
+  return together.groups <= 64 && room <= 0.9 * together.capacity;
+}
+
+// Few long rows, in one launch whose blocks wait for each other. False: not for this case.
+bool together_rows(const Job& job, Queue& queue) {
+  const Rows& rows = job.rows;
+  if (rows.source != nullptr || rows.n < 65536 || rows.n >= kWide || rows.k > 256) return false;
+  const Int most = kLongBlocks * queue.multiprocessors();
+  Together together;
+  if (!together_plan(job, most, together)) return false;
+  Function& kernel = queue.function("top_k_together", "top_k_together",
+                                    {{"width", job.width},
+                                     {"is_float", job.is_float},
+                                     {"smallest", job.is_float != 0 && rows.flip != 0},
+                                     {"threads", kLongThreads},
+                                     {"blocks", kLongBlocks},
+                                     {"unroll", kLongUnroll}});
+  const Int item = item_size(job.width);
+  const auto shared = static_cast<unsigned>(together.capacity * item);
+  const Int resident = Int{queue.resident(kernel, kLongThreads, shared)} * queue.multiprocessors();
+  if (resident < most && !together_plan(job, resident, together)) return false;
+  const Int words = rows.rows * anydml::top_k::kTogetherWords * static_cast<Int>(sizeof(unsigned));
+  together.work = static_cast<unsigned*>(queue.scratch(words));
+  queue.zero(together.work, words);
+  together.sample = queue.scratch(rows.rows * together.segments * together.groups * item);
+  together.found = queue.scratch(rows.rows * 2 * together.capacity * item);
+  queue.launch_together(kernel, {static_cast<unsigned>(rows.rows * together.segments)},
+                        {kLongThreads}, shared, rows, together);
   return true;
 }
 
@@ -164,6 +245,7 @@ void choose(const Job& job, Queue& queue) {
   if (n <= 128 && k <= 32) return rounds(job, queue);
   const Short plan = short_plan(n, k, job.width, aligned(job, 16));
   if (plan.threads > 0) return short_rows(job, plan, queue);
+  if (together_rows(job, queue)) return;
   Int segments;
   Sampling sampling;
   if (!long_plan(job.rows, job.width, queue, segments, sampling)) return sort(job, queue);

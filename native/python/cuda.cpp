@@ -159,7 +159,7 @@ MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t st
       cuda::device_at(device).refuse_bad_indices();
       made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
       made->found = kernel.measure_on_device(call, *made->queue);
-      made->queue->read(&made->count, made->found.count, sizeof(Int));
+      made->count = made->queue->told_number(made->found.count);
       made->queue->leave();
     });
     return made.release();

@@ -145,7 +145,7 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
     there.refuse_bad_indices();
     queue = std::make_unique<cuda::Queue>(there, stream);
     found = kernel.measure_on_device(call, *queue);
-    queue->read(&count, found.count, sizeof count);
+    count = queue->told_number(found.count);
     queue->leave();
   });
   sized(count);

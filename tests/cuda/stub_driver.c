@@ -6,6 +6,8 @@
  *   STUB_MEMORY      bytes that can be allocated at a time
  *   STUB_BAD         "5=9": what looks at indices finds 9 at position 5
  *   STUB_CAPTURING   a graph is being captured
+ *   STUB_COUNT       how many elements NONZERO_COORDINATES finds; with STUB_UNTOLD the host is not
+ *                    told, and has to ask
  * It says nothing about kernels: those run on a GPU (pytest -m gpu). */
 #include <pthread.h>
 #include <stddef.h>
@@ -181,11 +183,35 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   snprintf(line, sizeof line, "launch %s %ux%u %u stream %p", (char *)function, gx, gy, bx, stream);
   note(line);
   if (gx == 0 || gy == 0 || bx == 0 || bx > 1024) return 1; /* CUDA_ERROR_INVALID_VALUE */
+  const char *told = getenv("STUB_COUNT");
+  if (told != NULL && strcmp(function, "nonzero_starts") == 0) {
+    long long *const count = *(long long **)arguments[4], *const host = *(long long **)arguments[5];
+    *count = atoll(told);
+    if (host != NULL && getenv("STUB_UNTOLD") == NULL) *host = *count;
+  }
   if (strcmp(function, "bad_index_settle") == 0 ||
       (gx == 1 && strncmp(function, "gather_", 7) == 0 &&
        strcmp(function, "gather_check") != 0)) /* a call of one block */
     publish(*(struct report *)arguments[0]);
   return 0;
+}
+int cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                              unsigned by, unsigned bz, unsigned shared, void *stream,
+                              void **arguments) {
+  note("together");
+  return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, NULL);
+}
+struct settings { /* CUlaunchConfig */
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  const int *attributes;
+  unsigned attribute_count;
+};
+int cuLaunchKernelEx(const struct settings *s, void *function, void **arguments, void **extra) {
+  if (s->attribute_count != 1 || s->attributes[0] != 6 || s->attributes[2] != 1) return 1;
+  note("behind");
+  return cuLaunchKernel(function, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1],
+                        s->block[2], s->shared, s->stream, arguments, extra);
 }
 int cuMemAlloc_v2(Pointer *address, size_t bytes) {
   ENTER("cuMemAlloc");
@@ -265,6 +291,7 @@ int cuStreamSynchronize(void *stream) {
   const char *told = getenv("STUB_SLEEP");
   ENTER("cuStreamSynchronize");
   (void)stream;
+  note("wait");
   if (told != NULL) usleep((unsigned)atoi(told) * 1000);
   return 0;
 }

@@ -370,3 +370,61 @@ def test_a_library_on_the_gpu(with_stubs):
     assert gathered == "(100,)"
     assert no_mean == "reduction: mean has no CUDA kernel, got arrays on cuda:1"
     assert balance == "0 0"
+
+
+TOP_K = """
+sizes, axis = {sizes}, {axis}
+results = (*sizes[:axis], 8, *sizes[axis + 1 :])
+operands = [
+    cuda.uploaded(np.zeros(shape, kind), 0, 0)
+    for shape, kind in ((sizes, "f4"), (results, "f4"), (results, "u4"))
+]
+given = dict(axis=axis, k=8, largest=True)
+cuda.CudaKernels(0, 0).execute("top_k", operands[:1], operands[1:], given, True, 1)
+print([line.split(" stream")[0] for line in log() if line[:3] in ("tog", "beh", "lau")])
+"""
+
+
+class TestWaysToLaunch:
+    def test_few_long_rows_take_one_launch_that_runs_together(self, with_stubs):
+        out = with_stubs(TOP_K.format(sizes=(1, 1, 1, 1 << 17), axis=3))
+        assert out == "['together', 'launch top_k_together 8x1 512']\n"
+
+    def test_what_chooses_among_parts_follows_closely(self, with_stubs):
+        out = with_stubs(TOP_K.format(sizes=(1, 1, 16384, 32), axis=2))
+        assert out == "['launch top_k_columns 64x1 256', 'behind', 'launch top_k_short 32x1 64']\n"
+
+    def test_it_does_not_where_a_graph_is_captured(self, with_stubs):
+        out = with_stubs(TOP_K.format(sizes=(1, 1, 16384, 32), axis=2), STUB_CAPTURING="1")
+        assert "behind" not in out
+
+
+class TestCounts:
+    CODE = """
+    x = cuda.uploaded(np.ones(100, np.float32), 0, 0)
+    waits = log().count("wait")
+    found = cuda.CudaKernels(0, 0).measure("nonzero_coordinates", x, {"columns": 1}, 1)
+    print(found.count, log().count("wait") - waits)
+    """
+
+    def test_the_host_is_told_and_does_not_wait(self, with_stubs):
+        assert with_stubs(self.CODE, STUB_COUNT="37") == "37 0\n"
+
+    def test_it_waits_where_nothing_comes(self, with_stubs):
+        # For the work, which takes longer than the host looks; then it reads.
+        assert with_stubs(self.CODE, STUB_COUNT="37", STUB_UNTOLD="1") == "37 2\n"
+
+    def test_it_waits_without_memory_to_be_told_in(self, with_stubs):
+        assert with_stubs(self.CODE, STUB_COUNT="37", STUB_FAIL="cuMemHostAlloc=2") == "37 1\n"
+
+    def test_work_that_has_failed(self, with_stubs):
+        code = """
+        x = cuda.uploaded(np.ones(100, np.float32), 0, 0)
+        ctypes.CDLL(None).setenv(b"STUB_FAIL", b"cuStreamSynchronize=719", 1)
+        try:
+            cuda.CudaKernels(0, 0).measure("nonzero_coordinates", x, {"columns": 1}, 1)
+        except dml.DeviceError as error:
+            print(error)
+        """
+        out = with_stubs(code, STUB_UNTOLD="1", STUB_COUNT="1")
+        assert "cuStreamSynchronize: stub error (719)" in out

@@ -11,6 +11,7 @@
 #include "bad_indices.hpp"
 #include "driver.hpp"
 #include "queue.hpp"
+#include "told_numbers.hpp"
 
 namespace anydml::cuda {
 
@@ -41,6 +42,7 @@ struct Device {
   DeviceFacts facts;
   unsigned most_shared = 0;
   BadIndices bad_indices;
+  ToldNumbers told_numbers;
 
   // Throws BadIndexFound for what earlier calls have found; a look, and no waiting.
   void refuse_bad_indices() { raise_bad_indices(0); }

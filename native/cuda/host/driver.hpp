@@ -28,6 +28,19 @@ struct MemoryPoolProperties {
   unsigned char reserved[54] = {};
 };
 
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  int padding = 0;
+  int value[16] = {1};
+};
+struct LaunchSettings {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 constexpr CUresult kSuccess = 0;
 constexpr CUresult kOutOfMemory = 2;
 constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
@@ -59,6 +72,9 @@ constexpr unsigned kHostMapped = 2;      // CU_MEMHOSTALLOC_DEVICEMAP
     int*, CUfunction, int, std::size_t)                                                          \
   F(cuLaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned,        \
     unsigned, unsigned, unsigned, CUstream, void**, void**)                                      \
+  F(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", CUfunction, unsigned, unsigned,      \
+    unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**)                          \
+  F(cuLaunchKernelEx, "cuLaunchKernelEx", const LaunchSettings*, CUfunction, void**, void**)     \
   F(cuMemPoolCreate, "cuMemPoolCreate", CUmemoryPool*, const MemoryPoolProperties*)              \
   F(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", CUmemoryPool, int, void*)                    \
   F(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", CUdeviceptr*, std::size_t, CUmemoryPool, \

@@ -1,10 +1,23 @@
 #include "queue.hpp"
 
+#include <chrono>
+#include <utility>
+
 #include "../../cpu/runtime/memory.hpp"
 #include "device.hpp"
 
 namespace anydml::cuda {
 namespace {
+
+// How long the host looks for a number of a kernel's before it lets the driver wait. Where it
+// looked for a ms and more, in a virtual machine, it saw the number later than the driver says so.
+constexpr std::chrono::microseconds kLookedFor{400};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
@@ -106,6 +119,7 @@ Function& Queue::function(const char* source, const char* entry,
 
 int Queue::resident(Function& function, unsigned threads, unsigned shared) {
   const Driver& cuda = driver();
+  allow_shared(function, shared);
   int blocks = 0;
   cuda.check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.handle,
                                                               static_cast<int>(threads), shared),
@@ -113,13 +127,31 @@ int Queue::resident(Function& function, unsigned threads, unsigned shared) {
   return blocks;
 }
 
-void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared,
-                        void** arguments) {
+void Queue::allow_shared(Function& function, unsigned shared) {
+  if (shared <= 48u * 1024 || shared <= function.dynamic_shared) return;
   const Driver& cuda = driver();
-  if (shared > 48u * 1024 && shared > function.dynamic_shared) {
-    cuda.check(cuda.cuFuncSetAttribute(function.handle, kDynamicShared, static_cast<int>(shared)),
-               "cuFuncSetAttribute");
-    function.dynamic_shared = shared;
+  cuda.check(cuda.cuFuncSetAttribute(function.handle, kDynamicShared, static_cast<int>(shared)),
+             "cuFuncSetAttribute");
+  function.dynamic_shared = shared;
+}
+
+void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments,
+                        Way way) {
+  const Driver& cuda = driver();
+  allow_shared(function, shared);
+  if (way == Way::behind && device_.facts.major >= 9 && !captured()) {
+    LaunchAttribute attribute;
+    const LaunchSettings settings{
+        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream_, &attribute, 1};
+    cuda.check(cuda.cuLaunchKernelEx(&settings, function.handle, arguments, nullptr),
+               "cuLaunchKernelEx");
+    return;
+  }
+  if (way == Way::together) {
+    cuda.check(cuda.cuLaunchCooperativeKernel(function.handle, grid.x, grid.y, grid.z, block.x,
+                                              block.y, block.z, shared, stream_, arguments),
+               "cuLaunchCooperativeKernel");
+    return;
   }
   cuda.check(cuda.cuLaunchKernel(function.handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                  shared, stream_, arguments, nullptr),
@@ -161,6 +193,31 @@ void Queue::read(void* host, const void* source, Int bytes) {
       cuda.cuMemcpyDtoHAsync(host, address(source), static_cast<std::size_t>(bytes), stream_),
       "cuMemcpyDtoHAsync");
   cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+Int* Queue::number_for_host() {
+  if (told_.device == nullptr && !captured()) told_ = device_.told_numbers.take();
+  return told_.device;
+}
+
+Int Queue::told_number(const Int* source) {
+  Int number = ToldNumbers::kNone;
+  if (told_.device != nullptr) {
+    const auto look = [&] {
+      number = __atomic_load_n(told_.host, __ATOMIC_ACQUIRE);
+      return number != ToldNumbers::kNone;
+    };
+    const auto until = std::chrono::steady_clock::now() + kLookedFor;
+    while (!look() && std::chrono::steady_clock::now() < until) pause();
+    // Longer work: the driver waits; and says it where the work has failed.
+    if (number == ToldNumbers::kNone) {
+      wait(false);
+      look();
+    }
+    device_.told_numbers.give(std::exchange(told_, {}));
+  }
+  if (number == ToldNumbers::kNone) read(&number, source, sizeof number);
+  return number;
 }
 
 }  // namespace anydml::cuda

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../cpu/plans.hpp"
+#include "told_numbers.hpp"
 
 namespace anydml::cuda {
 
@@ -94,6 +95,22 @@ class Queue {
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     launch_with(function, grid, block, shared, pointers);
   }
+  // The same with all blocks running at a time, so that they may wait for each other; no more than
+  // `resident` says that there can be.
+  template <class... Arguments>
+  void launch_together(Function& function, Dim grid, Dim block, unsigned shared,
+                       Arguments... arguments) {
+    void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
+    launch_with(function, grid, block, shared, pointers, Way::together);
+  }
+  // The same, where the launch before is of this call, and the function waits for it by itself
+  // (kernels/order.cuh): its blocks are at their places when the last of that one's end.
+  template <class... Arguments>
+  void launch_behind(Function& function, Dim grid, Dim block, unsigned shared,
+                     Arguments... arguments) {
+    void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
+    launch_with(function, grid, block, shared, pointers, Way::behind);
+  }
   // Blocks of this function that one multiprocessor runs at a time.
   int resident(Function& function, unsigned threads, unsigned shared);
 
@@ -102,15 +119,24 @@ class Queue {
   void write(void* target, const void* host, Int bytes);   // waits, so that the host may change it
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
+  // Where a kernel of this call writes a number of at least 0 for the host, besides `source` of
+  // `told_number`, which waits for it. Null: nowhere, the number is read from there.
+  Int* number_for_host();
+  Int told_number(const Int* source);
+
  private:
   bool captured() const;
-  void launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments);
+  enum class Way { alone, together, behind };
+  void allow_shared(Function& function, unsigned shared);
+  void launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments,
+                   Way way = Way::alone);
 
   Device& device_;
   void* stream_;
   void* previous_ = nullptr;  // the context that was current
   bool pushed_ = false;
   std::vector<void*> scratch_;
+  ToldNumbers::Slot told_;
   std::unique_ptr<CallName> name_;
 };
 

@@ -2,6 +2,7 @@
 // which the sign does not count with ANYDML_FLOAT: a bit an element, in the order of the elements,
 // and how many there are before each granule.
 #include "nonzero.cuh"
+#include "order.cuh"
 
 namespace {
 
@@ -75,6 +76,7 @@ __device__ void keep_count(unsigned long long granule, unsigned count, unsigned*
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_lines(const uint4* lines, unsigned skip, Offset end, Offset granules, unsigned* bits,
                   unsigned* counts, unsigned long long* groups) {
+  anydml::let_next_begin();
   __shared__ unsigned sums[kGranules];
   if (threadIdx.x < kGranules) sums[threadIdx.x] = 0;
   __syncthreads();
@@ -137,6 +139,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_elements(const char* data, const __grid_constant__ Axes axes, Offset end,
                      unsigned* bits, unsigned* counts, unsigned long long* groups) {
+  anydml::let_next_begin();
   constexpr int kUnroll = 4;
   __shared__ Offset starts[kMostDims];
   __shared__ unsigned total;

@@ -2,6 +2,7 @@
 // ANYDML_SIZE: bytes of a coordinate, 4 or 8. ANYDML_COLUMNS: 1 to 4, rows one after the other; or
 // 0, any number of columns at any strides.
 #include "nonzero.cuh"
+#include "order.cuh"
 
 namespace {
 
@@ -63,9 +64,8 @@ struct Target {
 // Elements of a granule, of which some are made rows.
 struct Stretch {
   const Axes& axes;
-  const Offset* starts;  // the position of the granule's first element, in shared memory
-  Offset held[kHeld];    // the position of the stretch's first element
-  unsigned from;         // elements of the granule before it
+  const Offset* starts;  // the position of its first element, in shared memory where there may be
+  Offset held[kHeld];    // many columns
   unsigned length;       // elements
 
   // By their place in the stretch.
@@ -99,7 +99,7 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
   if constexpr (kColumns == 0) {
     for (unsigned i = lane; i < count; i += 32) {
       char* const here = target.data + (row + i) * target.row_step;
-      unsigned carry = stretch.from + place(i);
+      unsigned carry = place(i);
       for (int c = stretch.axes.count - 1; c >= 0; --c)
         write(here + c * target.column_step,
               static_cast<Coordinate>(advance(stretch.axes.axes[c], stretch.starts[c], carry)));
@@ -168,7 +168,8 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
 // `groups` is null where there are few: then each block adds up all counts before its own.
 extern "C" __global__ void __launch_bounds__(kScanThreads)
     nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
-                   Offset* starts, Offset* count) {
+                   Offset* starts, Offset* count, Offset* told) {
+  anydml::await_previous();
   unsigned long long outside = 0, before = 0;
   const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * 4;
   uint4 own = {0, 0, 0, 0};
@@ -197,11 +198,29 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     if (first + i < granules) starts[first + i] = at;
     at += each[i];
   }
-  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
-    starts[granules] = *count = static_cast<Offset>(before) + total;
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) {
+    const Offset all = static_cast<Offset>(before) + total;
+    starts[granules] = *count = all;
+    if (told != nullptr) {  // memory of the host's
+      *static_cast<volatile Offset*>(told) = all;
+      __threadfence_system();
+    }
+  }
 }
 
 namespace {
+
+// The sum over the lanes before.
+__device__ unsigned sum_before(unsigned value) {
+  const unsigned lane = threadIdx.x & 31;
+  unsigned sum = value;
+#pragma unroll
+  for (unsigned d = 1; d < 32; d *= 2) {
+    const unsigned other = __shfl_up_sync(kAll, sum, d);
+    if (lane >= d) sum += other;
+  }
+  return sum - value;
+}
 
 // The places of a lane's bits into the list, from `index` on.
 __device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
@@ -220,123 +239,105 @@ __device__ void list_dense_bits(unsigned word, unsigned first, unsigned index,
 
 }  // namespace
 
-// A warp writes the rows of a granule, or of one of its 2^parts_log parts. The places of the bits
-// go through a list, so that neighbouring lanes write neighbouring rows: of all the granule where
-// they are few, else of 1024 elements at a time.
-extern "C" __global__ void __launch_bounds__(kNonzeroThreads,
-                                             kColumns == 1 || kColumns == 2 ? 5 : 4)
+// A block writes the rows of 2^granules_log granules. The places of the bits go through a list, so
+// that neighbouring lanes write neighbouring rows. Where few bits of a granule are set, a warp
+// lists all of them; else the block takes the granule together, a slice a warp, so that what is
+// written at a time lies close together.
+extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
-                 int parts_log, const __grid_constant__ Axes axes, char* rows, Offset most,
+                 int granules_log, const __grid_constant__ Axes axes, char* rows, Offset most,
                  Offset row_step, Offset column_step, int paired) {
   __shared__ unsigned short lists[kWarps][kSlice];
   __shared__ Coordinate stages[kWarps][kColumns > 2 ? 32 * kColumns : 1];
   __shared__ Offset positions[kWarps][kColumns == 0 ? kMostDims : 1];
+  __shared__ Offset begins[kWarps + 1];
+  __shared__ unsigned totals[2][kWarps];
+  static_assert(kWarps == kSlices);
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const Offset number = static_cast<Offset>(blockIdx.x) * kWarps + warp;
-  const Offset own = number >> parts_log;
-  if (own >= granules) return;
-  const unsigned part = static_cast<unsigned>(number - (own << parts_log));
-  const unsigned* const words = bits + own * kGranuleWords;
-  // These lines are of use in most cases: on their way before it is known in which.
-  uint4 early[2];
+  const Offset base = static_cast<Offset>(blockIdx.x) << granules_log;
+  const unsigned count = static_cast<unsigned>(min(Offset{1} << granules_log, granules - base));
+  const unsigned* const words = bits + base * kGranuleWords;
+  // Lines for a granule of the warp's own: on their way before it is known whether it is one.
+  uint4 early[2] = {};
+  if (warp < count) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) early[i] = reinterpret_cast<const uint4*>(words)[lane * 2 + i];
-  Offset row = starts[own];
-  const unsigned all = static_cast<unsigned>(starts[own + 1] - row);
-  if (all == 0 || (all <= kSlice && part != 0)) return;
+    for (int i = 0; i < 2; ++i)
+      early[i] = reinterpret_cast<const uint4*>(words + warp * kGranuleWords)[lane * 2 + i];
+  }
+  if (threadIdx.x <= count) begins[threadIdx.x] = starts[base + threadIdx.x];
+  __syncthreads();
 
   const Target target{rows, row_step, column_step, most, paired != 0};
-  Stretch stretch{axes, positions[warp], {}, 0, 0};
-  // The first `ahead` places of the first granule are no elements.
-  const unsigned ahead = own == 0 ? skip : 0;
-  const Offset first = own * kGranule + ahead - skip;
-  Offset held[kHeld];
-  if constexpr (kColumns == 0) {
-    for (int c = static_cast<int>(lane); c < axes.count; c += 32)
-      positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
-    __syncwarp();
-  } else {
-    Offset mine = 0;
-    if (static_cast<int>(lane) < kColumns) mine = position_of(axes.axes[lane], axes.narrow, first);
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) held[c] = __shfl_sync(kAll, mine, c);
-  }
-  // Goes to a stretch; where it begins in the granule.
-  const auto start_at = [&](unsigned slice, unsigned slices) {
+  unsigned short* const list = lists[warp];
+  Stretch stretch{axes, positions[warp], {}, 0};
+  // Goes to slices of a granule; where they begin in it.
+  const auto start_at = [&](unsigned granule, unsigned slice, unsigned slices) {
+    // The first places of the first granule are no elements.
+    const unsigned ahead = base + granule == 0 ? skip : 0;
     const unsigned place = max(slice * kSlice, ahead);
-    stretch.from = place - ahead;
+    const Offset first = (base + granule) * kGranule + place - skip;
     stretch.length = (slice + slices) * kSlice - place;
-    unsigned carry = stretch.from;
+    if constexpr (kColumns == 0) {
+      __syncwarp();
+      for (int c = static_cast<int>(lane); c < axes.count; c += 32)
+        positions[warp][c] = position_of(axes.axes[c], axes.narrow, first);
+      __syncwarp();
+    } else {
+      Offset mine = 0;
+      if (static_cast<int>(lane) < kColumns)
+        mine = position_of(axes.axes[lane], axes.narrow, first);
 #pragma unroll
-    for (int c = kColumns - 1; c >= 0; --c) stretch.held[c] = advance(axes.axes[c], held[c], carry);
+      for (int c = 0; c < kColumns; ++c) stretch.held[c] = __shfl_sync(kAll, mine, c);
+    }
     return place;
   };
-  unsigned short* const list = lists[warp];
-  if (all <= kSlice) {  // a lane takes 256 elements, one after the other
-    const unsigned own_words[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
-                                   early[1].x, early[1].y, early[1].z, early[1].w};
-    unsigned count = 0;
+
+  const unsigned few = warp < count ? static_cast<unsigned>(begins[warp + 1] - begins[warp]) : 0;
+  if (few != 0 && few <= kSlice) {  // a lane takes 256 elements, one after the other
+    const unsigned own[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
+                             early[1].x, early[1].y, early[1].z, early[1].w};
+    unsigned set = 0;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) count += __popc(own_words[i]);
-    unsigned sum = count;
-#pragma unroll
-    for (unsigned d = 1; d < 32; d *= 2) {
-      const unsigned other = __shfl_up_sync(kAll, sum, d);
-      if (lane >= d) sum += other;
-    }
-    unsigned index = sum - count;
+    for (int i = 0; i < 8; ++i) set += __popc(own[i]);
+    unsigned index = sum_before(set);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      list_bits(own_words[i], lane * 256 + i * 32, index, list);
-      index += __popc(own_words[i]);
+      list_bits(own[i], lane * 256 + i * 32, index, list);
+      index += __popc(own[i]);
     }
-    const unsigned place = start_at(0, kSlices);
+    const unsigned place = start_at(warp, 0, kSlices);
     __syncwarp();
-    write_rows(stretch, target, row, all, stages[warp],
+    write_rows(stretch, target, begins[warp], few, stages[warp],
                [&](unsigned i) -> unsigned { return list[i] - place; });
-    return;
+    __syncwarp();
   }
 
-  // A lane takes a word of each 1024 elements. Four counts of up to 1024 in 16 bits each.
-  unsigned long long counts[kSlices / 4] = {};
-#pragma unroll
-  for (unsigned j = 0; j < kSlices; ++j)
-    counts[j / 4] |= 1ull * __popc(words[j * 32 + lane]) << (j % 4 * 16);
-  unsigned long long sums[kSlices / 4], totals[kSlices / 4];
-#pragma unroll
-  for (unsigned i = 0; i < kSlices / 4; ++i) {
-    sums[i] = counts[i];
-#pragma unroll
-    for (unsigned d = 1; d < 32; d *= 2) {
-      const unsigned long long other = __shfl_up_sync(kAll, sums[i], d);
-      if (lane >= d) sums[i] += other;
-    }
-    totals[i] = __shfl_sync(kAll, sums[i], 31);
-    sums[i] -= counts[i];
-  }
-  const unsigned each = kSlices >> parts_log, begin = part * each;
+  unsigned turn = 0;
 #pragma unroll 1
-  for (unsigned j = 0; j < begin + each; ++j) {
-    const unsigned shift = j % 4 * 16;
-    const unsigned total = static_cast<unsigned>((j < 4 ? totals[0] : totals[1]) >> shift) & 0xFFFF;
-    if (j >= begin && total != 0) {
-      const unsigned place = start_at(j, 1);
-      if (total == kSlice) {
-        write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
-      } else {
-        const unsigned word = words[j * 32 + lane], to = j * kSlice + lane * 32;
-        const unsigned index = static_cast<unsigned>((j < 4 ? sums[0] : sums[1]) >> shift) & 0xFFFF;
-        if (total < kDense)
-          list_bits(word, to, index, list);
-        else
-          list_dense_bits(word, to, index, list);
-        __syncwarp();
-        write_rows(stretch, target, row, total, stages[warp],
-                   [&](unsigned i) -> unsigned { return list[i] - place; });
-        __syncwarp();
-      }
+  for (unsigned granule = 0; granule < count; ++granule) {
+    if (begins[granule + 1] - begins[granule] <= kSlice) continue;
+    const unsigned word = words[granule * kGranuleWords + warp * 32 + lane];
+    const unsigned index = sum_before(__popc(word));
+    if (lane == 31) totals[turn][warp] = index + __popc(word);
+    __syncthreads();
+    Offset row = begins[granule];
+    for (unsigned w = 0; w < warp; ++w) row += totals[turn][w];
+    const unsigned total = totals[turn][warp];
+    turn ^= 1;
+    if (total == 0) continue;
+    const unsigned place = start_at(granule, warp, 1);
+    if (total == kSlice) {
+      write_rows(stretch, target, row, total, stages[warp], [&](unsigned i) { return i; });
+      continue;
     }
-    row += total;
+    if (total < kDense)
+      list_bits(word, warp * kSlice + lane * 32, index, list);
+    else
+      list_dense_bits(word, warp * kSlice + lane * 32, index, list);
+    __syncwarp();
+    write_rows(stretch, target, row, total, stages[warp],
+               [&](unsigned i) -> unsigned { return list[i] - place; });
+    __syncwarp();
   }
 }
 

@@ -43,4 +43,18 @@ struct Sampling {
   int capacity;   // candidates that there is room for
 };
 
+// The blocks of a row that work together (top_k_together.cu).
+struct Together {
+  long long segments, length, longer;  // as of Parts
+  int groups;                          // maxima of its sample that a block gives, 16 to 512
+  int low, high;                       // so many of the row's reach the bound
+  int capacity;                        // candidates of a row that there is room for, less one
+  unsigned* work;                      // kTogetherWords of each row, zero
+  void* sample;                        // items: segments * groups of each row
+  void* found;                         // items: 2 * capacity of each row
+};
+
+// Of a row: blocks that have arrived and counts in the first 32, and histograms of digits.
+constexpr int kTogetherWords = 32 + 12 * 256;
+
 }  // namespace anydml::top_k

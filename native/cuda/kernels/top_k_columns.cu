@@ -13,6 +13,26 @@ constexpr unsigned kAll = 0xFFFFFFFFu;
 constexpr int kEach = ANYDML_each;  // elements of a lane
 constexpr int kPitch = 32 * kEach + 1;
 
+// An element into the tile. From 4 bytes on it takes no register on its way, so that all that a
+// thread reads are on their way at a time.
+__device__ inline void fetch(Raw* to, const char* from) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (W >= 4) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(W)
+                 : "memory");
+    return;
+  }
+#endif
+  *to = *reinterpret_cast<const Raw*>(from);
+}
+__device__ inline void fetched() {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (W >= 4) asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // Where the results of a segment of a row go.
 struct Results {
   const Parts& parts;
@@ -68,7 +88,7 @@ using namespace anydml::top_k;
 
 // rows: of packed columns, the last of their dimensions being the one in memory order; `across` of
 // its rows are done together, `bands` times to do all. Results: [row][segment][k].
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 4)
     top_k_columns(const __grid_constant__ Rows rows, const __grid_constant__ Parts parts,
                   int across, long long columns, long long bands) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -77,6 +97,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Raw flip = static_cast<Raw>(rows.flip);
   const int k = static_cast<int>(rows.k);
   const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
+  anydml::let_next_begin();
   const long long all = rows.rows / columns * bands * parts.segments;
   for (long long task = blockIdx.x; task < all; task += gridDim.x) {
     const long long segment = task % parts.segments, group = task / parts.segments;
@@ -93,9 +114,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (own_column < width && static_cast<int>(threadIdx.x) / across < together) {
 #pragma unroll 8
       for (int i = static_cast<int>(threadIdx.x) / across; i < n; i += together)
-        tile[own_column * kPitch + i] =
-            *reinterpret_cast<const Raw*>(from + i * rows.stride + own_column * W);
+        fetch(tile + own_column * kPitch + i, from + i * rows.stride + own_column * W);
     }
+    fetched();
     __syncthreads();
     for (int c = warp; c < width; c += kWarps) {
       Key own[kEach];

@@ -2,6 +2,7 @@
 // type of the elements: 0 an integer, 1 the float of that width, 2 bfloat16.
 #pragma once
 
+#include "order.cuh"
 #include "order.hpp"
 #include "top_k_arguments.cuh"
 
@@ -16,6 +17,7 @@ template <bool Float>
 struct OrderOf {
   using Type = IntegerOrder<W>;
 };
+#if ANYDML_is_float != 0  // there are no floats of one byte
 template <>
 struct OrderOf<true> {
 #if ANYDML_is_float == 2
@@ -24,6 +26,7 @@ struct OrderOf<true> {
   using Type = FloatOrder<W>;
 #endif
 };
+#endif
 using Order = OrderOf<kFloat>::Type;
 
 template <int Width>

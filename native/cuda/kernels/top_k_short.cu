@@ -7,8 +7,40 @@
 namespace anydml::top_k {
 namespace {
 
-constexpr int kEach = 16;  // elements of a thread
+constexpr int kEach = ANYDML_each;  // elements of a thread
 constexpr int kVectors = kEach / kVector;
+constexpr int kResident = W == 8 ? 768 : kEach == 8 ? 1536 : 1280;  // threads of a multiprocessor
+
+// Groups of neighbouring threads whose maxima are compared where k is small: of 32 the k-th is
+// reached by not many more than k elements.
+constexpr int kGroups = 32, kGroup = kThreads / kGroups;
+constexpr bool kFew = ANYDML_few != 0;  // k is at most 16
+__shared__ Key maxima[kGroups];
+__shared__ Key bound_of_few;
+
+// The k-th of the groups' maxima, of which equal ones come one after the other.
+__device__ inline Key few_bound(Key greatest, int k) {
+#pragma unroll
+  for (int step = 1; step < kGroup; step *= 2) {
+    const Key other = __shfl_xor_sync(kAll, greatest, step);
+    greatest = other > greatest ? other : greatest;
+  }
+  const int me = static_cast<int>(threadIdx.x), group = me / kGroup, share = me % kGroup;
+  if (share == 0) maxima[group] = greatest;
+  __syncthreads();
+  int rank = 0;
+#pragma unroll
+  for (int i = 0; i < kGroups / kGroup; ++i) {
+    const int other = share * (kGroups / kGroup) + i;
+    const Key its = maxima[other];
+    rank += its > greatest || (its == greatest && other < group) ? 1 : 0;
+  }
+#pragma unroll
+  for (int step = 1; step < kGroup; step *= 2) rank += __shfl_xor_sync(kAll, rank, step);
+  if (share == 0 && rank == k - 1) bound_of_few = greatest;
+  __syncthreads();
+  return bound_of_few;
+}
 
 }  // namespace
 }  // namespace anydml::top_k
@@ -16,12 +48,13 @@ constexpr int kVectors = kEach / kVector;
 using namespace anydml::top_k;
 
 // `room`: candidates that there is room for. All elements fit it, or kEach of `high` threads.
-extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int room) {
   Item* const items = list();
   const Raw flip = static_cast<Raw>(rows.flip);
   const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
   const int me = static_cast<int>(threadIdx.x);
+  anydml::await_previous();
   for (long long row = blockIdx.x; row < rows.rows; row += gridDim.x) {
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
@@ -44,15 +77,51 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
       }
     }
     if (me == 0) state.count = 0;
+    const auto write = [&](int r, const Item& item) {
+      const unsigned place = ~Candidate::back(item);
+      write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
+    };
     const auto place_at = [&](int i) {
       return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
     };
+    const auto is_there = [&](int place) { return place >= 0 && place < n; };
     Key greatest = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const int place = place_at(i);
-      own[i] = place >= 0 && place < n ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
+      own[i] = is_there(place_at(i)) ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
       greatest = own[i] > greatest ? own[i] : greatest;
+    }
+    if constexpr (kFew) {
+      const Key bound = few_bound(greatest, k);
+      if (greatest >= bound) {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+          const int place = place_at(i);
+          if (own[i] < bound || !is_there(place)) continue;
+          const unsigned slot = slots_of(1);
+          if (slot < static_cast<unsigned>(room))
+            items[slot] = Candidate::make(own[i], ~static_cast<unsigned>(place));
+        }
+      }
+      __syncthreads();
+      const int count = state.count;
+      if (count <= 32) {  // a warp ranks them
+        if (me < count) {
+          const Item mine = items[me];
+          int rank = 0;
+          for (int other = 0; other < count; ++other)
+            rank += Candidate::above(items[other], mine) ? 1 : 0;
+          if (rank < k) write(rank, mine);
+        }
+        __syncthreads();
+        continue;
+      }
+      __syncthreads();
+      if (count <= room) {
+        finish(count, k, true, static_cast<unsigned>(n), write);
+        continue;
+      }
+      if (me == 0) state.count = 0;  // many equals: by their places
     }
     Item least = Candidate::make(0, 0);
     if (high > 0) {
@@ -69,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
 #pragma unroll
         for (int i = kEach - 1; i >= 0; --i) {
           const int place = place_at(i);
-          if (own[i] == greatest && place >= 0 && place < n)
+          if (own[i] == greatest && is_there(place))
             first = Candidate::make(greatest, ~static_cast<unsigned>(place));
         }
         back = place_bound(key, k, high, static_cast<unsigned>(n), [&](const Item& bound) {
@@ -84,8 +153,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
         const int place = place_at(i);
-        if (place >= 0 && place < n)
-          items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
+        if (is_there(place)) items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
       }
     } else if (greatest >= Candidate::key(least)) {
 #pragma unroll
@@ -93,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
         if (own[i] < Candidate::key(least)) continue;
         const int place = place_at(i);
         const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-        if (place < 0 || place >= n || Candidate::above(least, item)) continue;
+        if (!is_there(place) || Candidate::above(least, item)) continue;
         const unsigned slot = slots_of(1);
         if (slot < static_cast<unsigned>(room)) items[slot] = item;
       }
@@ -101,9 +169,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, (W == 8 ? 768 : 1280) / k
     __syncthreads();
     const int count = high == 0 ? n : state.count < room ? state.count : room;
     __syncthreads();
-    finish(count, k, true, static_cast<unsigned>(n), [&](int r, const Item& item) {
-      const unsigned place = ~Candidate::back(item);
-      write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-    });
+    finish(count, k, true, static_cast<unsigned>(n), write);
   }
 }

@@ -77,7 +77,7 @@ void enqueue(const Call& call, cuda::Queue& queue) {
 cuda::NonzeroFound measure_on_device(const Call& call, cuda::Queue& queue) {
   if (const char* const wrong = unscanned(call))
     throw cuda::DeviceFailed(std::string("nonzero_coordinates: ") + wrong);
-  return cuda::nonzero_scan(plan_of(call), call.operands[0].data, queue);
+  return cuda::nonzero_scan(plan_of(call), call.operands[0].data, queue, true);
 }
 
 void fill_on_device(const Call& call, const cuda::NonzeroFound& found, Int count,

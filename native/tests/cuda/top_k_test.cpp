@@ -56,11 +56,11 @@ void check(cuda::Device& device, Random& random, const Case& c) {
   check(device, operands, c);
 }
 
-// The places that top_k_long samples, when its first row begins at a multiple of 16 bytes.
-std::vector<Int> sampled_places(Int n, int width, uint32_t salt) {
+// The places that a block samples of n elements that begin at a multiple of 16 bytes.
+std::vector<Int> sampled_places(Int n, int width, uint32_t salt, Int strata = 512) {
   const Int vector = 16 / width, vectors = n / vector, each = std::min<Int>(vector, 4);
   std::vector<Int> places;
-  for (Int stratum = 0; stratum < 512; ++stratum) {
+  for (Int stratum = 0; stratum < strata; ++stratum) {
     const Int begin = stratum * vectors / 512, size = (stratum + 1) * vectors / 512 - begin;
     uint32_t x = static_cast<uint32_t>(stratum) + salt;
     x ^= x >> 16;
@@ -90,6 +90,27 @@ void fool(cuda::Device& device, Random& random, const Type& type) {
                     static_cast<std::size_t>(type.width));
       }
     }
+    check(device, operands, c);
+  }
+}
+
+// The same for a row that several blocks sample: a bound that all reach, once and twice, and one
+// that fewer than k reach.
+void fool_together(cuda::Device& device, Random& random, const Type& type) {
+  constexpr Int kSegments = 12, kLength = 16672;
+  for (int way = 0; way < 6; ++way) {
+    Case c{{kSegments * kLength}, 0, way % 3 == 0 ? 50 : 250, true, &type};
+    c.fill = way < 3 ? Fill::random : Fill::ascending;
+    const bool few = way % 3 == 2;
+    Operands operands(random, c);
+    operands.input.origin = 64;
+    operands.input.set(type, c.fill, 0, random.bits());
+    const uint64_t value = bits_of(type, few ? 3.9 : -3.9);
+    for (Int segment = 0; segment < (few ? 8 : kSegments); ++segment)
+      for (const Int place : sampled_places(kLength, type.width,
+                                            static_cast<uint32_t>(segment) * 7919u, few ? 7 : 512))
+        std::memcpy(operands.input.data() + (segment * kLength + place) * type.width, &value,
+                    static_cast<std::size_t>(type.width));
     check(device, operands, c);
   }
 }
@@ -142,6 +163,7 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
   for (const Type& type : kTypes) {
     if (only >= 0 && only != number++) continue;
     if (shortening() == 0) fool(device, random, type);
+    fool_together(device, random, type);
     // Results of segments that are rows to choose from, more than once: equals stay in order.
     for (const Fill fill : {Fill::few, Fill::repeated})
       for (const Int k : {1000, 1982})
@@ -164,11 +186,13 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
         at({8, 4096}, 1, 200);
         at({3, 30000}, 1, 64);
         at({2, 150000}, 1, 500);
+        at({2, 150000}, 1, 100);
         at({40000}, 0, 4096);
         at({1, 120000}, 1, 60000);
         at({1, 120000}, 1, 9000);
         at({5000, 40}, 0, 7);
         at({2, 300, 33}, 1, 20);
+        if (shortening() == 0) at({300, 9001}, 1, 20);
       }
   }
   while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds)

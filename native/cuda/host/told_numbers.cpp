@@ -1,0 +1,36 @@
+#include "told_numbers.hpp"
+
+#include "driver.hpp"
+
+namespace anydml::cuda {
+
+ToldNumbers::Slot ToldNumbers::take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (host_ == nullptr) {
+    const Driver& cuda = driver();
+    void* page = nullptr;
+    CUdeviceptr there = 0;
+    if (cuda.cuMemHostAlloc(&page, kSlots * kApart * sizeof(Int), kHostPortable | kHostMapped) !=
+        kSuccess)
+      return {};
+    if (cuda.cuMemHostGetDevicePointer(&there, page, 0) != kSuccess) {
+      cuda.cuMemFreeHost(page);
+      return {};
+    }
+    for (std::size_t i = 0; i < kSlots; ++i) free_.push_back(i);
+    host_ = static_cast<Int*>(page);
+    device_ = reinterpret_cast<Int*>(there);
+  }
+  if (free_.empty()) return {};
+  const std::size_t at = free_.back() * kApart;
+  free_.pop_back();
+  __atomic_store_n(host_ + at, kNone, __ATOMIC_RELAXED);
+  return {host_ + at, device_ + at};
+}
+
+void ToldNumbers::give(const Slot& slot) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back(static_cast<std::size_t>(slot.host - host_) / kApart);
+}
+
+}  // namespace anydml::cuda

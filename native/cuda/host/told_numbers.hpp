@@ -1,0 +1,36 @@
+// Numbers that kernels tell the host, in host memory that both see: the host looks there until a
+// number comes, and need not wait until the stream says so.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "../../cpu/plans.hpp"
+
+namespace anydml::cuda {
+
+class ToldNumbers {
+ public:
+  static constexpr Int kNone =
+      -1;  // what a slot holds until a number comes; numbers are not below 0
+
+  struct Slot {
+    Int* host = nullptr;
+    Int* device = nullptr;  // null: there is no slot
+  };
+  // A slot that holds kNone; none where all are taken or the system has no memory for them. The
+  // device's context is current.
+  Slot take();
+  // Behind the kernel that writes it.
+  void give(const Slot& slot);
+
+ private:
+  static constexpr std::size_t kSlots = 64, kApart = 16;  // of numbers: two lines
+
+  std::mutex mutex_;
+  Int* host_ = nullptr;
+  Int* device_ = nullptr;
+  std::vector<std::size_t> free_;
+};
+
+}  // namespace anydml::cuda
