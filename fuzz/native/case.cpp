@@ -213,6 +213,7 @@ void Operand::tame(Bytes& bytes) {
     if (tensor.type == DataType::float32) store(at(i), static_cast<float>(value));
     if (tensor.type == DataType::float64) store(at(i), value);
     if (tensor.type == DataType::float16) store(at(i), test::half_bits(value));
+    if (tensor.type == DataType::bfloat16) store(at(i), test::bfloat_bits(value));
   }
 }
 

@@ -25,6 +25,7 @@ enum class Kind { real, whole, natural };
 Kind kind_of(DataType type) {
   switch (type) {
     case DataType::float16:
+    case DataType::bfloat16:
     case DataType::float32:
     case DataType::float64:
       return Kind::real;
@@ -46,6 +47,9 @@ Number number_at(const char* at, DataType type, int size) {
   switch (type) {
     case DataType::float16:
       number.real = half_value(static_cast<uint16_t>(bits));
+      break;
+    case DataType::bfloat16:
+      number.real = test::bfloat_value(static_cast<uint16_t>(bits));
       break;
     case DataType::float32:
       number.real = static_cast<double>(load<float>(at));

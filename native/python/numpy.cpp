@@ -16,40 +16,12 @@ void release_block(PyObject* capsule) { pool_release(PyCapsule_GetPointer(capsul
 
 }  // namespace
 
-bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
-  size = static_cast<int>(PyDataType_ELSIZE(descr));
-  if (!PyArray_ISNBO(descr->byteorder)) return false;
-  type = DataType::unknown;
-  switch (descr->kind) {
-    case 'f':
-      if (size == 4) type = DataType::float32;
-      if (size == 2) type = DataType::float16;
-      if (size == 8) type = DataType::float64;
-      break;
-    case 'i':
-      if (size == 8) type = DataType::int64;
-      if (size == 4) type = DataType::int32;
-      if (size == 2) type = DataType::int16;
-      if (size == 1) type = DataType::int8;
-      break;
-    case 'u':
-      if (size == 8) type = DataType::uint64;
-      if (size == 4) type = DataType::uint32;
-      if (size == 2) type = DataType::uint16;
-      if (size == 1) type = DataType::uint8;
-      break;
-    case 'b':
-    case 'c':
-    case 'm':
-    case 'M':
-      break;
-    default: {
-      const AddedType* const added = added_type(descr->type_num);
-      if (added == nullptr) return false;
-      type = added->type;
-    }
-  }
-  return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size) {
+  const AddedType* const added = added_type(descr->type_num);
+  if (added == nullptr || !PyArray_ISNBO(descr->byteorder)) return false;
+  type = added->type;
+  size = added->size;
+  return true;
 }
 
 bool operand_of(PyObject* object, Operand& operand, int skip) {
@@ -66,7 +38,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   operand.array = array;
   unsigned long long sizes = 0, far = 0;  // the bits that are set in any
   bool empty = false;
-  for (int i = skip; i < rank; ++i) {
+  for (int i = skip; i < rank; i = after(i)) {
     const Int size = dims[i], stride = strides[i];
     operand.tensor.layout.push(size, stride);
     sizes |= static_cast<unsigned long long>(size);

@@ -14,6 +14,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 
 #if defined(__GLIBCXX__)
@@ -33,9 +34,56 @@ struct Operand {
   PyArrayObject* array = nullptr;  // null where it is no NumPy array
 };
 
-// DataType and element size of a type of NumPy's or ours; false for what no kernel takes (objects,
-// strings, records, sizes other than 1, 2, 4, 8 and 16 bytes, foreign byte order).
-bool element_of(const PyArray_Descr* descr, DataType& type, int& size);
+// What NumPy's own types are to kernels, by their numbers; a size of 0: no kernel takes it
+// (objects, strings, records, elements of 32 bytes).
+struct Element {
+  DataType type = DataType::unknown;
+  int size = 0;
+};
+inline constexpr std::array<Element, NPY_HALF + 1> kElementTypes = [] {
+  std::array<Element, NPY_HALF + 1> all{};
+  const auto set = [&](int number, std::size_t size, DataType type = DataType::unknown) {
+    if (size <= 16) all[static_cast<std::size_t>(number)] = {type, static_cast<int>(size)};
+  };
+  const auto integers = [&](int number, int unsigned_number, std::size_t size) {
+    const auto of = [&](DataType a, DataType b, DataType c, DataType d) {
+      return size == 1 ? a : size == 2 ? b : size == 4 ? c : d;
+    };
+    set(number, size, of(DataType::int8, DataType::int16, DataType::int32, DataType::int64));
+    set(unsigned_number, size,
+        of(DataType::uint8, DataType::uint16, DataType::uint32, DataType::uint64));
+  };
+  set(NPY_BOOL, sizeof(npy_bool));
+  integers(NPY_BYTE, NPY_UBYTE, sizeof(npy_byte));
+  integers(NPY_SHORT, NPY_USHORT, sizeof(npy_short));
+  integers(NPY_INT, NPY_UINT, sizeof(npy_int));
+  integers(NPY_LONG, NPY_ULONG, sizeof(npy_long));
+  integers(NPY_LONGLONG, NPY_ULONGLONG, sizeof(npy_longlong));
+  set(NPY_HALF, sizeof(npy_half), DataType::float16);
+  set(NPY_FLOAT, sizeof(npy_float), DataType::float32);
+  set(NPY_DOUBLE, sizeof(npy_double), DataType::float64);
+  const bool same = sizeof(npy_longdouble) == sizeof(npy_double);
+  set(NPY_LONGDOUBLE, sizeof(npy_longdouble), same ? DataType::float64 : DataType::unknown);
+  set(NPY_CFLOAT, 2 * sizeof(npy_float));
+  set(NPY_CDOUBLE, 2 * sizeof(npy_double));
+  set(NPY_CLONGDOUBLE, 2 * sizeof(npy_longdouble));
+  set(NPY_DATETIME, sizeof(npy_datetime));
+  set(NPY_TIMEDELTA, sizeof(npy_timedelta));
+  return all;
+}();
+
+// Of a type that is ours.
+bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size);
+
+// DataType and element size of a type of NumPy's or ours; false for what no kernel takes, foreign
+// byte order included.
+inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
+  const auto number = static_cast<std::size_t>(descr->type_num);
+  if (number >= kElementTypes.size()) return added_element_of(descr, type, size);
+  type = kElementTypes[number].type;
+  size = kElementTypes[number].size;
+  return size != 0 && PyArray_ISNBO(descr->byteorder);
+}
 
 // An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose
 // layout settles (layout.hpp). False otherwise, without an exception.

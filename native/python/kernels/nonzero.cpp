@@ -49,9 +49,10 @@ Found measure(const Call& call) {
   if (const char* const wrong = unscanned(call))
     raise_argument(std::string("nonzero_coordinates: ") + wrong);
   const NonzeroPlan plan = plan_of(call);
+  const Int count = plan.input.layout.count();
+  if (count < kUnlockElements) return plan.scan(call.operands[0].data, call.threads);
   Found found;
-  without_gil(plan.input.layout.count(),
-              [&] { found = plan.scan(call.operands[0].data, call.threads); });
+  without_gil(count, [&] { found = plan.scan(call.operands[0].data, call.threads); });
   return found;
 }
 
