@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <string>
 
 namespace nb = nanobind;
 
@@ -81,14 +82,15 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nb::dict& attributes) {
 }
 
 nb::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,
-                     PyArray_Descr* descr) {
+                     PyArray_Descr* descr, Int number) {
   PyArrayObject* const array = new_array(rank, dims, descr);
   if (array == nullptr) {
     if (PyErr_ExceptionMatches(PyExc_MemoryError) == 0) throw nb::python_error();
     PyErr_Clear();
     nb::list sizes;
     for (int i = 0; i < rank; ++i) sizes.append(static_cast<Int>(dims[i]));
-    raise_allocation(call, nb::tuple(sizes), descr, purpose);
+    const std::string what = number < 0 ? purpose : purpose + (' ' + std::to_string(number));
+    raise_allocation(call, nb::tuple(sizes), descr, what.c_str());
   }
   return nb::steal(reinterpret_cast<PyObject*>(array));
 }

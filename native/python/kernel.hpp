@@ -192,8 +192,9 @@ void bind_quick(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
 
-// A new array, or an AllocationError of the call that says how much for what.
+// A new array, or an AllocationError of the call that says how much for what: the purpose, and its
+// number where there are several.
 nanobind::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,
-                           PyArray_Descr* descr);
+                           PyArray_Descr* descr, Int number = -1);
 
 }  // namespace anydml::python

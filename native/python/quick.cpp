@@ -63,7 +63,7 @@ nb::object equal_results(const Kernel& kernel, const Results& results, Operand& 
     one.dims[results.axis] = results.sizes[i];
     PyTuple_SET_ITEM(
         tuple.ptr(), i,
-        allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr).release().ptr());
+        allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr, i).release().ptr());
   }
   list = {nullptr, PySequence_Fast_ITEMS(tuple.ptr()), static_cast<std::size_t>(results.equal)};
   return tuple;

@@ -97,6 +97,7 @@ bool split_shape(const Quick& quick, Int* numbers, Results& results) {
     if (!parts.get(i, sizes[i]) || sizes[i] < 0 || sizes[i] > rest) return false;
     rest -= sizes[i];
   }
+  results.one[0].purpose = "slab";  // of a number
   results.equal = parts.count;
   results.sizes = sizes;
   results.axis = axis;
