@@ -26,6 +26,8 @@ bool is_fixed(PyObject* object) {
 
 void know_type(nb::handle object, nb::handle dtype) {
   if (!is_fixed(object.ptr()) || PyArray_DescrCheck(dtype.ptr()) == 0) return;
+  // Results of added types are given back as another one by each library: the general path's work.
+  if (reinterpret_cast<PyArray_Descr*>(dtype.ptr())->type_num >= NPY_USERDEF) return;
   if (known == nullptr) known = PyDict_New();
   if (known == nullptr) throw nb::python_error();
   if (PyDict_Size(known) < kMost && PyDict_SetItem(known, object.ptr(), dtype.ptr()) != 0)

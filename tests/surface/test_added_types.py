@@ -41,6 +41,13 @@ def nearest(number):
 
 
 class TestCast:
+    def test_a_name_means_each_librarys_own_type(self):
+        torch = pytest.importorskip("torch")
+        for name in ("bfloat16", BFLOAT, ml_dtypes.bfloat16):
+            for _ in range(2):  # what one library has made of a name is not kept for another
+                assert dml.cast(torch.ones(3), "bfloat16").dtype == torch.bfloat16
+                assert dml.cast(np.ones(3), name).dtype == BFLOAT
+
     @pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
     def test_every_bfloat16_as_a_float(self, kind):
         with np.errstate(all="ignore"):

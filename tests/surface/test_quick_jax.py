@@ -152,11 +152,11 @@ def test_results_outlive_their_operands_and_give_their_memory_back():
 def test_operands_that_nobody_else_holds_any_more():
     # Deleted or donated meanwhile is another thing: there JAX ends the process, whoever reads.
     stop = threading.Event()
-    current = [jnp.arange(200_000.0)]
+    current = [jnp.arange(200_000, dtype="float32")]
 
     def replace():
         while not stop.is_set():
-            current[0] = jnp.arange(200_000.0)
+            current[0] = jnp.arange(200_000, dtype="float32")
 
     thread = threading.Thread(target=replace)
     thread.start()
