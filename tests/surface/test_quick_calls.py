@@ -12,7 +12,8 @@ X = np.arange(12.0).reshape(3, 4)
 AT = np.array([[0, 1, 2, 0]])
 PAIRS = np.array([[0, 1], [2, 3]])
 
-DEEP = np.zeros((1,) * 32)
+HALF = 32 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 16  # of NumPy's limit of axes
+DEEP = np.zeros((1,) * HALF)
 
 CALLS = {
     "top_k": lambda: dml.top_k(X, 2),
@@ -36,11 +37,17 @@ CALLS = {
     "scatter_elements of all": lambda: dml.scatter_elements(X, np.zeros(X.shape, "i4"), X),
     "scatter_nd of elements": lambda: dml.scatter_nd(X, PAIRS, X[0, :2], reduction="max"),
     "scatter_nd of the whole": lambda: dml.scatter_nd(X, np.zeros((1, 0), "i8"), X[None]),
-    "gather of 64 axes": lambda: dml.gather(DEEP, np.zeros((1,) * 33, "u4"), axis=31),
+    "gather of the most axes": lambda: dml.gather(
+        DEEP, np.zeros((1,) * (HALF + 1), "u4"), axis=HALF - 1
+    ),
     "gather of one": lambda: dml.gather(X, np.array(2), axis=-2),
     "gather_elements of more": lambda: dml.gather_elements(X, np.zeros((9, 4), "i8"), axis=0),
-    "gather_nd of 64 axes": lambda: dml.gather_nd(DEEP, np.zeros((1,) * 33 + (1,), "i8")),
-    "gather_nd of deep tuples": lambda: dml.gather_nd(DEEP, np.zeros((1,) * 30 + (32,), "i8")),
+    "gather_nd of the most axes": lambda: dml.gather_nd(
+        DEEP, np.zeros((1,) * (HALF + 1) + (1,), "i8")
+    ),
+    "gather_nd of deep tuples": lambda: dml.gather_nd(
+        DEEP, np.zeros((1,) * (HALF - 2) + (HALF,), "i8")
+    ),
     "gather_nd of batches": lambda: dml.gather_nd(X, np.array([[1], [2], [3]]), batch_dims=1),
     "split into one": lambda: dml.split(X, 1, axis=-2),
     "split into all": lambda: dml.split(X, 4, axis=-1),
