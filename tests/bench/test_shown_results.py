@@ -51,7 +51,7 @@ def test_a_mean_of_what_does_not_end_early():
     assert early == ["top_k/int8-16M-k100"]
     page = shown.PAGE.read_text()
     (row,) = (line for line in page.splitlines() if line.startswith("| top_k int8 16 M"))
-    assert row.endswith("| ends early |")
+    assert "| ends early |" in row
     assert "**Of copy bandwidth** is" in page
 
 
