@@ -107,8 +107,8 @@ def _block_end(text: str, blank: str, begin: int, after: int) -> int:
     brace = blank.find("{", after - 1)
     if blank is text:  # Python
         indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]  # always matches
-        for match in re.finditer(r"^( *)\S", text[text.find("\n", after) + 1 :], re.MULTILINE):
-            if len(match[1]) <= indent and text[begin:].strip():
+        for match in re.finditer(r"^( *)[^\s)]", text[text.find("\n", after) + 1 :], re.MULTILINE):
+            if len(match[1]) <= indent:
                 return text.find("\n", after) + match.start()
         return len(text)
     depth = 0

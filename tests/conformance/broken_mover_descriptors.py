@@ -55,6 +55,8 @@ def _tile():
     for count in (3, 5):
         yield Broken(op, f"RepeatsCount {count}", {"RepeatsCount": count}, "RepeatsCount",
                      "4 (the length of Repeats)", count)  # fmt: skip
+    yield Broken(op, "three repeats", {"RepeatsCount": 3, "Repeats": (1, 2, 3)}, "RepeatsCount",
+                 "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
     yield Broken(op, "a repeat of 0", {"Repeats": (1, 0, 2, 3)}, "Repeats[1]", "at least 1",
                  0)  # fmt: skip
     yield Broken(op, "another size", {output: T(F, (1, 1, 4, 14))}, f"{output}.Sizes[3]",

@@ -84,11 +84,11 @@ for name, (arguments, _) in GOOD.items():
         for bad in ((7,), (*shape, 1), shape[:-1] + (5,)):
             wrong(name, VALUE, f"updates: expected shape {shape}", f"got {bad}",
                   updates=np.zeros(bad, "f4"))  # fmt: skip
-        for reduction in ("plus", "ADD", 1, b"add", ["add"], True):
+        for reduction in ("plus", "ADD", 1, b"add", ["add"], True, np.array(["add", "mul"])):
             wrong(name, VALUE, "reduction: expected one of None, 'none', 'add'",
                   f"got {reduction!r}", reduction=reduction)  # fmt: skip
     if name.startswith("gather"):
-        for mode in ("wrp", "CLAMP", 1, None, b"raise", ["clamp"], True):
+        for mode in ("wrp", "CLAMP", 1, None, b"raise", ["clamp"], True, np.array(["wrap"] * 2)):
             wrong(name, VALUE, "mode: expected one of 'raise', 'clamp', 'wrap', 'clip'",
                   f"got {mode!r}", mode=mode)  # fmt: skip
 

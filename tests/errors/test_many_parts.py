@@ -95,6 +95,24 @@ def dispatch_join(count):
     return lambda: compiled.dispatch(InputTensors=parts, OutputTensor=out)
 
 
+def test_the_first_overlap_of_many():
+    # Ten arrays and more are looked at in groups, by where they lie.
+    memory = np.zeros(64, "u1")
+    apart = [memory[i : i + 1] for i in range(40, 50)]
+    low, high = memory[:2], memory[20:22]
+    assert binding.first_overlap(apart, [low, high]) is None
+    assert binding.first_overlap([low, *apart], [high, memory[1:3]]) == (0, 12)
+    assert binding.first_overlap(apart, [low, low]) is None  # inputs may
+    outputs = [high, high[1:], low, low[:1], *apart]
+    for first in (outputs, [low, low[:1], high, high[1:], *apart]):
+        assert binding.first_overlap(first, [memory[60:]]) == (1, 0)
+    whole = np.zeros((4, 12), "u1")  # a group of more than eight
+    columns = [whole[:, i] for i in range(12)]
+    assert binding.first_overlap(columns, [memory]) is None
+    assert binding.first_overlap([*columns, whole[2:, 5]], []) == (12, 5)
+    assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
+
+
 CALLS = [
     split_into, split_into_columns, split_by_sizes, join_out, join_into_columns, check, json,
     dispatch_split, dispatch_split_into_columns, dispatch_join,

@@ -9,7 +9,7 @@ from model_files import listed, only, run, split_model, tensor, write_model, zer
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.checking import bound_wrongly
+from anydml.models.checking import bound_wrongly, run_problems
 from anydml.models.loader import read_model
 
 
@@ -280,6 +280,7 @@ class TestBindings:
             ({"InputTensor": {"name": "A", "counter": "X"}}, "'X', which the model lacks"),
             ({"NoBindPoint": "X"}, "'X', which the model lacks"),
             ({"OutputTensors": ["Out1", "A"]}, r"OutputTensors.1.: .* overlap with InputTensor"),
+            ({"OutputTensors": ["Out2", "Out2"]}, r"OutputTensors.1.: .* with OutputTensors.0."),
         ],
     )
     def test_wrong(self, tmp_path, bindings, message):
@@ -288,6 +289,13 @@ class TestBindings:
         with pytest.raises(ModelError, match=message) as caught:
             run(tmp_path, model)
         assert str(caught.value).startswith("Command at index 0: ")
+
+    def test_overlaps_are_told_up_to_the_memory_limit(self, tmp_path):
+        model = split_model()
+        model["commands"][0]["bindings"]["OutputTensors"] = ["Out1", "A"]
+        limits = Limits(tmp_path, memory_limit=24 + 8 + 32)
+        (problem,) = run_problems(read_model(write_model(tmp_path, model), limits), limits)
+        assert "overlap with InputTensor" in problem
 
     def test_alignment_that_the_descriptor_guarantees(self, tmp_path):
         model = split_model()

@@ -8,10 +8,10 @@ from anydml.dtypes import ALL_TYPES
 from anydml.testing import Flavour, assert_same_bits, contents
 
 
-def compiled(data_type, sizes, scale_bias=None):
+def compiled(data_type, sizes, scale_bias=None, device="cpu"):
     tensor = dml.TensorDesc(data_type, sizes)
     desc = dml.ElementWiseIdentity(input_tensor=tensor, output_tensor=tensor, scale_bias=scale_bias)
-    return dml.Device("cpu").create_operator(desc).compile()
+    return dml.Device(device).create_operator(desc).compile()
 
 
 @pytest.mark.parametrize("data_type", ALL_TYPES, ids=str)
@@ -36,7 +36,8 @@ def test_scaled(data_type):
 def test_product_and_sum_are_rounded_one_after_the_other():
     # 1 - 2^-24 is rounded away from the product; one rounding of both would leave 2^-46.
     x = np.array([1 + 2**-23] * 40, "f4")
-    assert (compiled("FLOAT32", (40,), (1 - 2**-23, -1))(x) == 0).all()
+    for device in ("cpu", "reference"):
+        assert (compiled("FLOAT32", (40,), (1 - 2**-23, -1), device)(x) == 0).all()
     assert np.float64(x[0]) * (1 - 2**-23) - 1 == -(2.0**-46)
 
 

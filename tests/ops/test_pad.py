@@ -113,6 +113,7 @@ def test_forms_of_the_arguments():
         (itertools.count(), "edge", 0, "pad_width: expected 2 pairs"),
         (1, "nearest", 0, "mode: expected one of 'constant', 'edge', 'reflection'"),
         (1, None, 0, "mode: expected one of"),
+        (1, np.array(["edge", "wrap"]), 0, "mode: expected one of"),
         (1, "constant", 300, "constant: expected int8"),
         (1, "constant", 1.5, "constant: expected int8"),
         (1, "constant", [1, 2], "constant: expected one number, got shape"),

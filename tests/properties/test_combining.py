@@ -175,6 +175,11 @@ def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch, name, inc
                          include_self=include_self, out=np.zeros(2, kind))  # fmt: skip
     assert len(given) > 1
     assert not any(np.shares_memory(indices, lookup) for indices in given)
+    given.clear()  # where the kernel combines, it reads them once
+    dml.scatter_elements(np.zeros(2, "f4"), lookup, np.ones(2, "f4"), reduction="add",
+                         out=np.zeros(2, "f4"))  # fmt: skip
+    assert len(given) == 1
+    assert np.shares_memory(given[0], lookup)
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "bool", "int8"])
@@ -388,6 +393,14 @@ def test_split_is_numpys_and_torchs(data, shape, sections):
         for part, wanted in zip(got, expected, strict=True):
             assert_same_bits(part, wanted)
             assert part.base is None or not np.shares_memory(part, x)
+
+
+def test_near_equal_parts_of_one():
+    (part,) = dml.split(np.arange(3), 1, near_equal=True)
+    assert part.tolist() == [0, 1, 2]
+    for sections in (0, -1):
+        with pytest.raises(dml.ArgumentError, match="expected at least 1 section, got"):
+            dml.split(np.arange(3), sections, near_equal=True)
 
 
 def test_wrong_points():

@@ -40,6 +40,18 @@ def nearest(number):
     return -found if number < 0 else found
 
 
+@pytest.mark.parametrize(("values", "fits"), [([1, 2.5], True), ([True], False), ([1j], False)])
+def test_lists_that_take_the_type_of_the_data(values, fits):
+    def call():
+        return dml.scatter_elements(np.zeros(3, BFLOAT), list(range(len(values))), values)
+
+    if fits:
+        assert call().tolist() == [1, 2.5, 0]
+    else:
+        with pytest.raises(dml.ArgumentTypeError, match=r"updates: expected bfloat16 .* not fit"):
+            call()
+
+
 class TestCast:
     def test_a_name_means_each_librarys_own_type(self):
         torch = pytest.importorskip("torch")

@@ -265,6 +265,18 @@ def test_bindings_of_every_kind():
             assert memory.tolist() == flat.tolist()
 
 
+def test_outputs_of_a_list_count_as_written():
+    torch = pytest.importorskip("torch")
+    tensors = [dml.TensorDesc("FLOAT32", (size,)) for size in (6, 2, 4)]
+    desc = dml.Split(input_tensor=tensors[0], output_tensors=tensors[1:], axis=0)
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    parts = [torch.zeros(2), torch.zeros(4)]
+    versions = [part._version for part in parts]
+    compiled.dispatch(InputTensor=torch.arange(6.0), OutputTensors=parts)
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
+    assert all(part._version > old for part, old in zip(parts, versions, strict=True))
+
+
 def test_bool_is_uint8():
     tensor = dml.TensorDesc("UINT8", (4,))
     compiled = dml.Device().create_operator(
@@ -339,7 +351,13 @@ class TestAnOlderTorch:
         torch = pytest.importorskip("torch")
         from anydml.arrays import _torch
 
+        asks = torch.ones(2, requires_grad=True)
+        assert _torch.asks_the_dispatcher(asks)
+        with monkeypatch.context() as missing:
+            missing.delattr(torch.library, "register_vmap")
+            assert not _torch.asks_the_dispatcher(asks)
         monkeypatch.delattr(torch._C, "_dispatch_keys")
+        assert not _torch.asks_the_dispatcher(asks)
         for plain in (
             torch.arange(3.0),
             torch.nn.Parameter(torch.arange(3.0), requires_grad=False),

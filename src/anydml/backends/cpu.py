@@ -30,9 +30,7 @@ class CpuBackend:
             return zeros(slot, call)
         return allocate(slot.declared, np.dtype(slot.spec.dtype), call, slot.name)
 
-    def copy(self, array: Array, call: str, purpose: str) -> Array:
-        """A copy in host memory."""
-        return host_copy(array, call, purpose)
+    copy = staticmethod(host_copy)
 
     def compile(self, program: Program) -> CpuExecutable:
         """Look up the kernel and prepare the native dispatch."""
@@ -48,9 +46,9 @@ class CpuExecutable:
 
     def __init__(self, program: Program) -> None:
         (call,) = program.calls
-        slots: dict[str, Any] = {slot.name: slot for slot in (*program.inputs, *program.outputs)}
-        self._inputs = [name and slots[name] for name in call.inputs]
-        self._outputs = [name and slots[name] for name in call.outputs]
+        slots: dict[str | None, Any] = {None: None}  # a tensor that is left out
+        slots |= {slot.name: slot for slot in (*program.inputs, *program.outputs)}
+        self._slots = [[slots[name] for name in names] for names in (call.inputs, call.outputs)]
         self._kernel = call.kernel
         self._attributes = dict(call.attributes)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = _binder(program, call)
@@ -61,8 +59,9 @@ class CpuExecutable:
         `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
         """
-        inputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._inputs]
-        outputs: list[Any] = [slot and natural(slot, arrays[slot.name]) for slot in self._outputs]
+        inputs, outputs = (
+            [slot and natural(slot, arrays[slot.name]) for slot in slots] for slots in self._slots
+        )
         return _KERNELS.execute(self._kernel, inputs, outputs, self._attributes, private, threads)
 
 

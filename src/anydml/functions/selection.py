@@ -234,7 +234,8 @@ def _top_k(
     given = {"axis": number, "k": count}
     inferred = _engine.infer(TopK1, (shaped,), given)
     given["largest"] = _arguments.flag(largest, "largest")
-    shape = () if scalar and count == 1 else inferred.outputs[0].shape
+    spec, _ = inferred.outputs  # both of one shape
+    shape = () if scalar and count == 1 else spec.shape
     outs = _arguments.several(out, 2, "values, indices")
     index_kind = _arguments.result_indices(index_dtype, x, (size,), outs[1], "out[1]")
     operands = [("x", array)]

@@ -166,7 +166,8 @@ def _refuse_overlap(
     for path, tensor, source, role in bound:
         if source.name in buffers:
             octets = buffers[source.name][source.start(resources[source.name]) :]
-            sides[role].append((path, bind(path, tensor, octets, role is Role.OUTPUT)))
+            # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
+            sides[role].append((path, bind(path, tensor, octets, output=False)))
     in_place = desc.tensor_fields(Role.INPUT)[0].name if desc.IN_PLACE else None
     refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
 
@@ -188,7 +189,7 @@ def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
         parts = target.place.parts
         above = {parts[:i] for i in range(1, len(parts))}
         resource = model.resources[target.command.resource]
-        if not target.command.npy or resource.data_type is not None:  # or the loader has told
+        if resource.data_type is not None:  # a .npy file of none: the loader has told
             try:
                 target.command.size(resource)
             except ModelError as error:

@@ -183,9 +183,8 @@ def _raw(place: Place, data_type: DataType | None) -> _Data:
 
 def _read(place: Place, before: State, start: int, buffer: Array) -> None:
     with place.opened() as file:
-        same = state(file) == before
         file.seek(start)
         # typeshed gives BinaryIO no readinto; every file that open() makes has it.
-        count = file.readinto(buffer.data) if same else 0  # type: ignore[attr-defined]
+        count = file.readinto(buffer.data)  # type: ignore[attr-defined]
         if count != buffer.size or state(file) != before:
             raise ModelError(f"File {place} has changed since the model was read.")

@@ -137,7 +137,7 @@ class Slice1(Descriptor):
                 yield Violation(f"InputWindowSizes[{i}]", rule, size)
             if stride == 0:
                 yield Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0)
-            elif size >= 1 and not 1 <= sizes[i] <= 1 + (size - 1) // abs(stride):
+            elif size >= 1 and sizes[i] > 1 + (size - 1) // abs(stride):
                 rule = f"{span(1, 1 + (size - 1) // abs(stride))} (what the stride reaches)"
                 yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
 
