@@ -72,6 +72,8 @@ def _run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 continue
             if isinstance(child, ast.Assign) and "__all__" in ast.unparse(child.targets[0]):
                 continue
+            if "overload" in map(ast.unparse, getattr(child, "decorator_list", ())):
+                continue  # for type checkers
             yield child
             yield from _run_nodes(child)
 

@@ -5,6 +5,7 @@ import operator
 import random
 import time
 
+import numpy as np
 import pytest
 
 import anydml as dml
@@ -222,6 +223,9 @@ def test_how_ranges_are_said():
 def test_what_a_descriptor_of_an_array_may_hold():
     with pytest.raises(dml.ArgumentTypeError, match=r"elements of one of .*\bUINT8.*\bINT8"):
         T.from_array([1j])
+    assert T.from_array(np.zeros((2, 2), "i1")[:, :1]).strides == (2, 1)
+    with pytest.raises(dml.ArgumentError, match=r"non-negative multiples .* got \(-1,\)"):
+        T.from_array(np.zeros(3, "i1")[::-1])
 
 
 def test_the_effective_rank():

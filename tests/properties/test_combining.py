@@ -398,6 +398,7 @@ def test_split_is_numpys_and_torchs(data, shape, sections):
 def test_near_equal_parts_of_one():
     (part,) = dml.split(np.arange(3), 1, near_equal=True)
     assert part.tolist() == [0, 1, 2]
+    assert [part.tolist() for part in dml.split([4, 5], [0, 2])] == [[], [4, 5]]
     for sections in (0, -1):
         with pytest.raises(dml.ArgumentError, match="expected at least 1 section, got"):
             dml.split(np.arange(3), sections, near_equal=True)

@@ -116,3 +116,5 @@ def test_tuples_that_are_moved_into_their_axes(mode, batch):
     first, second = at[..., 0], at[..., 1]
     wanted = x[np.arange(2)[:, None], first, second] if batch else x[first, second]
     assert dml.gather_nd(x, lookup, batch_dims=batch, mode=mode).tolist() == wanted.tolist()
+    with pytest.raises(dml.ArgumentError, match="indices: "):  # tuples too long for the axes
+        dml.gather_nd(x[0], np.zeros((2, 3), int), mode=mode)

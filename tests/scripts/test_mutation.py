@@ -81,6 +81,7 @@ def test_rules_for_cpp(rule, text, wanted):
         ("off by one", "x = y[2]", {"x = y[3]", "x = y[1]"}),
         ("off by one", "x: Literal[2] = y", set()),
         ("off by one", "x = f'{y[2]}'", set()),
+        ("off by one", "@overload\ndef f(x=2): ...", set()),
         ("min and max", "x = min(a, b)", {"x = max(a, b)"}),
         ("dropped check", "if a:\n    raise b", {"if False:\n    raise b"}),
         ("dropped check", "if a:\n    yield b", {"if False:\n    yield b"}),

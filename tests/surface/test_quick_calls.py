@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.functions import gather, scatter, selection, slabs
+from anydml.functions import gather, movers, rearranging, scatter, selection, slabs
 
 X = np.arange(12.0).reshape(3, 4)
 AT = np.array([[0, 1, 2, 0]])
@@ -52,6 +52,10 @@ CALLS = {
     "split into one": lambda: dml.split(X, 1, axis=-2),
     "split into all": lambda: dml.split(X, 4, axis=-1),
     "join of times": lambda: dml.join([np.zeros(2, "M8[s]"), np.zeros(1, "M8[s]")]),
+    "cast": lambda: dml.cast(X, "float32"),
+    "pad": lambda: dml.pad(X, 1),
+    "slice_window": lambda: dml.slice_window(X, [1, 0], [2, 3]),
+    "tile": lambda: dml.tile(X, (1, 2)),
     "join of one": lambda: dml.join([X], axis=-1),
     "join of other sizes": lambda: dml.join([X, X[:0], X[:1]], axis=0),
 }
@@ -64,7 +68,7 @@ def test_plain_arrays_need_no_general_path(call, monkeypatch):
     def unexpected(*_):
         raise AssertionError("the general path was taken")
 
-    for module in (gather, scatter, selection, slabs):
+    for module in (gather, movers, rearranging, scatter, selection, slabs):
         monkeypatch.setattr(module, "adopt", unexpected)
     got = call()
     assert np.array_equal(np.concatenate([np.ravel(a) for a in got]) if isinstance(got, tuple)

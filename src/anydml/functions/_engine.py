@@ -42,7 +42,7 @@ def run(
     outputs: Sequence[Array],
     given: Mapping[str, Any],
     inferred: Inferred,
-    private: bool,
+    private: bool = True,
 ) -> None:
     """Run the operator's kernel.
 
@@ -56,8 +56,8 @@ def run(
         The kernel's attributes.
     inferred : Inferred
         What `infer` made of the inputs.
-    private : bool
-        Whether nobody sees the outputs when an index is bad.
+    private : bool, optional
+        Whether nobody sees the outputs when an index is bad; of no meaning without indices.
 
     Raises
     ------

@@ -113,7 +113,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     result = _arguments.output(
         "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
     )
-    _engine.run(Cast, (data,), (result,), given, inferred, private=out is None)
+    _engine.run(Cast, (data,), (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
 
 
@@ -196,7 +196,7 @@ def pad(
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("pad", out, "out", spec.shape, dtype, [("x", data)])
-    _engine.run(Padding1, (data,), (result,), given, inferred, private=out is None)
+    _engine.run(Padding1, (data,), (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
 
 
@@ -308,7 +308,7 @@ def slice_window(
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("slice_window", out, "out", spec.shape, dtype, [("x", data)])
     given["counts"] = spec.shape
-    _engine.run(Slice1, (data,), (result,), given, inferred, private=out is None)
+    _engine.run(Slice1, (data,), (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
 
 

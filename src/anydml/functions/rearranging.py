@@ -88,7 +88,7 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
-    _engine.run(Tile, (data,), (result,), given, inferred, private=out is None)
+    _engine.run(Tile, (data,), (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
 
 
@@ -187,7 +187,7 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     operands = [("x", data), ("lengths", counts)]
     result = _arguments.output("reverse_subsequences", out, "out", data.shape, data.dtype, operands)
     inputs = (data, counts)
-    _engine.run(ReverseSubsequences, inputs, (result,), given, inferred, private=out is None)
+    _engine.run(ReverseSubsequences, inputs, (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
 
 

@@ -251,8 +251,7 @@ def _top_k(
     filled = [result.reshape(spec.shape) for result, spec in pairs]
     if array.dtype == np.bool_:
         shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
-    private = all(target is None for target in outs)
-    _engine.run(TopK1, (shaped,), filled, given, inferred, private)
+    _engine.run(TopK1, (shaped,), filled, given, inferred)
     given_back = zip(results, outs, strict=True)
     return TopKResult(*(_arguments.returned(r, target, wrap) for r, target in given_back))
 

@@ -155,8 +155,7 @@ def split(
         results.append(part)
     if out is not None:
         _arguments.apart(results, "out")
-    private = all(target is None for target in outs)
-    _engine.run(Split, (array,), results, given, inferred, private)
+    _engine.run(Split, (array,), results, given, inferred)
     pairs = zip(results, outs, strict=True)
     return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
 
@@ -346,7 +345,7 @@ def join(
     operands = [(f"arrays[{i}]", part) for i, part in enumerate(parts)]
     shape = inferred.outputs[0].shape
     result = _arguments.output("join", out, "out", shape, parts[0].dtype, operands)
-    _engine.run(Join, parts, (result,), attributes, inferred, private=out is None)
+    _engine.run(Join, parts, (result,), attributes, inferred)
     return _arguments.returned(result, out, wrap)
 
 
