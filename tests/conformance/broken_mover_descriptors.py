@@ -59,6 +59,8 @@ def _tile():
                  "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
     yield Broken(op, "a repeat of 0", {"Repeats": (1, 0, 2, 3)}, "Repeats[1]", "at least 1",
                  0)  # fmt: skip
+    yield Broken(op, "another size of one", {output: T(F, (2, 1, 4, 15))}, f"{output}.Sizes[0]",
+                 "1 (InputTensor.Sizes[0] * Repeats[0])", 2)  # fmt: skip
     yield Broken(op, "another size", {output: T(F, (1, 1, 4, 14))}, f"{output}.Sizes[3]",
                  "15 (InputTensor.Sizes[3] * Repeats[3])", 14)  # fmt: skip
     yield Broken(op, "another type", {output: T("FLOAT16", (1, 1, 4, 15))}, f"{output}.DataType",

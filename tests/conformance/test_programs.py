@@ -73,3 +73,16 @@ def test_an_example():
         "OutputTensor: float32[3, 4, 5] = gather_nd(InputTensor: float32[3, 2, 5], "
         "IndicesTensor: uint32[3, 4, 1], batch_dims=1, clamp=True)"
     )
+
+
+def test_natural_updates_of_scatter_nd():
+    t = dml.TensorDesc
+    program = dml.ScatterND(
+        input_tensor=t("FLOAT32", (1, 3, 5)),
+        indices_tensor=t("UINT32", (1, 2, 1)),
+        updates_tensor=t("FLOAT32", (1, 2, 5)),
+        output_tensor=t("FLOAT32", (1, 3, 5)),
+        input_dimension_count=2,
+        indices_dimension_count=2,
+    ).lower()
+    assert [slot.spec.shape for slot in program.inputs] == [(3, 5), (2, 1), (2, 5)]

@@ -130,12 +130,9 @@ class Gather(Descriptor):
         return sizes[: self.axis] + lookup + sizes[self.axis + 1 :]
 
     def cropped(self) -> int:
-        """Leading sizes of 1 that the alignment crops: padding of the input, before the axis."""
-        surplus = len(self.natural_sizes()) - self.output_tensor.dimension_count
-        crop = 0
-        while crop < min(surplus, self.axis) and self.input_tensor.sizes[crop] == 1:
-            crop += 1
-        return crop
+        """Leading sizes of 1 that the alignment may crop: padding of the input, before the axis."""
+        sizes = self.input_tensor.sizes[: self.axis]
+        return next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
 
     def lower(self, *, clamp: bool = False) -> Program:
         cropped = self.cropped()
