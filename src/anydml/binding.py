@@ -127,7 +127,7 @@ def elements_size(tensor: TensorDesc) -> int:
 
 def overlaps_itself(array: Array) -> bool:
     """Whether two elements of an array share memory."""
-    if array.flags.c_contiguous or array.flags.f_contiguous or array.size < 2:
+    if array.flags.c_contiguous or array.flags.f_contiguous:  # as all of fewer than two elements
         return False
     strides = (*(abs(stride) for stride in array.strides), 1)
     return overlapping((*array.shape, array.itemsize), strides)
