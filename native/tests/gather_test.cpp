@@ -421,12 +421,42 @@ void test_large() {
   check_nd(random, {2, 3, 300000}, {2, 2}, 0, options);
 }
 
+// What few sizes lead to: blocks of megabytes behind several positions, far reads to an output with
+// gaps, from every batch, by tuples longer than what is read ahead.
+void test_seldom() {
+  Random random(8);
+  Options options;
+  options.element_size = 16;
+  check_gather(random, {2, 2, 1 << 18}, {1}, 1, options);
+  check_nd(random, {2, 2, 1 << 18}, {2, 1, 1}, 1, options);
+  options.element_size = 4;
+  check_nd(random, {3, 140000}, {3, 300, 1}, 1, options);
+  EXPECT(
+      !check_elements(random, {20, 3, 100}, {20, 3, 90}, 0, options, GatherElementsMethod::strips),
+      "strips of an axis that is not the last but one");
+  options.element_size = 1;
+  check_gather(random, {2, 50}, {3000}, 1, options);
+  options.element_size = 8;
+  Sizes twos(18, 2);
+  for (const DataType type : kIndexTypes) {
+    options.type = type;
+    options.output = Strides::packed;
+    check_nd(random, twos, {140, 18}, 0, options);
+    options.output = Strides::any;
+    check_nd(random, {300, 300}, {20, 30, 2}, 0, options);
+    options.output = Strides::stepped;
+    check_elements(random, {20, 20000}, {20, 300}, 1, options, GatherElementsMethod::direct);
+    check_elements(random, {150, 600}, {30, 600}, 0, options, GatherElementsMethod::direct);
+  }
+}
+
 }  // namespace
 
 int main() {
   test_small();
   test_rows();
   test_steps();
+  test_seldom();
   test_large();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;

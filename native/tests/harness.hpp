@@ -8,6 +8,10 @@
 #include <cstring>
 #include <vector>
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
 #include "../cpu/plans.hpp"
 #include "../cpu/runtime/threads.hpp"
 
@@ -104,6 +108,30 @@ inline Strides random_strides(Random& random) {
          : random.chance(0.5) ? Strides::any
                               : Strides::stepped;
 }
+
+// Addresses of which only the pages that are touched take memory; null where the system has none.
+class Spread {
+ public:
+  explicit Spread(Int bytes) : size_(static_cast<std::size_t>(bytes)) {
+#if defined(MAP_NORESERVE) && defined(MAP_ANONYMOUS)
+    void* const all = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all != MAP_FAILED) data_ = static_cast<char*>(all);
+#endif
+  }
+  ~Spread() {
+#if defined(MAP_NORESERVE) && defined(MAP_ANONYMOUS)
+    if (data_ != nullptr) munmap(data_, size_);
+#endif
+  }
+  Spread(const Spread&) = delete;
+  Spread& operator=(const Spread&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  std::size_t size_;
+};
 
 // Memory for one tensor: every byte poisoned, and none outside the elements may change.
 class Buffer {

@@ -180,6 +180,15 @@ void test_paddings(Random& random) {
                     random_strides(random), random_strides(random),
                     static_cast<int>(random.between(1, 4)));
     }
+    // More runs than a short row may have, the longest short row, a last block of few bytes,
+    // periods that are written in place.
+    check_padding(random, mode, 1, {3, 2}, {0, 70}, {0, 0}, Strides::packed, Strides::packed, 1);
+    check_padding(random, mode, 2, {3, 1000}, {0, 12}, {0, 12}, Strides::packed, Strides::packed,
+                  1);
+    check_padding(random, mode, 1, {819 * 5 + 3, 9}, {0, 1}, {0, 0}, Strides::packed,
+                  Strides::packed, 1);
+    check_padding(random, mode, 1, {2, 9, 3}, {0, 500, 0}, {0, 1500, 0}, Strides::packed,
+                  Strides::packed, 1);
     // Past the cache: short rows of odd lengths, blocks of several elements, one long row.
     const Int k = shortening() == 0 ? 1 : 4;
     for (int threads : {1, 3}) {

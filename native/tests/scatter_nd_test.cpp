@@ -260,6 +260,42 @@ void spoilt_meanwhile(Random& random) {
   ++passed;
 }
 
+// Slices of whole pieces, and of all but the last byte of one.
+void whole_pieces(Random& random) {
+  for (const Int bytes : {256, 255})
+    for (const Strides output : {Strides::packed, Strides::stepped}) {
+      Case c;
+      c.sizes = {5, bytes};
+      c.length = 1;
+      c.batch = {4};
+      c.type = {DataType::unknown, 1};
+      c.output = output;
+      c.method = NdMethod::rows;
+      c.tuning.piece_bytes = 64;
+      run(random, c);
+    }
+}
+
+// The first index of many is bad, for a private output.
+void first_bad(Random& random) {
+  for (const NdMethod method : kMethods) {
+    Buffer input(random, {40}, 4, Strides::packed, Role::input);
+    Buffer indices(random, {1200, 1}, 8, Strides::packed, Role::input, DataType::int64);
+    Buffer updates(random, {1200}, 4, Strides::packed, Role::input);
+    Buffer output(random, {40}, 4, Strides::packed, Role::output);
+    for (Int i = 0; i < 1200; ++i) indices.set<int64_t>(i, i == 0 ? -41 : i % 40);
+    output.remember();
+    const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
+                             Reduction::none};
+    const Status status =
+        scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(), output.data(),
+                                true, 1, method, NdTuning{});
+    EXPECT(status.bad_index == 0, "method %d: %lld", static_cast<int>(method), status.bad_index);
+    EXPECT(output.gaps_intact(), "method %d", static_cast<int>(method));
+    ++passed;
+  }
+}
+
 // Another thread makes indices bad between the check and the use: nothing outside may change.
 void changed_meanwhile(Random& random) {
 #if !defined(__SANITIZE_THREAD__)
@@ -310,6 +346,8 @@ int main() {
   for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
   stepped_rows(random);
   spoilt_meanwhile(random);
+  whole_pieces(random);
+  first_bad(random);
   changed_meanwhile(random);
   large_cases(random);
   std::printf("%d passed, 0 failed\n", passed);

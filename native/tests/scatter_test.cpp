@@ -22,7 +22,7 @@ struct Case {
   TypeInfo type{DataType::unknown, 4};
   TypeInfo index_type{DataType::int64, 8};
   Reduction reduction = Reduction::none;
-  Strides strides = Strides::packed;
+  Strides strides = Strides::packed, listed = Strides::packed;  // of indices and updates
   bool in_place = false, output_is_private = false, bad = false;
   int threads = 1;
   Method method = Method::automatic;
@@ -32,9 +32,9 @@ struct Case {
 void run(Random& random, const Case& c) {
   Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
                c.type.type);
-  Buffer indices(random, c.index_sizes, c.index_type.size, c.strides, Role::input,
+  Buffer indices(random, c.index_sizes, c.index_type.size, c.listed, Role::input,
                  c.index_type.type);
-  Buffer updates(random, c.index_sizes, c.type.size, c.strides, Role::input, c.type.type);
+  Buffer updates(random, c.index_sizes, c.type.size, c.listed, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
   if (c.reduction != Reduction::none) {
@@ -149,6 +149,7 @@ void random_case(Random& random, Int most) {
       size = random.between(0, size);
   }
   c.strides = random_strides(random);
+  c.listed = random_strides(random);
   c.in_place = random.chance(0.3);
   c.output_is_private = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);
@@ -174,7 +175,7 @@ void shared_cases(Random& random, int count) {
     // From too few for sharing to several shares.
     c.index_sizes[static_cast<std::size_t>(c.axis)] =
         random.chance(0.1) ? random.between(60000, 100000) : random.between(1, 60 * size);
-    c.strides = random_strides(random);
+    c.strides = c.listed = random_strides(random);
     c.in_place = random.chance(0.3);
     c.output_is_private = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
@@ -252,6 +253,22 @@ void bad_in_a_later_round(Random& random) {
         EXPECT(output.unchanged(), "rounds of %lld wrote although index %lld is bad", round, bad);
         ++passed;
       }
+}
+
+// Partitions of a line by updates that lie apart, more than are gathered at a time; the last bucket
+// lacks one element or none.
+void apart_updates(Random& random) {
+  for (const Strides listed : {Strides::any, Strides::stepped})
+    for (const Int round : {700, 5000}) {
+      Case c;
+      c.sizes = {listed == Strides::any ? 47 * 64 : 47 * 64 - 1};
+      c.index_sizes = {2500};
+      c.tuning.bucket_bits = 6;
+      c.listed = listed;
+      c.method = Method::buckets;
+      c.tuning.round = round;
+      run(random, c);
+    }
 }
 
 // The nearest bad index on either side, at every place of what a register holds and behind it.
@@ -435,6 +452,7 @@ int main() {
   shared_cases(random, rounds / 10);
   rounded_line(random);
   bad_in_a_later_round(random);
+  apart_updates(random);
   bad_in_every_place(random);
   repaired_meanwhile(random);
   changed_meanwhile(random);

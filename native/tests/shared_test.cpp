@@ -1,11 +1,13 @@
 // One plan, run by several callers at once with other threads each time: plans are immutable, and
 // results do not depend on who else is at work. Meant for the thread sanitizer.
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../cpu/scatter/scatter.hpp"
 #include "scatter_reference.hpp"
 
 namespace anydml::test {
@@ -175,6 +177,68 @@ void test_slabs(Random& random) {
   }
 }
 
+// The check of indices that threads share, from the middle of a row on.
+void shared_check(Random& random) {
+  constexpr Int size = 50, rows = 3, columns = 60001;
+  Buffer indices(random, {rows, columns}, 4, Strides::packed, Role::input, DataType::int32);
+  for (Int i = 0; i < indices.count(); ++i)  // bad behind every row
+    indices.set<int32_t>(i, static_cast<int>((i + 1) % columns == 0 ? size : i % size));
+  Layout layout = indices.tensor.layout;
+  layout.sizes[1] = columns - 1;  // rows do not follow one another
+  const scatter::IndexReader& reader = scatter::index_reader(DataType::int32);
+  for (const Int row : {Int{-1}, Int{0}, Int{1}, rows - 1})
+    for (const Int column : {Int{0}, columns - 2}) {
+      const Int bad = row < 0 ? -1 : row * (columns - 1) + column;
+      if (row >= 0) indices.set<int32_t>(row * columns + column, size);
+      for (const int threads : {kFewestThreads, 2, 3}) {
+        const Status status = scatter::check_indices(reader, layout, indices.data(), size, threads);
+        EXPECT(status.bad_index == bad, "got %lld, not %lld", status.bad_index, bad);
+        ++passed;
+      }
+      if (row >= 0) indices.set<int32_t>(row * columns + column, 0);
+    }
+}
+
+// Three workers at once on one line, each with a copy of its own: none goes on before all are
+// there.
+std::atomic<int> arrived{0};
+bool convert_together(const char* source, Int stride, Int count, Int size, Int scale, Int base,
+                      Int step, Int* offsets) {
+  thread_local bool here = false;
+  if (!here) {
+    here = true;
+    arrived.fetch_add(1);
+    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (arrived.load() < 3 && std::chrono::steady_clock::now() < late) std::this_thread::yield();
+  }
+  return scatter::index_reader(DataType::int64)
+      .convert(source, stride, count, size, scale, base, step, offsets);
+}
+void three_workers() {
+  constexpr Int length = Int{3} << 15;
+  const std::vector<int64_t> indices(static_cast<std::size_t>(length), 4);
+  const std::vector<int32_t> updates(static_cast<std::size_t>(length), 1);
+  int32_t line[5] = {1, 2, 3, 4, 5};
+  scatter::IndexReader reader = scatter::index_reader(DataType::int64);
+  reader.convert = convert_together;
+  scatter::Problem problem{};
+  problem.axis_size = 5;
+  problem.length = length;
+  problem.columns = problem.groups = problem.rest_count = 1;
+  problem.axis[scatter::kOut] = problem.axis[scatter::kUpdate] = 4;
+  problem.axis[scatter::kIndex] = 8;
+  problem.element_size = 4;
+  problem.reduction = Reduction::add;
+  problem.reader = &reader;
+  problem.writer = &scatter::writer(Reduction::add, DataType::int32, 4);
+  EXPECT(scatter::run_shares(problem, reinterpret_cast<const char*>(indices.data()),
+                             reinterpret_cast<const char*>(updates.data()),
+                             reinterpret_cast<char*>(line), 3),
+         "three workers");
+  EXPECT(line[3] == 4 && line[4] == 5 + length, "%d, %d", line[3], line[4]);
+  ++passed;
+}
+
 }  // namespace
 }  // namespace anydml::test
 
@@ -184,6 +248,8 @@ int main() {
   test_selections(random);
   test_moves(random);
   test_slabs(random);
+  shared_check(random);
+  three_workers();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

@@ -189,6 +189,92 @@ void test_empty() {
   for (const char byte : memory) EXPECT(byte == 0, "nothing is written");
 }
 
+// A size or a stride that 32 bits do not hold; indices in a row and apart, which are read in other
+// ways.
+void test_far_gathers() {
+  constexpr Int far = Int{1} << 32, count = 19;
+  const Spread memory(far + 64);
+  char* const data = memory.data();
+  if (data == nullptr) return;
+  const auto tensor = [](std::initializer_list<std::pair<Int, Int>> dims) {
+    Tensor made;
+    made.element_size = 1;
+    for (const auto& [size, stride] : dims) made.layout.push(size, stride);
+    return made;
+  };
+  data[0] = 1, data[8] = 2, data[far] = 3, data[far + 8] = 4;
+  for (const auto& [size, stride] : {std::pair<Int, Int>{2, far}, {far + 1, 1}})
+    for (const Int apart : {1, 2})
+      for (const bool pairs : {false, true}) {
+        std::vector<Int> values(static_cast<std::size_t>(2 * 2 * count));
+        char expected[count], got[count] = {};
+        for (Int i = 0; i < count; ++i) {
+          const bool last = i % 3 != 0, second = pairs && i % 2 != 0;
+          const std::size_t at = static_cast<std::size_t>((pairs ? 2 : 1) * apart * i);
+          values[at] = last ? size - 1 : 0;
+          if (pairs) values[at + 1] = second;
+          expected[i] = data[(last ? far : 0) + (second ? 8 : 0)];
+        }
+        const Tensor output = tensor({{count, 1}});
+        Tensor input = tensor({{size, stride}}), indices = tensor({{count, 8 * apart}});
+        indices.type = DataType::int64;
+        indices.element_size = 8;
+        const auto check_bytes = [&](Status status, const char* what) {
+          EXPECT(status.ok() && std::equal(got, got + count, expected), "%s", what);
+          std::fill(got, got + count, '\0');
+          ++passed;
+        };
+        if (!pairs) {
+          check_bytes(GatherPlan{input, indices, output, 0}.run(data, values.data(), got, true, 1),
+                      "gather, far");
+          check_bytes(
+              GatherElementsPlan{input, indices, output, 0}.run(data, values.data(), got, true, 1),
+              "gather_elements, far");
+        }
+        if (pairs) input.layout.push(2, 8);
+        indices.layout = tensor({{count, (pairs ? 16 : 8) * apart}, {pairs ? 2 : 1, 8}}).layout;
+        check_bytes(GatherNdPlan{input, indices, output, 0}.run(data, values.data(), got, true, 1),
+                    "gather_nd, far");
+      }
+}
+
+// The same of the first axis of several and of SCATTER's.
+void test_far_scatters() {
+  constexpr Int far = Int{1} << 32, count = 19;
+  const Spread memory(far + 64);
+  char* const data = memory.data();
+  if (data == nullptr) return;
+  for (const auto& [size, stride] : {std::pair<Int, Int>{2, far}, {far + 1, 1}})
+    for (const Int apart : {1, 2})
+      for (Int length = 0; length <= 5; ++length) {  // 0: SCATTER
+        const Int width = std::max<Int>(1, length);
+        std::vector<Int> values(static_cast<std::size_t>(width * apart * count));
+        for (Int i = 0; i < count; ++i)
+          values[static_cast<std::size_t>(width * apart * i)] = i % 2 != 0 ? size - 1 : 0;
+        char updates[count];
+        for (Int i = 0; i < count; ++i) updates[i] = static_cast<char>(i);
+        data[0] = data[far] = 'x';
+        Tensor output, index, update;
+        output.element_size = update.element_size = 1;
+        output.layout.push(size, stride);
+        for (Int d = 1; d < width; ++d) output.layout.push(2, 8);
+        index.type = DataType::int64;
+        index.element_size = 8;
+        index.layout.push(count, width * 8 * apart);
+        if (length > 0) index.layout.push(width, 8);
+        update.layout.push(count, 1);
+        const Status status =
+            length == 0 ? ScatterPlan{output, index, update, output, 0, Reduction::none}.run(
+                              data, values.data(), updates, data, false, 1)
+                        : ScatterNdPlan{output, index, update, output, Reduction::none}.run(
+                              data, values.data(), updates, data, false, 1);
+        EXPECT(status.ok() && data[0] == count - 1 && data[far] == count - 2,
+               "size %lld, stride %lld, %lld coordinates: %d, %d", size, stride, length, data[0],
+               data[far]);
+        ++passed;
+      }
+}
+
 }  // namespace
 
 int main() {
@@ -196,6 +282,8 @@ int main() {
   test_scratch();
   test_exceptions();
   test_empty();
+  test_far_gathers();
+  test_far_scatters();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

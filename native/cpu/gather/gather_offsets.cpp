@@ -38,13 +38,12 @@ inline void clamped_offsets(const char* values, Int count, Int size, Int stride,
                  stride;
 }
 
-// True when a value is out of range; offsets are in range in any case. The size is not zero, or no
-// value is in range.
+// True when a value is out of range; offsets are in range in any case. The size is not zero.
 template <class Index>
 inline bool single_offsets(const char* values, Int count, Int size, Int stride, OutOfRange mode,
                            Int* offsets) {
   constexpr Int narrow = Int{1} << 32;
-  if (mode == OutOfRange::clamp && size > 0) {
+  if (mode == OutOfRange::clamp) {
     clamped_offsets<Index>(values, count, size, stride, offsets);
     return false;
   }
@@ -199,11 +198,8 @@ Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& ax
 Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads) {
   if (tuples == 0 || axes.count == 0) return -1;
-  if (mode == OutOfRange::clamp) {
-    for (int k = 0; k < axes.count; ++k)
-      if (axes.sizes[k] == 0) return k;
-    return -1;
-  }
+  if (mode == OutOfRange::clamp)  // asked only where an axis has no position
+    return std::find(axes.sizes, axes.sizes + axes.count, 0) - axes.sizes;
   std::atomic<Int> first{kNoBadIndex};
   const Int width = axes.count;
   const Int step = std::max<Int>(1, kNearChunk / width);  // tuples at a time

@@ -219,7 +219,7 @@ class Padding {
     if (filled) short_rows.put_values(block, row, most);
     const Dimension& d = dimensions_[rank_ - 2];
     const Int from_row = inner().from_size * block_;
-    Int places[kMaxRank + 1], rest = begin / d.size, at = begin % d.size, held = 0;
+    Int places[kMaxRank], rest = begin / d.size, at = begin % d.size, held = 0;
     for (int n = rank_ - 3; n >= 0; --n) {
       places[n] = rest % dimensions_[n].size;
       rest /= dimensions_[n].size;
@@ -286,7 +286,7 @@ class Padding {
   void write(Int begin, Int end, Int pieces, LineWriter* writer) const {
     const Int row = inner().size;
     Int piece = begin % pieces;
-    Int places[kMaxRank + 1], rest = begin / pieces;
+    Int places[kMaxRank], rest = begin / pieces;
     for (int n = rank_ - 2; n >= 0; --n) {
       places[n] = rest % dimensions_[n].size;
       rest /= dimensions_[n].size;
@@ -403,7 +403,7 @@ class Padding {
   char* to_;
   Int size_, block_, total_;  // of an element; of what moves as one; elements of the output
   int rank_ = 0;
-  Dimension dimensions_[kMaxRank + 1];
+  Dimension dimensions_[kMaxRank];
 };
 
 }  // namespace

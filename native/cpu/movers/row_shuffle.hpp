@@ -37,8 +37,8 @@ class RowShuffle {
   struct Vector {
     int16_t to, from;  // where it is written and read
   };
-  Vector vectors_[kMostBytes / 16 + 1];
-  alignas(64) unsigned char order_[kMostBytes + 64];
+  Vector vectors_[kMostBytes / 16];
+  alignas(64) unsigned char order_[kMostBytes];
 };
 
 }  // namespace anydml

@@ -227,7 +227,6 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
   Layout* all[] = {&rows};
   collapse(all);
   const Int total = rows.count();
-  if (total == 0) return {};
   Int length = 1, stride = 0;
   if (rows.rank > 0) {
     --rows.rank;
