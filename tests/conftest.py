@@ -31,6 +31,13 @@ def _asked_for(item):
     return item.get_closest_marker("heavy") or item.get_closest_marker("gpu")
 
 
+@pytest.fixture
+def moments():
+    """How long something is tried that may happen at any moment, of the seconds that are asked."""
+    fewer = os.environ.get("HYPOTHESIS_PROFILE") == "brief"
+    return lambda seconds: seconds * 0.3 if fewer else seconds
+
+
 @pytest.fixture(params=[1, 2, 4], ids=lambda count: f"{count} threads")
 def threads(request):
     """The test, at several numbers of threads."""

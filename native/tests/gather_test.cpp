@@ -377,6 +377,7 @@ void test_large() {
   for (int n = 0; n < 6; ++n) {
     if (short_run && (n == 1 || n == 2)) continue;  // the clamped and the bad ones always
     if (shortening() > 1 && n == 0) continue;
+    if (!has_turn()) continue;
     Options options;
     options.threads = std::max(kFewestThreads, 1 + n % 4);
     options.type = kIndexTypes[n % 4];

@@ -84,9 +84,9 @@ CASES = {
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", CASES)
-def test_every_index_is_on_the_axis(name, threads):
+def test_every_index_is_on_the_axis(name, threads, moments):
     dtype, sizes, k, axis = CASES[name]
-    arguments = [dtype, ",".join(map(str, sizes)), str(k), str(axis), str(threads), "1"]
+    arguments = [dtype, ",".join(map(str, sizes)), str(k), str(axis), str(threads), str(moments(1))]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *arguments],
         capture_output=True,

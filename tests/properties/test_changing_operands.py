@@ -17,7 +17,6 @@ import pytest
 import anydml as dml
 from anydml.testing import Poisoned
 
-SECONDS = 0.1  # of calls of one kind
 BAD = 2**40
 
 
@@ -51,7 +50,7 @@ class Changing:
 
 def repeat(call):
     """Often enough that the other process gets its turn in the middle of some."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + float(sys.argv[2])
     call()
     while time.monotonic() < end:
         call()
@@ -193,9 +192,9 @@ GROUPS = {
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("group", "threads"), list(product(GROUPS, (1, 3))))
-def test_values_are_all_that_changes(group, threads):
+def test_values_are_all_that_changes(group, threads, moments):
     done = subprocess.run(
-        [sys.executable, __file__, group],
+        [sys.executable, __file__, group, str(moments(0.1))],  # seconds of calls of one kind
         capture_output=True,
         text=True,
         check=False,
