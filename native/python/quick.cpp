@@ -13,6 +13,7 @@
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "given.hpp"
+#include "jax_split.hpp"
 #include "libtorch.hpp"
 
 namespace nb = nanobind;
@@ -182,12 +183,17 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   return kernel.list == Lists::outputs ? total * std::min(results.equal, kPooledBytes) : total;
 }
 
-[[gnu::noinline]] nb::object called_elsewhere(const Kernel& kernel, PyObject* kind, Given& given,
-                                              Results& results, Call& call) {
+// values: as of `called`.
+[[gnu::noinline]] nb::object called_elsewhere(const Kernel& kernel, PyObject* const* values,
+                                              Given& given, Results& results, Call& call) {
   const bool listed = kernel.list == Lists::outputs;
   if (given.kind == Given::jax_arrays) {
     if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
       return nb::none();
+    if (listed) {  // a split
+      nb::object parts = jax::kept_split(values[1], given.operands[0], results);
+      if (parts.is_valid()) return parts;
+    }
   } else if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes) {
     return nb::none();
   }
@@ -211,7 +217,7 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   if (!run_there(kernel, call, given.device)) return nb::none();
   if (!listed) {
     nb::object first = made[0].object();
-    return count == 1 ? first : named_tuple(kind, first, made[1].object());
+    return count == 1 ? first : named_tuple(values[0], first, made[1].object());
   }
   nb::object tuple = nb::steal(PyTuple_New(count));
   if (!tuple.is_valid()) throw nb::python_error();
@@ -240,7 +246,7 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   const std::size_t count = results.numbers != 0 ? results.numbers : kernel.attributes.size();
   Call call{given.operands, given.list, numbers, count, true, threads};
   if (given.kind != Given::numpy && given.kind != Given::unknown)
-    return called_elsewhere(kernel, values[0], given, results, call);
+    return called_elsewhere(kernel, values, given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
@@ -351,6 +357,7 @@ void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);
   module.def("learn_tensors", &libtorch::learn);
   module.def("take_jax", &jax::take);
+  module.def("take_jax_split", &jax::take_split_maker);
   module.def("know_type", &know_type);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);

@@ -182,3 +182,104 @@ def test_nothing_is_left_behind():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000
     now = [sys.getrefcount(value) for value in (x, bad, type(x), None)]
     assert [b - a for a, b in zip(counts, now, strict=True)] == pytest.approx([0] * 4, abs=50)
+
+
+# ---- splits that come again and again -----------------------------------------------------------
+
+OFTEN = 1000  # native/python/jax_split.cpp
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "axis"),
+    [((16,), 4, 0), ((3, 10), [2, 0, 7, 1], 1), ((3, 10), [2, 0, 7, 1], -1), ((6, 0, 2), 2, 0)],
+    ids=str,
+)
+def test_splits_that_come_often_are_the_same(shape, sizes, axis):
+    """NaNs keep their bits; kinds of arrays do not change from one call to the next."""
+    split = native.quick("split")
+    bits = np.random.default_rng(5).integers(0, 2**32, shape, np.uint32)
+    bits[bits % 3 == 0] |= 0x7F800001
+    x = jnp.asarray(bits.view(np.float32))
+    first = split(None, x, sizes, axis)
+    made = [split(None, x, sizes, axis) for _ in range(OFTEN + 5)]
+    for parts in (made[0], made[-1]):
+        assert type(parts) is tuple
+        for part, wanted in zip(parts, first, strict=True):
+            assert type(part) is type(wanted)
+            assert part.aval == wanted.aval
+            assert part.weak_type is wanted.weak_type is False
+            assert part.committed is wanted.committed
+            assert part.sharding == wanted.sharding
+            assert_same_bits(np.asarray(part), np.asarray(wanted))
+    # Others of the same size, and what is weak, deleted or another type.
+    other = jnp.asarray(bits.view(np.int32))
+    for value in (x + 1, other, other.astype("int16")):
+        parts = split(None, value, sizes, axis)
+        points = np.cumsum([len(np.asarray(part)) if axis == 0 else part.shape[-1]
+                            for part in parts])[:-1]  # fmt: skip
+        for part, wanted in zip(parts, np.split(np.asarray(value), points, axis), strict=True):
+            assert_same_bits(np.asarray(part), wanted)
+
+
+def test_a_split_that_comes_often_is_a_program_of_jax():
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, seconds, **_: compiled.append(name) if "backend_compile" in name else None
+    )
+    x = jnp.arange(12.0)
+    jax.block_until_ready(x)
+    del compiled[:]
+    for _ in range(OFTEN - 1):
+        dml.split(x, 3)
+    assert not compiled
+    dml.split(x, 3)
+    assert len(compiled) == 1
+    parts = [dml.split(x, 3) for _ in range(100)][-1]
+    assert len(compiled) == 1
+    assert [part.tolist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    x.delete()
+    assert parts[2].tolist() == [8, 9, 10, 11]
+    with pytest.raises(dml.ArgumentTypeError, match="deleted"):
+        dml.split(x, 3)
+
+
+@pytest.mark.parametrize(
+    ("x", "sizes"),
+    [(np.zeros(2000, "f4"), 4), (np.zeros(9, "f4"), 9), (np.zeros(8, "f4"), 1),
+     (np.zeros((1, 1, 1, 1, 1, 1, 4), "f4"), 1)],
+    ids=["large", "many", "one", "rank"],
+)  # fmt: skip
+def test_splits_for_which_no_program_is_made(x, sizes):
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, seconds, **_: compiled.append(name) if "backend_compile" in name else None
+    )
+    x = jax.block_until_ready(jnp.asarray(x))
+    del compiled[:]
+    for _ in range(OFTEN + 1):
+        dml.split(x, sizes)
+    assert not compiled
+
+
+def test_a_split_that_comes_often_inside_of_a_trace():
+    """Values that are known are split at once there too."""
+    x = jnp.arange(10.0)
+    seen = []
+
+    @jax.jit
+    def traced(y):
+        seen.extend(dml.split(x, 5) for _ in range(OFTEN + 5))
+        return y
+
+    traced(x)
+    assert {type(part) for parts in seen for part in parts} == {type(x)}
+    assert [part.tolist() for part in seen[-1]] == [part.tolist() for part in seen[0]]
+
+
+def test_weak_types_stay_out_of_results():
+    x = jnp.ones(8) * 1.0
+    weak = jax.lax.full((8,), 2.0)  # a Python number's type
+    assert weak.weak_type
+    for _ in range(OFTEN + 2):
+        dml.split(x, 2)
+    assert [part.weak_type for part in dml.split(weak, 2)] == [False, False]

@@ -83,7 +83,7 @@ bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   const Int whole = layout.sizes[axis];
   begin(results.one[0], "a slab", in);
   push(results.one[0], layout, 0, layout.rank);
-  numbers[0] = axis;
+  numbers[0] = results.axis = axis;
   if (parts.depth == Integers::number) {
     Int sections = 0;
     if (!parts.get(0, sections) || sections < 1 || whole % sections != 0) return false;
@@ -100,7 +100,6 @@ bool split_shape(const Quick& quick, Int* numbers, Results& results) {
   results.one[0].purpose = "slab";  // of a number
   results.equal = parts.count;
   results.sizes = sizes;
-  results.axis = axis;
   return parts.depth == Integers::list && parts.count > 0 && rest == 0;
 }
 

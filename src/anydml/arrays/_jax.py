@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache, reduce
+from functools import cache, partial, reduce
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -74,6 +75,26 @@ def _offer(kind: type) -> None:
         return
     if known:
         native.take_jax(kind, make, device, jax.config)
+        native.take_jax_split(partial(_split_program, device))
+
+
+def _split_program(device: Any, value: Any, sizes: Sequence[int], axis: int) -> Any:
+    """What splits arrays like this one, compiled by JAX; None for one of another device.
+
+    Its results are as those that come by DLPack: committed to the device, of no weak type.
+    """
+    if value.devices() != {device}:
+        return None
+    jax: Any = sys.modules["jax"]
+    ends = list(accumulate(sizes))
+
+    def parts(x: Any) -> Any:
+        return tuple(jax.lax.slice_in_dim(x, end - size, end, axis=axis)
+                     for size, end in zip(sizes, ends, strict=True))  # fmt: skip
+
+    here = jax.sharding.SingleDeviceSharding(device)
+    like = jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=here)
+    return jax.jit(parts, out_shardings=here).lower(like).compile()
 
 
 def index_type() -> np.dtype[Any]:
