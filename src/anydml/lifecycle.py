@@ -169,7 +169,7 @@ class CompiledOperator:
                 )
         return CompiledOperator(self.operator, owned)
 
-    def dispatch(self, **bindings: Any) -> None:
+    def dispatch(self, /, **bindings: Any) -> None:
         """Run on the bound arrays and buffers.
 
         Parameters
@@ -196,7 +196,7 @@ class CompiledOperator:
             for value in bound if info.many else (bound,):
                 written(value)
 
-    def __call__(self, *inputs: Any, **bindings: Any) -> Any:
+    def __call__(self, /, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.
 
         Parameters

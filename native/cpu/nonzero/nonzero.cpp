@@ -88,7 +88,6 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
   uint64_t* const bits = words > few ? found.bits.get() : found.few;
   if (chunks > 1) found.starts.reset(chunks);
 
-  const Int grain = std::max<Int>(1, kScanGrain / (kChunk * input.element_size));
   if (how == Scan::transposed) {
     const Int tile_bytes = kWord * tiling.row_length * input.element_size;
     parallel_ranges(
@@ -102,6 +101,7 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     return found;
   }
   Int* const starts = found.starts.get();
+  const Int grain = std::max<Int>(1, kScanGrain / (kChunk * input.element_size));
   parallel_ranges(chunks, grain, threads, [&](Int first, Int last) {
     for (Int chunk = first; chunk < last; ++chunk) {
       const Int begin = chunk * kChunk, end = std::min(begin + kChunk, elements);

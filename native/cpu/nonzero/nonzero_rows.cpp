@@ -252,8 +252,8 @@ class RowWriter {
 
   // The elements [begin, end) lie within a chunk, which has so many rows.
   void chunk(const uint64_t* bits, Int begin, Int end, Int rows) {
-    const Int spacing = (end - begin) / rows;
-    const int few = spacing >= kSparse ? 4 : spacing >= kMiddling ? 8 : 64;
+    const Int elements = end - begin;
+    const int few = elements >= kSparse * rows ? 4 : elements >= kMiddling * rows ? 8 : 64;
     while (begin < end) {
       Int stop = end;
       if (period_ > 0) stop = std::min(end, (begin / period_ + 1) * period_);
@@ -271,6 +271,10 @@ class RowWriter {
 
  private:
   void base(Int element) {
+    if (element == 0) {  // divisions are what a small call would notice
+      std::fill_n(digits_.base, target_.columns, 0);
+      return;
+    }
     for (int j = target_.columns - 1; j >= 0; --j) {
       const Int size = target_.sizes[j];
       const Int next = element / size;
