@@ -9,39 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "../common/slab_rows.hpp"
 #include "kernels/slabs.cuh"
 #include "plans.hpp"
 #include "tables.hpp"
 
 namespace anydml::cuda {
 namespace {
-
-// The whole or a part as rows of contiguous bytes; `length` is its size on the axis, the other
-// sizes are the whole's.
-bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int& bytes, Int& step) {
-  const Layout& layout = whole.layout;
-  bytes = step = 0;
-  if (length == 0) return true;  // its strides mean nothing
-  bytes = whole.element_size;
-  for (int i = layout.rank - 1; i >= axis; --i) {
-    const Int size = i == axis ? length : layout.sizes[i];
-    if (size > 1 && strides[i] != bytes) return false;
-    bytes *= size;
-  }
-  Int expected = 0;
-  bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
-  step = bytes;
-  for (int i = axis - 1; i >= 0; --i) {
-    if (layout.sizes[i] == 1) continue;
-    if (first)
-      step = strides[i];
-    else if (strides[i] != expected)
-      return false;
-    first = false;
-    expected = strides[i] * layout.sizes[i];
-  }
-  return true;
-}
 
 // Segments are better than small units from pieces of so many bytes on, and tiles are worse.
 constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
@@ -191,8 +165,8 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
   Slabs& slabs = matrix.slabs;
   slabs = {};
   matrix.split = split;
-  if (!as_rows(plan.whole, plan.axis, layout.sizes[plan.axis], layout.strides, matrix.bytes,
-               slabs.step))
+  if (!as_rows(layout, plan.whole.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
+               matrix.bytes, slabs.step))
     return by_layouts(plan, split, whole, data, queue);
   matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
   matrix.alike = true;
@@ -201,7 +175,8 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
   Int begin = 0, first = 0, unit = std::min(unit_of(whole), one_row ? 16 : unit_of(slabs.step));
   for (Int p = 0; p < plan.count(); ++p) {
     Int bytes, step;
-    if (!as_rows(plan.whole, plan.axis, plan.length(p), plan.strides(p), bytes, step))
+    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p), bytes,
+                 step))
       return by_layouts(plan, split, whole, data, queue);
     if (bytes == 0) continue;  // nothing of it is read or written
     matrix.parts.push_back({static_cast<char*>(data[p]), step, begin, 0});

@@ -10,6 +10,7 @@
 // One read and one write an element; scratch is 32 bytes a part.
 #include "slabs.hpp"
 
+#include "../../common/slab_rows.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
 #include "../runtime/transpose.hpp"
@@ -42,33 +43,6 @@ constexpr Int kRowPiece = 192;
 constexpr Int kBlockRows = 64, kBlockBytes = 2048, kBlockTotal = 8192;
 // Pieces above this are copied one by one even in a block.
 constexpr Int kLongPiece = 256;
-
-// The whole or a part as rows of contiguous bytes; `length` is its size on the axis, the other
-// sizes are the whole's.
-bool as_rows(const Tensor& whole, int axis, Int length, const Int* strides, Int& bytes, Int& step) {
-  const Layout& layout = whole.layout;
-  bytes = step = 0;
-  if (length == 0) return true;  // its strides mean nothing
-  bytes = whole.element_size;
-  for (int i = layout.rank - 1; i >= axis; --i) {
-    const Int size = i == axis ? length : layout.sizes[i];
-    if (size > 1 && strides[i] != bytes) return false;
-    bytes *= size;
-  }
-  Int expected = 0;
-  bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
-  step = bytes;
-  for (int i = axis - 1; i >= 0; --i) {
-    if (layout.sizes[i] == 1) continue;
-    if (first)
-      step = strides[i];
-    else if (strides[i] != expected)
-      return false;
-    first = false;
-    expected = strides[i] * layout.sizes[i];
-  }
-  return true;
-}
 
 // ---- rows ---------------------------------------------------------------------------------------
 
@@ -314,8 +288,8 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
   if (method == SlabMethod::layouts) return layouts();
 
   Matrix matrix;
-  if (!as_rows(plan.whole, plan.axis, layout.sizes[plan.axis], layout.strides, matrix.bytes,
-               matrix.step))
+  if (!as_rows(layout, plan.whole.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
+               matrix.bytes, matrix.step))
     return layouts();
   matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
   matrix.whole = whole;
@@ -331,7 +305,8 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
   Int offset = 0;
   for (Int p = 0; p < count; ++p) {
     Part& part = described[p];
-    if (!as_rows(plan.whole, plan.axis, plan.length(p), plan.strides(p), part.bytes, part.step))
+    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p),
+                 part.bytes, part.step))
       return layouts();
     part.data = static_cast<char*>(parts[p]);
     part.offset = offset;
