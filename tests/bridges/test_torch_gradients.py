@@ -132,7 +132,7 @@ def test_what_else_is_refused():
         dml.scatter_elements(x.detach().numpy(), ALONG, x[:2, :3], axis=1)
     with pytest.raises(dml.ArgumentTypeError, match="requires grad"):
         dml.gather(x.detach(), ALONG, axis=1, out=torch.zeros(3, 2, 3).double().requires_grad_())
-    with pytest.raises(dml.ArgumentTypeError, match=r"updates: expected torch\.float64"):
+    with pytest.raises(dml.ArgumentTypeError, match=r"updates: expected float64"):
         dml.scatter_elements(x, ALONG, torch.ones(2, 3), axis=1)
     with pytest.raises(dml.ArgumentTypeError, match="index_dtype: expected one of int64"):
         dml.top_k(x, 1, index_dtype="int46")
@@ -144,7 +144,7 @@ def test_what_else_is_refused():
         dml.gather_elements(x, ALONG[0])
     with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[0, 1\]: expected -3..2"):
         dml.gather(x, ALONG)
-    with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected torch\.float64"):
+    with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected float64"):
         dml.join([x, x.float()])
     with pytest.raises(dml.ArgumentError, match=r"k: expected 0\.\.4"):
         dml.top_k(x, 5)

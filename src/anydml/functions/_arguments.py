@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -86,6 +86,14 @@ def axis_of(axis: Any, array: Array, name: str = "x") -> int:
             f"got {shown(number)}"
         )
     return number % array.ndim
+
+
+def same_rank(data: Any, lookup: Any) -> None:
+    """Refuse indices that have not the rank of the data."""
+    if lookup.ndim != data.ndim:
+        raise ArgumentError(
+            f"indices: expected rank {data.ndim} (the rank of x), got shape {tuple(lookup.shape)}"
+        )
 
 
 def index_array(value: Any, name: str = "indices") -> Array:
@@ -238,16 +246,21 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     return False
 
 
+def spread(array: Any, shape: Sequence[Any], name: str, broadcast: Callable[..., Any]) -> Any:
+    """An operand again and again, up to a shape, as its library does it."""
+    try:
+        return broadcast(array, shape)
+    except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
+        raise ArgumentError(
+            f"{name}: expected a shape that can be broadcast to {tuple(shape)}, "
+            f"got {tuple(array.shape)}"
+        ) from None
+
+
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
-    try:
-        if isinstance(array, DeviceArray):
-            return cast(Array, array.broadcast_to(shape))
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise ArgumentError(
-            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
-        ) from None
+    how = DeviceArray.broadcast_to if isinstance(array, DeviceArray) else np.broadcast_to
+    return cast(Array, spread(array, shape, name, how))
 
 
 # The types that have an order and a sum; others are only moved.

@@ -28,15 +28,20 @@ _OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
 _WIDE: Final = {"f": np.float32, "i": np.int64, "u": np.uint64}
 
 
-def reduction_of(reduction: Any, array: Array) -> str:
-    """The kernel's name of a reduction, or "mean"; one that the array's type has."""
+def name_of(reduction: Any) -> str:
+    """The kernel's name of a reduction, or "mean"."""
     if not isinstance(reduction, str | None) or reduction not in NAMES:
         accepted = ", ".join(repr(name) for name in NAMES)
         raise ArgumentError(
             f"reduction: expected one of {accepted}, got {shown(reduction)}"
             f"{meant(reduction, NAMES)}"
         )
-    name = SYNONYMS.get(reduction or "none", reduction or "none")
+    return SYNONYMS.get(reduction or "none", reduction or "none")
+
+
+def reduction_of(reduction: Any, array: Array) -> str:
+    """The kernel's name of a reduction, or "mean"; one that the array's type has."""
+    name = name_of(reduction)
     types: tuple[str, ...] = _arguments.TYPED
     if name != "mean":
         types += ("bool",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, SupportsIndex, overload
 
@@ -403,19 +403,18 @@ def _gathered(
     return result
 
 
-def alike(axis: int, data: Any, lookup: Any) -> list[tuple[int, ...]]:
+def alike(
+    axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
+) -> list[tuple[int, ...]]:
     """The shapes that data and indices are broadcast to: common sizes off the axis."""
-    if lookup.ndim != data.ndim:
-        raise ArgumentError(
-            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
-        )
+    _arguments.same_rank(data, lookup)
     off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
     try:
-        common = np.broadcast_shapes(*off)
-    except ValueError:
+        common = broadcast(*off)
+    except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
         raise ArgumentError(
-            f"indices: expected a shape that can be broadcast with {data.shape} but for axis "
-            f"{axis}, got {lookup.shape}"
+            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} but for "
+            f"axis {axis}, got {tuple(lookup.shape)}"
         ) from None
     return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
 
@@ -447,10 +446,10 @@ def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
         raise ArgumentError(
             f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
         )
-    if mode in ("raise", "clamp") or not lookup.size:  # clamping: the operator's own rules
+    if mode in ("raise", "clamp"):  # clamping: the operator's own rules
         return
     for axis in axes:
-        if data.shape[axis] == 0:
+        if data.shape[axis] == 0 and 0 not in lookup.shape:
             raise ArgumentError(
                 f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
             )

@@ -316,16 +316,14 @@ def check_scalar(lookup: Any, values: Any) -> None:
     """Refuse updates of one element that have not the shape of the indices."""
     if values.shape != lookup.shape:
         raise ArgumentError(
-            f"updates: expected shape {lookup.shape} (the shape of indices), got {values.shape}"
+            f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
+            f"got {tuple(values.shape)}"
         )
 
 
 def along(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
     """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
-    if lookup.ndim != data.ndim:
-        raise ArgumentError(
-            f"indices: expected rank {data.ndim} (the rank of x), got shape {lookup.shape}"
-        )
+    _arguments.same_rank(data, lookup)
     return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
 
 

@@ -318,11 +318,7 @@ def join(
         result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
-    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
-    given = _arguments.members(arrays, "arrays")
-    if not given:
-        raise ArgumentError("arrays: expected at least one, got none")
+    given = members_of(arrays)
     if bridge := bridge_of(*given):
         return bridge.join(given, axis=axis, promote=promote, out=out)
     first, wrap = adopt(given[0], "arrays[0]")
@@ -347,6 +343,16 @@ def join(
     result = _arguments.output("join", out, "out", shape, parts[0].dtype, operands)
     _engine.run(Join, parts, (result,), attributes, inferred)
     return _arguments.returned(result, out, wrap)
+
+
+def members_of(arrays: Any) -> list[Any]:
+    """What `join` is given, at least one."""
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
+    given = _arguments.members(arrays, "arrays")
+    if not given:
+        raise ArgumentError("arrays: expected at least one, got none")
+    return given
 
 
 def _promoted(first: Any, parts: Sequence[Array]) -> list[Array]:

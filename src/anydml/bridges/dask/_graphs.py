@@ -21,6 +21,7 @@ from anydml._json import shown
 from anydml.arrays import DeviceArray, adopt, given_back
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import INDEX_KINDS, index_array, same_type
+from anydml.functions._arguments import spread as spread_by
 
 Lazy: TypeAlias = Any
 """A dask array: the package has no types."""
@@ -76,14 +77,12 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
 
 def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
     """An operand again and again, up to a shape."""
-    try:
-        wanted = np.broadcast_shapes(array.shape, shape)
-    except ValueError:
-        wanted = None
-    if wanted != shape:
-        raise ArgumentError(
-            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
-        )
+    return spread_by(array, shape, name, _spread)
+
+
+def _spread(array: Lazy, shape: tuple[int, ...]) -> Lazy:
+    if np.broadcast_shapes(array.shape, shape) != shape:
+        raise ValueError
     if 0 in shape:
         return zeros_like(array, shape=shape, chunks=-1)
     return broadcast_to(array, shape)

@@ -106,9 +106,10 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     array([0, 1, 2, 0, 1])
     """
     _graphs.no_out(out)
-    names = [f"arrays[{i}]" for i in range(len(arrays))]
-    first = _graphs.lazy(arrays[0], names[0])
-    others = list(zip(arrays[1:], names[1:], strict=True))
+    given = slabs.members_of(arrays)
+    names = [f"arrays[{i}]" for i in range(len(given))]
+    first = _graphs.lazy(given[0], names[0])
+    others = list(zip(given[1:], names[1:], strict=True))
     if _arguments.flag(promote, "promote"):
         parts = [first, *(_graphs.lazy(value, name) for value, name in others)]
         kind = promoted(parts[0]._meta, [part.dtype for part in parts], "arrays")

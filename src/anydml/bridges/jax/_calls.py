@@ -15,8 +15,9 @@ from jax.interpreters import mlir
 
 from anydml._json import shown
 from anydml.arrays import adopt, as_type, given_back, keep
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
+from anydml.functions._arguments import spread as spread_by
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast
 from anydml.functions.rearranging import reverse_subsequences
@@ -125,14 +126,14 @@ def operand(value: Any, name: str) -> Traced:
     return jnp.asarray(array)
 
 
-def operand_as(value: Any, name: str, of: Traced) -> Traced:
+def operand_as(value: Any, name: str, of: Traced, of_name: str = "x") -> Traced:
     """An operand that must have another's type; numbers and lists take it on where they fit."""
     if isinstance(value, jax.Array):
         known = np.empty(0, value.dtype)
-        same_type(known, known, name, of)
+        same_type(known, known, name, of, of_name)
         return value
     array, _ = adopt(value, name)
-    return jnp.asarray(same_type(array, value, name, of))
+    return jnp.asarray(same_type(array, value, name, of, of_name))
 
 
 def indices(value: Any, name: str = "indices") -> Traced:
@@ -145,12 +146,7 @@ def indices(value: Any, name: str = "indices") -> Traced:
 
 def spread(array: Traced, shape: tuple[int, ...], name: str) -> Traced:
     """An operand again and again, up to a shape."""
-    try:
-        return jnp.broadcast_to(array, shape)
-    except ValueError:
-        raise ArgumentError(
-            f"{name}: expected a shape that can be broadcast to {shape}, got {array.shape}"
-        ) from None
+    return spread_by(array, shape, name, jnp.broadcast_to)
 
 
 def no_out(out: Any) -> None:

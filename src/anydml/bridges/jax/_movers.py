@@ -99,17 +99,16 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     """
     _calls.no_out(out)
     parts: list[Traced]
-    others = [(value, f"arrays[{i}]") for i, value in enumerate(arrays[1:], 1)]
+    first, *others = ((value, f"arrays[{i}]") for i, value in enumerate(slabs.members_of(arrays)))
     if _arguments.flag(promote, "promote"):
-        given = [(arrays[0], "arrays[0]"), *others]
         parts = [value if isinstance(value, Array) else adopt(value, name)[0]
-                 for value, name in given]  # fmt: skip
+                 for value, name in (first, *others)]  # fmt: skip
         kind = promoted(jnp.zeros(0), [part.dtype for part in parts], "arrays")
         keep(jnp.zeros(0), kind, "arrays")
         parts = [jnp.asarray(part.astype(kind)) for part in parts]
     else:
-        first = _calls.operand(arrays[0], "arrays[0]")
-        parts = [first, *(_calls.operand_as(*other, first) for other in others)]
+        data = _calls.operand(*first)
+        parts = [data, *(_calls.operand_as(*other, data, first[1]) for other in others)]
     if axis is None:
         parts, number = [part.reshape(-1) for part in parts], 0
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from anydml.bridges.torch._gradients import DIFFERENTIABLE, no_gradient
 from anydml.bridges.torch._library import ops
 from anydml.bridges.torch._pytorch import Tensor, torch
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, movers, selection
-from anydml.functions._combining import NAMES, SYNONYMS
-from anydml.functions._types import GatherMode
+from anydml.functions import _arguments, _combining, movers, selection, slabs
+from anydml.functions import gather as gathers
+from anydml.functions import scatter as scatters
 from anydml.functions.rearranging import matched
 from anydml.functions.selection import TopKResult
-from anydml.functions.slabs import split_attributes
-
-MODES: Final = get_args(GatherMode)
 
 # As a graph may hold them; other ways to name a type are looked up in eager mode.
 _TYPES: Final[dict[Any, Any]] = {
@@ -52,8 +49,9 @@ def top_k(
     shaped = data.reshape(1) if data.ndim == 0 else data
     number = _arguments.axis_of(axis, shaped)
     most_first = _arguments.flag(largest, "largest")
-    values, indices = ops.top_k(shaped, k, number, most_first, _index_type(index_dtype))
-    if data.ndim == 0 and k == 1:
+    count = _arguments.integer(k, "k")
+    values, indices = ops.top_k(shaped, count, number, most_first, _index_type(index_dtype))
+    if data.ndim == 0 and count == 1:
         values, indices = values.reshape(()), indices.reshape(())
     return TopKResult(values, indices)
 
@@ -79,7 +77,7 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any
     data = data.reshape(1) if data.ndim == 0 else data
     lookup = _indices(indices, data)
     number = _arguments.axis_of(axis, data)
-    lookup, clamp = _inside(mode, lookup, [data.shape[number]])
+    lookup, clamp = _inside(mode, lookup, data, [number])
     result: Tensor = ops.gather(data, lookup, number, clamp)
     return result
 
@@ -98,17 +96,15 @@ def gather_elements(
     data = _tensor(x, "x")
     lookup = _indices(indices, data)
     if data.ndim == 0:  # one element on one axis, for indices of any shape
-        _arguments.axis_of(axis, data.reshape(1))
-        flat, clamp = _inside(mode, lookup.reshape(-1), [1])
-        result: Tensor = ops.gather_elements(data.reshape(1), flat, 0, clamp)
+        data = data.reshape(1)
+        flat, clamp = _inside(mode, lookup.reshape(-1), data, [_arguments.axis_of(axis, data)])
+        result: Tensor = ops.gather_elements(data, flat, 0, clamp)
         return result.reshape(lookup.shape)
     number = _arguments.axis_of(axis, data)
     if _arguments.flag(broadcast, "broadcast"):
-        _same_rank(data, lookup)
-        common = torch.broadcast_shapes(_off(data.shape, number), _off(lookup.shape, number))
-        data = data.expand(_with(common, number, data.shape[number]))
-        lookup = lookup.expand(_with(common, number, lookup.shape[number]))
-    lookup, clamp = _inside(mode, lookup, [data.shape[number]])
+        shapes = gathers.alike(number, data, lookup, torch.broadcast_shapes)
+        data, lookup = data.expand(shapes[0]), lookup.expand(shapes[1])
+    lookup, clamp = _inside(mode, lookup, data, [number])
     picked: Tensor = ops.gather_elements(data, lookup, number, clamp)
     return picked
 
@@ -122,8 +118,8 @@ def gather_nd(
     lookup = _indices(indices, data)
     batch = _arguments.integer(batch_dims, "batch_dims")
     length = lookup.shape[-1] if lookup.ndim else 0
-    sizes = list(data.shape[max(batch, 0) : max(batch, 0) + length])
-    lookup, clamp = _inside(mode, lookup, sizes if len(sizes) == length else [])
+    axes = range(max(batch, 0), min(max(batch, 0) + length, data.ndim))
+    lookup, clamp = _inside(mode, lookup, data, axes if len(axes) == length else [])
     result: Tensor = ops.gather_nd(data, lookup, batch, clamp)
     return result
 
@@ -146,17 +142,12 @@ def scatter_elements(
     scalar = data.ndim == 0
     number = _arguments.axis_of(axis, data.reshape(1) if scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not scalar:
-        _same_rank(data, lookup)
-        shape = _with(data.shape, number, lookup.shape[number])
-        lookup, values = lookup.expand(shape), values.expand(shape)
+        shape = scatters.along(number, data, lookup)
+        lookup, values = _spread(lookup, shape, "indices"), _spread(values, shape, "updates")
     elif values.ndim == 0:
         values = values.expand(lookup.shape)
     if scalar:
-        if values.shape != lookup.shape:
-            raise ArgumentError(
-                f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
-                f"got {tuple(values.shape)}"
-            )
+        scatters.check_scalar(lookup, values)
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     how = _reduction(reduction, data, values)
     whole = _arguments.flag(include_self, "include_self")
@@ -197,14 +188,14 @@ def split(
     """`anydml.split`; x has a gradient."""
     _allocated(out)
     data = _tensor(x, "x")
-    given = split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    given = slabs.split_attributes(data, sections_or_sizes, axis, points, near_equal)
     return tuple(ops.split(data, given["sizes"], given["axis"]))
 
 
 def join(arrays: Any, *, axis: Any = 0, promote: Any = False, out: Any = None) -> Tensor:
     """`anydml.join`; every array has a gradient."""
     _allocated(out)
-    parts = [_tensor(array, f"arrays[{i}]") for i, array in enumerate(arrays)]
+    parts = [_tensor(array, f"arrays[{i}]") for i, array in enumerate(slabs.members_of(arrays))]
     kinds = [part.dtype for part in parts]
     if _arguments.flag(promote, "promote"):
         common = reduce(torch.promote_types, kinds)
@@ -213,7 +204,8 @@ def join(arrays: Any, *, axis: Any = 0, promote: Any = False, out: Any = None) -
         for i, kind in enumerate(kinds):
             if kind != kinds[0]:
                 raise ArgumentTypeError(
-                    f"arrays[{i}]: expected {kinds[0]} (the type of arrays[0]), got {kind}"
+                    f"arrays[{i}]: expected {_name(kinds[0])} (the type of arrays[0]), "
+                    f"got {_name(kind)}"
                 )
     if axis is None:
         parts = [part.reshape(-1) for part in parts]
@@ -271,7 +263,8 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     _allocated(out)
     data = _tensor(x, "x")
     number = _arguments.axis_of(axis, data)
-    counts = _indices(lengths, data).expand(_off(data.shape, number))
+    one = (*data.shape[:number], 1, *data.shape[number + 1 :])
+    counts = _spread(_indices(lengths, data), one, "lengths")
     result: Tensor = ops.reverse_subsequences(data, counts, number)
     return result
 
@@ -308,12 +301,12 @@ def _updates(value: Any, data: Tensor) -> Tensor:
     if isinstance(value, torch.Tensor):
         if value.dtype != data.dtype:
             raise ArgumentTypeError(
-                f"updates: expected {data.dtype} (the type of x), got {value.dtype}"
+                f"updates: expected {_name(data.dtype)} (the type of x), got {_name(value.dtype)}"
             )
         return value
     if torch.compiler.is_compiling():
         return torch.tensor(value, dtype=data.dtype, device=data.device)
-    like = np.empty(0, type_of(str(data.dtype).removeprefix("torch.")))
+    like = np.empty(0, type_of(_name(data.dtype)))
     array = _arguments.same_type(adopt(value, "updates")[0], value, "updates", like)
     made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
     return made.to(data.device)
@@ -323,7 +316,7 @@ def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:
     kind = _TYPES.get(given) if isinstance(given, str | type | torch.dtype) else None
     if kind is None:  # NumPy's or this library's own, or none
         kind = _TYPES.get(_arguments.type_name(given))
-    if kind is None or str(kind).removeprefix("torch.") not in accepted:
+    if kind is None or _name(kind) not in accepted:
         raise ArgumentTypeError(
             f"{argument}: expected one of {', '.join(accepted)}, got {shown(given)}"
             f"{meant(given, accepted)}"
@@ -331,38 +324,28 @@ def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:
     return kind
 
 
+def _name(kind: Any) -> str:
+    return str(kind).removeprefix("torch.")
+
+
 def _index_type(given: Any) -> Any:
     return torch.int64 if given is None else _type(given, "index_dtype", _arguments.INDEX_KINDS)
 
 
 def _reduction(given: Any, data: Tensor, updates: Tensor) -> str:
-    if given not in NAMES:
-        accepted = ", ".join(repr(name) for name in NAMES)
-        raise ArgumentError(
-            f"reduction: expected one of {accepted}, got {shown(given)}{meant(given, NAMES)}"
-        )
-    name = given or "none"
-    name = SYNONYMS.get(name, name)
+    name = _combining.name_of(given)
     asked = data.requires_grad or updates.requires_grad
     if name not in DIFFERENTIABLE and asked and torch.is_grad_enabled():
         raise no_gradient(name)
     return name
 
 
-def _inside(mode: Any, lookup: Tensor, sizes: Sequence[Any]) -> tuple[Tensor, bool]:
+def _inside(mode: Any, lookup: Tensor, data: Tensor, axes: Sequence[int]) -> tuple[Tensor, bool]:
     """The indices that the operator is to read, and whether it clamps them."""
-    if mode not in MODES:
-        accepted = ", ".join(map(repr, MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, MODES)}"
-        )
-    if mode in ("raise", "clamp") or not sizes:
+    gathers.check_mode(mode, lookup, data, axes)
+    sizes = [data.shape[axis] for axis in axes]
+    if mode in ("raise", "clamp") or not sizes or 0 in sizes:  # 0: there are no indices
         return lookup, mode == "clamp"
-    for size in sizes:
-        if size == 0:
-            raise ArgumentError(
-                f"x: expected an element for mode {mode!r}, got none: an axis has no elements"
-            )
     if len(sizes) == 1:
         return _moved(mode, lookup, sizes[0]), False
     columns = [_moved(mode, lookup[..., i], size) for i, size in enumerate(sizes)]
@@ -382,16 +365,6 @@ def _moved(mode: Any, lookup: Tensor, size: Any) -> Tensor:
     return inside if beyond is None else torch.where(beyond, size - 1, inside)
 
 
-def _same_rank(data: Tensor, lookup: Tensor) -> None:
-    if lookup.ndim != data.ndim:
-        raise ArgumentError(
-            f"indices: expected rank {data.ndim} (the rank of x), got shape {tuple(lookup.shape)}"
-        )
-
-
-def _with(shape: Sequence[Any], axis: int, size: Any) -> tuple[Any, ...]:
-    return (*shape[:axis], size, *shape[axis + 1 :])
-
-
-def _off(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
-    return _with(shape, axis, 1)
+def _spread(tensor: Tensor, shape: Sequence[Any], name: str) -> Tensor:
+    spread: Tensor = _arguments.spread(tensor, shape, name, torch.broadcast_to)
+    return spread
