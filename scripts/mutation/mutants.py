@@ -43,7 +43,8 @@ _GPU_BLOCKS = {
     "cpp": re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE),
     "py": re.compile(
         r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there)\("
-        r"|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:)",
+        r"|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:"
+        r"|if _on_gpu\(\w+\):|if getattr\(\w+\.device, .*\) == \"cuda\":)",
         re.MULTILINE,
     ),
 }

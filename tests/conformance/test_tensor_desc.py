@@ -96,6 +96,8 @@ def test_smallest_size(sizes, strides, least):
         ((4, 3), (2, 3), True),
         ((2, 2, 2), (3, 2, 1), True),
         ((2, 2, 2), (4, 2, 1), False),
+        # Within the bound of the search only as it goes nowhere twice.
+        ((2, 4, 3, 5, 5, 2, 5), (573, 885, 378, 562, 3540, 236, 804), False),
     ],
 )
 def test_elements_in_one_place(sizes, strides, overlap):

@@ -111,6 +111,9 @@ def test_what_is_queued_on_a_gpu_is_judged_there():
     found = mutants.mutants_of("native/python/kernels/f.cpp", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, False), (5, True)}
     assert all(mutant.gpu for mutant in mutants.mutants_of("native/cuda/f.cpp", text))
+    text = "def f(a):\n    if _on_gpu(a):\n        return a + 1\n    return a + 2\n"
+    found = mutants.mutants_of("src/anydml/f.py", text)
+    assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, True), (3, True), (4, False)}
     text = (
         "def _run_there(\n    a: int\n) -> int:\n    return a + 1\n\ndef f(a):\n    return a + 2\n"
     )

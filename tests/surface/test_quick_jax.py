@@ -18,10 +18,7 @@ jnp = jax.numpy
 dml.gather(jnp.zeros(2), jnp.array([0]))  # tells the quick calls of it
 elements = native.quick("gather_elements")
 TESTED = "0.10.2"  # with this version, which CI installs, nothing is left out
-if (
-    jax.__version__ != TESTED
-    and elements(None, jnp.zeros(1), jnp.array([0]), 0, "raise") is None
-):
+if jax.__version__ != TESTED and elements(None, jnp.zeros(1), jnp.array([0]), 0, "raise") is None:
     pytest.skip("this JAX makes arrays in another way", allow_module_level=True)
 
 INDICES = np.array([1, 0, -1], np.int32)

@@ -1,0 +1,21 @@
+"""Array functions of traced code take what those of arrays take."""
+
+import importlib
+import inspect
+
+import pytest
+
+import anydml as dml
+
+
+@pytest.mark.parametrize("library", ["jax", "torch", "dask"])
+def test_parameters_and_defaults_are_the_same(library):
+    pytest.importorskip(library)
+    bridge = importlib.import_module(f"anydml.bridges.{library}")
+    functions = [name for name in dml.__all__ if inspect.isfunction(getattr(bridge, name, None))]
+    assert len(functions) >= 14
+    for name in functions:
+        given, wanted = (inspect.signature(getattr(of, name)).parameters for of in (bridge, dml))
+        assert [*given] == [*wanted], name
+        for parameter, like in zip(given.values(), wanted.values(), strict=True):
+            assert (parameter.default, parameter.kind) == (like.default, like.kind), name
