@@ -38,10 +38,10 @@ constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / k
 
 NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue, bool for_host) {
   NonzeroFound found;
-  found.count = queue.scratch_of<Int>(1);
   const Tensor& tensor = plan.input;
   const Int size = tensor.element_size, elements = tensor.layout.count();
   if (elements == 0) {
+    found.count = queue.scratch_of<Int>(1);
     queue.zero(found.count, sizeof(Int));
     return found;
   }
@@ -63,30 +63,45 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   found.skip = ahead / size;
   const Int end = found.skip + elements, granules = granules_of(end);
   const Int groups = (granules + kGroup - 1) / kGroup;
-  found.bits = queue.scratch(granules * kGranule / 8);
-  found.starts = queue.scratch_of<Int>(granules + 1);
-  unsigned* const counts = queue.scratch_of<unsigned>(granules);
+  // One block of scratch: small calls notice what each costs.
+  const Int sums_kept = groups > kFewGroups ? groups : 0;
+  char* next = static_cast<char*>(queue.scratch(granules * (kGranule / 8) + 8 * (granules + 2) +
+                                                4 * granules + 8 * sums_kept + 4 * 16));
+  const auto part = [&next](Int bytes) {
+    char* const begin = next;
+    next += (bytes + 15) / 16 * 16;
+    return static_cast<void*>(begin);
+  };
+  found.bits = part(granules * (kGranule / 8));
+  found.starts = part(8 * (granules + 1));
+  found.count = static_cast<Int*>(part(8));
+  unsigned* const counts = static_cast<unsigned*>(part(4 * granules));
   unsigned long long* sums = nullptr;
-  if (groups > kFewGroups) {
-    sums = queue.scratch_of<unsigned long long>(groups);
+  if (sums_kept > 0) {
+    sums = static_cast<unsigned long long*>(part(8 * sums_kept));
     queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
   }
+  const ToldNumbers::Slot slot = for_host ? queue.number_for_host() : ToldNumbers::Slot{};
+  Starts to{reinterpret_cast<Offset*>(found.starts), reinterpret_cast<Offset*>(found.count),
+            reinterpret_cast<Offset*>(slot.device),
+            granules > 1 && granules <= kMostSummed ? slot.sum : nullptr};
   unsigned* const bits = static_cast<unsigned*>(found.bits);
   const Int sign = is_float_type(tensor.type) ? 1 : 0;
   if (packed) {
     const Int many = std::max<Int>(1, 4 / size);  // granules of a block
     queue.launch(queue.function("nonzero", "nonzero_lines", {{"SIZE", size}, {"FLOAT", sign}}),
                  {blocks_for(granules, many)}, {kNonzeroThreads}, 0, data - ahead,
-                 static_cast<unsigned>(found.skip), end, granules, bits, counts, sums);
+                 static_cast<unsigned>(found.skip), end, granules, bits, counts, sums, to);
   } else {
     queue.launch(queue.function("nonzero", "nonzero_elements", {{"SIZE", size}, {"FLOAT", sign}}),
                  {blocks_for(granules, 1)}, {kNonzeroThreads}, 0, data, axes_of(layout, 0, end),
-                 end, bits, counts, sums);
+                 end, bits, counts, sums, to);
   }
-  queue.launch_behind(
-      queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
-      {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules,
-      static_cast<Int*>(found.starts), found.count, for_host ? queue.number_for_host() : nullptr);
+  if (to.sum != nullptr) to.told = nullptr;  // it has been told
+  if (granules > 1)
+    queue.launch_behind(
+        queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
+        {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules, to);
   return found;
 }
 

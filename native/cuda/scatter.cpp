@@ -283,10 +283,11 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
     if (job.length > 0) check_indices(job, report, queue);
     return queue.settle(report);
   }
-  const bool done = (elements != nullptr && by_lines(*elements, job, report, queue)) ||
+  bool settled = false;
+  const bool done = (elements != nullptr && by_lines(*elements, job, report, queue, settled)) ||
                     by_winners(job, report, queue) || by_buckets(job, report, queue);
   if (!done) by_sorting(job, report, queue);
-  settle_output(job, report, queue);
+  if (!settled) settle_output(job, report, queue);
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ void copy_input(const Job& job, const BadIndexReport& report, Queue& queue);
 void settle_output(const Job& job, const BadIndexReport& report, Queue& queue);
 
 // SCATTER along an axis, where lines fit shared memory. False: nothing has been done.
-bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue);
+// `settled`: whether nothing is left to be done for bad indices.
+bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
+              bool& settled);
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
 // By buckets that fit shared memory: single elements of long packed outputs.

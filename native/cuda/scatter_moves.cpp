@@ -102,7 +102,8 @@ bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
 
 }  // namespace
 
-bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue) {
+bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
+              bool& settled) {
   const bool moves = job.reduction == Reduction::none;
   if (job.size != plan.output.element_size || (!moves && !is_short_integer(job.type))) return false;
   const int rank = plan.output.layout.rank;
@@ -141,11 +142,16 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
                                     {{"TYPE", moves ? 0 : static_cast<Int>(job.type)},
                                      {"SIZE", job.size},
                                      {"WIDE", fit.wide ? 1 : 0}});
+  // Few blocks look to the end of the call themselves: a kernel of its own costs more.
+  settled = job.output_is_private && plan.output.layout.packed(job.size) &&
+            blocks <= queue.multiprocessors();
+  const Int bytes = settled ? plan.output.layout.count() * job.size : 0;
   queue.launch(kernel, {static_cast<unsigned>(blocks)}, {fit.threads},
                static_cast<unsigned>(fit.bytes), job.output_data, input, job.index_data,
                job.update_data, lines, places_of(problem.rest[kOut], &problem.rest[kIn]),
                places_of(problem.rest[kIndex], &problem.rest[kUpdate]),
-               places_of(problem.rest[kPosition]), static_cast<int>(job.reduction), report);
+               places_of(problem.rest[kPosition]), static_cast<int>(job.reduction), report,
+               Offset{bytes});
   return true;
 }
 

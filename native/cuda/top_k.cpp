@@ -142,9 +142,11 @@ std::vector<Variant> top_k_variants() {
     add("top_k_small", {});
     for (const Int threads : {64, 128, 256, 512})
       for (const Int each : {16, 8}) {
-        if (each == 16) add("top_k_short", {{"threads", threads}, {"few", 0}, {"each", each}});
-        if (width > 1 && (each == 8 || threads == 512))
-          add("top_k_short", {{"threads", threads}, {"few", 1}, {"each", each}});
+        if (each == 16)
+          add("top_k_short", {{"threads", threads}, {"few", 0}, {"each", each}, {"full", 0}});
+        if (width == 1 || (each == 16 && threads < 512)) continue;
+        for (const Int full : {0, 1})
+          add("top_k_short", {{"threads", threads}, {"few", 1}, {"each", each}, {"full", full}});
       }
     for (Int smallest = 0; smallest <= (is_float != 0 ? 1 : 0); ++smallest) {
       for (const char* const source : {"top_k_long", "top_k_together"})

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kEach = 16, kFewEach = 8;  // elements of a thread of top_k_short
 constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
+constexpr Int kMostPublished = 32 * kLongThreads;  // of a row's sample
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
 
@@ -77,12 +78,14 @@ Short short_plan(Int n, Int k, int width, bool whole) {
 void short_rows(const Job& job, const Short& plan, Queue& queue) {
   const Rows& rows = job.rows;
   const Int room = plan.high == 0 ? rows.n : std::min(rows.n, plan.each * plan.high);
+  const bool full = plan.few && rows.n == plan.threads * plan.each && aligned(job, 16);
   Function& kernel = queue.function("top_k_short", "top_k_short",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
                                      {"threads", plan.threads},
                                      {"few", plan.few},
-                                     {"each", plan.each}});
+                                     {"each", plan.each},
+                                     {"full", full}});
   launch(job, queue, kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
          static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
          static_cast<int>(plan.high), static_cast<int>(room));
@@ -206,13 +209,15 @@ bool together_plan(const Job& job, Int blocks, Together& together) {
   together.groups = 16;
   while (together.groups < together.low) together.groups *= 2;
   together.capacity = 4096;
-  return together.groups <= 64 && room <= 0.9 * together.capacity;
+  // Each block looks at all that the row's blocks give.
+  return together.groups * together.segments <= kMostPublished && together.groups <= kLongThreads &&
+         room <= 0.9 * together.capacity;
 }
 
 // Few long rows, in one launch whose blocks wait for each other. False: not for this case.
 bool together_rows(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
-  if (rows.source != nullptr || rows.n < 65536 || rows.n >= kWide || rows.k > 256) return false;
+  if (rows.source != nullptr || rows.n < 65536 || rows.n >= kWide || rows.k > 1024) return false;
   const Int most = kLongBlocks * queue.multiprocessors();
   Together together;
   if (!together_plan(job, most, together)) return false;

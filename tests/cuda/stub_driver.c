@@ -158,6 +158,12 @@ struct report {
   unsigned long long *published, call;
 };
 
+/* As native/cuda/kernels/nonzero.cuh has it. */
+struct starts {
+  long long *starts, *count, *told;
+  unsigned long long *sum;
+};
+
 static struct report latest; /* of what is replayed */
 
 /* What the last kernel of a call does whose indices are bad. */
@@ -184,15 +190,24 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   note(line);
   if (gx == 0 || gy == 0 || bx == 0 || bx > 1024) return 1; /* CUDA_ERROR_INVALID_VALUE */
   const char *told = getenv("STUB_COUNT");
-  if (told != NULL && strcmp(function, "nonzero_starts") == 0) {
-    long long *const count = *(long long **)arguments[4], *const host = *(long long **)arguments[5];
-    *count = atoll(told);
-    if (host != NULL && getenv("STUB_UNTOLD") == NULL) *host = *count;
+  const int at_end = strcmp(function, "nonzero_starts") == 0;
+  const int place = at_end                                      ? 3
+                    : strcmp(function, "nonzero_lines") == 0    ? 7
+                    : strcmp(function, "nonzero_elements") == 0 ? 6
+                                                                : 0;
+  if (told != NULL && place != 0) {
+    const struct starts to = *(struct starts *)arguments[place];
+    const int last = at_end || gx == 1;
+    if (last) *to.count = atoll(told);
+    if ((last || to.sum != NULL) && to.told != NULL && getenv("STUB_UNTOLD") == NULL)
+      *to.told = atoll(told);
   }
   if (strcmp(function, "bad_index_settle") == 0 ||
       (gx == 1 && strncmp(function, "gather_", 7) == 0 &&
        strcmp(function, "gather_check") != 0)) /* a call of one block */
     publish(*(struct report *)arguments[0]);
+  if (strcmp(function, "scatter_lines") == 0 && *(long long *)arguments[10] != 0)
+    publish(*(struct report *)arguments[9]);
   return 0;
 }
 int cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

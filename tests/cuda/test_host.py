@@ -401,7 +401,10 @@ class TestWaysToLaunch:
 
 class TestCounts:
     CODE = """
-    x = cuda.uploaded(np.ones(100, np.float32), 0, 0)
+    for size in (100, 100_000):  # a granule, and several
+        x = cuda.uploaded(np.ones(size, np.float32), 0, 0)
+        measured = cuda.CudaKernels(0, 0).measure("nonzero_coordinates", x, {"columns": 1}, 1)
+        assert measured.count == int(os.environ["STUB_COUNT"])
     waits = log().count("wait")
     found = cuda.CudaKernels(0, 0).measure("nonzero_coordinates", x, {"columns": 1}, 1)
     print(found.count, log().count("wait") - waits)

@@ -74,6 +74,17 @@ def test_top_k(data, kind, shape, layout, largest):
     same(dml.top_k(on_gpu(x, layout), k, **given_), dml.top_k(x, k, **given_))
 
 
+@pytest.mark.parametrize("flavour", list(Flavour))
+@pytest.mark.parametrize(
+    ("rows", "n", "k"), [(1, 1 << 20, 1000), (3, 200_003, 1024), (5, 70000, 300)]
+)
+def test_top_k_of_few_long_rows(flavour, rows, n, k):
+    x = contents(np.random.default_rng(k), (rows, n), np.float32, flavour)
+    for largest in (True, False):
+        how = {"largest": largest, "index_dtype": "int64"}
+        same(dml.top_k(on_gpu(x, "offset"), k, **how), dml.top_k(x, k, **how))
+
+
 @given(st.data(), KINDS, strategies.shapes(), HOW)
 def test_nonzero_coordinates(data, kind, shape, layout):
     x = values(data, shape, kind)

@@ -120,8 +120,9 @@ class Queue {
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
   // Where a kernel of this call writes a number of at least 0 for the host, besides `source` of
-  // `told_number`, which waits for it. Null: nowhere, the number is read from there.
-  Int* number_for_host();
+  // `told_number`, which waits for it, and a word to add it up in, which is 0 and is left so.
+  // Nulls: nowhere, the number is read from there.
+  ToldNumbers::Slot number_for_host();
   Int told_number(const Int* source);
 
  private:

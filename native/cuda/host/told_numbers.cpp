@@ -17,6 +17,15 @@ ToldNumbers::Slot ToldNumbers::take() {
       cuda.cuMemFreeHost(page);
       return {};
     }
+    constexpr std::size_t kSums = kSlots * kApart * sizeof *sums_;
+    CUdeviceptr sums = 0;
+    if (cuda.cuMemAlloc(&sums, kSums) != kSuccess ||
+        cuda.cuMemsetD8Async(sums, 0, kSums, nullptr) != kSuccess ||
+        cuda.cuStreamSynchronize(nullptr) != kSuccess) {
+      cuda.cuMemFreeHost(page);
+      return {};
+    }
+    sums_ = reinterpret_cast<unsigned long long*>(sums);
     for (std::size_t i = 0; i < kSlots; ++i) free_.push_back(i);
     host_ = static_cast<Int*>(page);
     device_ = reinterpret_cast<Int*>(there);
@@ -25,7 +34,7 @@ ToldNumbers::Slot ToldNumbers::take() {
   const std::size_t at = free_.back() * kApart;
   free_.pop_back();
   __atomic_store_n(host_ + at, kNone, __ATOMIC_RELAXED);
-  return {host_ + at, device_ + at};
+  return {host_ + at, device_ + at, sums_ + at};
 }
 
 void ToldNumbers::give(const Slot& slot) {

@@ -16,7 +16,8 @@ class ToldNumbers {
 
   struct Slot {
     Int* host = nullptr;
-    Int* device = nullptr;  // null: there is no slot
+    Int* device = nullptr;              // null: there is no slot
+    unsigned long long* sum = nullptr;  // a word in device memory; 0, and left so by the kernels
   };
   // A slot that holds kNone; none where all are taken or the system has no memory for them. The
   // device's context is current.
@@ -30,6 +31,7 @@ class ToldNumbers {
   std::mutex mutex_;
   Int* host_ = nullptr;
   Int* device_ = nullptr;
+  unsigned long long* sums_ = nullptr;
   std::vector<std::size_t> free_;
 };
 

@@ -69,13 +69,28 @@ __device__ void keep_count(unsigned long long granule, unsigned count, unsigned*
   if (groups != nullptr && count != 0) atomicAdd(groups + granule / kGroup, 1ull * count);
 }
 
+// The end of either kernel: a single granule needs no other kernel to know where it begins.
+__device__ void finish(unsigned long long granule, Offset granules, unsigned count,
+                       unsigned* counts, unsigned long long* groups, const Starts& to) {
+  if (granules == 1) {
+    to.starts[0] = 0;
+    return tell(to, 1, count);
+  }
+  keep_count(granule, count, counts, groups);
+  if (to.sum == nullptr) return;
+  const unsigned long long before = atomicAdd(to.sum, (1ull << kCountBits) + count);
+  if (static_cast<Offset>(before >> kCountBits) != granules - 1) return;
+  *to.sum = 0;
+  __threadfence();  // the host may hand the word to another call as soon as it is told
+  tell_host(to, static_cast<Offset>(before & ((1ull << kCountBits) - 1)) + count);
+}
 }  // namespace
 
 // The elements lie one after the other: `skip` elements behind an address of whole lines. Positions
 // count from there, up to `end`; those before `skip` are no elements.
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_lines(const uint4* lines, unsigned skip, Offset end, Offset granules, unsigned* bits,
-                  unsigned* counts, unsigned long long* groups) {
+                  unsigned* counts, unsigned long long* groups, Starts to) {
   anydml::let_next_begin();
   __shared__ unsigned sums[kGranules];
   if (threadIdx.x < kGranules) sums[threadIdx.x] = 0;
@@ -132,13 +147,13 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   __syncthreads();
   const Offset granule = static_cast<Offset>(blockIdx.x) * kGranules + threadIdx.x;
   if (threadIdx.x < kGranules && granule < granules)
-    keep_count(granule, sums[threadIdx.x], counts, groups);
+    finish(granule, granules, sums[threadIdx.x], counts, groups, to);
 }
 
 // Any strides: a thread an element, a block a granule.
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_elements(const char* data, const __grid_constant__ Axes axes, Offset end,
-                     unsigned* bits, unsigned* counts, unsigned long long* groups) {
+                     unsigned* bits, unsigned* counts, unsigned long long* groups, Starts to) {
   anydml::let_next_begin();
   constexpr int kUnroll = 4;
   __shared__ Offset starts[kMostDims];
@@ -178,5 +193,5 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   }
   if ((threadIdx.x & 31) == 0 && own != 0) atomicAdd(&total, own);
   __syncthreads();
-  if (threadIdx.x == 0) keep_count(blockIdx.x, total, counts, groups);
+  if (threadIdx.x == 0) finish(blockIdx.x, gridDim.x, total, counts, groups, to);
 }

@@ -33,7 +33,29 @@ struct Axes {
   Axis axes[kMostDims];
 };
 
+// What the scan leaves, and where it tells the host how many there are, if it does: as soon as all
+// are counted where there is a word to add them up in.
+struct Starts {
+  Offset* starts;
+  Offset* count;
+  Offset* told;
+  unsigned long long* sum;  // granules from bit kCountBits on, elements below it
+};
+constexpr unsigned kCountBits = 40;
+constexpr Offset kMostSummed = Offset{1} << 23;  // granules
+static_assert(kMostSummed * kGranule < Offset{1} << kCountBits);
+
 #if defined(__CUDACC__)
+// By one thread, once.
+__device__ inline void tell_host(const Starts& to, Offset all) {
+  *static_cast<volatile Offset*>(to.told) = all;  // memory of the host's
+  __threadfence_system();
+}
+__device__ inline void tell(const Starts& to, Offset granules, Offset all) {
+  to.starts[granules] = *to.count = all;
+  if (to.told != nullptr) tell_host(to, all);
+}
+
 // The position of an element in an axis, of the `first` one of a granule.
 __device__ inline Offset position_of(const Axis& axis, bool narrow, Offset first) {
   if (narrow)

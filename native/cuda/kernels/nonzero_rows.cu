@@ -168,7 +168,7 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
 // `groups` is null where there are few: then each block adds up all counts before its own.
 extern "C" __global__ void __launch_bounds__(kScanThreads)
     nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
-                   Offset* starts, Offset* count, Offset* told) {
+                   Starts to) {
   anydml::await_previous();
   unsigned long long outside = 0, before = 0;
   const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * 4;
@@ -195,17 +195,11 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
   Offset at = static_cast<Offset>(before) + inside;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if (first + i < granules) starts[first + i] = at;
+    if (first + i < granules) to.starts[first + i] = at;
     at += each[i];
   }
-  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) {
-    const Offset all = static_cast<Offset>(before) + total;
-    starts[granules] = *count = all;
-    if (told != nullptr) {  // memory of the host's
-      *static_cast<volatile Offset*>(told) = all;
-      __threadfence_system();
-    }
-  }
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
+    tell(to, granules, static_cast<Offset>(before) + total);
 }
 
 namespace {

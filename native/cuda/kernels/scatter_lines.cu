@@ -168,12 +168,13 @@ __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memo
 }  // namespace
 
 // Places of what lies outside the lines and their columns: `data` in the output and in the input,
-// `lookup` in the indices and in the updates, `position` of indices.
+// `lookup` in the indices and in the updates, `position` of indices. `settled`: bytes of an output
+// that is seen by nobody, where this kernel ends the call; else 0.
 extern "C" __global__ void __launch_bounds__(1024)
     scatter_lines(char* output, const char* input, const char* indices, const char* updates,
                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                   const __grid_constant__ Places lookup, const __grid_constant__ Places position,
-                  int reduction, const __grid_constant__ BadIndexReport report) {
+                  int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
   extern __shared__ uint4 memory[];
   if (!lines.tells && bad_index_found(report)) return;
   const Offset number = blockIdx.x / lines.strips.size;
@@ -195,4 +196,5 @@ extern "C" __global__ void __launch_bounds__(1024)
     scatter_strip<decltype(constant)::value>(lines, strip, shared, report);
   });
 #endif
+  if (settled != 0) settle_by_last_block(report, output, settled);
 }

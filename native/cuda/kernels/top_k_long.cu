@@ -100,10 +100,12 @@ __device__ int candidates(int k, const Sampling& sampling) {
     collect<kSmallest>(bound, sampling.capacity);
     __syncthreads();
     count = state.count;
-    if ((count >= k && count <= sampling.capacity) || attempt == 2) break;
+    const bool done = (count >= k && count <= sampling.capacity) || attempt == 2;
+    if (!done && threadIdx.x == 0) span.salt ^= 0x5A5A5A5Au;
+    __syncthreads();  // all have the count, before the next attempt begins to count
+    if (done) break;
     low = 3 * low + 8;
     high = low + low / 8;
-    if (threadIdx.x == 0) span.salt ^= 0x5A5A5A5Au;
   }
   return count < sampling.capacity ? count : sampling.capacity;
 }

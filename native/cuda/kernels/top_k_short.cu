@@ -15,6 +15,8 @@ constexpr int kResident = W == 8 ? 768 : kEach == 8 ? 1536 : 1280;  // threads o
 // reached by not many more than k elements.
 constexpr int kGroups = 32, kGroup = kThreads / kGroups;
 constexpr bool kFew = ANYDML_few != 0;  // k is at most 16
+// Rows of as many elements as the block holds, which begin at multiples of 16 bytes.
+constexpr bool kFull = ANYDML_full != 0;
 __shared__ Key maxima[kGroups];
 __shared__ Key bound_of_few;
 
@@ -42,6 +44,17 @@ __device__ inline Key few_bound(Key greatest, int k) {
   return bound_of_few;
 }
 
+// Not inline: what it keeps in registers would be made for every row.
+__device__ __noinline__ void finish_row(const Rows& rows, long long row, int count) {
+  const Raw flip = static_cast<Raw>(rows.flip);
+  const RowOffsets at = offsets_of(rows, row);
+  finish(count, static_cast<int>(rows.k), true, static_cast<unsigned>(rows.n),
+         [&](int r, const Item& item) {
+           const unsigned place = ~Candidate::back(item);
+           write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
+         });
+}
+
 }  // namespace
 }  // namespace anydml::top_k
 
@@ -59,7 +72,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
     // Vectors begin at multiples of 16 bytes; the first and the last may lie in the row in part.
-    const int ahead = static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
+    const int ahead =
+        kFull ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
     Key own[kEach];
     union {
       uint4 vector;
@@ -68,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       const int begin = (v * kThreads + me) * kVector - ahead;
-      if (begin >= 0 && begin + kVector <= n) {
+      if (kFull || (begin >= 0 && begin + kVector <= n)) {
         read[v].vector = *reinterpret_cast<const uint4*>(first + begin);
       } else {
 #pragma unroll
@@ -77,14 +91,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
       }
     }
     if (me == 0) state.count = 0;
-    const auto write = [&](int r, const Item& item) {
-      const unsigned place = ~Candidate::back(item);
-      write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-    };
     const auto place_at = [&](int i) {
       return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
     };
-    const auto is_there = [&](int place) { return place >= 0 && place < n; };
+    const auto is_there = [&](int place) { return kFull || (place >= 0 && place < n); };
     Key greatest = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
@@ -111,14 +121,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
           int rank = 0;
           for (int other = 0; other < count; ++other)
             rank += Candidate::above(items[other], mine) ? 1 : 0;
-          if (rank < k) write(rank, mine);
+          const unsigned place = ~Candidate::back(mine);
+          if (rank < k)
+            write_result(rows, at, rank, Candidate::key(mine), place_of(rows, row, place), flip);
         }
         __syncthreads();
         continue;
       }
       __syncthreads();
       if (count <= room) {
-        finish(count, k, true, static_cast<unsigned>(n), write);
+        finish_row(rows, row, count);
         continue;
       }
       if (me == 0) state.count = 0;  // many equals: by their places
@@ -126,11 +138,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     Item least = Candidate::make(0, 0);
     if (high > 0) {
       bool exact = false;
-      int turn = 0;
-      const Key most = block_most(greatest, turn);
-      const Key key = key_bound(k, high, 0, kKeyBits - 1, exact, [&](Key next) {
-        return next > most ? 0 : __syncthreads_count(greatest >= next);
-      });
+      Key key;
+      if (kFew && __syncthreads_count(greatest > bound_of_few) < k) {
+        key = bound_of_few;  // which k threads reach: many equals have it
+      } else {
+        int turn = 0;
+        const Key most = block_most(greatest, turn);
+        key = key_bound(k, high, 0, kKeyBits - 1, exact, [&](Key next) {
+          return next > most ? 0 : __syncthreads_count(greatest >= next);
+        });
+      }
       unsigned back = 0;
       if (!exact) {
         // Many threads have this key: those whose first place of it comes first.
@@ -169,6 +186,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     __syncthreads();
     const int count = high == 0 ? n : state.count < room ? state.count : room;
     __syncthreads();
-    finish(count, k, true, static_cast<unsigned>(n), write);
+    finish_row(rows, row, count);
   }
 }

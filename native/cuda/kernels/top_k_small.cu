@@ -68,7 +68,10 @@ extern "C" __global__ void __launch_bounds__(256, 8)
     top_k_rounds(const __grid_constant__ Rows rows, int fours) {
   const Raw flip = static_cast<Raw>(rows.flip);
   // Of the smallest floats NaN has the key 0, of the largest nothing has it; narrow keys have room.
-  const Key shift = W < 4 || (kFloat && flip != 0) ? 1 : 0;
+  Key shift = W < 4 || (kFloat && flip != 0) ? 1 : 0;
+#if ANYDML_width == 4
+  asm("" : "+r"(shift));  // made once, not for every key
+#endif
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
   const long long warps = static_cast<long long>(gridDim.x) * (blockDim.x / 32);
@@ -86,13 +89,18 @@ extern "C" __global__ void __launch_bounds__(256, 8)
       for (int i = 0; i < 4; ++i) read.bits[i] = i < left ? first[4 * lane + i] : Raw(0);
     }
     // Keys above zero, which is what is not there: only integers may have the key that is left out.
-    Key key[4];
+    Key key[4] = {};
     unsigned subs[4];
+    if (fours != 0 && left > 0) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      key[i] = i < left ? key_of(read.bits[i], flip) + shift : 0;
-      subs[i] = static_cast<unsigned>(i);
+      for (int i = 0; i < 4; ++i) key[i] = key_of(read.bits[i], flip) + shift;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (i < left) key[i] = key_of(read.bits[i], flip) + shift;
     }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) subs[i] = static_cast<unsigned>(i);
     // Neighbours change places only where the later one is greater, so that equals stay in order,
     // and what is not there stays last: its key is the least.
 #pragma unroll

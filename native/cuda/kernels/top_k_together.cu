@@ -1,7 +1,7 @@
 // TOP_K of few long rows: the blocks of a row work together in one launch, all of them resident.
 // Each samples its segment; one bound is made of the whole row's sample, so that the row's
 // candidates are not many more than k; all read their segments and put what reaches the bound into
-// one list, and the first block puts that in order.
+// one list, and the block that came last puts that in order.
 //
 // What is read first is on its way while the bound is looked for. As in top_k_long.cu the bound is
 // a key and a place; where the sample misled, a second one is made of what was found, or of more of
@@ -18,6 +18,7 @@ struct Row {
   unsigned* counts;          // what was found, by attempt
   unsigned* digits;          // 256 for each pass of the exact bound
   unsigned blocks, reached;  // `reached`: arrivals until the last barrier
+  bool last;                 // whether this block was the last to come there
 };
 __shared__ Row row;
 __shared__ unsigned first_slot;
@@ -28,14 +29,13 @@ __device__ void meet() {
   if (threadIdx.x == 0) {
     row.reached += row.blocks;
     __threadfence();
-    atomicAdd(row.arrived, 1u);
-    unsigned there;
-    do {
+    unsigned there = atomicAdd(row.arrived, 1u) + 1;
+    row.last = there == row.reached;
+    while (there < row.reached)
       asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
                    : "=r"(there)
                    : "l"(row.arrived)
                    : "memory");
-    } while (there < row.reached);
     __threadfence();
   }
   __syncthreads();
@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     span.salt = blockIdx.x * 7919u;
     span.flip = flip;
     unsigned* const work = together.work + number * kTogetherWords;
-    row = {work, work + 1, work + 32, blocks, 0};
+    row = {work, work + 1, work + 32, blocks, 0, false};
   }
   __syncthreads();
   const int published = static_cast<int>(blocks) * together.groups;
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     // Others may still read the list of this attempt.
     found = lists + (attempt == 0 ? capacity : 0);
   }
-  if (segment != 0) return;
+  if (!row.last) return;
   const int all = static_cast<int>(count) < capacity ? static_cast<int>(count) : capacity;
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads)
     list()[i] = read_shared(found + i);

@@ -430,6 +430,10 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
 
     read = array
     if array.dtype.kind == "c":
+        if isinstance(array, DeviceArray):
+            raise ArgumentTypeError(
+                f"x: expected real numbers for an array on a GPU, got {array.dtype}"
+            )
         with np.errstate(invalid="ignore"):  # a signalling NaN is one that is not zero
             read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
     columns = {"columns": array.ndim}
