@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cupy_arrays.hpp"
 #include "jax_arrays.hpp"
 #include "kernel.hpp"
 #include "tensors.hpp"
@@ -152,8 +153,8 @@ struct Given {
   Int arguments[kMostNumbers];
   Integers integers[kMostIntegers];
 
-  // Of what kind all arrays are: NumPy's, tensors on one device, or JAX's.
-  enum { unknown, numpy, tensors, jax_arrays } kind = unknown;
+  // Of what kind all arrays are, all on one device.
+  enum { unknown, numpy, tensors, jax_arrays, cupy_arrays } kind = unknown;
   int device = kHost;
 
   // What only other libraries' arrays need.
@@ -174,17 +175,32 @@ struct Given {
       }
       if (kind == numpy) return false;
     }
-    return kind != tensors && jax::is_array(value) ? take_jax(value, operand)
-                                                   : take_tensor(value, operand);
+    if (kind != tensors && kind != cupy_arrays && jax::is_array(value))
+      return take_jax(value, operand);
+    return kind != tensors && cupy::is_array(value) ? take_cupy(value, operand)
+                                                    : take_tensor(value, operand);
+  }
+
+  [[gnu::noinline]] bool take_cupy(PyObject* value, Operand& operand) {
+    int place = kHost;
+    if (kind == jax_arrays || !cupy::operand_of(value, operand, place)) return false;
+    kind = cupy_arrays;  // all on the device that CuPy works on
+    device = place;
+    return true;
   }
 
   [[gnu::noinline]] bool take_jax(PyObject* value, Operand& operand) {
+    int place = kHost;
+    if (!there().views.take(value, operand, place) || (kind == jax_arrays && place != device))
+      return false;
     kind = jax_arrays;
-    return there().views.take(value, operand);
+    device = place;
+    return true;
   }
 
   [[gnu::noinline]] bool take_tensor(PyObject* value, Operand& operand) {
-    if (kind == jax_arrays || (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
+    if (kind == jax_arrays || kind == cupy_arrays ||
+        (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
       return false;
     int place = kHost;
     if (!tensor_of(value, operand, place) || (kind == tensors && place != device)) return false;
@@ -195,9 +211,10 @@ struct Given {
 
   bool take_list(const Kernel& kernel, PyObject* value) {
     if (!held.hold(kernel.name, value, list)) return false;
-    if (list.count == 0 || list.count > kMostMembers ||
-        !(is_tensor(list.arrays[0]) || jax::is_array(list.arrays[0])))
-      return true;
+    const auto is_elsewhere = [](PyObject* one) {
+      return is_tensor(one) || jax::is_array(one) || cupy::is_array(one);
+    };
+    if (list.count == 0 || list.count > kMostMembers || !is_elsewhere(list.arrays[0])) return true;
     Operand* const taken = there().members.make(list.count);
     for (std::size_t i = 0; i < list.count; ++i)
       if (!take_array(list.arrays[i], taken[i])) return false;

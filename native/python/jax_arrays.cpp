@@ -1,8 +1,12 @@
 #include "jax_arrays.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <new>
 
+#include "../cuda/host/device.hpp"
 #include "tensors.hpp"
 
 namespace nb = nanobind;
@@ -13,8 +17,16 @@ namespace {
 struct Library {
   PyTypeObject* type = nullptr;  // kept for the life of the process, like all that is below
   PyObject *import = nullptr, *device = nullptr, *config = nullptr, *has_64_bits = nullptr;
+  PyObject *dlpack_device = nullptr, *ready = nullptr, *pointer = nullptr, *dtype = nullptr,
+           *shape = nullptr;
+  PyObject* gpus[16] = {};
 };
 Library library;
+
+PyObject* gpu(Int number) {
+  return number >= 0 && number < static_cast<Int>(std::size(library.gpus)) ? library.gpus[number]
+                                                                           : nullptr;
+}
 
 // -1 where it cannot be told; no exception is set.
 int has_64_bits() {
@@ -60,12 +72,55 @@ bool operand_of_view(const Py_buffer& view, Operand& operand) {
   return layout.settle(operand.tensor.element_size);
 }
 
+// An array on a GPU that JAX's device is known of, its value waited for. False with or without an
+// exception for any other.
+bool operand_of_gpu(PyObject* array, Operand& operand, int& device) {
+  const nb::object place = nb::steal(PyObject_CallMethodNoArgs(array, library.dlpack_device));
+  if (!place.is_valid() || !PyTuple_Check(place.ptr()) || PyTuple_GET_SIZE(place.ptr()) != 2 ||
+      PyLong_AsLong(PyTuple_GET_ITEM(place.ptr(), 0)) != dlpack::kCuda)
+    return false;
+  const Int number = PyLong_AsLongLong(PyTuple_GET_ITEM(place.ptr(), 1));
+  if (gpu(number) == nullptr) return false;
+  device = static_cast<int>(number);
+  if (!nb::steal(PyObject_CallMethodNoArgs(array, library.ready)).is_valid()) return false;
+  const nb::object pointer = nb::steal(PyObject_CallMethodNoArgs(array, library.pointer));
+  if (!pointer.is_valid()) return false;
+  const auto address = static_cast<std::uintptr_t>(PyLong_AsUnsignedLongLongMask(pointer.ptr()));
+  const nb::object dtype = nb::steal(PyObject_GetAttr(array, library.dtype));
+  if (!dtype.is_valid() || PyErr_Occurred() != nullptr || !PyArray_DescrCheck(dtype.ptr()))
+    return false;
+  const nb::object shape = nb::steal(PyObject_GetAttr(array, library.shape));
+  if (!shape.is_valid() || !PyTuple_Check(shape.ptr()) || PyTuple_GET_SIZE(shape.ptr()) > kMaxRank)
+    return false;
+  npy_intp dims[kMaxRank];
+  const auto rank = static_cast<int>(PyTuple_GET_SIZE(shape.ptr()));
+  for (int i = 0; i < rank; ++i) {
+    dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape.ptr(), i));
+    if (dims[i] < 0) return false;
+  }
+  const int type = reinterpret_cast<PyArray_Descr*>(dtype.ptr())->type_num;
+  if (type >= NPY_NTYPES_LEGACY) return false;
+  PyArray_Descr* const descr = PyArray_DescrFromType(type);  // NumPy keeps it for ever
+  Py_DECREF(descr);
+  return new_operand(rank, dims, descr, reinterpret_cast<void*>(address), operand);
+}
+
 // Any thread gives it back, with or without the interpreter's lock.
 void release(dlpack::Managed* managed) { pool_release(managed); }
 
+// The same of memory on a GPU, which the queue holds.
+struct OnGpu {
+  explicit OnGpu(int device) : queue(cuda::device_at(device), nullptr) {}
+  dlpack::Managed managed{};
+  cuda::Queue queue;
+  std::int64_t sizes[kMaxRank];
+};
+void release_on_gpu(dlpack::Managed* managed) { delete static_cast<OnGpu*>(managed->context); }
+
 void drop(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor") == 0) return;  // consumed
-  release(static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor")));
+  auto* const managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  managed->deleter(managed);
 }
 
 constexpr std::size_t kLine = 64;  // JAX copies what does not begin at one
@@ -75,10 +130,22 @@ constexpr std::size_t kLine = 64;  // JAX copies what does not begin at one
 void take(nb::object type, nb::object import, nb::object device, nb::object config) {
   if (library.type != nullptr || PyType_Check(type.ptr()) == 0) return;
   library.has_64_bits = PyUnicode_InternFromString("jax_enable_x64");
+  library.dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
+  library.ready = PyUnicode_InternFromString("block_until_ready");
+  library.pointer = PyUnicode_InternFromString("unsafe_buffer_pointer");
+  library.dtype = PyUnicode_InternFromString("dtype");
+  library.shape = PyUnicode_InternFromString("shape");
   library.config = config.release().ptr();
   library.device = device.release().ptr();
   library.import = import.release().ptr();
   library.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+}
+
+void take_gpu(int number, nb::object device) {
+  if (library.type == nullptr || number < 0 ||
+      number >= static_cast<int>(std::size(library.gpus)) || library.gpus[number] != nullptr)
+    return;
+  library.gpus[number] = device.release().ptr();
 }
 
 bool is_array(PyObject* object) {
@@ -106,11 +173,16 @@ Views::~Views() {
   for (Py_buffer& view : more_) PyBuffer_Release(&view);
 }
 
-bool Views::take(PyObject* array, Operand& operand) {
+bool Views::take(PyObject* array, Operand& operand, int& device) {
+  device = kHost;
   Py_buffer view;
   if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
-    return false;
+    const bool any = std::any_of(std::begin(library.gpus), std::end(library.gpus),
+                                 [](PyObject* one) { return one != nullptr; });
+    const bool taken = any && operand_of_gpu(array, operand, device);
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    return taken;
   }
   if (count_ < kFew) {
     few_[count_++] = view;
@@ -126,13 +198,24 @@ bool Views::take(PyObject* array, Operand& operand) {
 }
 
 NewArray::~NewArray() {
-  if (managed_ != nullptr) release(managed_);
+  if (managed_ != nullptr) managed_->deleter(managed_);
 }
 
-bool NewArray::make(const Results::One& one, Operand& operand) {
+bool NewArray::make(const Results::One& one, int device, Operand& operand) {
   dlpack::Type type;
   const Int bytes = bytes_of(one.rank, one.dims, one.descr);
   if (bytes < 0 || one.rank > kMaxRank || !type_of(one.descr, type)) return false;
+  if (device != kHost) {
+    auto block = std::make_unique<OnGpu>(device);
+    void* const data = block->queue.scratch(bytes);
+    block->queue.leave();
+    std::copy(one.dims, one.dims + one.rank, block->sizes);
+    block->managed = {{data, dlpack::kCuda, device, one.rank, type, block->sizes, nullptr, 0},
+                      block.get(),
+                      release_on_gpu};
+    managed_ = &block.release()->managed;
+    return new_operand(one.rank, one.dims, one.descr, data, operand);
+  }
   const std::size_t sizes = sizeof(std::int64_t) * static_cast<std::size_t>(one.rank);
   const std::size_t head = (sizeof(dlpack::Managed) + sizes + kLine - 1) / kLine * kLine;
   auto* const block = static_cast<char*>(pool_acquire(head + static_cast<std::size_t>(bytes)));
@@ -146,10 +229,13 @@ bool NewArray::make(const Results::One& one, Operand& operand) {
 }
 
 nb::object NewArray::object() {
+  const dlpack::Tensor& tensor = managed_->tensor;
+  PyObject* const device =
+      tensor.device_type == dlpack::kCuda ? library.gpus[tensor.device] : library.device;
   const nb::object capsule = nb::steal(PyCapsule_New(managed_, "dltensor", drop));
   if (!capsule.is_valid()) throw nb::python_error();
   managed_ = nullptr;
-  PyObject* const arguments[] = {capsule.ptr(), library.device, Py_None};
+  PyObject* const arguments[] = {capsule.ptr(), device, Py_None};
   nb::object made = nb::steal(PyObject_Vectorcall(library.import, arguments, 3, nullptr));
   if (!made.is_valid()) throw nb::python_error();
   return made;

@@ -1,6 +1,6 @@
-// JAX's arrays on the CPU, for quick calls: read by the buffer protocol, which waits for what is
-// being computed and refuses what is deleted, sharded or elsewhere; made by handing over memory of
-// this library's by DLPack.
+// JAX's arrays, for quick calls. On the CPU they are read by the buffer protocol, which waits for
+// what is being computed and refuses what is deleted, sharded or elsewhere; on a GPU by methods
+// that do the same. They are made by handing over memory of this library's by DLPack.
 #pragma once
 
 #include <utility>
@@ -16,6 +16,9 @@ namespace anydml::python::jax {
 // the attribute jax_enable_x64 is.
 void take(nanobind::object type, nanobind::object import, nanobind::object device,
           nanobind::object config);
+
+// JAX's device for a GPU, by its number.
+void take_gpu(int number, nanobind::object device);
 
 bool is_array(PyObject* object);  // of exactly that class
 
@@ -33,8 +36,8 @@ class Views {
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;
 
-  // False without an exception where there is no such memory.
-  bool take(PyObject* array, Operand& operand);
+  // False without an exception where there is no such memory. `device`: kHost, or the GPU's number.
+  bool take(PyObject* array, Operand& operand, int& device);
 
  private:
   static constexpr int kFew = 4;
@@ -51,7 +54,7 @@ class NewArray {
   NewArray(NewArray&& other) noexcept : managed_(std::exchange(other.managed_, nullptr)) {}
   NewArray& operator=(NewArray&&) = delete;
 
-  bool make(const Results::One& one, Operand& operand);
+  bool make(const Results::One& one, int device, Operand& operand);
   nanobind::object object();
 
  private:

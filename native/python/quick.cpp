@@ -1,6 +1,7 @@
-// The array functions' quick way: a user's arguments as they are, NumPy arrays or plain tensors of
-// a library with an exchange table, on the CPU or on a GPU. It does the whole job when nothing is
-// unusual about them, and returns None otherwise: the general path then finds out why.
+// The array functions' quick way: a user's arguments as they are, NumPy arrays, plain tensors of a
+// library with an exchange table, on the CPU or on a GPU, or arrays of JAX and CuPy. It does the
+// whole job when nothing is unusual about them, and returns None otherwise: the general path then
+// finds out why.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <variant>
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
@@ -87,35 +89,50 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
 
 // A result by its library's own allocator, or handed over to it.
 struct NewResult {
-  NewTensor tensor;
-  jax::NewArray array;
-  bool is_tensor = false;
+  std::variant<std::monostate, NewTensor, jax::NewArray, cupy::NewArray> made;
 
   bool make(const Results::One& one, const Given& given, Operand& operand) {
-    is_tensor = given.kind == Given::tensors;
-    return is_tensor ? tensor.make(one.rank, one.dims, one.descr, given.device, operand)
-                     : array.make(one, operand);
+    switch (given.kind) {
+      case Given::tensors:
+        return made.emplace<NewTensor>().make(one.rank, one.dims, one.descr, given.device, operand);
+      case Given::cupy_arrays:
+        return made.emplace<cupy::NewArray>().make(one, operand);
+      default:
+        return made.emplace<jax::NewArray>().make(one, given.device, operand);
+    }
   }
-  nb::object object() { return is_tensor ? tensor.object() : array.object(); }
+  nb::object object() {
+    if (auto* const tensor = std::get_if<NewTensor>(&made)) return tensor->object();
+    if (auto* const array = std::get_if<cupy::NewArray>(&made)) return array->object();
+    return std::get<jax::NewArray>(made).object();
+  }
 };
 
-// Whether GPU calls wait for themselves, so that an error is raised where it comes from.
-bool blocking() {
+// The stream that the arrays' library works on now.
+void* stream_of(const Given& given) {
+  if (given.kind == Given::jax_arrays) return nullptr;  // JAX tells nobody its streams
+  return given.kind == Given::cupy_arrays ? cupy::stream() : python::stream_of(given.device);
+}
+
+// Whether a call on a GPU waits for itself: so that an error is raised where it comes from, or as
+// JAX cannot be told to wait.
+bool waits(const Given& given) {
+  if (given.kind == Given::jax_arrays) return true;
   const char* const told_so = std::getenv("ANYDML_BLOCKING");
   return told_so != nullptr && *told_so != '\0' && std::strcmp(told_so, "0") != 0;
 }
 
 // Runs the kernel where the tensors are; false where it turns out to be an unusual call.
-bool run_there(const Kernel& kernel, const Call& call, int device) {
-  if (device == kHost) return kernel.run(call) == -1;
-  void* const stream = stream_of(device);
+bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
+  if (given.device == kHost) return kernel.run(call) == -1;
+  void* const stream = stream_of(given);
   without_gil(kDriver, [&] {
-    cuda::Device& there = cuda::device_at(device);
+    cuda::Device& there = cuda::device_at(given.device);
     there.refuse_bad_indices();
     cuda::Queue queue(there, stream);
     queue.name_call({std::string(kernel.name) + ": indices"});
     kernel.enqueue(call, queue);
-    if (!blocking()) return;
+    if (!waits(given)) return;
     queue.wait(false);
     there.raise_bad_indices(cuda::BadIndices::latest_of_thread());
   });
@@ -137,7 +154,7 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
     kernel.fill(call, found);
     return made.object();
   }
-  void* const stream = stream_of(given.device);
+  void* const stream = stream_of(given);
   Int count = 0;
   std::unique_ptr<cuda::Queue> queue;
   cuda::NonzeroFound found;
@@ -154,7 +171,7 @@ bool run_there(const Kernel& kernel, const Call& call, int device) {
   without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
-    if (blocking()) queue->wait(false);
+    if (waits(given)) queue->wait(false);
     queue->leave();
   });
   return made.object();
@@ -190,7 +207,7 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   if (given.kind == Given::jax_arrays) {
     if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
       return nb::none();
-    if (listed) {  // a split
+    if (listed && given.device == kHost) {  // a split
       nb::object parts = jax::kept_split(values[1], given.operands[0], results);
       if (parts.is_valid()) return parts;
     }
@@ -214,7 +231,7 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
     if (!made[i].make(one, given, outputs[i])) return nb::none();
   }
   if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
-  if (!run_there(kernel, call, given.device)) return nb::none();
+  if (!run_there(kernel, call, given)) return nb::none();
   if (!listed) {
     nb::object first = made[0].object();
     return count == 1 ? first : named_tuple(values[0], first, made[1].object());
@@ -358,6 +375,8 @@ void bind_quick(nb::module_& module) {
   module.def("learn_tensors", &libtorch::learn);
   module.def("take_jax", &jax::take);
   module.def("take_jax_split", &jax::take_split_maker);
+  module.def("take_jax_gpu", &jax::take_gpu);
+  module.def("take_cupy", &cupy::take);
   module.def("know_type", &know_type);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);

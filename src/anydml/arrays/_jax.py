@@ -97,6 +97,26 @@ def _split_program(device: Any, value: Any, sizes: Sequence[int], axis: int) -> 
     return jax.jit(parts, out_shardings=here).lower(like).compile()
 
 
+@cache
+def _offer_gpu(kind: Any, number: int) -> None:
+    """The same for arrays on a GPU."""
+    jax: Any = sys.modules["jax"]
+    make: Any = getattr(sys.modules[kind.__module__], "dlpack_managed_tensor_to_buffer", None)
+    if make is None:
+        return
+    try:
+        device = next(d for d in jax.local_devices() if d.local_hardware_id == number)
+        buffer = native.cuda.Buffer(number, 12, 0)
+        capsule = native.cuda.dlpack(buffer, buffer.address, number, _CODES["i"], 32, [3])
+        made = make(capsule, device, None)
+        known = type(made) is kind and made.unsafe_buffer_pointer() == buffer.address
+        known = known and tuple(map(int, made.__dlpack_device__())) == (_CUDA, number)
+    except Exception:  # another version of JAX
+        return
+    if known:
+        native.take_jax_gpu(number, device)
+
+
 def index_type() -> np.dtype[Any]:
     """JAX's own default integer: int64 with jax_enable_x64, else int32."""
     jax: Any = sys.modules["jax"]
@@ -149,6 +169,9 @@ def _from_cuda(value: Any, name: str) -> DeviceArray:
         _, device = map(int, value.__dlpack_device__())
     except Exception as error:  # deleted, donated, on several devices: whatever JAX raises
         raise unreadable(name, error) from error
+    kind: Any = type(value)
+    _offer(kind)
+    _offer_gpu(kind, device)
     return _placed(address, value.dtype, value.shape, device, value, writeable=False)
 
 

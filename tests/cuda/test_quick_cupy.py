@@ -1,0 +1,152 @@
+"""CuPy's arrays in quick calls, on stand-ins for CuPy and the driver: which are taken, and how."""
+
+import pytest
+
+# What the real module has of this: attributes, a class that makes arrays of a shape and a type, and
+# C functions in capsules, named by their signatures as Cython does.
+CUPY = """
+held = []
+
+class Pointer:
+    def __init__(self, address, device):
+        self.ptr, self.device_id = address, device
+
+class ndarray:
+    def __init__(self, shape, dtype=float, array=None):
+        if os.environ.get("NO_MEMORY") == str(np.prod(shape)):
+            raise RuntimeError("out of memory")
+        self.array = np.full(shape, 1, dtype) if array is None else array
+        held.append(self.array)
+        self.data = Pointer(self.array.__array_interface__["data"][0], where[0])
+        self.shape, self.strides = self.array.shape, self.array.strides
+        self.dtype = self.array.dtype
+        self.device = types.SimpleNamespace(id=where[0])
+
+def array(*values, dtype="f4"):
+    return ndarray(0, array=np.array(values, dtype))
+
+class Device:
+    def __init__(self, number): pass
+    def __enter__(self): pass
+    def __exit__(self, *_): pass
+
+where = [1]
+make = ctypes.pythonapi.PyCapsule_New
+make.restype = ctypes.py_object
+kept = []
+
+def exported(module, name, function, signature):
+    text = ctypes.create_string_buffer(signature)
+    kept.extend((function, text))
+    capsule = make(ctypes.cast(function, ctypes.c_void_p), ctypes.addressof(text), None)
+    sys.modules[module] = types.ModuleType(module)
+    sys.modules[module].__pyx_capi__ = {name: capsule}
+
+make.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+exported("cupy_backends.cuda.stream", "get_current_stream_ptr",
+         ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(lambda: 0x40),
+         os.environ.get("SIGNATURE", "intptr_t (void)").encode())
+exported("cupy.cuda.device", "get_device_id",
+         ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda skip: where[0]),
+         b"int (int __pyx_skip_dispatch)")
+cupy = types.ModuleType("cupy")
+cupy.ndarray = ndarray
+cupy.empty = ndarray
+cupy.cuda = types.SimpleNamespace(
+    Device=Device, get_current_stream=lambda: types.SimpleNamespace(ptr=0x40),
+    memory=types.SimpleNamespace(OutOfMemoryError=RuntimeError))
+sys.modules["cupy"] = cupy
+
+x = array(5, 6, 7)
+i = array(2, 0, 1, dtype="i8")
+dml.gather(x, i)  # tells the quick calls of it
+gather, join = native.quick("gather"), native.quick("join")
+top_k, nonzero = native.quick("top_k"), native.quick("nonzero_coordinates")
+"""
+
+
+def run(with_stubs, code, **variables):
+    return with_stubs(CUPY.replace("\n", "\n    ") + code, **variables).splitlines()
+
+
+def test_plain_arrays_are_taken(with_stubs):
+    code = """
+    before = len(log())
+    result = gather(None, x, i, 0, "raise")
+    print(type(result) is ndarray, result.shape, result.dtype)
+    values, indices = top_k(dml.TopKResult, x, 0, 2, True, None)
+    print(type(values) is ndarray, values.dtype, indices.dtype, indices.shape)
+    print(join(None, [x, x, x], 0).shape)
+    print(nonzero(None, x, None).shape)
+    launched = [line for line in log()[before:] if line.startswith("launch")]
+    print(len(launched) > 4, all("stream 0x40" in line for line in launched), "push 1" in log())
+    print(stub().stub_lent(), stub().stub_depth())
+    """
+    assert run(with_stubs, code, STUB_COUNT="2") == [
+        "True (3,) float32",
+        "True float32 int64 (2,)",
+        "(9,)",
+        "(2, 1)",
+        "True True True",
+        "0 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("np.zeros(3, 'f4')", "NumPy's"),
+        ("elsewhere()", "on another device than CuPy works on"),
+        ("type('Own', (ndarray,), {})(3, 'f4')", "a subclass"),
+        ("array(1, 2, 3, dtype='>f4')", "of foreign byte order"),
+        ("changed('dtype', 'f4')", "a type that is none"),
+        ("changed('shape', (1 << 62, 1 << 62))", "sizes that overflow"),
+        ("changed('shape', (3, 3))", "as many strides as sizes"),
+        ("changed('strides', (2,))", "elements that are not aligned"),
+        ("changed('shape', (-3,))", "a negative size"),
+        ("changed('shape', (1 << 70,))", "a size of more than 64 bits"),
+        ("changed('strides', None)", "no strides"),
+        ("changed('data', None)", "no memory"),
+    ],
+)
+def test_others_are_left_alone(with_stubs, value, why):
+    code = f"""
+    def changed(name, value):
+        one = array(1, 2, 3)
+        setattr(one, name, value)
+        return one
+
+    def elsewhere():
+        one = array(1, 2, 3)
+        one.data.device_id = 0
+        return one
+
+    one = {value}
+    before = len(log())
+    print(top_k(dml.TopKResult, one, 0, 2, True, None) if type(one) is not np.ndarray else None)
+    print(gather(None, one, i, 0, "raise"), gather(None, x, one, 0, "raise"))
+    print(join(None, [x, one], 0), join(None, [one, x], 0), len(log()) - before)
+    """
+    assert run(with_stubs, code) == ["None", "None None", "None None 0"], why
+
+
+def test_without_memory_the_general_way_tells_it(with_stubs):
+    code = """
+    print(join(None, [x] * 37, 0))
+    try:
+        dml.join([x] * 37)
+    except dml.AllocationError as error:
+        print(error)
+    print(stub().stub_lent(), stub().stub_depth())
+    """
+    none, message, balance = run(with_stubs, code, NO_MEMORY="111")
+    assert none == "None"
+    assert "444 bytes" in message
+    assert balance == "0 0"
+
+
+def test_functions_of_other_signatures_are_not_called(with_stubs):
+    code = """
+    print(gather(None, x, i, 0, "raise"), dml.gather(x, i).shape)
+    """
+    assert run(with_stubs, code, SIGNATURE="intptr_t (int)") == ["None (3,)"]

@@ -1,0 +1,172 @@
+"""CuPy's and JAX's arrays on a GPU in quick calls: the CPU's results, to the bit."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml._native import native
+from anydml.testing import assert_same_bits
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
+]
+
+TYPES = ("float32", "float16", "int32", "int8", "uint8", "bool", "complex64")
+
+
+class CuPy:
+    def __init__(self):
+        self.library = pytest.importorskip("cupy")
+        self.kind = self.library.ndarray
+
+    def given(self, array):
+        return self.library.asarray(array)
+
+    def back(self, array):
+        return array.get()
+
+
+class Jax:
+    def __init__(self):
+        self.library = pytest.importorskip("jax")
+        if self.library.default_backend() != "gpu":
+            pytest.skip("JAX has no GPU here")
+        self.kind = type(self.library.numpy.zeros(1))
+
+    def given(self, array):
+        return self.library.numpy.asarray(array)
+
+    def back(self, array):
+        return np.asarray(array)
+
+
+@pytest.fixture(params=[CuPy, Jax], ids=["cupy", "jax"])
+def library(request):
+    made = request.param()
+    one = made.given(np.zeros(3, np.float32))
+    dml.gather(one, made.given(np.zeros(1, np.int32)))  # tells the quick calls of it
+    return made
+
+
+CALLS = {
+    "top_k": lambda x, i: dml.top_k(x, 3, index_dtype="int32"),
+    "smallest": lambda x, i: dml.top_k(x, 2, axis=0, largest=False, index_dtype="uint32"),
+    "nonzero": lambda x, i: dml.nonzero_coordinates(x, index_dtype="int32"),
+    "gather": lambda x, i: dml.gather(x, i, axis=0),
+    "gather_elements": lambda x, i: dml.gather_elements(x, i, axis=0),
+    "scatter": lambda x, i: dml.scatter_elements(x, i, x, axis=0),
+    "split": lambda x, i: dml.split(x, [1, 3], axis=0),
+    "join": lambda x, i: dml.join([x, x, x], axis=1),
+    "cast": lambda x, i: dml.cast(x, "float32"),
+    "pad": lambda x, i: dml.pad(x, [(1, 0), (0, 2)]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_results(library, call, dtype):
+    if dtype == "complex64" and call == "cast":
+        pytest.skip("to a real type")
+    if dtype == "complex64" and call in ("top_k", "smallest", "nonzero"):
+        with pytest.raises(dml.ArgumentTypeError):
+            CALLS[call](library.given(np.zeros((4, 5), dtype)), None)
+        return
+    rng = np.random.default_rng(7)
+    array = rng.integers(0, 3, (4, 5)).astype(dtype)
+    places = rng.integers(-4, 4, (4, 5)).astype(np.int32)
+    expected = CALLS[call](array, places)
+    got = CALLS[call](library.given(array), library.given(places))
+    expected, got = (v if isinstance(v, tuple) else (v,) for v in (expected, got))
+    assert len(expected) == len(got)
+    for theirs, ours in zip(expected, got, strict=True):
+        assert type(ours) is library.kind
+        assert_same_bits(library.back(ours), theirs)
+
+
+def test_they_are_taken(library):
+    x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([8, -1], np.int32))
+    assert native.quick("gather")(None, x, i, 0, "raise") is not None
+    assert native.quick("join")(None, [x, x], 0) is not None
+    assert native.quick("nonzero_coordinates")(None, x, "int32") is not None
+    mixed = np.arange(9, dtype=np.float32)
+    assert native.quick("join")(None, [x, mixed], 0) is None
+    assert native.quick("join")(None, [x, torch.ones(3, device="cuda")], 0) is None
+
+
+def test_a_bad_index_is_told(library):
+    x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([3, 9], np.int32))
+
+    def waited(call):
+        call()
+        dml.synchronize()
+
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"gather: indices\[1\]: expected -9..8"):
+        waited(lambda: dml.gather(x, i))
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"scatter_elements: indices\[1\]"):
+        waited(lambda: dml.scatter_elements(x, i, i.astype(np.float32), axis=0))
+
+
+def test_strided_arrays_of_cupy():
+    cupy = pytest.importorskip("cupy")
+    array = np.arange(60, dtype=np.float32).reshape(6, 10)
+    x = cupy.asarray(array)
+    for part in (np.s_[::2, ::-3], np.s_[5:0:-1], np.s_[:, 3], np.s_[2:2]):
+        for ours, theirs in ((x[part], array[part]), (x.T[part], array.T[part])):
+            got = dml.nonzero_coordinates(ours)
+            assert_same_bits(got.get(), dml.nonzero_coordinates(theirs))
+            assert_same_bits(dml.join([ours, ours]).get(), dml.join([theirs, theirs]))
+    repeated = cupy.broadcast_to(x[0], (4, 10))
+    assert_same_bits(dml.top_k(repeated, 3).values.get(), dml.top_k(array[:1].repeat(4, 0), 3)[0])
+
+
+def test_the_current_stream_of_cupy():
+    cupy = pytest.importorskip("cupy")
+    side = cupy.cuda.Stream(non_blocking=True)
+    x = cupy.zeros(1 << 24, "f4")
+    cupy.cuda.Device().synchronize()
+    with side:
+        for _ in range(20):
+            x += 1  # on another stream the call would see fewer
+        assert len(dml.nonzero_coordinates(x)) == x.size
+        assert float(dml.top_k(x, 1).values[0]) == 20
+
+
+def test_memory_of_jax_is_given_back():
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU here")
+    x = jax.numpy.ones(1 << 24)
+    dml.join([x, x]).block_until_ready()
+    torch.cuda.synchronize()
+    before, _ = torch.cuda.mem_get_info()
+    for _ in range(200):
+        dml.join([x, x])
+    torch.cuda.synchronize()
+    after, _ = torch.cuda.mem_get_info()
+    assert before - after < 1 << 30
+
+
+def test_threads(library):
+    array = np.random.default_rng(1).standard_normal((64, 300)).astype(np.float32)
+    x = library.given(array)
+    expected = dml.top_k(array, 5, index_dtype="int32")
+    failed = []
+
+    def work():
+        for _ in range(100):
+            values, indices = dml.top_k(x, 5, index_dtype="int32")
+            if not ((library.back(values) == expected.values).all()
+                    and (library.back(indices) == expected.indices).all()):  # fmt: skip
+                failed.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
