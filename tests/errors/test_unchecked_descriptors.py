@@ -322,6 +322,18 @@ def test_what_a_binder_takes(changes, message):
             make()
 
 
+@pytest.mark.parametrize(("padding", "fits"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_padding_of_one_element(padding, fits):
+    tensors = [slot(name, name == "Out", sizes=(1,), padding=padding) for name in ("In", "Out")]
+    if fits:
+        x, out = np.ones(1, "f4"), np.zeros(1, "f4")
+        native.Binder("CAST", "cast", tensors, {}, False).dispatch({"In": x, "Out": out}, 1)
+        assert out[0] == 1
+        return
+    with pytest.raises(dml.ArgumentError, match=r"CAST: .*a tensor that no array can be"):
+        native.Binder("CAST", "cast", tensors, {}, False)
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [([0, 1], None), ([0], "do not make up"), ([0, 2], "not in the list"), ([], "other tensors")],

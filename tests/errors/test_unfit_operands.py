@@ -404,6 +404,22 @@ def test_ranks_are_named(call):
         call[1]()
 
 
+@pytest.mark.parametrize("axis", [-1, 2, 63])
+def test_axes_are_named(axis):
+    # Before anything is read there.
+    at, one = np.zeros((2, 2), "i8"), np.ones((2, 1), "u4")
+    for kernel, inputs, outputs, attributes in (
+        ("top_k", [X], [X.copy(), at], {"k": 2, "largest": True}),
+        ("gather_elements", [X, at], [X.copy()], {}),
+        ("scatter_elements", [X, at, X], [X.copy()], {}),
+        ("reverse_subsequences", [X, one], [X.copy()], {}),
+        ("split", [X], [X.copy()], {}),
+        ("join", [X], [X.copy()], {}),
+    ):
+        with pytest.raises(dml.ArgumentError, match="axis: none of the input's"):
+            run(kernel, inputs, outputs, axis=axis, **attributes)
+
+
 def test_attributes_of_another_kind():
     at = np.zeros(2, "i8")
     calls = {

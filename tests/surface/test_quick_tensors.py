@@ -88,6 +88,12 @@ def test_plain_tensors_are_taken(dtype):
         assert result.tolist() == [x[1], x[0], x[-1]]
 
 
+def test_tensors_without_elements_are_taken():
+    x = torch.empty((2, 0))
+    assert x.data_ptr() == 0
+    assert taken(x, torch.empty((2, 0), dtype=torch.int64)).shape == (2, 0)
+
+
 def test_inside_inference_mode_and_without_gradients():
     with torch.inference_mode():
         assert taken(plain()).tolist() == [6, 5, 7]
