@@ -109,7 +109,8 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         elif node.func.id not in ("isinstance", "getattr", "setattr", "bridge_of"):
             for number in range(len(node.args) - 1):
                 pair = node.args[number : number + 2]
-                if all(isinstance(value, ast.Name) for value in pair):
+                names = {value.id for value in pair if isinstance(value, ast.Name)}
+                if len(names) == 2:
                     args = [*node.args[:number], pair[1], pair[0], *node.args[number + 2 :]]
                     yield ast.Call(node.func, args, node.keywords), "swapped operands"
 

@@ -78,6 +78,7 @@ def test_rules_for_cpp(rule, text, wanted):
         ("off by one", "x = y[0]", {"x = y[1]"}),
         ("swapped operands", "x = a - b", {"x = (b - a)"}),
         ("swapped operands", "f(a, b, 1)", {"f(b, a, 1)"}),
+        ("swapped operands", "f(a, a, 1)", set()),
         ("off by one", "x = y[2]", {"x = y[3]", "x = y[1]"}),
         ("off by one", "x: Literal[2] = y", set()),
         ("off by one", "x = f'{y[2]}'", set()),
