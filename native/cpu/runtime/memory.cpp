@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "control_groups.hpp"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace anydml {
 namespace {
@@ -49,6 +52,16 @@ void* with_header(void* raw, std::size_t capacity, bool pooled) {
       static_cast<char*>(raw) + (rounded(first, kAlignment) - first) + sizeof(Header);
   *header_of(block) = {raw, capacity, pooled};
   return block;
+}
+
+// To the address sanitizer a block ends with the bytes that were asked for, not with its capacity.
+void set_end([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (block == nullptr) return;
+  __asan_unpoison_memory_region(block, bytes);
+  __asan_poison_memory_region(static_cast<char*>(block) + bytes,
+                              header_of(block)->capacity - bytes);
+#endif
 }
 
 // For blocks of a few hundred bytes malloc is several times as fast as posix_memalign.
@@ -204,11 +217,14 @@ std::size_t pool_limit_for(std::size_t memory) { return std::min(kMostKept, memo
 void* pool_acquire(std::size_t bytes) {
   (void)fork_safe;
   if (bytes > kLargest) return nullptr;
-  return bytes < kSmallest ? small_acquire(bytes) : blocks().acquire(bytes);
+  void* const block = bytes < kSmallest ? small_acquire(bytes) : blocks().acquire(bytes);
+  set_end(block, bytes);
+  return block;
 }
 
 void pool_release(void* block) {
   if (block == nullptr) return;
+  set_end(block, header_of(block)->capacity);
   if (header_of(block)->pooled)
     blocks().release(block);
   else
