@@ -259,6 +259,113 @@ void row_ends(Random& random) {
   }
 }
 
+// Rows that are made from words of which eight are decoded at once: some hold all their bits, so
+// that the list of offsets becomes as long as it can, and most of a chunk holds none.
+void dense_words(Random& random) {
+  for (const std::vector<Int>& sizes :
+       {std::vector<Int>{2, 2, 2, 8192}, {2, 2, 2, 2, 4096}, {65536}}) {
+    for (const Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+      Case c = any_case(random, sizes);
+      c.kind = {DataType::uint8, 1};
+      c.columns = static_cast<int>(sizes.size());
+      c.strides = c.row_strides = Strides::packed;
+      c.threads = kFewestThreads;
+      c.scan = Scan::automatic;
+      c.write = how;
+      Buffer input(random, sizes, 1, c.strides, Role::input, c.kind.type);
+      for (Int i = 0; i < input.count(); ++i) {
+        const Int word = i / nonzero::kWord, second = nonzero::kChunk / nonzero::kWord;
+        const bool set = word == 0 || (word >= 8 && word < 24) ||
+                         (word >= second && word < second + 16) || i % 61 == 60;
+        input.set<unsigned char>(i, set ? 1 : 0);
+      }
+      check(random, c, input);
+    }
+  }
+}
+
+// Columns of which some wrap within a chunk and others do not, in every way, a bit in some twenty.
+void columns_cases(Random& random) {
+  for (const std::vector<Int>& sizes :
+       {std::vector<Int>{2, 2, 2, 2, 2, 2, 1100}, {1, 1, 1, 4, 150, 150}, {5, 7, 11, 191}}) {
+    for (const Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+      for (const int columns : {static_cast<int>(sizes.size()), 0}) {
+        Case c = any_case(random, sizes);
+        c.kind = {DataType::uint8, 1};
+        c.columns = columns;
+        c.strides = c.row_strides = Strides::packed;
+        c.threads = kFewestThreads;
+        c.scan = Scan::automatic;
+        c.write = how;
+        run(random, c, Pattern::random, 0.05);
+      }
+    }
+  }
+}
+
+// Tiles of a transposed input, each by itself: the words of the others stay as they are.
+void tiles() {
+  struct Shape {
+    Int outer, size, length;
+  };
+  for (const Shape shape : {Shape{1, 63, 130}, {1, 64, 130}, {1, 65, 64}, {3, 100, 5}, {2, 70, 63}})
+    for (const int width : {1, 2, 4, 8, 16}) {
+      const Int rows = shape.outer * shape.size, count = rows * shape.length;
+      std::vector<char> memory(static_cast<std::size_t>(count * width), 0);
+      std::vector<uint64_t> words(static_cast<std::size_t>((count + 63) / 64)), wanted(words);
+      for (Int i = 0; i < count; ++i) {
+        if (i % 3 != 0 && i % 7 != 0) continue;
+        wanted[static_cast<std::size_t>(i / 64)] |= uint64_t{1} << (i % 64);
+        const Int row = i / shape.length, column = i % shape.length;
+        const Int at = (row / shape.size * shape.length + column) * shape.size + row % shape.size;
+        memory[static_cast<std::size_t>(at * width + i % width)] = 1;
+      }
+      nonzero::Source source;
+      source.data = memory.data();
+      source.element_size = width;
+      source.mask = ~uint64_t{0};
+      source.layout.push(shape.outer, count / shape.outer * width);
+      source.layout.push(shape.size, width);
+      source.layout.push(shape.length, shape.size * width);
+      const nonzero::Tiling tiling = nonzero::transposed_tiling(source, true);
+      EXPECT(tiling.dimension == 1 && tiling.rows == rows && tiling.row_length == shape.length,
+             "dimension %d", tiling.dimension);
+      EXPECT(tiling.tiles() == (rows + 63) / 64, "%lld tiles", tiling.tiles());
+      for (Int tile = 0; tile < tiling.tiles(); ++tile) {
+        const auto first = static_cast<std::size_t>(tile * shape.length);
+        const std::size_t last =
+            std::min(words.size(), first + static_cast<std::size_t>(shape.length));
+        std::fill(words.begin(), words.end(), 0xA5A5A5A5A5A5A5A5u);
+        nonzero::fill_transposed(source, tiling, tile, tile + 1, words.data());
+        for (std::size_t word = 0; word < words.size(); ++word)
+          EXPECT(words[word] == (word >= first && word < last ? wanted[word] : 0xA5A5A5A5A5A5A5A5u),
+                 "%lld x %lld x %lld elements of %d bytes, tile %lld, word %zu", shape.outer,
+                 shape.size, shape.length, width, tile, word);
+      }
+      ++passed;
+    }
+}
+
+// Rows at an address that is no multiple of a coordinate's size.
+void unaligned_rows() {
+  const unsigned char values[] = {1, 0, 1, 1};
+  NonzeroPlan plan;
+  for (const Int stride : {2, 1}) plan.input.layout.push(2, stride);
+  plan.input.type = DataType::uint8;
+  plan.input.element_size = 1;
+  plan.columns = 2;
+  const NonzeroPlan::Found found = plan.scan(values, 1);
+  Tensor rows;
+  rows.layout.push(3, 8);
+  rows.layout.push(2, 4);
+  rows.element_size = 4;
+  alignas(4) char memory[25] = {};
+  plan.write(found, rows, memory + 1, 1);
+  const uint32_t expected[] = {0, 0, 1, 0, 1, 1};
+  EXPECT(std::memcmp(memory + 1, expected, sizeof(expected)) == 0, "rows at an odd address");
+  ++passed;
+}
+
 // A dimension other than the last is the contiguous one.
 void transposed_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
@@ -359,6 +466,10 @@ int main() {
   chunk_cases(random, cases(700, 40));
   transposed_cases(random, cases(1500, 60));
   row_ends(random);
+  dense_words(random);
+  columns_cases(random);
+  tiles();
+  unaligned_rows();
   deep_cases(random, cases(600, 40));
   large_cases(random, brief);
   std::printf("%ld passed, 0 failed\n", passed);

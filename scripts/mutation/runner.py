@@ -128,7 +128,8 @@ class Tree:
         common = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
         # Assertions of the library, bounds of all memory, stores past the cache for little data;
         # not the release's optimisation: cheap.
-        native = ["-DANYDML_SANITIZE=address,shift,bounds", f"-DANYDML_LEVEL={self.level}",
+        native = ["-DANYDML_SANITIZE=address,shift,bounds,alignment",
+                  f"-DANYDML_LEVEL={self.level}",
                   "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS -gno-column-info",
                   "-DANYDML_STREAM_BYTES=32768", "-DANYDML_WERROR=OFF"]  # fmt: skip
         extension = [f"-DANYDML_LEVELS={self.level}", f"-DPython_EXECUTABLE={sys.executable}",

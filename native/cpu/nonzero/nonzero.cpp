@@ -65,7 +65,6 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
   NonzeroPlan::Found found;
   const Tensor& input = plan.input;
   const Int elements = input.layout.count();
-  if (elements == 0) return found;
   const Int words = (elements + kWord - 1) / kWord;
   const Int chunks = (elements + kChunk - 1) / kChunk;
 
@@ -122,7 +121,7 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
 void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tensor& rows,
            void* coordinates, int threads, Write wanted) {
   const Layout& layout = plan.input.layout;
-  if (found.count == 0 || plan.columns == 0) return;
+  if (plan.columns == 0) return;
   RowTarget target;
   target.data = static_cast<char*>(coordinates);
   target.row_stride = rows.layout.strides[0];

@@ -70,8 +70,7 @@ template <int W>
 struct Packer {
   __m512i mask;
   explicit Packer(uint64_t bits)
-      : mask(W == 1   ? _mm512_set1_epi8(static_cast<char>(bits))
-             : W == 2 ? _mm512_set1_epi16(static_cast<short>(bits))
+      : mask(W == 2   ? _mm512_set1_epi16(static_cast<short>(bits))
              : W == 4 ? _mm512_set1_epi32(static_cast<int>(bits))
                       : _mm512_set1_epi64(static_cast<long long>(bits))) {}
 
@@ -189,10 +188,10 @@ class Gatherer {
  public:
   Gatherer(const Layout& layout, const char* data)
       : data_(data),
-        width_(layout.rank > 0 ? layout.sizes[layout.rank - 1] : 1),
-        stride_(layout.rank > 0 ? layout.strides[layout.rank - 1] : 0),
-        height_(layout.rank > 1 ? layout.sizes[layout.rank - 2] : 1),
-        pitch_(layout.rank > 1 ? layout.strides[layout.rank - 2] : 0),
+        width_(from_end(layout.sizes, layout.rank, 1, 1)),
+        stride_(from_end(layout.strides, layout.rank, 1, 0)),
+        height_(from_end(layout.sizes, layout.rank, 2, 1)),
+        pitch_(from_end(layout.strides, layout.rank, 2, 0)),
         outer_({&layout}, std::max(layout.rank - 2, 0)) {}
 
   void start(Int flat) {
@@ -230,6 +229,11 @@ class Gatherer {
   }
 
  private:
+  // Of the dimension that lies so far from the end, if there are as many.
+  static Int from_end(const Int* values, int rank, int place, Int otherwise) {
+    return place <= rank ? values[rank - place] : otherwise;
+  }
+
   void copy_row(char* target, const char* from, Int count) const {
     if (stride_ == W) {
       std::memcpy(target, from, static_cast<std::size_t>(count * W));

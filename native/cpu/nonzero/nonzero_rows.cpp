@@ -246,7 +246,7 @@ class RowWriter {
       ++digits_.divided;
     }
     if (period_ <= kChunk) period_ = 0;  // every column wraps inside: no boundary matters
-    if (columns <= 4 && (target.how == Write::direct || target.how == Write::streamed))
+    if (target.how == Write::direct || target.how == Write::streamed)
       emit_ = emit_for<Value>(columns, digits_.divided);
   }
 
@@ -256,7 +256,7 @@ class RowWriter {
     const int few = elements >= kSparse * rows ? 4 : elements >= kMiddling * rows ? 8 : 64;
     while (begin < end) {
       Int stop = end;
-      if (period_ > 0) stop = std::min(end, (begin / period_ + 1) * period_);
+      if (period_ != 0) stop = std::min(end, (begin / period_ + 1) * period_);
       base(begin);
       decode_range(bits, begin, stop, few);
       begin = stop;
@@ -344,7 +344,7 @@ class RowWriter {
   const RowTarget& target_;
   char* out_;
   Int period_ = 1;
-  Emit<Value> emit_ = nullptr;  // packed rows of few columns
+  Emit<Value> emit_ = nullptr;  // packed rows of up to 4 columns
   Int filled_ = 0;
   Digits digits_;
   uint32_t offsets_[kBatch + kWord];
