@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "../cpu/top_k/top_k_buckets.hpp"
 #include "../cpu/top_k/top_k_select.hpp"
 #include "../cpu/top_k/top_k_sort.hpp"
 #include "harness.hpp"
@@ -324,6 +325,101 @@ void groups(Random& random, int parts, Int k) {
   ++passed;
 }
 
+// Runs of items that agree in the upper half of what is sorted by: long ones, whose sort ends in
+// one buffer or in the other, and short ones, up to the last item.
+void runs(Random& random, int shift, Int length, Int k) {
+  const Int count = 3 * length;
+  const Items sorted = items_of(count), spare = items_of(count);
+  std::vector<Key<8>> row(static_cast<std::size_t>(count));
+  const auto upper = [&](Int i) { return (i % 3) << 40; };
+  for (Int i = 0; i < count; ++i)
+    row[static_cast<std::size_t>(i)] = -upper(i) - random.between(0, (Int{1} << shift) - 1);
+  Int at = 0;
+  for (Int run = 0; run < 3; ++run)
+    for (Int i = run; i < count; i += 3)
+      sorted[static_cast<std::size_t>(at++)] =
+          static_cast<uint64_t>(run) << 32 | static_cast<uint64_t>(i);
+  const std::unique_ptr<SortPart[]> scratch(new SortPart[1]);
+  const Source<IntegerOrder<8>> source{reinterpret_cast<const char*>(row.data()), 8, 0};
+  sort_runs(source, sorted.get(), spare.get(), count, k, Key<8>{0}, shift, 1, scratch.get());
+  const std::vector<Int> order = order_of(row.data(), count);
+  for (Int rank = 0; rank < k; ++rank)
+    EXPECT(static_cast<uint32_t>(sorted[static_cast<std::size_t>(rank)]) ==
+               order[static_cast<std::size_t>(rank)],
+           "runs of %lld, %d bits, rank %lld of %lld", length, shift, rank, k);
+  ++passed;
+}
+
+// A list whose bound has risen to the greatest key there is: what it holds is not all as great.
+void last_raise() {
+  const Int k = 3, some = list_capacity(k), count = some + 5;
+  std::vector<Key<1>> row(static_cast<std::size_t>(count), kMost<1> - 1);
+  for (Int i = some; i < count; ++i) row[static_cast<std::size_t>(i)] = kMost<1>;
+  std::vector<uint32_t> index(static_cast<std::size_t>(some + kListSlack));
+  std::vector<Key<1>> scratch(index.size());
+  const Source<IntegerOrder<1>> source{reinterpret_cast<const char*>(row.data()), 1, 0};
+  Collector<IntegerOrder<1>> list{source, k, kLeast<1>, index.data(), scratch.data()};
+  for (Int i = 0; i < count; ++i)
+    if (row[static_cast<std::size_t>(i)] >= list.bound) list.push(i);
+  for (Int i = some; i < some + k; ++i)
+    EXPECT(std::count(index.begin(), index.begin() + list.count, static_cast<uint32_t>(i)) == 1,
+           "the greatest, at %lld of %lld", i, count);
+  ++passed;
+}
+
+// Planes that are read in batches of which the last is smaller, each row with one great element.
+void batches() {
+  constexpr Int outer = 3, n = 32768, inner = 64;
+  std::vector<signed char> input(outer * n * inner, 0), values(outer * inner);
+  std::vector<uint32_t> indices(outer * inner);
+  const auto place = [](Int row) { return row * 167 % n; };
+  for (Int row = 0; row < outer * inner; ++row)
+    input[static_cast<std::size_t>((row / inner * n + place(row)) * inner + row % inner)] = 1;
+  TopKPlan plan{{}, {}, {}, 1, 1, true};
+  for (const Int size : {outer, n, inner}) plan.input.layout.push(size, 0);
+  for (Tensor* const out : {&plan.values, &plan.indices})
+    for (const Int size : {outer, Int{1}, inner}) out->layout.push(size, 0);
+  plan.input.type = plan.values.type = DataType::int8;
+  plan.indices.type = DataType::uint32;
+  plan.input.element_size = plan.values.element_size = 1;
+  plan.indices.element_size = 4;
+  for (Tensor* const tensor : {&plan.input, &plan.values, &plan.indices})
+    set_packed_strides(tensor->layout, tensor->element_size);
+  top_k::run(plan, input.data(), values.data(), indices.data(), 1, TopKAlgorithm::vertical);
+  for (Int row = 0; row < outer * inner; ++row)
+    EXPECT(indices[static_cast<std::size_t>(row)] == place(row), "row %lld", row);
+  ++passed;
+}
+
+// Buckets of two values that differ by one.
+void two_values() {
+  constexpr Int n = 40000;
+  std::vector<int> input(n), values(n);
+  std::vector<uint32_t> indices(n);
+  for (Int i = 0; i < n; ++i) input[static_cast<std::size_t>(i)] = i % 40 == 39;
+  TopKPlan plan{{}, {}, {}, 0, n, true};
+  for (Tensor* const tensor : {&plan.input, &plan.values, &plan.indices}) {
+    tensor->layout.push(n, 4);
+    tensor->type = tensor == &plan.indices ? DataType::uint32 : DataType::int32;
+    tensor->element_size = 4;
+  }
+  top_k::run(plan, input.data(), values.data(), indices.data(), 2, TopKAlgorithm::sort);
+  const std::vector<Int> order = order_of(input.data(), n);
+  EXPECT(std::equal(order.begin(), order.end(), indices.begin()), "%lld elements", n);
+  ++passed;
+}
+
+// Positions of 32 bits, and a sort's places, end where `wide` begins.
+void wide_axes() {
+  for (const Int n : {kWideAxis, kWideAxis + 1}) {
+    EXPECT(choose(n, 1, 4) == TopKAlgorithm::wide, "%lld", n);
+    EXPECT(!applicable(TopKAlgorithm::sort, n, 1, 4), "%lld", n);
+    EXPECT(applicable(TopKAlgorithm::wide, n, 1, 4), "%lld", n);
+  }
+  EXPECT(choose(kWideAxis - 1, 1, 4) != TopKAlgorithm::wide, "%lld", kWideAxis - 1);
+  ++passed;
+}
+
 }  // namespace
 
 int main() {
@@ -343,6 +439,13 @@ int main() {
   for (const int parts : {1, 3}) sorts(random, (Int{1} << 19) + 1, 32, parts, false);
   for (int i = 0; i < count; ++i)
     groups(random, static_cast<int>(random.between(1, 4)), random.between(1, 200000));
+  for (const int shift : {3, 20})
+    for (const Int length : {16, 17, 100})
+      for (const Int k : {length + 2, 3 * length}) runs(random, shift, length, k);
+  last_raise();
+  batches();
+  two_values();
+  wide_axes();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

@@ -111,8 +111,7 @@ class BucketSort {
     const Unsigned span =
         static_cast<Unsigned>(static_cast<Unsigned>(high_) -
                               static_cast<Unsigned>(*std::min_element(lows, lows + work_.parts)));
-    const int bits = span == 0 ? 0 : 64 - __builtin_clzll(span);
-    shift_ = bits > 32 ? bits - 32 : 0;
+    shift_ = std::max(0, 32 - __builtin_clzll(span | 1));
   }
 
   void sample() {
@@ -129,8 +128,7 @@ class BucketSort {
         top_ = std::max(top_, rank);
       }
     }
-    const uint32_t span = top_ - low_;
-    const int bits = span == 0 ? 0 : 32 - __builtin_clz(span);
+    const int bits = 32 - __builtin_clz((top_ - low_) | 1);
     digit_shift_ = std::max(0, bits - bits_);
   }
 

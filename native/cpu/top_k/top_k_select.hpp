@@ -133,12 +133,10 @@ inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* ke
   for (Int start = 0; start < count; start += lanes) {
     const Line<W> own = Line<W>::read(keys + start);
     Line<W> above[2] = {Line<W>::splat(0), Line<W>::splat(0)};
-    Int i = 0;
-    for (; i + 2 <= count; i += 2) {
+    for (Int i = 0; i < count; i += 2) {
       above[0].count_above(Line<W>::splat(keys[i]), own);
       above[1].count_above(Line<W>::splat(keys[i + 1]), own);
     }
-    if (i < count) above[0].count_above(Line<W>::splat(keys[i]), own);
     for (int v = 0; v < kLineVectors; ++v) {
       const auto sum = above[0].part[v] + above[1].part[v];
       const auto kept = sum > limit.part[v] ? least.part[v] : own.part[v];

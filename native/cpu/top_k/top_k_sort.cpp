@@ -223,7 +223,7 @@ Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Buc
   // Large enough that their number keeps below the most.
   const Int wanted = std::max<Int>(kLeastBucket, k / (kMostBuckets - 4));
   Int rank = 0, item = 0, buckets = 0, digit = 0;
-  while (digit < digits && rank < k) {
+  for (;;) {
     bucket[buckets] = {rank, item, digit};
     Int size = 0;
     uint32_t totals[kMostParts] = {};
@@ -234,7 +234,7 @@ Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Buc
       }
       map[digit++] = static_cast<uint8_t>(buckets);
     }
-    if (size == 0) break;  // behind the last value
+    if (size == 0) break;  // there are k, or no values are left
     uint32_t place = static_cast<uint32_t>(item);
     for (int part = 0; part < parts; ++part) {
       each[part].places[buckets] = place;
