@@ -74,6 +74,8 @@ void limits() {
   expect({"0::/a\n", {{"root/a/cpu.max", "200000 100000\n"}, {"root/a/memory.max", "0\n"}}}, 2, 0);
   expect({"0::/a\n", {{"root/a/cpu.max", "nonsense\n"}, {"root/a/memory.max", ""}}}, INT_MAX,
          SIZE_MAX);
+  for (const char* const odd : {"0 100000\n", "-1 100000\n", "100000 0\n", "100000 -1\n"})
+    expect({"no colon\none:\n0::/a\n", {{"root/a/cpu.max", odd}}}, INT_MAX, SIZE_MAX);
   // The least of the group and all above it, whichever that is.
   expect({"0::/a/b\n",
           {{"root/a/b/memory.max", "500\n"},

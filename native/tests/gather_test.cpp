@@ -3,7 +3,6 @@
 #include <limits>
 #include <string>
 
-#include "../common/indexing.hpp"
 #include "../cpu/gather/gather_elements.hpp"
 #include "harness.hpp"
 
@@ -31,18 +30,17 @@ int index_size(DataType type) {
   return type == DataType::int64 || type == DataType::uint64 ? 8 : 4;
 }
 
-// The value as the two functions of indexing.hpp see it.
-template <class Function>
-unsigned long long with_value(const Buffer& indices, Int flat, Function&& function) {
+// Every value that an index may have, as a number.
+__int128 value_of(const Buffer& indices, Int flat) {
   switch (indices.tensor.type) {
     case DataType::int64:
-      return function(indices.get<long long>(flat));
+      return indices.get<int64_t>(flat);
     case DataType::int32:
-      return function(indices.get<int>(flat));
+      return indices.get<int32_t>(flat);
     case DataType::uint64:
-      return function(indices.get<unsigned long long>(flat));
+      return indices.get<uint64_t>(flat);
     default:
-      return function(indices.get<unsigned int>(flat));
+      return indices.get<uint32_t>(flat);
   }
 }
 
@@ -90,12 +88,10 @@ struct Expected {
 
 // The position of value `flat` along an axis of `size`, noting it when it is bad.
 Int position(const Buffer& indices, Int flat, Int size, OutOfRange mode, Expected& expected) {
-  const unsigned long long limit = static_cast<unsigned long long>(size);
-  const unsigned long long at = with_value(indices, flat, [&](auto value) {
-    return mode == OutOfRange::clamp && size > 0 ? clamp_index(value, limit)
-                                                 : wrap_index(value, limit);
-  });
-  if (at >= limit) {
+  __int128 at = value_of(indices, flat);
+  if (at < 0) at += size;
+  if (mode == OutOfRange::clamp && size > 0) at = at < 0 ? 0 : at < size ? at : size - 1;
+  if (at < 0 || at >= size) {
     if (expected.first_bad < 0 || flat < expected.first_bad) expected.first_bad = flat;
     return 0;
   }
@@ -423,7 +419,8 @@ void test_large() {
 }
 
 // What few sizes lead to: blocks of megabytes behind several positions, far reads to an output with
-// gaps, from every batch, by tuples longer than what is read ahead.
+// gaps, from every batch, by tuples longer than what is read ahead; short lists that threads begin
+// in the middle of, rows that are packed before they are read or too long for it, a single byte.
 void test_seldom() {
   Random random(8);
   Options options;
@@ -432,11 +429,21 @@ void test_seldom() {
   check_nd(random, {2, 2, 1 << 18}, {2, 1, 1}, 1, options);
   options.element_size = 4;
   check_nd(random, {3, 140000}, {3, 300, 1}, 1, options);
+  check_gather(random, {3, 140000}, {300}, 1, options);
+  check_elements(random, {20, 600}, {5, 600}, 0, options, GatherElementsMethod::direct);
+  options.input = Strides::stepped;
+  check_elements(random, {3, 6000}, {3, 2000}, 1, options, GatherElementsMethod::direct);
+  options.input = Strides::packed;
+  options.threads = 3;
+  check_gather(random, {451, 20}, {499}, 1, options);
+  options.threads = 1;
   EXPECT(
       !check_elements(random, {20, 3, 100}, {20, 3, 90}, 0, options, GatherElementsMethod::strips),
       "strips of an axis that is not the last but one");
   options.element_size = 1;
   check_gather(random, {2, 50}, {3000}, 1, options);
+  check_gather(random, {5}, {1}, 0, options);
+  check_nd(random, {5}, {1, 1}, 0, options);
   options.element_size = 8;
   Sizes twos(18, 2);
   for (const DataType type : kIndexTypes) {
@@ -448,6 +455,11 @@ void test_seldom() {
     options.output = Strides::stepped;
     check_elements(random, {20, 20000}, {20, 300}, 1, options, GatherElementsMethod::direct);
     check_elements(random, {150, 600}, {30, 600}, 0, options, GatherElementsMethod::direct);
+    Options clamped = options;
+    clamped.mode = OutOfRange::clamp;
+    clamped.bad = 30;
+    check_gather(random, {9}, {60}, 0, clamped);
+    check_nd(random, {9, 9, 9}, {30, 3}, 0, clamped);
   }
 }
 

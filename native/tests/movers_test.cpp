@@ -259,10 +259,15 @@ int main() {
                                   {0x3p-14L, -0x1p-24L},
                                   {0x7p-130L, -0x3p-149L},
                                   {0x5p-24L, -0x2p-24L}};
-  for (DataType type : {DataType::float32, DataType::float16})
+  for (DataType type : {DataType::float32, DataType::float16}) {
+    const long double least = type == DataType::float32 ? 0x1p-149L : 0x1p-24L;
+    for (const long double step : {least, -least})  // zero is the second element
+      check_sequence(random, type, {50}, Strides::packed, nearest_bits(-step, type),
+                     nearest_bits(step, type), 1);
     for (const auto& pair : pairs)
       check_sequence(random, type, {cases(400000, 40000)}, Strides::packed,
                      nearest_bits(pair[0], type), nearest_bits(pair[1], type), 2);
+  }
   test_paddings(random);
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;

@@ -277,6 +277,19 @@ void whole_pieces(Random& random) {
     }
 }
 
+// Threads count what goes to each part of the output.
+void shared_counts(Random& random) {
+  Case c;
+  c.sizes = {300};
+  c.length = 1;
+  c.batch = {84000};
+  c.type = {DataType::int32, 4};
+  c.reduction = Reduction::add;
+  c.method = NdMethod::rows;
+  c.threads = 3;
+  run(random, c);
+}
+
 // The first index of many is bad, for a private output.
 void first_bad(Random& random) {
   for (const NdMethod method : kMethods) {
@@ -348,6 +361,7 @@ int main() {
   stepped_rows(random);
   spoilt_meanwhile(random);
   whole_pieces(random);
+  shared_counts(random);
   first_bad(random);
   changed_meanwhile(random);
   large_cases(random);

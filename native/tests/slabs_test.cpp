@@ -181,6 +181,32 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
   return applied;
 }
 
+// Parts with room behind each row, past the cache.
+void check_gaps(Random& random, SlabMethod method) {
+  constexpr Int rows = 800, piece = 6, step = 10, count = 8;
+  Buffer whole(random, {rows, piece * count}, 1, Strides::packed, Role::input);
+  SlabsPlan plan(whole.tensor, 1);
+  std::vector<Buffer> parts;
+  std::vector<void*> pointers;
+  std::vector<std::vector<unsigned char>> expected;
+  for (Int p = 0; p < count; ++p) {
+    parts.emplace_back(random, std::vector<Int>{rows, step}, 1, Strides::packed, Role::output);
+    Layout layout = parts.back().tensor.layout;
+    layout.sizes[1] = piece;
+    plan.add(layout);
+    expected.push_back(parts.back().elements());
+    for (Int row = 0; row < rows; ++row)
+      std::memcpy(&expected.back()[static_cast<std::size_t>(row * step)],
+                  whole.at((row * count + p) * piece), piece);
+  }
+  for (Buffer& part : parts) pointers.push_back(part.data());
+  EXPECT(split_by(plan, method, whole.data(), pointers.data(), 1), "did not apply");
+  for (Int p = 0; p < count; ++p)
+    EXPECT(parts[static_cast<std::size_t>(p)].elements() == expected[static_cast<std::size_t>(p)],
+           "part %lld with gaps, method %d", p, static_cast<int>(method));
+  ++passed;
+}
+
 constexpr SlabMethod kMethods[] = {SlabMethod::choose, SlabMethod::layouts, SlabMethod::rows,
                                    SlabMethod::blocks, SlabMethod::tiles};
 
@@ -222,6 +248,8 @@ void test_slabs() {
   }
   for (int method = 0; method < 5; ++method)
     EXPECT(applied[method] > cases(50, 3) - 1, "method %d ran %lld times", method, applied[method]);
+  for (const SlabMethod method : {SlabMethod::choose, SlabMethod::rows, SlabMethod::blocks})
+    check_gaps(random, method);
   // Past the cache, and with threads.
   for (int threads = 1; threads <= 4; threads += 3) {
     if (threads < kFewestThreads) continue;

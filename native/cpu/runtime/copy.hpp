@@ -113,8 +113,8 @@ class CopyPlan {
            (to_.rank == 0 ||
             (to_.rank == 1 && to_.strides[0] == size_ && from_.strides[0] == size_));
   }
-  // True when all elements lie at one step on each side.
-  bool single() const { return bytes_ > 0 && to_.rank == 1; }
+  // True when all elements, of which there are some, lie at one step on each side.
+  bool single() const { return to_.rank == 1; }
   // The same, and the target is one run of bytes() from the given address on.
   bool packs() const { return single() && to_shift_ == 0 && to_.strides[0] == size_; }
   // A single copy: where its first elements are from the given addresses, and the steps from there.

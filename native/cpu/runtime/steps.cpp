@@ -89,7 +89,7 @@ void StepPacker::pack_vectors(char* target, const char* source, Int vectors) con
 }
 
 Int StepPacker::pack(char* target, const char* source, Int count, Int more) const {
-  if (loads_ == 0 || count == 0) return 0;
+  if (loads_ == 0) return 0;
   // What the vectors of one output vector cover has to lie within the elements.
   const Int apart = step_ < 0 ? -step_ : step_;
   const Int covered = Int{loads_} * width_, all = (count - 1 + more) * apart + size_;
