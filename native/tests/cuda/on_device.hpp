@@ -54,7 +54,9 @@ inline cuda::Device& device() {
   static cuda::Device& first = []() -> cuda::Device& {
     if (const char* const cache = std::getenv("ANYDML_TEST_CACHE")) {
       cuda::compiler_places().cache = cache;
-      cuda::compiler_places().version = "test";
+      // The package's version finds what `anydml warm` has compiled.
+      const char* const version = std::getenv("ANYDML_TEST_VERSION");
+      cuda::compiler_places().version = version == nullptr ? "test" : version;
     }
     cuda::Device& made = cuda::device_at(0);
     EXPECT(events().enter(made.context) == 0, "context");

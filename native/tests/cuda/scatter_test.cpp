@@ -289,10 +289,18 @@ void check_rows(Random& random) {
 
 void check_all(Int seed) {
   Random random(static_cast<uint64_t>(seed));
+  const auto done = [](const char* what) {  // told at once: a run may be cut off
+    std::printf("%s: %lld passed, %lld failed so far\n", what, outcome.passed, outcome.failed);
+    std::fflush(stdout);
+  };
   for (int n = 0; n < cases(2500, 300); ++n) random_case(random, random.chance(0.2) ? 30000 : 800);
+  done("random cases");
   check_lines(random);
+  done("lines");
   check_long(random);
+  done("long lines");
   check_planes(random);
+  done("planes");
   check_rows(random);
 }
 
