@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, as_numpy, bridge_of
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -193,7 +193,7 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
 
 def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     """Lengths as the kernel takes them, in memory of their own."""
-    array = as_numpy(lengths, "lengths")
+    array = adopt(lengths, "lengths")[0]
     check_lengths(array)
     if isinstance(array, DeviceArray):  # which nobody here can count
         if array.itemsize < 4:
