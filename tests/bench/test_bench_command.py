@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from small_cases import shrunk
 
+import anydml.bench.command as command_module
 from anydml.bench import ours, plot
 from anydml.bench.command import command
 from anydml.bench.suites import SUITES
@@ -121,3 +122,21 @@ def test_a_plot_needs_matplotlib(small_sizes, monkeypatch, tmp_path):
     told = run("join/3-of*", "--plot", str(tmp_path / "ratios.svg"))
     assert told.exit_code == 2
     assert "pip install 'anydml[bench]'" in told.stderr
+
+
+def test_what_is_measured_is_in_the_file_though_the_command_is_ended(
+    small_sizes, tmp_path, monkeypatch
+):
+    path, measured = tmp_path / "times.json", command_module.run_case
+
+    def ends(*arguments):
+        if path.exists():
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    monkeypatch.setattr(command_module, "run_case", ends)
+    told = run("top_k/*", "--no-peers", *QUICK, "--json", str(path))
+    assert told.exit_code != 0
+    (case,) = json.loads(path.read_text(encoding="utf-8"))["suites"]["table"]["cases"]
+    assert case["contestants"][0]["median"] > 0
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -113,10 +113,11 @@ def command(
     if from_file:
         described, outcomes = _stored(from_file, selected)
     else:
-        described, outcomes = _measured(selected, device, with_peers, Budget(repeat, seconds))
+        described, outcomes = _measured(
+            selected, device, with_peers, Budget(repeat, seconds), json_file
+        )
     if json_file:
-        written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
-        json_file.write_text(written + "\n", encoding="utf-8")
+        _write_json(json_file, described, outcomes)
     if markdown_file:
         markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
     if plot_file:
@@ -125,6 +126,14 @@ def command(
     wrong = [problem for outcome in outcomes for problem in outcome.wrong]
     if wrong:
         raise click.ClickException("\n".join(["wrong results:", *wrong]))
+
+
+def _write_json(path: Path, described: dict[str, Any], outcomes: Sequence[report.Outcome]) -> None:
+    # Renamed, so that whoever ends the command in between leaves a whole file.
+    aside = path.with_name(path.name + ".part")
+    written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
+    aside.write_text(written + "\n", encoding="utf-8")
+    aside.replace(path)
 
 
 def _stored(
@@ -155,8 +164,9 @@ def _measured(
     device: str,
     with_peers: bool,
     budget: Budget,
+    json_file: Path | None,
 ) -> tuple[dict[str, Any], list[report.Outcome]]:
-    """The machine, and the outcomes, each printed as soon as it is there."""
+    """The machine, and the outcomes, each printed, and in the file, as soon as it is there."""
     threads = get_num_threads()
     wanted = any(suite.kind == "peers" for suite, _ in selected)
     place = _place(device, threads)
@@ -179,8 +189,10 @@ def _measured(
                 print(lines.line(outcome))
                 progress.advance(task)
                 done.append(outcome)
+                outcomes.append(outcome)
+                if json_file:
+                    _write_json(json_file, described, outcomes)
             print(lines.footing(done))
-            outcomes += done
     return described, outcomes
 
 
