@@ -93,7 +93,7 @@ Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool out
   head.indices = static_cast<const char*>(lookup);
   head.tuple = 1;
   head.is_signed = indices.type == DataType::int32 || indices.type == DataType::int64;
-  head.clamps = mode == OutOfRange::clamp;
+  head.mode = static_cast<int>(mode);
   head.output_is_private = output_is_private;
   job.unit = input.element_size;
   job.index_size = indices.element_size;
@@ -304,7 +304,7 @@ void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tens
     empty = empty || job.gather.axes[c].size == 0;
   }
   const Int results = output.layout.count();
-  const bool looked_at = !head.clamps && head.tuple > 0 && indices.layout.count() > 0;
+  const bool looked_at = head.mode == kRaises && head.tuple > 0 && indices.layout.count() > 0;
   BadIndexReport report{};
   if (results == 0 || (looked_at && empty)) {
     if (!looked_at) return;

@@ -180,12 +180,10 @@ class TestArguments:
         told(lambda: dml.gather(x, indices, mode="clamp"))
         told(dml.synchronize)
         told(lambda: dml.gather(x, indices, mode="wrap"))
-        told(lambda: dml.gather_nd(x, indices, mode="clip"))
+        told(lambda: dml.gather(x, indices, mode="clip"))
         """
-        clamped, found, wrap, clip = with_stubs(CUPY + _plain(code), **BAD).splitlines()
-        assert (clamped, found) == ("ndarray", "NoneType")
-        assert wrap.endswith("mode: expected 'raise' or 'clamp' for indices on cuda:1, got 'wrap'")
-        assert "got 'clip'" in clip
+        lines = with_stubs(CUPY + _plain(code), **BAD).splitlines()
+        assert lines == ["ndarray", "NoneType", "ndarray", "ndarray"]
 
     def test_types_and_places(self, with_stubs):
         code = """

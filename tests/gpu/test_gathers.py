@@ -155,10 +155,21 @@ def test_errors_on_side_streams_do_not_mix():
         assert torch.equal(result, torch.zeros_like(result) if turn == 10 else x[good])
 
 
-def test_clamp():
-    x = torch.arange(10.0, device="cuda")
-    at = torch.tensor([-100, -1, 4, 100], device="cuda")
-    assert dml.gather(x, at, mode="clamp").tolist() == [0, 9, 4, 9]
+@pytest.mark.parametrize("index_type", ["int64", "int32", "uint64", "uint32"])
+@pytest.mark.parametrize("mode", ["clamp", "wrap", "clip"])
+def test_modes(mode, index_type):
+    x = np.random.default_rng(1).random((50, 37))
+    limits = np.iinfo(index_type)
+    odd = [limits.min, limits.max, 0, 49, 50, 51, 37, 36, 100, 127]
+    odd += [-1, -36, -37, -38, -50, -51, -100] if limits.min else []
+    at = np.random.default_rng(2).permutation(np.tile(np.array(odd, index_type), 40))
+    for call, shape in (
+        (dml.gather, (-1,)), (dml.gather, (20, -1)), (dml.gather_nd, (-1, 1)),
+        (dml.gather_nd, (-1, 2)), (dml.gather_elements, (-1, 10)),
+    ):  # fmt: skip
+        lookup = at[: at.size // 20 * 20].reshape(shape)
+        results = [call(*map(kind, (x, lookup)), mode=mode) for kind in (np.asarray, on_gpu)]
+        assert_same_bits(back(results[1]), results[0])
 
 
 def test_cupy():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import assert_same_bits, contents, strategies
+from anydml.testing import Flavour, assert_same_bits, contents, strategies
 
 torch = pytest.importorskip("torch")
 
@@ -126,6 +126,26 @@ class TestCalls:
                 self.x, indices.cpu(), updates.cpu(), axis=1, reduction="add"
             )
             same(result, expected.numpy())
+
+    @pytest.mark.parametrize("kind", ["complex64", "complex128"])
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_complex_sums(self, kind, whole):
+        generator = np.random.default_rng(5)
+        part = np.dtype(f"f{np.dtype(kind).itemsize // 2}")
+        x, updates = (
+            contents(generator, (rows, 18), part, Flavour.RANDOM).view(kind) for rows in (40, 60)
+        )
+        indices = generator.integers(-40, 40, (60, 9))
+        options = {"reduction": "add", "include_self": whole}
+        on_gpu = [there(array, False) for array in (x, indices, updates)]
+        expected = dml.scatter_elements(x, indices, updates, **options)
+        same(dml.scatter_elements(*on_gpu, **options), expected)
+        dml.scatter_elements(*on_gpu, **options, out=on_gpu[0])
+        same(on_gpu[0], expected)
+        rows = indices[:, :1]
+        expected = dml.scatter_nd(x, rows, updates, **options)
+        on_gpu[0] = there(x, False)
+        same(dml.scatter_nd(on_gpu[0], there(rows, False), on_gpu[2], **options), expected)
 
     def test_what_has_no_kernel_says_so(self):
         x = torch.ones(3, dtype=torch.complex64, device="cuda")

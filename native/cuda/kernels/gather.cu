@@ -43,6 +43,19 @@ __device__ unsigned long long clamped(Offset value, bool is_signed, Offset size)
                    : clamp_index<unsigned long long>(static_cast<unsigned long long>(value), count);
 }
 
+// A position inside the axis: the nearest, or the value modulo the size, or the nearest where no
+// value counts from the end.
+__device__ unsigned long long moved_inside(Offset value, bool is_signed, Offset size, int mode) {
+  const unsigned long long count = static_cast<unsigned long long>(size);
+  const unsigned long long position = static_cast<unsigned long long>(value);
+  if (mode == kClamps) return clamped(value, is_signed, size);
+  if (position < count) return position;
+  if (mode == kClips) return is_signed && value < 0 ? 0 : count - 1;
+  if (!is_signed) return position % count;
+  const Offset rest = value % size;
+  return static_cast<unsigned long long>(rest < 0 ? rest + size : rest);
+}
+
 // Off the way of good indices. `step`: of a tuple or of a run.
 template <int kDims>
 __device__ __noinline__ void report_at(const Gather<kDims>& gather, const BadIndexReport& report,
@@ -92,10 +105,12 @@ __device__ bool places_of(const Gather<kDims>& gather, const BadIndexReport& rep
 #pragma unroll
     for (int k = 0; k < N; ++k)
       value[k] = index_at(head.indices + index[k] + c * head.index_step, head.is_signed);
-    if (head.clamps) {
+    if (head.mode != kRaises) {
 #pragma unroll
       for (int k = 0; k < N; ++k)
-        from[k] += static_cast<Offset>(clamped(value[k], head.is_signed, axis.size)) * axis.stride;
+        from[k] +=
+            static_cast<Offset>(moved_inside(value[k], head.is_signed, axis.size, head.mode)) *
+            axis.stride;
       continue;
     }
 #pragma unroll
@@ -228,8 +243,8 @@ template <int kDims>
     for (int j = 0; j < kRun; ++j) {
       unsigned long long place;
       bool inside = true;
-      if (head.clamps) {
-        place = clamped(value[k][j], head.is_signed, axis.size);
+      if (head.mode != kRaises) {
+        place = moved_inside(value[k][j], head.is_signed, axis.size, head.mode);
       } else {
         place = wrapped(value[k][j], head.is_signed, axis.size);
         inside = place < static_cast<unsigned long long>(axis.size);
@@ -312,7 +327,8 @@ template <int kDims>
   ANYDML_KERNEL(way##room)                                                                       \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
     const GatherHead& head = gather.head;                                                        \
-    if (head.alone || head.output_is_private || !bad_index_found(report)) way(report, gather, blockIdx.x);   \
+    if (head.alone || head.output_is_private || !bad_index_found(report))                        \
+      way(report, gather, blockIdx.x);                                                           \
     if (head.last) settle_by_last_block(report, head.result, head.result_bytes);                 \
   }
 #define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kFewDims) ANYDML_WAY_OF(way, _many, kMostDims)

@@ -23,6 +23,10 @@ struct GatherAxis {
   Offset size, stride;
 };
 
+// What becomes of an index that is out of range: raise and clamp, as native/cpu/plans.hpp numbers
+// them, and NumPy's wrap and clip, which indices for the CPU's kernels have behind them.
+constexpr int kRaises = 0, kClamps = 1, kWraps = 2, kClips = 3;
+
 struct GatherHead {
   char* target;
   const char* source;
@@ -30,11 +34,12 @@ struct GatherHead {
   Offset first;       // position of the first index in the index tensor
   Offset index_step;  // bytes between the coordinates of a tuple
   int rank, tuple;
-  bool is_signed, clamps;
-  bool output_is_private;             // nobody sees the output when an index is bad
-  bool alone;             // one block does the whole call
-  bool last;              // this kernel is the last one of the call
-  unsigned items, tiles;  // one a block
+  bool is_signed;
+  int mode;
+  bool output_is_private;  // nobody sees the output when an index is bad
+  bool alone;              // one block does the whole call
+  bool last;               // this kernel is the last one of the call
+  unsigned items, tiles;   // one a block
   // Rows of bytes: an item is a segment of one, for 2^lanes_log threads.
   unsigned lanes_log;
   Divisor segments;

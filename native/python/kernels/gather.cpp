@@ -1,3 +1,4 @@
+#include "../../cuda/kernels/gather.cuh"
 #include "../fit.hpp"
 
 namespace anydml::python {
@@ -5,17 +6,19 @@ namespace {
 
 const Words kModes{"raise", "clamp"};
 
-// All three take a number (an axis, or how many dimensions are batches) and whether to clamp.
+// All three take a number (an axis, or how many dimensions are batches) and what becomes of an
+// index that is out of range.
 template <class Plan>
 Plan plan_of(const Call& call) {
   const Operand* const o = call.operands;
   return {o[0].tensor, o[1].tensor, o[2].tensor, small(call.numbers[0]),
-          call.numbers[1] != 0 ? OutOfRange::clamp : OutOfRange::raise};
+          static_cast<OutOfRange>(small(call.numbers[1]))};
 }
 
 template <class Plan>
 Int run(const Call& call) {
-  const Plan plan = plan_of<Plan>(call);
+  Plan plan = plan_of<Plan>(call);
+  if (plan.mode != OutOfRange::clamp) plan.mode = OutOfRange::raise;
   const Operand* const o = call.operands;
   Status status;
   without_gil(plan.output.layout.count() + plan.indices.layout.count(), [&] {
@@ -50,6 +53,7 @@ template <class Plan>
 const char* misfit(const Call& call) {
   if (call.number_count != 2) return kNumbers;
   const Plan plan = plan_of<Plan>(call);
+  if (call.numbers[1] < cuda::kRaises || call.numbers[1] > cuda::kClips) return kNumbers;
   if (!same_element(plan.input, plan.output)) return kElements;
   if (!is_index(plan.indices.type)) return kIndices;
   return misfit(plan);
@@ -79,7 +83,7 @@ const char* misfit(const GatherPlan& plan) {
       !begins_with(output, plan.axis, lookup, lookup.rank) ||
       !ends_with(output, plan.axis + lookup.rank, input, plan.axis + 1))
     return kSizes;
-  if (plan.mode == OutOfRange::clamp && input.sizes[plan.axis] == 0 && lookup.count() != 0)
+  if (plan.mode != OutOfRange::raise && input.sizes[plan.axis] == 0 && lookup.count() != 0)
     return kClamp;
   return nullptr;
 }
@@ -119,7 +123,7 @@ const char* misfit(const GatherElementsPlan& plan) {
   if (lookup.rank != input.rank) return kRank;
   if (!same_sizes(plan.output.layout, lookup) || !at_most_but(lookup, input, plan.axis))
     return kSizes;
-  if (plan.mode == OutOfRange::clamp && input.sizes[plan.axis] == 0 && lookup.count() != 0)
+  if (plan.mode != OutOfRange::raise && input.sizes[plan.axis] == 0 && lookup.count() != 0)
     return kClamp;
   return nullptr;
 }
@@ -167,7 +171,7 @@ const char* misfit(const GatherNdPlan& plan) {
   if (!begins_with(lookup, 0, input, batch) || !begins_with(output, 0, lookup, outer) ||
       !ends_with(output, outer, input, batch + tuple))
     return kSizes;
-  if (plan.mode == OutOfRange::clamp && lookup.count() != 0)
+  if (plan.mode != OutOfRange::raise && lookup.count() != 0)
     for (int k = 0; k < tuple; ++k)
       if (input.sizes[batch + k] == 0) return kClamp;
   return nullptr;

@@ -130,20 +130,27 @@ class Scatter:
             self._once(result, lookup, updates, result, how)
 
     def _run_there(
-        self, data: Any, lookup: Array, updates: Array, result: Array, how: str, whole: bool
+        self, data: Any, lookup: Array, updates: Any, result: Any, how: str, whole: bool
     ) -> None:
         """The same on a GPU, where nothing waits for the indices to be checked."""
-        if how == "mean" or data.dtype.kind == "c":
+        complex_ = data.dtype.kind == "c"
+        if how == "mean" or (complex_ and how != "add"):
             kind = "mean" if how == "mean" else f"{how} of complex numbers"
             raise ArgumentTypeError(
                 f"reduction: {kind} has no CUDA kernel, got arrays on {data.place}"
             )
-        number = np.asarray(neutral(how, data.dtype))
-        identity = _arguments.broadcast_to(
-            _arguments.beside(number, data), updates.shape, "updates"
-        )
-        self._once(data, lookup, identity, result, "none")
-        self._once(result, lookup, updates, result, how)
+        if not whole:
+            number = np.asarray(neutral(how, data.dtype))
+            identity = _arguments.broadcast_to(
+                _arguments.beside(number, data), updates.shape, "updates"
+            )
+            self._once(data, lookup, identity, result, "none")
+            data = result
+        if not complex_:
+            self._once(data, lookup, updates, result, how)
+            return
+        for part, added, target in zip(data.parts, updates.parts, result.parts, strict=True):
+            self._once(part, lookup, added, target, how)
 
     def _once(self, data: Array, lookup: Array, updates: Array, result: Array, how: str) -> None:
         given = {**self._given, "reduction": how}

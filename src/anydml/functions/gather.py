@@ -421,22 +421,20 @@ def alike(
 
 def _inside(
     call: str, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
-) -> tuple[Array, bool]:
-    """The indices that the kernel is to read, and whether it clamps them.
+) -> tuple[Array, int]:
+    """The indices that the kernel is to read, and what it does with those outside their axis.
 
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
     """
     check_mode(mode, lookup, data, axes)
     if mode in ("raise", "clamp") or not lookup.size:
-        return lookup, mode == "clamp"
-    if isinstance(lookup, DeviceArray):
-        raise ArgumentError(
-            f"mode: expected 'raise' or 'clamp' for indices on {lookup.place}, got {shown(mode)}"
-        )
+        return lookup, _MODES.index(mode)
+    if isinstance(lookup, DeviceArray):  # a kernel there moves them inside while it reads them
+        return lookup, _MODES.index(mode)
     sizes = [data.shape[axis] for axis in axes]
     if len(axes) not in (1, *lookup.shape[-1:]):
-        return lookup, False  # which the operator's own rules refuse
-    return _engine.scratch(call, partial(_indices.moved, lookup, sizes, mode)), False
+        return lookup, 0  # which the operator's own rules refuse
+    return _engine.scratch(call, partial(_indices.moved, lookup, sizes, mode)), 0
 
 
 def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
