@@ -1,8 +1,9 @@
 // REVERSE_SUBSEQUENCES and UPSAMPLE_2D.
 //
 // A line's elements move in units as large as addresses and strides allow, dimensions behind the
-// axis that share their lengths together. An image whose elements repeat is a copy whose source
-// does not move along two more dimensions.
+// axis that share their lengths together; packed rows 16 bytes at a time, and lines side by side
+// some positions at a time. An image whose elements repeat is made in lines of 16 bytes, or is a
+// copy whose source does not move along two more dimensions.
 #include "kernels/images.cuh"
 
 #include <algorithm>
@@ -76,6 +77,59 @@ Lines lines_of(const ReversePlan& plan, const void* input, const void* lengths, 
   return lines;
 }
 
+Function& reverse_kernel(const Lines& lines, const char* entry, Queue& queue) {
+  return queue.function("reverse", entry,
+                        {{"SIZE", lines.unit}, {"LENGTH", static_cast<Int>(lines.counts_type)}});
+}
+
+// Lines that are packed rows, at whole lines of 16 bytes. False: nothing has been done.
+bool reverse_rows(const Lines& lines, Queue& queue) {
+  const int last = lines.to.rank - 1;
+  const Int row = lines.size * lines.unit;
+  if (lines.axis != last || lines.to.sizes[last] != lines.size || row % 16 != 0 ||
+      lines.to.strides[last] != lines.unit || lines.from.strides[last] != lines.unit)
+    return false;
+  Int unit = std::min(unit_of(lines.target), unit_of(lines.source));
+  for (int i = 0; i < last; ++i)
+    unit = std::min({unit, unit_of(lines.to.strides[i]), unit_of(lines.from.strides[i])});
+  if (unit < 16) return false;
+  TurnedRows turning;
+  turning.rows = walk_of(lines.to, lines.from, 0, last);
+  for (int i = 0; i < last; ++i) turning.lengths[i] = lines.lengths.strides[i];
+  turning.size = lines.size;
+  turning.lines = divisor_of(row / 16);
+  turning.items = static_cast<unsigned>(lines.to.count() / lines.size * (row / 16));
+  queue.launch(reverse_kernel(lines, "reverse_rows", queue),
+               {blocks_for(turning.items, kImageThreads * kTurnedUnroll)}, {kImageThreads}, 0,
+               lines.target, lines.source, lines.counts, turning);
+  return true;
+}
+
+// Lines that lie side by side in the output.
+bool reverse_lines(const Lines& lines, Queue& queue) {
+  constexpr Int kFewestColumns = 16;
+  const int last = lines.to.rank - 1;
+  if (lines.axis == last || lines.to.strides[last] != lines.unit ||
+      lines.to.sizes[last] < kFewestColumns)
+    return false;
+  TurnedLines turning;
+  turning.columns = walk_of(lines.to, lines.from, 0, last + 1, lines.axis);
+  for (int i = 0, n = 0; i <= last; ++i)
+    if (i != lines.axis) turning.lengths[n++] = lines.lengths.strides[i];
+  turning.begin = lines.begin;
+  turning.size = lines.size;
+  turning.to_step = lines.to.strides[lines.axis];
+  turning.from_step = lines.from.strides[lines.axis];
+  turning.positions = static_cast<unsigned>(lines.to.sizes[lines.axis]);
+  turning.count = static_cast<unsigned>(lines.to.count() / lines.to.sizes[lines.axis]);
+  const Int chunks = blocks_for(turning.positions, kTurnedRows);
+  turning.chunks = divisor_of(chunks);
+  queue.launch(reverse_kernel(lines, "reverse_lines", queue),
+               {static_cast<unsigned>(blocks_for(turning.count, 32) * chunks)}, {kImageThreads}, 0,
+               lines.target, lines.source, lines.counts, turning);
+  return true;
+}
+
 void reverse(const Lines& lines, Queue& queue) {
   const Int units = lines.to.count();
   if (units > kMostUnits) {  // the longest dimension in two halves
@@ -93,6 +147,7 @@ void reverse(const Lines& lines, Queue& queue) {
     reverse(second, queue);
     return;
   }
+  if (reverse_rows(lines, queue) || reverse_lines(lines, queue)) return;
   Turning turning;
   turning.walk = walk_of(lines.to, lines.from, 0, lines.to.rank);
   for (int i = 0; i < lines.to.rank; ++i) turning.lengths[i] = lines.lengths.strides[i];
@@ -100,14 +155,42 @@ void reverse(const Lines& lines, Queue& queue) {
   turning.begin = lines.begin;
   turning.size = lines.size;
   turning.from_step = lines.from.strides[lines.axis];
-  queue.launch(
-      queue.function("reverse", "reverse_units",
-                     {{"SIZE", lines.unit}, {"LENGTH", static_cast<Int>(lines.counts_type)}}),
-      {blocks_for(units, kImageThreads * kReverseUnroll)}, {kImageThreads}, 0, lines.target,
-      lines.source, lines.counts, turning, static_cast<unsigned>(units));
+  queue.launch(reverse_kernel(lines, "reverse_units", queue),
+               {blocks_for(units, kImageThreads * kReverseUnroll)}, {kImageThreads}, 0,
+               lines.target, lines.source, lines.counts, turning, static_cast<unsigned>(units));
 }
 
-// Each element again and again.
+// Each element again and again, in whole lines. False: nothing has been done.
+bool repeat_lines(const UpsamplePlan& plan, const void* input, void* output, Queue& queue) {
+  const Layout &in = plan.input.layout, &out = plan.output.layout;
+  const int outer = in.rank - 2;
+  const Int size = plan.output.element_size, row = out.sizes[outer + 1] * size;
+  Layout to = out.slice(0, outer), from = in.slice(0, outer);
+  Layout* both[2] = {&to, &from};
+  collapse(both);
+  const Int items = to.count() * in.sizes[outer] * (row / 16);
+  if (size > 8 || out.strides[outer + 1] != size || row % 16 != 0 || items == 0 ||
+      items > kMostUnits || out.sizes[outer + 1] > kMostUnits || plan.width > kMostUnits)
+    return false;
+  Int unit = std::min(unit_of(output), unit_of(out.strides[outer]));
+  for (int i = 0; i < to.rank; ++i) unit = std::min(unit, unit_of(to.strides[i]));
+  if (unit < 16 || plan.height > kMostUnits) return false;
+  Repeating shape;
+  shape.lines = divisor_of(row / 16);
+  shape.rows = divisor_of(in.sizes[outer]);
+  shape.width = divisor_of(plan.width);
+  shape.height = static_cast<unsigned>(plan.height);
+  shape.items = static_cast<unsigned>(items);
+  shape.from_row = in.strides[outer];
+  shape.from_column = in.strides[outer + 1];
+  shape.to_row = out.strides[outer];
+  queue.launch(queue.function("upsample_nearest", "upsample_nearest", {{"SIZE", size}}),
+               {blocks_for(items, kImageThreads)}, {kImageThreads}, 0, static_cast<char*>(output),
+               static_cast<const char*>(input), walk_of(to, from, 0, to.rank), shape);
+  return true;
+}
+
+// The same in any layout.
 void repeat(const UpsamplePlan& plan, const void* input, void* output, Queue& queue) {
   Layout to, from;
   const int outer = plan.input.layout.rank - 2;
@@ -127,7 +210,8 @@ void repeat(const UpsamplePlan& plan, const void* input, void* output, Queue& qu
 }
 
 void interpolate(const Layout& images_to, char* target, const Layout& images_from,
-                 const char* source, const Stretching& shape, DataType type, Queue& queue) {
+                 const char* source, const Stretching& shape, DataType type, Int elements,
+                 Queue& queue) {
   const Int images = images_to.count(), each = shape.across * shape.down;
   if (images > 1 && images * each > kMostUnits) {  // the longest dimension in two halves
     const int cut = static_cast<int>(
@@ -135,15 +219,18 @@ void interpolate(const Layout& images_to, char* target, const Layout& images_fro
     const Int half = images_to.sizes[cut] / 2;
     Layout to = images_to, from = images_from;
     to.sizes[cut] = from.sizes[cut] = half;
-    interpolate(to, target, from, source, shape, type, queue);
+    interpolate(to, target, from, source, shape, type, elements, queue);
     to.sizes[cut] = from.sizes[cut] = images_to.sizes[cut] - half;
     interpolate(to, target + half * to.strides[cut], from, source + half * from.strides[cut], shape,
-                type, queue);
+                type, elements, queue);
     return;
   }
-  queue.launch(queue.function("upsample", "upsample_linear", {{"TYPE", static_cast<Int>(type)}}),
+  const bool wide = elements > 1;
+  const unsigned rows = (kImageThreads >> shape.columns_log) * (wide ? kWideRows : kUpsampleRows);
+  queue.launch(queue.function("upsample", wide ? "upsample_linear_wide" : "upsample_linear",
+                              {{"TYPE", static_cast<Int>(type)}}),
                {static_cast<unsigned>(images * each)}, {kImageThreads},
-               (kImageThreads >> shape.columns_log) * kUpsampleRows * 16, target, source,
+               (rows + (static_cast<unsigned>(elements) << shape.columns_log)) * 16, target, source,
                walk_of(images_to, images_from, 0, images_to.rank), shape);
 }
 
@@ -156,7 +243,10 @@ void reverse_subsequences(const ReversePlan& plan, const void* input, const void
 
 void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& queue) {
   if (plan.output.layout.count() == 0) return;
-  if (!plan.linear) return repeat(plan, input, output, queue);
+  if (!plan.linear) {
+    if (!repeat_lines(plan, input, output, queue)) repeat(plan, input, output, queue);
+    return;
+  }
   const Layout &in = plan.input.layout, &out = plan.output.layout;
   const int outer = in.rank - 2;
   Stretching shape;
@@ -170,15 +260,22 @@ void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& 
   shape.from_column = in.strides[outer + 1];
   shape.to_row = out.strides[outer];
   shape.to_column = out.strides[outer + 1];
-  shape.columns_log = std::min(log_above(shape.columns), 8u);
-  const Int at_once = Int{kImageThreads >> shape.columns_log} * kUpsampleRows;
-  shape.across = (shape.columns + (Int{1} << shape.columns_log) - 1) >> shape.columns_log;
-  shape.down = (shape.rows + at_once - 1) / at_once;
   Layout to = out.slice(0, outer), from = in.slice(0, outer);
   Layout* both[2] = {&to, &from};
   collapse(both);
+  const Int size = plan.output.element_size, elements = 16 / size;
+  Int unit = std::min({unit_of(output), unit_of(shape.to_row), unit_of(shape.columns * size)});
+  for (int i = 0; i < to.rank; ++i) unit = std::min(unit, unit_of(to.strides[i]));
+  const bool wide = unit == 16 && shape.to_column == size && shape.from_column == size &&
+                    shape.wide * size < Int{1} << 31;
+  const Int side = wide ? elements : 1, rows = wide ? kWideRows : kUpsampleRows;
+  shape.columns_log = std::min(log_above((shape.columns + side - 1) / side), 8u);
+  const Int at_once = Int{kImageThreads >> shape.columns_log} * rows;
+  const Int block = side << shape.columns_log;
+  shape.across = (shape.columns + block - 1) / block;
+  shape.down = (shape.rows + at_once - 1) / at_once;
   interpolate(to, static_cast<char*>(output), from, static_cast<const char*>(input), shape,
-              plan.output.type, queue);
+              plan.output.type, side, queue);
 }
 
 std::vector<Variant> image_variants() {
@@ -186,6 +283,7 @@ std::vector<Variant> image_variants() {
   for (DataType length : {DataType::uint32, DataType::int32, DataType::uint64, DataType::int64})
     for (Int size : {1, 2, 4, 8, 16})
       all.push_back({"reverse", {{"SIZE", size}, {"LENGTH", static_cast<Int>(length)}}});
+  for (Int size : {1, 2, 4, 8}) all.push_back({"upsample_nearest", {{"SIZE", size}}});
   for (DataType type : {DataType::float32, DataType::float16})
     all.push_back({"upsample", {{"TYPE", static_cast<Int>(type)}}});
   return all;

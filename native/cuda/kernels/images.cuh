@@ -18,9 +18,30 @@ struct Turning {
 };
 constexpr int kReverseUnroll = 4;
 
+// The same where lines lie side by side in the output: a warp goes down the lines of 32 columns.
+constexpr unsigned kTurnedEach = 16;  // positions of a thread
+constexpr unsigned kTurnedRows = kImageThreads / 32 * kTurnedEach;
+struct TurnedLines {
+  Walk columns;  // of all dimensions but the axis
+  Offset lengths[kMostDims];
+  Offset begin, size;
+  Offset to_step, from_step;
+  unsigned count, positions;  // columns; positions on the axis
+  Divisor chunks;             // of positions
+};
+// And where lines are packed rows of whole lines of 16 bytes.
+constexpr int kTurnedUnroll = 2;
+struct TurnedRows {
+  Walk rows;
+  Offset lengths[kMostDims];
+  Offset size;
+  Divisor lines;  // of 16 bytes, of a row
+  unsigned items;
+};
+
 // A block makes rows of a piece of the columns: 2^columns_log side by side, its other threads other
 // rows, `kUpsampleRows` one after the other each.
-constexpr int kUpsampleRows = 8;
+constexpr int kUpsampleRows = 8, kWideRows = 16;  // of single elements, of 16 bytes of them
 struct Stretching {
   Offset high, wide;     // of the input's images
   Offset rows, columns;  // of the output's
@@ -28,6 +49,14 @@ struct Stretching {
   Offset from_row, from_column, to_row, to_column;
   unsigned columns_log;
   Offset across, down;  // blocks of an image
+};
+
+// Elements that repeat, in an output whose rows are whole lines of 16 bytes: a thread makes one
+// line of all rows that are the same.
+struct Repeating {
+  Divisor lines, rows, width;  // lines of an output's row; the input's rows; columns of an element
+  unsigned height, items;
+  Offset from_row, from_column, to_row;
 };
 
 }  // namespace anydml::cuda

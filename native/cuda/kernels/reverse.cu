@@ -1,10 +1,14 @@
 // REVERSE_SUBSEQUENCES in units of ANYDML_SIZE bytes: 1, 2, 4, 8 or 16.
 //
+// Three ways: any units; lines side by side, whose lengths are read once for some positions; packed
+// rows, 16 bytes at a time.
+//
 // Each unit of the output is read at its own place of the line, or at the opposite one of those in
 // front of the line's length. A length, of the type that ANYDML_LENGTH is the DML_TENSOR_DATA_TYPE
 // of, is read once for each unit that it decides.
 #include "images.cuh"
 #include "numbers.cuh"
+#include "pieces.cuh"
 
 namespace {
 
@@ -63,4 +67,120 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
 #pragma unroll
   for (int k = 0; k < kUnroll; ++k)
     if (first + k * kImageThreads < count) write(target + to[k], value[k]);
+}
+
+// Lines side by side.
+extern "C" __global__ void __launch_bounds__(kImageThreads)
+    reverse_lines(char* target, const char* source, const char* lengths,
+                  const __grid_constant__ TurnedLines turning) {
+  constexpr unsigned kGroups = kImageThreads / 32, kTogether = 4;
+  const unsigned strip = turning.chunks.quotient(blockIdx.x);
+  const unsigned column = strip * 32 + (threadIdx.x & 31);
+  const unsigned first =
+      (blockIdx.x - strip * turning.chunks.size) * kTurnedRows + threadIdx.x / 32;
+  if (column >= turning.count) return;
+  Offset to = 0, from = 0, length = 0;
+  unsigned number = column;
+#pragma unroll 1
+  for (int i = turning.columns.rank - 1; i >= 0; --i) {
+    const Divisor size = turning.columns.sizes[i];
+    const unsigned next = size.quotient(number);
+    const Offset position = number - next * size.size;
+    to += position * turning.columns.to[i];
+    from += position * turning.columns.from[i];
+    length += position * turning.lengths[i];
+    number = next;
+  }
+  const Offset turned = length_at(lengths + length, turning.size);
+#pragma unroll 1
+  for (unsigned k = 0; k < kTurnedEach; k += kTogether) {
+    Element value[kTogether];
+#pragma unroll
+    for (unsigned n = 0; n < kTogether; ++n) {
+      const unsigned row = first + (k + n) * kGroups;
+      const Offset place = turning.begin + row;
+      const Offset taken = place < turned ? turned - 1 - place : place;
+      if (row < turning.positions)
+        value[n] = read<Element>(source + from + (taken - turning.begin) * turning.from_step);
+    }
+#pragma unroll
+    for (unsigned n = 0; n < kTogether; ++n) {
+      const unsigned row = first + (k + n) * kGroups;
+      if (row < turning.positions) write(target + to + row * turning.to_step, value[n]);
+    }
+  }
+}
+
+namespace {
+
+// The elements of 16 bytes in the opposite order.
+__device__ inline unsigned turned_word(unsigned word) {
+  if constexpr (ANYDML_SIZE == 1)
+    return word >> 24 | (word >> 8 & 0xFF00u) | (word << 8 & 0xFF0000u) | word << 24;
+  else if constexpr (ANYDML_SIZE == 2)
+    return word >> 16 | word << 16;
+  else
+    return word;
+}
+__device__ inline uint4 turned_line(uint4 line) {
+  if constexpr (ANYDML_SIZE == 16)
+    return line;
+  else if constexpr (ANYDML_SIZE == 8)
+    return {line.z, line.w, line.x, line.y};
+  else
+    return {turned_word(line.w), turned_word(line.z), turned_word(line.y), turned_word(line.x)};
+}
+
+struct alignas(16) Elements {
+  Element of[16 / ANYDML_SIZE];
+};
+
+}  // namespace
+
+// Lines that are packed rows.
+extern "C" __global__ void __launch_bounds__(kImageThreads)
+    reverse_rows(char* target, const char* source, const char* lengths,
+                 const __grid_constant__ TurnedRows turning) {
+  constexpr unsigned kEach = 16 / ANYDML_SIZE;
+#pragma unroll
+  for (int k = 0; k < kTurnedUnroll; ++k) {
+    const unsigned item = (blockIdx.x * kTurnedUnroll + k) * kImageThreads + threadIdx.x;
+    if (item >= turning.items) return;
+    unsigned number = turning.lines.quotient(item);
+    const unsigned line = item - number * turning.lines.size;
+    Offset to = 0, from = 0, length = 0;
+#pragma unroll 1
+    for (int i = turning.rows.rank - 1; i >= 0; --i) {
+      const Divisor size = turning.rows.sizes[i];
+      const unsigned next = size.quotient(number);
+      const Offset position = number - next * size.size;
+      to += position * turning.rows.to[i];
+      from += position * turning.rows.from[i];
+      length += position * turning.lengths[i];
+      number = next;
+    }
+    const char* const row = source + from;
+    const Offset turned = length_at(lengths + length, turning.size);
+    const Offset place = Offset{line} * kEach;
+    Elements made;
+    if (place >= turned) {
+      made = read<Elements>(row + Offset{line} * 16);
+    } else if (place + kEach <= turned) {
+      // Inside the row, which is whole lines.
+      const Offset begin = (turned - place - kEach) * ANYDML_SIZE;
+      const unsigned shift = static_cast<unsigned>(begin) & 15;
+      const char* const low = row + (begin - shift);
+      const uint4 first = read<uint4>(low);
+      const uint4 second = shift == 0 ? first : read<uint4>(low + 16);
+      const uint4 line_there = turned_line(line_between(first, second, shift));
+      *reinterpret_cast<uint4*>(&made) = line_there;
+    } else {
+#pragma unroll
+      for (unsigned j = 0; j < kEach; ++j) {
+        const Offset own = place + j;
+        made.of[j] = read<Element>(row + (own < turned ? turned - 1 - own : own) * ANYDML_SIZE);
+      }
+    }
+    write(target + to + Offset{line} * 16, made);
+  }
 }

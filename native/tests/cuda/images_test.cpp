@@ -55,6 +55,12 @@ void check_reversals(Random& random) {
     check_reverse(random, 4, {300, 1001}, 1, Strides::packed, Strides::packed, shared);
     check_reverse(random, 2, {20, 90, 301}, 1, Strides::packed, Strides::packed, shared);
     check_reverse(random, 1, {64, 16, 48}, 0, Strides::packed, Strides::packed, shared);
+    for (int size : {1, 2, 4, 8, 16}) {  // rows and columns of whole lines
+      check_reverse(random, size, {40, 1024}, 1, Strides::packed, Strides::packed, shared);
+      check_reverse(random, size, {7, 5, 48}, 2, Strides::packed, Strides::packed, shared);
+      check_reverse(random, size, {1024, 40}, 0, Strides::packed, Strides::packed, shared);
+      check_reverse(random, size, {5, 300, 64}, 1, Strides::packed, Strides::packed, shared);
+    }
   }
 }
 
@@ -101,6 +107,10 @@ void check_upsamples(Random& random) {
         check_upsample(random, type, {2, 700 / width + 1}, 2, width, linear, Strides::packed,
                        Strides::packed);
       check_upsample(random, type, {3, 70, 101}, 4, 5, linear, Strides::packed, Strides::packed);
+      for (Int scale : {1, 2, 3, 16, 48})
+        check_upsample(random, type, {2, 9, 16}, scale, scale, linear, Strides::packed,
+                       random_strides(random));
+      check_upsample(random, type, {2, 33, 1040}, 3, 2, linear, Strides::packed, Strides::packed);
     }
 }
 
