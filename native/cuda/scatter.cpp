@@ -3,6 +3,7 @@
 //   lines     SCATTER, moving, lines along the axis that fit shared memory (scatter_lines.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), where it is small
 //             beside the output, or fits the second-level cache
+//   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
 //   buckets   single elements of long packed outputs, moving or where order does not matter: a
 //             partition into buckets that fit shared memory (scatter_buckets.cpp)
 //   sorting   everything: the keys of the updates (scatter_keys.cu), sorted stably by TOP_K's
@@ -349,7 +350,7 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 }
 
 std::vector<Variant> scatter_variants() {
-  std::vector<Variant> all{{"scatter_keys", {}}};
+  std::vector<Variant> all{{"scatter_keys", {}}, {"scatter_order", {}}};
   for (Int type : {3, 6, 10, 11}) all.push_back({"scatter_bin", {{"INDEX", type}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
@@ -357,6 +358,7 @@ std::vector<Variant> scatter_variants() {
     if (size <= 8) {
       all.push_back({"scatter_part", {{"SIZE", size}}});
       all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});
+      all.push_back({"scatter_ordered", {{"TYPE", 0}, {"SIZE", size}}});
     }
     for (Int wide : {0, 1})
       all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
@@ -367,6 +369,7 @@ std::vector<Variant> scatter_variants() {
     all.push_back({"scatter_sorted", {{"TYPE", type}, {"SIZE", sizes[type]}}});
     if (!scatter::is_integer(static_cast<DataType>(type))) continue;
     all.push_back({"scatter_buckets", {{"TYPE", type}, {"SIZE", sizes[type]}}});
+    all.push_back({"scatter_ordered", {{"TYPE", type}, {"SIZE", sizes[type]}}});
     if (!scatter::is_short_integer(static_cast<DataType>(type))) continue;
     all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", sizes[type]}, {"WIDE", 1}}});
   }

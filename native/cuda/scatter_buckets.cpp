@@ -1,5 +1,6 @@
 // SCATTER and SCATTER_ND by a partition into buckets that fit shared memory: the passes of
-// scatter_bin.cu, scatter_part.cu and scatter_buckets.cu.
+// scatter_bin.cu, scatter_part.cu and scatter_buckets.cu. Indices that are in order as they lie are
+// seen to before (scatter_ordered.cpp).
 //
 //   bin      reads the indices, once: keys, and how many of each tile go into each bucket; whether
 //            keys ascend or descend
@@ -58,12 +59,14 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   // Few buckets keep the updates of a tile together; of small outputs, as many as blocks can be.
   const Int few = kMostBuckets / 2;
   Partition part;
+  part.order = nullptr;
   part.count = static_cast<unsigned>(count);
   part.slices = static_cast<unsigned>(slices);
   part.bucket_log = std::clamp(log_above((slices + few - 1) / few), kFewestBucketLog, most_log);
   part.buckets = blocks_for(slices, 1 << part.bucket_log);
   const unsigned part_shared = part_bytes(size, part.buckets);
   if (std::max(part_shared, kBucketBytes) > queue.most_shared()) return false;
+  part.order = by_order(job, queue);
   part.tile = part_tile(size);
   part.tiles = blocks_for(count, part.tile);
   part.group = std::clamp(part.tiles / (4 * static_cast<unsigned>(queue.multiprocessors())), 1u,

@@ -62,6 +62,8 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
               bool& settled);
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
+// Where indices are in order: what the device then knows, or null where it does not look.
+const Order* by_order(const Job& job, Queue& queue);
 // By buckets that fit shared memory: single elements of long packed outputs.
 bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue);
 // By sorting the keys: everything.

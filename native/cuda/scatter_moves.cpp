@@ -100,6 +100,29 @@ bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
   return false;
 }
 
+// Below which rows do not fill the threads of a block.
+constexpr Int kFewestPacked = 1024;
+
+// Whether each line is packed in every tensor, and begins and ends at a line of 16 bytes.
+bool is_packed(const ScatterPlan& plan, const Job& job, const Problem& problem, const Fit& fit,
+               bool moves) {
+  const Lines& lines = problem.lines;
+  const Int size = job.size, index_size = plan.indices.element_size;
+  if (!fit.wide || lines.columns != 1 || (moves && !fit.staged)) return false;
+  if (lines.length < kFewestPacked || lines.size % 4 != 0 || lines.length % 4 != 0 ||
+      lines.size * size % 16 != 0 || lines.length * size % 16 != 0)
+    return false;
+  if (lines.output.axis != size || lines.input.axis != size || lines.updates.axis != size ||
+      lines.indices.axis != index_size)
+    return false;
+  Int unit = std::min(std::min(unit_of(job.output_data), unit_of(job.input_data)),
+                      std::min(unit_of(job.update_data), unit_of(job.index_data)));
+  for (int t : {kOut, kIn, kIndex, kUpdate})
+    for (int i = 0; i < problem.rest[t].rank; ++i)
+      unit = std::min(unit, unit_of(problem.rest[t].strides[i]));
+  return unit == 16;
+}
+
 }  // namespace
 
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
@@ -138,7 +161,9 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
     problem.rest[kIn] = problem.rest[kOut];
     lines.input = lines.output;
   }
-  Function& kernel = queue.function("scatter_lines", "scatter_lines",
+  const bool packed = is_packed(plan, job, problem, fit, moves);
+  if (packed) fit.threads = kPackedThreads;
+  Function& kernel = queue.function("scatter_lines", packed ? "scatter_packed" : "scatter_lines",
                                     {{"TYPE", moves ? 0 : static_cast<Int>(job.type)},
                                      {"SIZE", job.size},
                                      {"WIDE", fit.wide ? 1 : 0}});

@@ -73,6 +73,9 @@ struct Lines {
   Divisor strips;   // side by side
   Line input, output, indices, updates, position;
 };
+// Lines that are packed in every tensor, at whole lines of 16 bytes: four elements of a thread.
+constexpr unsigned kPackedThreads = 512;
+constexpr unsigned kPackedBlocks = 3;  // that a multiprocessor runs at a time, of 64 KiB each
 // Elements of a thread at a time.
 ANYDML_BOTH constexpr unsigned lines_each(int size) { return size > 8 ? 4 : 8; }
 
@@ -115,8 +118,29 @@ struct PartState {
   unsigned pieces;
 };
 
+// Indices of one axis that ascend or descend as they lie: nothing needs to be moved for them.
+struct Order {
+  unsigned looks;  // whether a first look at some of them found them so
+  unsigned seen;   // of all; kOutside where one is bad
+};
+constexpr unsigned kOutside = 8;
+constexpr unsigned kLookThreads = 1024;
+constexpr unsigned kLookEach = 4;  // indices side by side
+constexpr unsigned kOrderThreads = 256;
+constexpr unsigned kOrderBlocks = 8;  // of a multiprocessor
+constexpr unsigned kOrderEach = 4;    // lines, or updates, of a thread at a time
+struct InOrder {
+  Order* order;
+  int type;    // of the indices: DML_TENSOR_DATA_TYPE
+  int once;    // only where no two are equal
+  int copies;  // whether the input is another tensor than the output
+  unsigned count, slices;
+  Offset update_step;  // bytes
+};
+
 struct Partition {
-  unsigned* keys;  // kNoKey: left out
+  const Order* order;  // null: not looked for
+  unsigned* keys;      // kNoKey: left out
   unsigned count, slices;
   unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group
   unsigned buckets, bucket_log;

@@ -130,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(kBinThreads, 2)
                 const __grid_constant__ BadIndexReport report) {
   __shared__ unsigned counts[kMostBuckets], known[kMostBuckets];
   __shared__ PartEdge warps[kWarps];
+  if (is_done(part)) return;
   for (unsigned i = threadIdx.x; i < part.buckets; i += kBinThreads) counts[i] = known[i] = 0;
   __syncthreads();
   const unsigned warp = threadIdx.x / 32, span = part.tile / kWarps;
@@ -175,6 +176,7 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
     scatter_offsets(const __grid_constant__ Partition part) {
   constexpr unsigned kRows = kBeginThreads / 32;
   __shared__ unsigned sums[kRows][32];
+  if (is_done(part)) return;
   const unsigned lane = threadIdx.x & 31, own_row = threadIdx.x / 32;
   const unsigned bucket = blockIdx.x * 32 + lane;
   const unsigned each = (part.groups + kRows - 1) / kRows;
@@ -208,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
     scatter_begins(const __grid_constant__ Partition part) {
   constexpr unsigned kEach = kMostBuckets / kBeginThreads;
   __shared__ unsigned slots[kBeginThreads / 32];
+  if (is_done(part)) return;
   unsigned count[kEach], total = 0, room = 0, pieces = 0, crowds = 0;
   const auto room_of = [](unsigned updates) {
     return (updates + kTogether - 1) / kTogether * kTogether;

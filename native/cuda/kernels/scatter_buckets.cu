@@ -189,12 +189,26 @@ struct Bucket {
       each([&](unsigned e, unsigned) { to[e] = element_of(words[e]); });
       return;
     }
-    each([&](unsigned e, unsigned k) {
-      if (named >> k & 1)
-        to[e] = element_of(words[e]);
-      else if (from != to)
-        to[e] = from[e];
-    });
+    // All of some are read before the first is written.
+    constexpr unsigned kTurn = 8;
+#pragma unroll
+    for (unsigned base = 0; base < kOwn; base += kTurn) {
+      Element own[kTurn];
+#pragma unroll
+      for (unsigned k = 0; k < kTurn; ++k) {
+        const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
+        if (e >= size) continue;
+        if (named >> (base + k) & 1)
+          own[k] = element_of(words[e]);
+        else
+          own[k] = from[e];
+      }
+#pragma unroll
+      for (unsigned k = 0; k < kTurn; ++k) {
+        const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
+        if (e < size) to[e] = own[k];
+      }
+    }
   }
 #endif
 };
@@ -223,6 +237,14 @@ __device__ inline void clear_winners(Word* words, unsigned size) {
   uint4* const lines = reinterpret_cast<uint4*>(words);
   const unsigned count = (size * static_cast<unsigned>(sizeof(Word)) + 15) / 16;
   for (unsigned i = threadIdx.x; i < count; i += kBucketThreads) lines[i] = {0, 0, 0, 0};
+}
+
+// Brings the input's elements into the second-level cache, where many of them will be asked for.
+__device__ inline void prefetch_input(const Bucket& bucket, unsigned updates) {
+  constexpr unsigned kLine = 128 / sizeof(Element);
+  if (updates >= bucket.size) return;
+  for (unsigned e = threadIdx.x * kLine; e < bucket.size; e += kBucketThreads * kLine)
+    prefetch(bucket.from + e);
 }
 
 __device__ inline void copy_elements(const Bucket& bucket) {
@@ -288,6 +310,7 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Word* wo
       prefetch(all_values + n);
     }
   }
+  prefetch_input(bucket, count);
   clear_winners(words, bucket.size);
   __syncthreads();
 #pragma unroll
@@ -325,7 +348,7 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Word* wo
 __device__ void move_all(const Bucket& bucket, const Updates& updates, Word* words) {
   if (updates.strict)
     move_strict(bucket, updates);
-  else if (updates.count < bucket.size / 2)
+  else if (updates.count < bucket.size / (updates.moved ? 8 : 2))
     move_few(bucket, updates, words);
   else if (updates.moved && updates.count <= kMostKept)
     move_kept(bucket, updates, words);
@@ -397,7 +420,7 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
                    const __grid_constant__ Places tuples, const __grid_constant__ Partition part,
                    int reduction, const __grid_constant__ BadIndexReport report) {
   extern __shared__ uint4 memory[];
-  if (bad_index_found(report)) return;
+  if (is_done(part) || bad_index_found(report)) return;
   Word* const words = reinterpret_cast<Word*>(memory);
   const Bucket bucket(output, input, part, blockIdx.x);
   const Updates updates(part, changes, tuples, blockIdx.x);
@@ -428,7 +451,7 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
                    int reduction, const __grid_constant__ BadIndexReport report) {
   extern __shared__ uint4 memory[];
   __shared__ bool last;
-  if (bad_index_found(report)) return;
+  if (is_done(part) || bad_index_found(report)) return;
   Word* const words = reinterpret_cast<Word*>(memory);
   const unsigned pieces = part.state->pieces;
   for (unsigned i = blockIdx.x; i < pieces; i += gridDim.x) {

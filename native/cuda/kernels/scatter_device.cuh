@@ -132,6 +132,16 @@ __device__ inline bool is_ordered(unsigned seen) {
   return (seen & (kRises | kFalls)) != (kRises | kFalls);
 }
 
+// Whether updates have been put in place by the order of their indices (scatter_ordered.cpp).
+__device__ inline bool is_done(const Order* order, bool once) {
+  if (order == nullptr || order->looks == 0) return false;
+  const unsigned seen = order->seen;
+  return is_ordered(seen) && (seen & kOutside) == 0 && !(once && (seen & kEqual) != 0);
+}
+__device__ inline bool is_done(const Partition& part) {
+  return is_done(part.order, part.in_order == 0);
+}
+
 // Notes an update, counted from 1, where it is later than the one that is known.
 __device__ inline void win(unsigned* winner, unsigned update) { atomicMax(winner, update); }
 __device__ inline void win(unsigned short* winner, unsigned update) {

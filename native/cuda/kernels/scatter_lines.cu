@@ -165,6 +165,177 @@ __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memo
   write_lines(lines, strip, winners, staged);
 }
 
+#if ANYDML_WIDE || ANYDML_TYPE != 0
+// ---- packed lines -------------------------------------------------------------------------------
+
+struct alignas(sizeof(Element) < 4 ? 4 * sizeof(Element) : 16) Four {
+  Element of[4];
+};
+
+// Each read once.
+template <class Index>
+__device__ void indices_at(const char* from, Index (&value)[4]) {
+  if constexpr (sizeof(Index) == 8) {
+    asm volatile("ld.global.v2.b64 {%0, %1}, [%2];" : "=l"(value[0]), "=l"(value[1]) : "l"(from));
+    asm volatile("ld.global.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(value[2]), "=l"(value[3])
+                 : "l"(from + 16));
+  } else {
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
+                 : "l"(from));
+  }
+}
+
+#if ANYDML_TYPE == 0
+// 16 bytes to shared memory, which arrive later.
+__device__ inline void fetch_line(uint4* to, const char* from) {
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from));
+}
+__device__ inline void wait_for_lines() { asm volatile("cp.async.wait_all;"); }
+#endif
+
+template <Combine kCombine, class Index>
+__device__ void find_packed(const Lines& lines, const Strip& strip, Winner* winners,
+                            FirstBad& bad) {
+  constexpr unsigned kTurn = 2;
+  const unsigned fours = lines.length / 4, step = kTurn * blockDim.x;
+  [[maybe_unused]] bool crowded = false;
+  for (unsigned turn = (fours + step - 1) / step; turn-- > 0;) {
+    Index value[kTurn][4] = {};
+#if ANYDML_TYPE != 0
+    Four update[kTurn];
+#endif
+#pragma unroll
+    for (unsigned k = 0; k < kTurn; ++k) {
+      const unsigned f = turn * step + k * blockDim.x + threadIdx.x;
+      if (f >= fours) continue;
+      indices_at(strip.indices + f * static_cast<unsigned>(4 * sizeof(Index)), value[k]);
+#if ANYDML_TYPE != 0
+      update[k] = read<Four>(strip.updates + f * static_cast<unsigned>(sizeof(Four)));
+#endif
+    }
+#pragma unroll
+    for (unsigned n = kTurn; n > 0; --n) {
+      const unsigned k = n - 1, f = turn * step + k * blockDim.x + threadIdx.x;
+      const bool there = f < fours;
+      const Index(&own)[4] = value[k];
+#if ANYDML_TYPE == 0
+      // Of equal places of a warp the last one counts.
+      bool same = there && own[0] == own[1] && own[0] == own[2] && own[0] == own[3];
+      same = __all_sync(kAllLanes, same && own[0] == __shfl_sync(kAllLanes, own[0], 0));
+      unsigned known = 0;
+#endif
+#pragma unroll
+      for (unsigned i = 4; i > 0; --i) {
+        const unsigned long long place = anydml::wrap_index(own[i - 1], lines.size);
+        if (!there) continue;
+        if (place >= lines.size) {
+          bad.see(strip.position + (4 * f + i - 1) * lines.position.axis,
+                  static_cast<Offset>(own[i - 1]));
+          continue;
+        }
+        Winner* const winner = winners + place;
+#if ANYDML_TYPE == 0
+        const unsigned row = 4 * f + i;
+        if (same) {
+          if (i == 4 && (threadIdx.x & 31) == 31) atomicMax(winner, row);
+        } else if (!crowded || *const_cast<volatile Winner*>(winner) < row) {
+          known = atomicMax(winner, row);
+        }
+#else
+        take<kCombine>(winner, update[k].of[i - 1]);
+#endif
+      }
+#if ANYDML_TYPE == 0
+      // Where later updates have been at most places, it is worth looking first.
+      if (!crowded) crowded = __popc(__ballot_sync(kAllLanes, known != 0)) >= 16;
+#endif
+    }
+  }
+}
+
+__device__ void write_packed(const Lines& lines, const Strip& strip, const Winner* winners,
+                             const Element* staged) {
+  const unsigned fours = lines.size / 4;
+#pragma unroll 2
+  for (unsigned f = threadIdx.x; f < fours; f += blockDim.x) {
+    const uint4 found = reinterpret_cast<const uint4*>(winners)[f];
+    const unsigned winner[4] = {found.x, found.y, found.z, found.w};
+    const unsigned at = f * static_cast<unsigned>(sizeof(Four));
+    Four made;
+#if ANYDML_TYPE != 0
+#pragma unroll
+    for (int i = 0; i < 4; ++i) made.of[i] = static_cast<Element>(winner[i]);
+#else
+    if (winner[0] == 0 || winner[1] == 0 || winner[2] == 0 || winner[3] == 0) {
+      if (!lines.copies) {
+        for (int i = 0; i < 4; ++i)
+          if (winner[i] != 0) write(strip.output + at + i * sizeof(Element), staged[winner[i] - 1]);
+        continue;
+      }
+      made = read<Four>(strip.input + at);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (winner[i] != 0) made.of[i] = staged[winner[i] - 1];
+#endif
+    write(strip.output + at, made);
+  }
+}
+
+template <Combine kCombine>
+__device__ void scatter_packed_line(const Lines& lines, const Strip& strip, char* memory,
+                                    const BadIndexReport& report) {
+  Winner* const winners = reinterpret_cast<Winner*>(memory);
+  [[maybe_unused]] Element* const staged = reinterpret_cast<Element*>(memory + lines.staged);
+  uint4* const words = reinterpret_cast<uint4*>(memory);
+#if ANYDML_TYPE == 0
+  uint4* const fetched = reinterpret_cast<uint4*>(staged);
+  const unsigned all = lines.length * static_cast<unsigned>(sizeof(Element)) / 16;
+  for (unsigned i = threadIdx.x; i < all; i += blockDim.x)
+    fetch_line(fetched + i, strip.updates + i * 16);
+  for (unsigned i = threadIdx.x; i < lines.size / 4; i += blockDim.x) words[i] = {0, 0, 0, 0};
+#else
+#pragma unroll 2
+  for (unsigned f = threadIdx.x; f < lines.size / 4; f += blockDim.x) {
+    const Four known = read<Four>(strip.input + f * static_cast<unsigned>(sizeof(Four)));
+    words[f] = {static_cast<unsigned>(known.of[0]), static_cast<unsigned>(known.of[1]),
+                static_cast<unsigned>(known.of[2]), static_cast<unsigned>(known.of[3])};
+  }
+#endif
+  __syncthreads();
+  FirstBad bad;
+  with_index_type(lines.type, [&](auto index) {
+    find_packed<kCombine, decltype(index)>(lines, strip, winners, bad);
+  });
+  if (lines.tells) bad.tell(report);
+#if ANYDML_TYPE == 0
+  wait_for_lines();
+#endif
+  __syncthreads();
+  write_packed(lines, strip, winners, staged);
+}
+#endif
+
+__device__ Strip strip_of(char* output, const char* input, const char* indices, const char* updates,
+                          const Lines& lines, const Places& data, const Places& lookup,
+                          const Places& position) {
+  const Offset number = blockIdx.x / lines.strips.size;
+  const unsigned first = (blockIdx.x - static_cast<unsigned>(number) * lines.strips.size)
+                         << lines.width_log;
+  const PlacePair data_at = places_of(data, number), lookup_at = places_of(lookup, number);
+  Strip strip;
+  strip.output = output + data_at.first + first * lines.output.column;
+  strip.input = input + data_at.second + first * lines.input.column;
+  strip.indices = indices + lookup_at.first + first * lines.indices.column;
+  strip.updates = updates + lookup_at.second + first * lines.updates.column;
+  strip.position = places_of(position, number).first + first * lines.position.column;
+  strip.columns = lines.columns - first < lines.width ? lines.columns - first : lines.width;
+  return strip;
+}
+
 }  // namespace
 
 // Places of what lies outside the lines and their columns: `data` in the output and in the input,
@@ -177,17 +348,7 @@ extern "C" __global__ void __launch_bounds__(1024)
                   int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
   extern __shared__ uint4 memory[];
   if (!lines.tells && bad_index_found(report)) return;
-  const Offset number = blockIdx.x / lines.strips.size;
-  const unsigned first = (blockIdx.x - static_cast<unsigned>(number) * lines.strips.size)
-                         << lines.width_log;
-  const PlacePair data_at = places_of(data, number), lookup_at = places_of(lookup, number);
-  Strip strip;
-  strip.output = output + data_at.first + first * lines.output.column;
-  strip.input = input + data_at.second + first * lines.input.column;
-  strip.indices = indices + lookup_at.first + first * lines.indices.column;
-  strip.updates = updates + lookup_at.second + first * lines.updates.column;
-  strip.position = places_of(position, number).first + first * lines.position.column;
-  strip.columns = lines.columns - first < lines.width ? lines.columns - first : lines.width;
+  const Strip strip = strip_of(output, input, indices, updates, lines, data, lookup, position);
   char* const shared = reinterpret_cast<char*>(memory);
 #if ANYDML_TYPE == 0
   scatter_strip<Combine::none>(lines, strip, shared, report);
@@ -198,3 +359,25 @@ extern "C" __global__ void __launch_bounds__(1024)
 #endif
   if (settled != 0) settle_by_last_block(report, output, settled);
 }
+
+#if ANYDML_WIDE || ANYDML_TYPE != 0
+// The same of packed lines.
+extern "C" __global__ void __launch_bounds__(kPackedThreads, kPackedBlocks)
+    scatter_packed(char* output, const char* input, const char* indices, const char* updates,
+                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,
+                   const __grid_constant__ Places lookup, const __grid_constant__ Places position,
+                   int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
+  extern __shared__ uint4 memory[];
+  if (!lines.tells && bad_index_found(report)) return;
+  const Strip strip = strip_of(output, input, indices, updates, lines, data, lookup, position);
+  char* const shared = reinterpret_cast<char*>(memory);
+#if ANYDML_TYPE == 0
+  scatter_packed_line<Combine::none>(lines, strip, shared, report);
+#else
+  with_reduction(reduction, [&](auto constant) {
+    scatter_packed_line<decltype(constant)::value>(lines, strip, shared, report);
+  });
+#endif
+  if (settled != 0) settle_by_last_block(report, output, settled);
+}
+#endif

@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
                  const __grid_constant__ Partition part) {
   extern __shared__ uint4 memory[];
   __shared__ unsigned slots[kWarps];
-  if (is_ordered(part.state->seen)) return;
+  if (is_done(part) || is_ordered(part.state->seen)) return;
   unsigned* const to = reinterpret_cast<unsigned*>(memory);  // from the place in the tile
   unsigned* const starts = to + part.buckets;                // in the tile; counts at first
   Element* const staged = reinterpret_cast<Element*>(memory + (2 * part.buckets + 4) / 4);

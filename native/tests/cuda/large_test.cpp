@@ -155,9 +155,79 @@ void check_movers() {
   }
 }
 
+// Some positions among `size`, in both memories.
+struct Positions {
+  Positions(Random& random, Int count, Int size)
+      : host(static_cast<std::size_t>(count)), device(static_cast<std::size_t>(count) * 8) {
+    for (int64_t& at : host) at = random.between(-size, size - 1);
+    host.back() = size - 1;
+    device.upload(host.data(), host.size() * 8);
+  }
+  std::vector<int64_t> host;
+  DeviceMemory device;
+};
+
+void check_gathers(Random& random) {
+  const auto compare = [&](const std::vector<Int>& sizes, const std::vector<Int>& lookup,
+                           const std::vector<Int>& result, const std::string& what) {
+    const GatherPlan plan{packed_tensor(DataType::unknown, 1, sizes),
+                          packed_tensor(DataType::int64, 8, lookup),
+                          packed_tensor(DataType::unknown, 1, result), 0, OutOfRange::raise};
+    const Positions at(random, plan.indices.layout.count(), sizes[0]);
+    Both from(plan.input.layout.count()), to(plan.output.layout.count());
+    plan.run(from.host.get(), at.host.data(), to.host.get(), true, threads);
+    on_device([&](cuda::Queue& queue) {
+      cuda::gather(plan, from.device.get(), at.device.get(), to.device.get(), true, queue);
+    });
+    to.compare(what);
+  };
+  compare({Int{2200000003}}, {5000000}, {5000000}, "a gather from 2.2 G elements");
+  compare({70001, 33000}, {66700}, {66700, 33000}, "a gather of 2.2 G elements in rows");
+  compare({3, 33}, {Int{67000000}}, {Int{67000000}, 33},
+          "a gather of 2.2 G elements in short rows");
+}
+
+void check_scatters(Random& random) {
+  for (Reduction reduction : {Reduction::none, Reduction::add}) {
+    const Tensor whole = packed_tensor(DataType::uint8, 1, {Int{2200000003}});
+    const ScatterPlan plan{whole,
+                           packed_tensor(DataType::int64, 8, {5000000}),
+                           packed_tensor(DataType::uint8, 1, {5000000}),
+                           whole,
+                           0,
+                           reduction};
+    const Positions at(random, 5000000, whole.layout.sizes[0]);
+    Both from(whole.layout.count()), updates(5000000), to(whole.layout.count());
+    plan.run(from.host.get(), at.host.data(), updates.host.get(), to.host.get(), true, threads);
+    on_device([&](cuda::Queue& queue) {
+      cuda::scatter_elements(plan, from.device.get(), at.device.get(), updates.device.get(),
+                             to.device.get(), true, queue);
+    });
+    to.compare("a scatter to 2.2 G elements, reduction " +
+               std::to_string(static_cast<int>(reduction)));
+  }
+  const Tensor whole = packed_tensor(DataType::uint8, 1, {70001, 33000});
+  const ScatterNdPlan plan{whole, packed_tensor(DataType::int64, 8, {5000, 1}),
+                           packed_tensor(DataType::uint8, 1, {5000, 33000}), whole,
+                           Reduction::none};
+  const Positions at(random, 5000, 70001);
+  Both from(whole.layout.count()), updates(plan.updates.layout.count()), to(whole.layout.count());
+  plan.run(from.host.get(), at.host.data(), updates.host.get(), to.host.get(), true, threads);
+  on_device([&](cuda::Queue& queue) {
+    cuda::scatter_nd(plan, from.device.get(), at.device.get(), updates.device.get(),
+                     to.device.get(), true, queue);
+  });
+  to.compare("rows into 2.2 G elements");
+}
+
 }  // namespace
 
-int main() {
+// `indices`: gathers and scatters only.
+int main(int count, char** arguments) {
+  Random random(9);
+  check_gathers(random);
+  check_scatters(random);
+  if (count > 1 && std::string(arguments[1]) == "indices") return outcome.exit_status("large");
   check_copies();
   check_slabs({65537, 65600}, 1, {1, 32799, 32800});
   check_slabs({Int{2300000011}}, 0, {Int{2200000000}, 1, 100000010});
