@@ -50,7 +50,8 @@ def seconds(work: Callable[[], Any], runs: int, device: str) -> float:
 def kinds(work: Work, runs: int) -> int:
     """How many different results so many runs give, to the bit."""
     seen = {
-        tuple(t.cpu().contiguous().view(-1).numpy().tobytes() for t in work()) for _ in range(runs)
+        tuple(t.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() for t in work())
+        for _ in range(runs)
     }
     return len(seen)
 

@@ -3,7 +3,8 @@
 Every token goes to its `k` best experts. Tokens are sorted by expert, each expert works on its own
 rows, and what the experts give is added up for every token. `scatter_nd` adds in the order of the
 rows, so that the result has the same bits in every run; `index_add_` adds in the order in which the
-GPU's threads happen to come.
+GPU's threads happen to come. Everything is bfloat16, as such models are; a score often ties with
+another one then, and the first of them counts, where PyTorch's `topk` says nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ options = arguments(__doc__)
 tokens, experts, width, k = (1024, 16, 32, 2) if options.small else (131_072, 128, 512, 4)
 
 generator = torch.Generator().manual_seed(1)
-x = torch.randn(tokens, width, generator=generator).to(options.device)
-logits = torch.randn(tokens, experts, generator=generator).to(options.device)
-scale = torch.randn(experts, width, generator=generator).to(options.device)  # stands for a network
+
+
+def drawn(*sizes: int) -> torch.Tensor:
+    """Random numbers on the device."""
+    return torch.randn(*sizes, generator=generator).to(options.device, torch.bfloat16)
+
+
+x, logits = drawn(tokens, width), drawn(tokens, experts)
+scale = drawn(experts, width)  # stands for a network
 
 
 def weighted(rows: torch.Tensor, expert: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -49,5 +56,8 @@ def with_pytorch() -> list[torch.Tensor]:
 
 
 (ours,), (theirs,) = with_anydml(), with_pytorch()
-torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+# Of tokens whose experts no tie leaves open; sums of four terms are rounded in another order.
+scores = logits.float().topk(k + 1).values
+clear = scores[:, k - 1] > scores[:, k]
+torch.testing.assert_close(ours[clear], theirs[clear], rtol=0.02, atol=0.1)
 compare(f"{tokens} tokens to {k} of {experts} experts and back", with_anydml, with_pytorch, options)
