@@ -444,6 +444,11 @@ void test_seldom() {
   check_gather(random, {2, 50}, {3000}, 1, options);
   check_gather(random, {5}, {1}, 0, options);
   check_nd(random, {5}, {1, 1}, 0, options);
+  Options empty = options;  // nothing to write, but a bad index
+  empty.bad = 1;
+  check_gather(random, {4, 0}, {5}, 0, empty);
+  check_gather(random, {0, 4}, {5}, 1, empty);
+  check_nd(random, {4, 0}, {5, 1}, 0, empty);
   options.element_size = 8;
   Sizes twos(18, 2);
   for (const DataType type : kIndexTypes) {

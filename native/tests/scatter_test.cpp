@@ -271,6 +271,19 @@ void apart_updates(Random& random) {
     }
 }
 
+// So many updates of one group that its columns are taken in strips, of which the last is narrow.
+void strips_of_columns(Random& random) {
+  for (const bool output_is_private : {false, true}) {
+    Case c;
+    c.sizes = {20, 70};
+    c.index_sizes = {1000, 70};
+    c.method = Method::direct;
+    c.output_is_private = output_is_private;
+    c.threads = any_threads(random);
+    run(random, c);
+  }
+}
+
 // The nearest bad index on either side, at every place of what a register holds and behind it.
 void bad_in_every_place(Random& random) {
   for (const Int count : {1, 7, 8, 20})
@@ -454,6 +467,7 @@ int main() {
   rounded_line(random);
   bad_in_a_later_round(random);
   apart_updates(random);
+  strips_of_columns(random);
   bad_in_every_place(random);
   repaired_meanwhile(random);
   changed_meanwhile(random);
