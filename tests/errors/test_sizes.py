@@ -209,7 +209,9 @@ def test_ranks_above_64():
         dml.gather(x, i)
     with pytest.raises(dml.ArgumentError, match=f"gather_nd: expected at most {most} axes"):
         dml.gather_nd(x, np.zeros((*(1,) * (rank - 1), 1), int))
-    assert dml.gather(x, np.zeros((1,) * (most + 1 - rank), int)).ndim == most
+    rest, out = np.zeros((1,) * (most + 1 - rank), int), np.zeros((1,) * most)
+    assert dml.gather(x, rest).ndim == most
+    assert dml.gather(x, rest, out=out) is out
     deep = [1]
     for _ in range(70):
         deep = [deep]

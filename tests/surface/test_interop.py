@@ -127,6 +127,10 @@ def test_torch_that_cannot_be_read():
         dml.top_k(torch.zeros(3, device="meta"), 1)
     with pytest.raises(dml.ArgumentTypeError, match="x: "):
         dml.nonzero_coordinates(torch.eye(3).to_sparse())
+    with pytest.warns(UserWarning, match="experimental"):
+        half = torch.zeros(3, dtype=torch.complex32)
+    with pytest.raises(dml.ArgumentTypeError, match=r"x: .* got torch\.complex32"):
+        dml.gather(half, [0])
     with pytest.raises(dml.ArgumentTypeError, match=r"x: expected one of bool, .* got float8_e5m2"):
         dml.top_k(torch.zeros(3, dtype=torch.float8_e5m2), 1)
 
