@@ -391,21 +391,28 @@ void batches() {
   ++passed;
 }
 
-// Buckets of two values that differ by one.
-void two_values() {
+// Buckets whose values are few: two that differ by one, and some on both sides of the middle of all
+// ranks behind a full bucket of the greatest.
+void few_values() {
   constexpr Int n = 40000;
   std::vector<int> input(n), values(n);
   std::vector<uint32_t> indices(n);
-  for (Int i = 0; i < n; ++i) input[static_cast<std::size_t>(i)] = i % 40 == 39;
   TopKPlan plan{{}, {}, {}, 0, n, true};
   for (Tensor* const tensor : {&plan.input, &plan.values, &plan.indices}) {
     tensor->layout.push(n, 4);
     tensor->type = tensor == &plan.indices ? DataType::uint32 : DataType::int32;
     tensor->element_size = 4;
   }
-  top_k::run(plan, input.data(), values.data(), indices.data(), 2, TopKAlgorithm::sort);
-  const std::vector<Int> order = order_of(input.data(), n);
-  EXPECT(std::equal(order.begin(), order.end(), indices.begin()), "%lld elements", n);
+  for (const bool two : {true, false}) {
+    for (int i = 0; i < n; ++i)
+      input[static_cast<std::size_t>(i)] = two           ? i % 40 == 39
+                                           : i % 8 == 0  ? kMost<4>
+                                           : i % 40 == 9 ? 0
+                                                         : -1 - i % 256;
+    top_k::run(plan, input.data(), values.data(), indices.data(), 2, TopKAlgorithm::sort);
+    const std::vector<Int> order = order_of(input.data(), n);
+    EXPECT(std::equal(order.begin(), order.end(), indices.begin()), "two values: %d", two);
+  }
   ++passed;
 }
 
@@ -444,7 +451,7 @@ int main() {
       for (const Int k : {length + 2, 3 * length}) runs(random, shift, length, k);
   last_raise();
   batches();
-  two_values();
+  few_values();
   wide_axes();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
