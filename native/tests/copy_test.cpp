@@ -7,15 +7,7 @@
 #include "../cpu/plans.hpp"
 #include "../cpu/runtime/steps.hpp"
 
-#include "harness.hpp"
-
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#include <unistd.h>
-#define ANYDML_GUARDS 1
-#else
-#define ANYDML_GUARDS 0
-#endif
+#include "fenced.hpp"
 
 using namespace anydml;
 using namespace anydml::test;
@@ -24,33 +16,6 @@ namespace {
 
 Int passed = 0;
 constexpr Int kMost = Int{64} << 10;
-
-// Memory between two pages that end the program when they are touched, where the system has such.
-class Fenced {
- public:
-  explicit Fenced(Int bytes = kMost) : size_(bytes) {
-#if ANYDML_GUARDS
-    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    void* const all = mmap(nullptr, static_cast<std::size_t>(size_) + 2 * page,
-                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT(all != MAP_FAILED, "mmap");
-    begin_ = static_cast<char*>(all) + page;
-    EXPECT(mprotect(all, page, PROT_NONE) == 0 && mprotect(begin_ + size_, page, PROT_NONE) == 0,
-           "mprotect");
-#else
-    bytes_.resize(static_cast<std::size_t>(size_));
-    begin_ = bytes_.data();
-#endif
-  }
-  // Bytes that touch one of the pages.
-  char* first(Int) const { return begin_; }
-  char* last(Int bytes) const { return begin_ + size_ - bytes; }
-
- private:
-  std::vector<char> bytes_;
-  Int size_;
-  char* begin_;
-};
 
 Int span(Int step, Int count, Int size) { return std::abs(step) * (count - 1) + size; }
 
@@ -177,7 +142,7 @@ int main() {
       check_transposed(random, size, rows, columns + 1, random.between(0, 63),
                        (columns + 1) * size);
     }
-  const Fenced from, to;
+  const Fenced from(kMost), to(kMost);
   constexpr Int page = 65536;  // or less
   const Fenced large((4 * (kStreamBytes + 256) + page - 1) / page * page);
   for (const Int times : {-3, -2, -1, 2, 3, 4}) {

@@ -1,4 +1,5 @@
 // Scaled copies, sequences and paddings against plain loops.
+#include "fenced.hpp"
 #include "numbers.hpp"
 
 using namespace anydml;
@@ -162,11 +163,46 @@ void check_padding(Random& random, PaddingMode mode, int element_size,
   ++passed;
 }
 
+// Rows that are shorter than a vector, again and again, at both ends of the input's memory:
+// forward, backward, and all the same one.
+void check_repeated(Random& random, const Fenced& room, PaddingMode mode, int element_size,
+                    Int length) {
+  const Int rows = 5, row = length * element_size, before = random.between(0, 300 / row);
+  const Int after = random.between(0, 1100 / element_size) / length * length;
+  for (const Int step : {row, row + 1, -row, Int{0}}) {
+    const Int span = std::abs(step) * (rows - 1) + row, begin = step < 0 ? -step * (rows - 1) : 0;
+    char* const memory = random.chance(0.5) ? room.first(span) : room.last(span);
+    for (Int i = 0; i < span; ++i) memory[i] = static_cast<char>(random.bits());
+    PaddingPlan plan{};
+    plan.input.element_size = plan.output.element_size = element_size;
+    plan.input.layout.push(rows, step);
+    plan.input.layout.push(length, element_size);
+    plan.output.layout.push(rows, 0);
+    plan.output.layout.push(before + length + after, 0);
+    set_packed_strides(plan.output.layout, element_size);
+    const Int starts[] = {0, before}, width = before + length + after;
+    plan.starts = starts;
+    plan.mode = mode;
+    std::vector<char> target(static_cast<std::size_t>(rows * width * element_size), 'x');
+    plan.run(memory + begin, target.data(), 1);
+    for (Int i = 0; i < rows * width; ++i) {
+      const Int at = place(mode, i % width - before, length);
+      const char* const wanted = memory + begin + i / width * step + at * element_size;
+      EXPECT(std::memcmp(target.data() + i * element_size, wanted,
+                         static_cast<std::size_t>(element_size)) == 0,
+             "mode %d, rows of %lld elements of %d bytes, %lld apart, at %lld",
+             static_cast<int>(mode), length, element_size, step, i);
+    }
+    ++passed;
+  }
+}
+
 constexpr PaddingMode kModes[] = {PaddingMode::constant, PaddingMode::edge, PaddingMode::reflection,
                                   PaddingMode::symmetric, PaddingMode::wrap};
 
 void test_paddings(Random& random) {
   const int element_sizes[] = {1, 2, 4, 8, 16};
+  const Fenced room(Int{64} << 10);
   for (PaddingMode mode : kModes) {
     for (int n = 0; n < cases(500, 60); ++n) {
       std::vector<Int> sizes = random_sizes(random, 60), starts, ends;
@@ -188,6 +224,10 @@ void test_paddings(Random& random) {
                   Strides::packed, 1);
     check_padding(random, mode, 1, {2, 9, 3}, {0, 500, 0}, {0, 1500, 0}, Strides::packed,
                   Strides::packed, 1);
+    if (mode != PaddingMode::constant)
+      for (Int bytes = 1; bytes <= 17; ++bytes)
+        for (const int size : {1, 2, 4, 8})
+          if (bytes % size == 0) check_repeated(random, room, mode, size, bytes / size);
     // Past the cache: short rows of odd lengths, blocks of several elements, one long row.
     const Int k = shortening() == 0 ? 1 : 4;
     for (int threads : {1, 3}) {

@@ -23,11 +23,13 @@ constexpr Int kNowhere = -1;            // where the value is
 constexpr Int kForever = Int{1} << 62;  // longer than any row
 constexpr Int kPiece = Int{1} << 16;    // blocks that a thread takes of a long row
 constexpr Int kShortRow = RowShuffle::kMostBytes;
-constexpr Int kShuffledRow = 256;  // bytes of a row of bytes, whose vectors are short
-constexpr Int kMostRuns = 32;      // of a short row
-constexpr Int kRowsBytes = 8192;   // of short rows that are written at a time
-constexpr Int kColumns = 8;        // of several short rows that are written one by one
-constexpr Int kPeriods = 4096;     // bytes that hold several periods of a row that wraps
+constexpr Int kShuffledRow = 256;   // bytes of a row of bytes, whose vectors are short
+constexpr Int kRepeatedRow = 1024;  // the same, where what repeats in it is shorter than a vector
+constexpr Int kMostRuns = 32;       // of a short row that is written run by run
+constexpr Int kMostShuffledRuns = 256;
+constexpr Int kRowsBytes = 8192;  // of short rows that are written at a time
+constexpr Int kColumns = 8;       // of several short rows that are written one by one
+constexpr Int kPeriods = 4096;    // bytes that hold several periods of a row that wraps
 
 // Consecutive places of a dimension, in blocks of the input.
 struct Run {
@@ -124,7 +126,7 @@ class Padding {
         : padding_(padding), row_(padding.inner().size * padding.block_) {
       const Dimension& d = padding.inner();
       for (Int at = 0; at < d.size;) {
-        if (count_ == kMostRuns) {
+        if (count_ == kMostShuffledRuns) {
           count_ = 0;
           return;
         }
@@ -136,8 +138,11 @@ class Padding {
       if (padding.mode_ == PaddingMode::constant)
         copy_steps(values_, padding.size_, padding.value_, 0, row_ / padding.size_,
                    static_cast<int>(padding.size_));
-      else if (d.from_step == padding.block_ && (row_ <= kShuffledRow || padding.size_ > 1))
+      else if (d.from_step == padding.block_ &&
+               (padding.size_ > 1 ||
+                row_ <= (d.from_size * padding.block_ < 16 ? kRepeatedRow : kShuffledRow)))
         shuffled_ = shuffle();
+      if (count_ > kMostRuns && !shuffled_) count_ = 0;
     }
 
     bool apply() const { return count_ > 0; }
@@ -193,7 +198,7 @@ class Padding {
     int count_ = 0;
     bool shuffled_ = false;
     RowShuffle shuffle_;
-    Run runs_[kMostRuns];
+    Run runs_[kMostShuffledRuns];
     alignas(64) char values_[kShortRow];
   };
 

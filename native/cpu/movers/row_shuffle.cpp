@@ -9,13 +9,13 @@ bool RowShuffle::finish() {
 #if defined(__AVX512BW__)
   if (unit_ > 1 && bytes_ >= 64 && from_bytes_ >= 64) width_ = 64;
 #endif
-  if (bytes_ < width_ || from_bytes_ < width_) return false;
+  if (bytes_ < width_) return false;
   // The last vector ends with the row, whatever it has in common with the one before.
   for (Int at = 0; at < bytes_; at += width_) {
     const Int to = std::min(at, bytes_ - width_);
     const int16_t* const units = from_ + to / unit_;
     const auto [low, high] = std::minmax_element(units, units + width_ / unit_);
-    const Int from = std::min<Int>(*low, from_bytes_ - width_);
+    const Int from = std::clamp<Int>(from_bytes_ - width_, 0, *low);
     if (*high + unit_ > from + width_) return false;
     unsigned char* const order = order_ + count_ * width_;
     for (int i = 0; i < width_ / unit_; ++i) {
@@ -70,8 +70,8 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
     }
 }
 
-void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step,
-                     Int count) const {
+void RowShuffle::run_all(char* target, Int to_step, const char* source, Int from_step,
+                         Int count) const {
   // Several vectors of a row at a time, as many as share what a loop costs.
   int first = 0;
   for (; first + 4 <= count_; first += 4)
@@ -85,6 +85,21 @@ void RowShuffle::run(char* target, Int to_step, const char* source, Int from_ste
       return run_vectors<3>(first, target, to_step, source, from_step, count);
     default:
       return;
+  }
+}
+
+void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step,
+                     Int count) const {
+  const Int beyond = width_ - from_bytes_;  // what the read of a shorter row takes of the next ones
+  if (beyond <= 0) return run_all(target, to_step, source, from_step, count);
+  // The last ones have no others behind them, and those that go backwards are few.
+  const Int alone = from_step > 0 ? std::min(count, (beyond + from_step - 1) / from_step) : count;
+  Int row = count - alone;
+  run_all(target, to_step, source, from_step, row);
+  for (; row < count; ++row) {
+    char padded[16] = {};
+    std::memcpy(padded, source + row * from_step, static_cast<std::size_t>(from_bytes_));
+    run_all(target + row * to_step, 0, padded, 0, 1);
   }
 }
 

@@ -23,10 +23,12 @@ class RowShuffle {
   // When all have been put: whether vectors can do it.
   bool finish();
 
-  // `count` rows. Reads and writes these and nothing between them.
+  // `count` rows. Writes these and nothing between them, and reads nothing before the first or
+  // behind the last.
   void run(char* target, Int to_step, const char* source, Int from_step, Int count) const;
 
  private:
+  void run_all(char* target, Int to_step, const char* source, Int from_step, Int count) const;
   template <int N>
   void run_vectors(int first, char* target, Int to_step, const char* source, Int from_step,
                    Int count) const;

@@ -1,0 +1,45 @@
+// Memory of which a byte too many cannot be touched.
+#pragma once
+
+#include <vector>
+
+#include "harness.hpp"
+
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#include <unistd.h>
+#define ANYDML_GUARDS 1
+#else
+#define ANYDML_GUARDS 0
+#endif
+
+namespace anydml::test {
+
+// Memory between two pages that end the program when they are touched, where the system has such.
+class Fenced {
+ public:
+  explicit Fenced(Int bytes) : size_(bytes) {
+#if ANYDML_GUARDS
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const all = mmap(nullptr, static_cast<std::size_t>(size_) + 2 * page,
+                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(all != MAP_FAILED, "mmap");
+    begin_ = static_cast<char*>(all) + page;
+    EXPECT(mprotect(all, page, PROT_NONE) == 0 && mprotect(begin_ + size_, page, PROT_NONE) == 0,
+           "mprotect");
+#else
+    bytes_.resize(static_cast<std::size_t>(size_));
+    begin_ = bytes_.data();
+#endif
+  }
+  // Bytes that touch one of the pages.
+  char* first(Int) const { return begin_; }
+  char* last(Int bytes) const { return begin_ + size_ - bytes; }
+
+ private:
+  std::vector<char> bytes_;
+  Int size_;
+  char* begin_;
+};
+
+}  // namespace anydml::test
