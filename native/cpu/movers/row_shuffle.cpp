@@ -97,7 +97,7 @@ void RowShuffle::run(char* target, Int to_step, const char* source, Int from_ste
   Int row = count - alone;
   run_all(target, to_step, source, from_step, row);
   for (; row < count; ++row) {
-    char padded[16] = {};
+    char padded[64] = {};  // of any width, for the compiler
     std::memcpy(padded, source + row * from_step, static_cast<std::size_t>(from_bytes_));
     run_all(target + row * to_step, 0, padded, 0, 1);
   }
