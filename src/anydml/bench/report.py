@@ -28,6 +28,12 @@ COPY: Final = (
     "such as `top_k`, has less to do than the copy, which writes half of the bytes; and where data "
     "are only moved, this library's own way of copying can be faster than NumPy's."
 )
+COPY_ON_GPU: Final = (
+    "**Of copy bandwidth** is the time of a device-to-device copy divided by the time of the call. "
+    "The copy reads and writes together as many bytes as the call must at least: its inputs once "
+    "and its outputs once. More than 100 % is no error: a call that reads more than it writes has "
+    "less to do than the copy, which writes half of the bytes."
+)
 INTO: Final = (
     "**With `out=`** is the same ratio where everybody writes into arrays that are there: what a "
     "library's way of getting memory for results does to the other ratio is the difference. A peer "
@@ -291,7 +297,7 @@ def as_markdown(
         rows = [o for o in outcomes if o.suite is suite]
         blocks.append(_table(suite, rows, [o for o in whole if o.suite is suite]))
     if not whole and any(o.fraction is not None for o in outcomes):
-        blocks.append(COPY)
+        blocks.append(COPY_ON_GPU if "GPU" in machine else COPY)
     if not whole and any(o.ratio_into is not None for o in outcomes):
         blocks.append(INTO)
     if not whole and any(o.ends_early for o in outcomes):
