@@ -271,6 +271,20 @@ void apart_updates(Random& random) {
     }
 }
 
+// Rounds of several parts: a later one is shared as evenly as the first, or pages do not suffice.
+void rounds_in_parts(Random& random) {
+  Case c;
+  c.sizes = {3000};
+  c.index_sizes = {250000};
+  c.type = {DataType::int32, 4};
+  c.reduction = Reduction::add;  // which shows every update
+  c.tuning.bucket_bits = 10;
+  c.tuning.round = 90000;
+  c.method = Method::buckets;
+  c.threads = 3;
+  run(random, c);
+}
+
 // So many updates of one group that its columns are taken in strips, of which the last is narrow.
 void strips_of_columns(Random& random) {
   for (const bool output_is_private : {false, true}) {
@@ -467,6 +481,7 @@ int main() {
   rounded_line(random);
   bad_in_a_later_round(random);
   apart_updates(random);
+  rounds_in_parts(random);
   strips_of_columns(random);
   bad_in_every_place(random);
   repaired_meanwhile(random);
