@@ -57,7 +57,9 @@ struct Status {
   bool ok() const { return bad_index < 0; }
 };
 
-enum class OutOfRange { raise, clamp };
+// What becomes of an index that is out of range. NumPy's wrap and clip are of kernels on a GPU: the
+// CPU's get indices that are inside by then.
+enum class OutOfRange { raise, clamp, wrap, clip };
 enum class Reduction { none, add, mul, min, max };
 
 // ---- TOP_K --------------------------------------------------------------------------------------

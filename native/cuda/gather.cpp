@@ -93,6 +93,10 @@ Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool out
   head.indices = static_cast<const char*>(lookup);
   head.tuple = 1;
   head.is_signed = indices.type == DataType::int32 || indices.type == DataType::int64;
+  static_assert(kRaises == static_cast<int>(OutOfRange::raise) &&
+                kClamps == static_cast<int>(OutOfRange::clamp) &&
+                kWraps == static_cast<int>(OutOfRange::wrap) &&
+                kClips == static_cast<int>(OutOfRange::clip));
   head.mode = static_cast<int>(mode);
   head.output_is_private = output_is_private;
   job.unit = input.element_size;

@@ -23,8 +23,7 @@ struct GatherAxis {
   Offset size, stride;
 };
 
-// What becomes of an index that is out of range: raise and clamp, as native/cpu/plans.hpp numbers
-// them, and NumPy's wrap and clip, which indices for the CPU's kernels have behind them.
+// What becomes of an index that is out of range: OutOfRange of native/cpu/plans.hpp.
 constexpr int kRaises = 0, kClamps = 1, kWraps = 2, kClips = 3;
 
 struct GatherHead {

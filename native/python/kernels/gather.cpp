@@ -1,4 +1,3 @@
-#include "../../cuda/kernels/gather.cuh"
 #include "../fit.hpp"
 
 namespace anydml::python {
@@ -53,7 +52,7 @@ template <class Plan>
 const char* misfit(const Call& call) {
   if (call.number_count != 2) return kNumbers;
   const Plan plan = plan_of<Plan>(call);
-  if (call.numbers[1] < cuda::kRaises || call.numbers[1] > cuda::kClips) return kNumbers;
+  if (call.numbers[1] < 0 || call.numbers[1] > static_cast<Int>(OutOfRange::clip)) return kNumbers;
   if (!same_element(plan.input, plan.output)) return kElements;
   if (!is_index(plan.indices.type)) return kIndices;
   return misfit(plan);

@@ -427,9 +427,8 @@ def _inside(
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
     """
     check_mode(mode, lookup, data, axes)
-    if mode in ("raise", "clamp") or not lookup.size:
-        return lookup, _MODES.index(mode)
-    if isinstance(lookup, DeviceArray):  # a kernel there moves them inside while it reads them
+    # On a GPU a kernel moves them inside while it reads them.
+    if mode in ("raise", "clamp") or not lookup.size or isinstance(lookup, DeviceArray):
         return lookup, _MODES.index(mode)
     sizes = [data.shape[axis] for axis in axes]
     if len(axes) not in (1, *lookup.shape[-1:]):
