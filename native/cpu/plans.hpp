@@ -34,15 +34,20 @@ enum class DataType : int {
   float64 = 9,
   uint64 = 10,
   int64 = 11,
-  bfloat16 = 64,  // of array functions only: DirectML has none
+  bfloat16 = 64,   // of array functions only: DirectML has none
+  complex64 = 65,  // of sums and products of scatters; moved as unknown
+  complex128 = 66,
 };
 
 constexpr bool is_float_type(DataType type) {
   return type == DataType::float64 || type == DataType::float32 || type == DataType::float16 ||
          type == DataType::bfloat16;
 }
+constexpr bool is_complex_type(DataType type) {
+  return type == DataType::complex64 || type == DataType::complex128;
+}
 constexpr bool is_integer_type(DataType type) {
-  return type != DataType::unknown && !is_float_type(type);
+  return type != DataType::unknown && !is_float_type(type) && !is_complex_type(type);
 }
 
 struct Tensor {

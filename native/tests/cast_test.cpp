@@ -74,6 +74,8 @@ int main() {
     }
   // Past the cache, and with threads.
   const Int many = shortening() == 0 ? 2 * 1024 * 1024 : 1100 * 1024;
+  for (const Int more : {-1, 0, 1})  // around what a thread takes at a time
+    check_random(random, DataType::float32, DataType::int8, {65536 + more}, Strides::packed, 1);
   for (int threads : {1, 3}) {
     check_random(random, DataType::float32, DataType::int8, {many}, Strides::packed, threads);
     check_random(random, DataType::int8, DataType::float64, {2, many / 4 + 3}, Strides::packed,

@@ -60,7 +60,10 @@ void expect(const Files& files, int processors, std::size_t memory) {
   const std::string root = folder.path("root"), membership = folder.path("membership");
   const ControlGroups groups{root.c_str(), membership.c_str()};
   EXPECT(processor_limit(groups) == processors, "%d, not %d", processor_limit(groups), processors);
-  EXPECT(memory_limit(groups) == memory, "%zu, not %zu", memory_limit(groups), memory);
+  for (const std::size_t machine : {SIZE_MAX, std::size_t{400}}) {
+    const std::size_t got = memory_limit(machine, groups);
+    EXPECT(got == std::min(machine, memory), "%zu, not %zu", got, memory);
+  }
   ++passed;
 }
 
@@ -72,6 +75,7 @@ void limits() {
   expect({"0::/a\n", {{"root/a/cpu.max", "150000 100000\n"}, {"root/a/memory.max", "12345\n"}}}, 2,
          12345);
   expect({"0::/a\n", {{"root/a/cpu.max", "200000 100000\n"}, {"root/a/memory.max", "0\n"}}}, 2, 0);
+  expect({"0::/a\n", {{"root/a/cpu.max", "1 1\n"}}}, 1, SIZE_MAX);
   expect({"0::/a\n", {{"root/a/cpu.max", "nonsense\n"}, {"root/a/memory.max", ""}}}, INT_MAX,
          SIZE_MAX);
   for (const char* const odd : {"0 100000\n", "-1 100000\n", "100000 0\n", "100000 -1\n"})
@@ -108,7 +112,7 @@ void pool_limits() {
   EXPECT(pool_limit_for(2 * giga) == giga / 4, "%zu", pool_limit_for(2 * giga));
   EXPECT(pool_limit_for(0) == 0, "%zu", pool_limit_for(0));
   const std::size_t own = pool_state().limit;
-  EXPECT(own > 0 && own <= pool_limit_for(memory_limit()), "%zu", own);
+  EXPECT(own > 0 && own <= pool_limit_for(memory_limit(SIZE_MAX)), "%zu", own);
   ++passed;
 }
 

@@ -2,6 +2,10 @@
 // be touched.
 #include "../cpu/runtime/copy.hpp"
 
+#if defined(__linux__)
+#include <dirent.h>
+#endif
+
 #include <algorithm>
 
 #include "../cpu/plans.hpp"
@@ -130,10 +134,126 @@ void check_transposed(Random& random, int size, Int rows, Int columns, Int begin
   ++passed;
 }
 
+// One row past the cache, by a plan and by a writer that begins within a line.
+void check_row(Random& random, const Fenced& from, int size, Int step, Int count) {
+  const Int all = span(step, count, size), bytes = count * size, begin = random.between(0, 63);
+  char* const source = from.last(all);
+  random.fill(reinterpret_cast<unsigned char*>(source), static_cast<std::size_t>(all));
+  const char* const first = source + (step < 0 ? all - size : 0);
+  std::vector<char> made(static_cast<std::size_t>(bytes + 192), 'x'), expected = made;
+  const Int into = (64 - static_cast<Int>(reinterpret_cast<uintptr_t>(made.data()) % 64)) + begin;
+  for (Int i = 0; i < count; ++i)
+    std::memcpy(expected.data() + into + i * size, first + i * step,
+                static_cast<std::size_t>(size));
+  Layout to, in;
+  to.push(count, size);
+  in.push(count, step);
+  CopyPlan(to, in, size).run(made.data() + into, first, 1, true);
+  EXPECT(made == expected, "%lld elements of %d at step %lld", count, size, step);
+  std::fill(made.begin(), made.end(), 'x');
+  {
+    LineWriter writer(made.data() + into);
+    append_steps(writer, first, step, count / 3, size);
+    append_steps(writer, first + count / 3 * step, step, count - count / 3, size);
+  }
+  stream_fence();
+  EXPECT(made == expected, "%lld elements of %d at step %lld appended", count, size, step);
+  ++passed;
+}
+
+void check_rows(Random& random) {
+  constexpr Int piece = Int{1} << 18;  // bytes of a row that one thread takes at a time
+  const Fenced from(Int{2} << 20);
+  for (const int size : {1, 2, 4, 8, 16})
+    for (const Int step : {Int{0}, Int{1}, Int{-1}, Int{size}, -2 * Int{size}, 3 * Int{size},
+                           200 * Int{size} + 1, -200 * Int{size}})
+      for (const Int count : {1, 33, 600, 4096 / size - 1, 4096 / size, 4096 / size + 1})
+        if (span(step, count, size) < Int{2} << 20) check_row(random, from, size, step, count);
+  for (const Int more : {-1, 0, 1})
+    for (const int size : {1, 4}) {
+      check_row(random, from, size, -2 * size, piece / size + more);
+      check_row(random, from, size, size, piece / size + more);
+    }
+}
+
+// What a plan says of itself, by which others choose their ways.
+void check_plans() {
+  struct Wanted {
+    Layout to, from;
+    bool contiguous, single, packs;
+  };
+  const auto layout = [](std::initializer_list<std::pair<Int, Int>> dims) {
+    Layout made;
+    for (const auto& [size, stride] : dims) made.push(size, stride);
+    return made;
+  };
+  const Layout packed = layout({{20, 4}});
+  const Wanted all[] = {
+      {packed, packed, true, true, true},
+      {layout({{5, 4}, {4, 20}}), layout({{5, 4}, {4, 20}}), true, true, true},
+      {layout({{2, 4}}), layout({{2, 4}}), true, false, false},
+      {layout({{20, -4}}), layout({{20, -4}}), false, true, false},
+      {packed, layout({{20, -4}}), false, true, true},
+      {packed, layout({{20, 8}}), false, true, true},
+      {layout({{20, 8}}), packed, false, true, false},
+      {layout({{3, 100}, {5, 4}}), layout({{3, 100}, {5, 4}}), false, false, false},
+      {layout({{3, -100}, {5, 4}}), layout({{3, 20}, {5, 4}}), false, false, false}};
+  for (const Wanted& wanted : all) {
+    const CopyPlan plan(wanted.to, wanted.from, 4);
+    EXPECT(plan.contiguous() == wanted.contiguous, "case %td", &wanted - all);
+    EXPECT(plan.single() == wanted.single, "case %td", &wanted - all);
+    EXPECT(plan.packs() == wanted.packs, "case %td", &wanted - all);
+    EXPECT(plan.bytes() == wanted.to.count() * 4, "case %td", &wanted - all);
+    ++passed;
+  }
+  const CopyPlan::Steps steps = CopyPlan(layout({{20, -8}}), packed, 4).steps();
+  EXPECT(steps.to == -19 * 8 && steps.to_step == 8 && steps.from == 19 * 4 &&
+             steps.from_step == -4 && steps.count == 20 && steps.size == 4,
+         "steps");
+  // As many dimensions as there may be.
+  Layout most;
+  for (int i = 0; i < kMaxRank; ++i) most.push(i % 9 == 0 ? 2 : 1, 3 << (i / 9));
+  std::vector<char> source(2000), target(2000), expected(2000);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 7);
+  for (Int i = 0; i < most.count(); ++i)
+    expected[static_cast<std::size_t>(offset_at(most, i))] =
+        source[static_cast<std::size_t>(offset_at(most, i))];
+  copy_elements(most, target.data(), most, source.data(), 1, 1);
+  EXPECT(target == expected, "%d dimensions", kMaxRank);
+  ++passed;
+}
+
+// For one thread no other is started. (A sanitizer may have one.)
+void check_one_thread() {
+#if defined(__linux__)
+  const auto running = [] {
+    DIR* const tasks = opendir("/proc/self/task");
+    EXPECT(tasks != nullptr, "the threads of the process");
+    int count = 0;
+    while (readdir(tasks) != nullptr) ++count;
+    closedir(tasks);
+    return count;
+  };
+  const Int rows = 2, bytes = Int{3} << 19;
+  std::vector<char> source(static_cast<std::size_t>(rows * (bytes + 1))), target = source;
+  Layout layout;
+  layout.push(rows, bytes + 1);
+  layout.push(bytes, 1);
+  const auto before = running();
+  for (const bool stream : {false, true})
+    CopyPlan(layout, layout, 1).run(target.data(), source.data(), 1, stream);
+  EXPECT(running() == before, "a second thread");
+#endif
+  ++passed;
+}
+
 }  // namespace
 
 int main() {
   Random random(7);
+  check_one_thread();
+  check_plans();
+  check_rows(random);
   for (const int size : {1, 2, 4, 8, 16})
     for (Int rows = 1; rows < 160; rows += rows < 70 ? 1 : 13) {
       const Int line = 64 / size, columns = line * random.between(5, 24);
@@ -141,6 +261,9 @@ int main() {
       check_transposed(random, size, columns, rows, 0, (rows * size + 63) / 64 * 64);
       check_transposed(random, size, rows, columns + 1, random.between(0, 63),
                        (columns + 1) * size);
+      check_transposed(random, size, rows, columns + 1, 0, (columns + 1) * size);
+      check_transposed(random, size, rows, columns, rows % 2 == 0 ? 1 : random.between(0, 63),
+                       columns * size);
     }
   const Fenced from(kMost), to(kMost);
   constexpr Int page = 65536;  // or less
@@ -162,7 +285,7 @@ int main() {
           (void)done;
 #endif
         }
-  for (Int bytes = 1; bytes < 1200; bytes += bytes < 140 ? 1 : 131)
+  for (Int bytes = 1; bytes < 1200; bytes += bytes < 140 ? 1 : bytes == 140 ? 53 : 131)
     for (const Int count : {1, 2, 7}) {
       check_pieces(random, from, to, bytes, bytes, bytes, count);
       check_pieces(random, from, to, bytes, bytes + 5, 2 * bytes + 1, count);

@@ -35,11 +35,32 @@ class Fenced {
   // Bytes that touch one of the pages.
   char* first(Int) const { return begin_; }
   char* last(Int bytes) const { return begin_ + size_ - bytes; }
+  Int size() const { return size_; }
 
  private:
   std::vector<char> bytes_;
   Int size_;
   char* begin_;
+};
+
+// Memory for a result at one end of such memory. On its other side are bytes that must not change.
+class FencedTarget {
+ public:
+  FencedTarget(const Fenced& room, bool first, Int bytes)
+      : data_(first ? room.first(bytes) : room.last(bytes)),
+        beside_(first ? data_ + bytes : data_ - kBeside) {
+    std::memset(data_, kUntouched, static_cast<std::size_t>(bytes));
+    std::memset(beside_, kUntouched, kBeside);
+  }
+  static constexpr char kUntouched = 'x';
+  static constexpr int kBeside = 128;
+  char* data() const { return data_; }
+  bool intact() const {
+    return std::all_of(beside_, beside_ + kBeside, [](char c) { return c == kUntouched; });
+  }
+
+ private:
+  char *data_, *beside_;
 };
 
 }  // namespace anydml::test

@@ -430,9 +430,11 @@ void test_seldom() {
   options.element_size = 4;
   check_nd(random, {3, 140000}, {3, 300, 1}, 1, options);
   check_gather(random, {3, 140000}, {300}, 1, options);
+  check_gather(random, {2, 140000}, {20}, 1, options);
   check_elements(random, {20, 600}, {5, 600}, 0, options, GatherElementsMethod::direct);
   options.input = Strides::stepped;
   check_elements(random, {3, 6000}, {3, 2000}, 1, options, GatherElementsMethod::direct);
+  check_gather(random, {2, 30, 16}, {600}, 1, options);  // offsets that are kept, to the last
   options.input = Strides::packed;
   options.threads = 3;
   check_gather(random, {451, 20}, {499}, 1, options);
@@ -441,6 +443,7 @@ void test_seldom() {
       !check_elements(random, {20, 3, 100}, {20, 3, 90}, 0, options, GatherElementsMethod::strips),
       "strips of an axis that is not the last but one");
   options.element_size = 1;
+  check_elements(random, {20, 257}, {9, 257}, 0, options, GatherElementsMethod::strips);
   check_gather(random, {2, 50}, {3000}, 1, options);
   check_gather(random, {5}, {1}, 0, options);
   check_nd(random, {5}, {1, 1}, 0, options);
@@ -459,6 +462,7 @@ void test_seldom() {
     check_nd(random, {300, 300}, {20, 30, 2}, 0, options);
     options.output = Strides::stepped;
     check_elements(random, {20, 20000}, {20, 300}, 1, options, GatherElementsMethod::direct);
+    check_elements(random, {3, 90000}, {3, 20}, 1, options, GatherElementsMethod::direct);
     check_elements(random, {150, 600}, {30, 600}, 0, options, GatherElementsMethod::direct);
     Options clamped = options;
     clamped.mode = OutOfRange::clamp;

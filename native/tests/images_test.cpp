@@ -1,4 +1,5 @@
 // Reversed subsequences and larger images against plain loops.
+#include "fenced.hpp"
 #include "numbers.hpp"
 
 using namespace anydml;
@@ -72,7 +73,100 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
   ++passed;
 }
 
+// Nothing outside of three blocks of memory is touched, of which no byte is spare.
+void check_exact_reverse(Random& random, Int lines, Int row) {
+  std::vector<int32_t> source(static_cast<std::size_t>(lines * row)), target = source;
+  std::vector<int64_t> counts(static_cast<std::size_t>(row));
+  for (int32_t& value : source) value = static_cast<int32_t>(random.bits());
+  for (int64_t& count : counts) count = random.between(0, lines);
+  ReversePlan plan;
+  plan.axis = 0;
+  for (const Int size : {lines, row}) {
+    plan.input.layout.push(size, 4);
+    plan.lengths.layout.push(size, 8);
+  }
+  plan.input.element_size = 4;
+  plan.input.layout.strides[0] = 4 * row;
+  plan.lengths.layout.sizes[0] = 1;
+  plan.lengths.type = DataType::int64;
+  plan.lengths.element_size = 8;
+  plan.output = plan.input;
+  plan.run(source.data(), counts.data(), target.data(), 1);
+  for (Int i = 0; i < lines * row; ++i) {
+    const Int at = i / row, count = counts[static_cast<std::size_t>(i % row)];
+    const Int from = at < count ? count - 1 - at : at;
+    EXPECT(target[static_cast<std::size_t>(i)] ==
+               source[static_cast<std::size_t>(from * row + i % row)],
+           "row %lld of %lld, element %lld", at, lines, i % row);
+  }
+  ++passed;
+}
+
+// Rows with lengths of their own, between pages that cannot be touched: side by side, with gaps,
+// the last one first, all the same one.
+void check_turned(Random& random, const Fenced& in, const Fenced& out, int size, Int count,
+                  Int rows, Int from_gap, Int to_gap, int threads) {
+  const Int row = count * size, to_step = row + to_gap;
+  const Int from_step = from_gap == -1 ? -row : from_gap == -2 ? 0 : row + from_gap;
+  const Int span = std::abs(from_step) * (rows - 1) + row, made = to_step * (rows - 1) + row;
+  const bool low = random.chance(0.5);
+  char* const memory = low ? in.first(span) : in.last(span);
+  const FencedTarget result(out, random.chance(0.5), made);
+  char* const target = result.data();
+  random.fill(reinterpret_cast<unsigned char*>(memory), static_cast<std::size_t>(span));
+  const char* const source = from_step < 0 ? memory - from_step * (rows - 1) : memory;
+  std::vector<Int> lengths;
+  for (Int i = 0; i < rows; ++i)
+    lengths.push_back(rows > count ? i % (count + 2) : random.between(-1, count + 1));
+  ReversePlan plan{};
+  plan.axis = 1;
+  plan.input.element_size = plan.output.element_size = size;
+  plan.lengths.element_size = 8;
+  plan.lengths.type = DataType::int64;
+  plan.input.layout.push(rows, from_step);
+  plan.input.layout.push(count, size);
+  plan.output.layout.push(rows, to_step);
+  plan.output.layout.push(count, size);
+  plan.lengths.layout.push(rows, 8);
+  plan.lengths.layout.push(1, 8);
+  plan.run(source, lengths.data(), target, threads);
+  for (Int i = 0; i < rows; ++i) {
+    const Int length = std::clamp<Int>(lengths[static_cast<std::size_t>(i)], 0, count);
+    for (Int n = 0; n < count; ++n)
+      EXPECT(same_bytes(target + i * to_step + n * size,
+                        source + i * from_step + (n < length ? length - 1 - n : n) * size,
+                        static_cast<std::size_t>(size)),
+             "rows of %lld elements of %d bytes, gaps %lld and %lld, %lld of length %lld at %lld",
+             count, size, from_gap, to_gap, i, length, n);
+    for (Int n = row; n < to_step && i + 1 < rows; ++n)
+      EXPECT(target[i * to_step + n] == FencedTarget::kUntouched, "behind row %lld", i);
+  }
+  EXPECT(result.intact(), "beside the rows");
+  ++passed;
+}
+
+void test_turned(Random& random) {
+  const Fenced in(Int{1} << 20), out(Int{1} << 20);
+  for (const int size : {1, 2, 4, 8, 16}) {
+    const Int most = 8192 / size;
+    // Every part of every short row is turned.
+    for (Int count = 1; count <= 192 / size + 2; ++count)
+      check_turned(random, in, out, size, count, count + 2, random.between(-2, 3),
+                   random.chance(0.7) ? 0 : random.between(1, 70), 1);
+    for (const Int count : {most - 1, most, most + 1})
+      check_turned(random, in, out, size, count, 5, random.between(-2, 1), random.between(0, 1), 1);
+  }
+  // Past the cache, in shares.
+  const Int all = kStreamBytes + 5000, room = (all + 131072) / 65536 * 65536;
+  const Fenced much(room), more(room);
+  for (const int size : {1, 4})
+    for (const Int row : {24, 8192})
+      if (has_turn())
+        check_turned(random, much, more, size, row / size, all / row, 0, 0, kFewestThreads + 2);
+}
+
 void test_reverse(Random& random) {
+  for (const Int row : {1, 7, 40, 512, 515}) check_exact_reverse(random, 5, row);
   const int element_sizes[] = {1, 2, 4, 8, 16};
   for (int n = 0; n < cases(1500, 200); ++n) {
     std::vector<Int> sizes;
@@ -86,6 +180,14 @@ void test_reverse(Random& random) {
                   random_strides(random), random_strides(random), random.chance(0.4),
                   static_cast<int>(random.between(1, 4)));
   }
+  // Around what a thread takes of a line, and the columns of a strip; lines with gaps past the
+  // cache.
+  for (const Int more : {-1, 0, 1})
+    check_reverse(random, 1, {65536 + more}, 0, Strides::packed, Strides::packed, true, 1);
+  for (const Int more : {-1, 0, 1})
+    check_reverse(random, 16, {3, 128 + more}, 0, Strides::packed, Strides::packed, false, 1);
+  for (int n = 0; n < 12; ++n)
+    check_reverse(random, 8, {20, 300}, 1, Strides::any, Strides::packed, true, 1);
   // Past the cache: a long line in pieces, rows, blocks, strips.
   const Int k = shortening() == 0 ? 1 : 4 * std::min(8, shortening());
   for (int threads : {1, 3})
@@ -183,6 +285,10 @@ void test_upsample(Random& random) {
                        random_strides(random), random_strides(random),
                        static_cast<int>(random.between(1, 4)));
       }
+      // One more than a piece of a row; rows with gaps past the cache.
+      check_upsample(random, type, {1, 205}, 2, 5, linear, Strides::packed, Strides::packed, 1);
+      for (int n = 0; n < 6; ++n)
+        check_upsample(random, type, {8, 13, 14}, 3, 4, linear, Strides::any, Strides::any, 1);
       // Several pieces of a row, and past the cache.
       const Int k = shortening() == 0 ? 1 : 4 * std::min(8, shortening());
       for (int threads : {1, 3}) {
@@ -201,6 +307,7 @@ void test_upsample(Random& random) {
 
 int main() {
   Random random(15);
+  test_turned(random);
   test_reverse(random);
   test_upsample(random);
   std::printf("%lld passed, 0 failed\n", passed);

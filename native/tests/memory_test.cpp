@@ -135,6 +135,11 @@ void reuse_and_books() {
   pool_release(tiny);
   EXPECT(pool_state().held == 3 * kMega, "%zu", pool_state().held);
   pool_set_limit(0);
+  for (const std::size_t bytes : {64 * kKilo - 1, 64 * kKilo}) {
+    void* const edge = pool_acquire(bytes);
+    EXPECT(pool_state().lent == bytes / (64 * kKilo) * bytes, "%zu bytes", bytes);
+    pool_release(edge);
+  }
   pool_set_limit(first.limit);
   ++passed;
 }

@@ -163,36 +163,42 @@ void check_padding(Random& random, PaddingMode mode, int element_size,
   ++passed;
 }
 
-// Rows that are shorter than a vector, again and again, at both ends of the input's memory:
-// forward, backward, and all the same one.
-void check_repeated(Random& random, const Fenced& room, PaddingMode mode, int element_size,
-                    Int length) {
-  const Int rows = 5, row = length * element_size, before = random.between(0, 300 / row);
-  const Int after = random.between(0, 1100 / element_size) / length * length;
+// Rows of a few bytes, again and again, between pages that cannot be touched: forward, backward,
+// and all the same one.
+void check_repeated(Random& random, const Fenced& in, const Fenced& out, PaddingMode mode,
+                    int element_size, Int length, Int before, Int after, Int rows) {
+  const Int row = length * element_size, width = (before + length + after) * element_size;
   for (const Int step : {row, row + 1, -row, Int{0}}) {
     const Int span = std::abs(step) * (rows - 1) + row, begin = step < 0 ? -step * (rows - 1) : 0;
-    char* const memory = random.chance(0.5) ? room.first(span) : room.last(span);
-    for (Int i = 0; i < span; ++i) memory[i] = static_cast<char>(random.bits());
+    const Int most = (out.size() - FencedTarget::kBeside) / rows - width;
+    const Int gap = random.chance(0.6) ? 0 : random.between(1, std::min<Int>(70, most));
+    const Int to_step = width + gap, made = to_step * (rows - 1) + width;
+    char* const memory = random.chance(0.5) ? in.first(span) : in.last(span);
+    const FencedTarget result(out, random.chance(0.5), made);
+    char* const target = result.data();
+    random.fill(reinterpret_cast<unsigned char*>(memory), static_cast<std::size_t>(span));
     PaddingPlan plan{};
     plan.input.element_size = plan.output.element_size = element_size;
     plan.input.layout.push(rows, step);
     plan.input.layout.push(length, element_size);
-    plan.output.layout.push(rows, 0);
-    plan.output.layout.push(before + length + after, 0);
-    set_packed_strides(plan.output.layout, element_size);
-    const Int starts[] = {0, before}, width = before + length + after;
+    plan.output.layout.push(rows, to_step);
+    plan.output.layout.push(before + length + after, element_size);
+    const Int starts[] = {0, before};
     plan.starts = starts;
     plan.mode = mode;
-    std::vector<char> target(static_cast<std::size_t>(rows * width * element_size), 'x');
-    plan.run(memory + begin, target.data(), 1);
-    for (Int i = 0; i < rows * width; ++i) {
-      const Int at = place(mode, i % width - before, length);
-      const char* const wanted = memory + begin + i / width * step + at * element_size;
-      EXPECT(std::memcmp(target.data() + i * element_size, wanted,
-                         static_cast<std::size_t>(element_size)) == 0,
-             "mode %d, rows of %lld elements of %d bytes, %lld apart, at %lld",
-             static_cast<int>(mode), length, element_size, step, i);
+    plan.run(memory + begin, target, 1);
+    for (Int i = 0; i < rows; ++i) {
+      for (Int n = 0; n < width / element_size; ++n)
+        EXPECT(
+            same_bytes(target + i * to_step + n * element_size,
+                       memory + begin + i * step + place(mode, n - before, length) * element_size,
+                       static_cast<std::size_t>(element_size)),
+            "mode %d, rows of %lld elements of %d bytes, %lld apart, %lld and %lld more, at %lld",
+            static_cast<int>(mode), length, element_size, step, before, after, n);
+      for (Int n = width; n < to_step && i + 1 < rows; ++n)
+        EXPECT(target[i * to_step + n] == FencedTarget::kUntouched, "behind row %lld", i);
     }
+    EXPECT(result.intact(), "beside the rows");
     ++passed;
   }
 }
@@ -202,7 +208,7 @@ constexpr PaddingMode kModes[] = {PaddingMode::constant, PaddingMode::edge, Padd
 
 void test_paddings(Random& random) {
   const int element_sizes[] = {1, 2, 4, 8, 16};
-  const Fenced room(Int{64} << 10);
+  const Fenced in(Int{1} << 20), out(Int{2} << 20);
   for (PaddingMode mode : kModes) {
     for (int n = 0; n < cases(500, 60); ++n) {
       std::vector<Int> sizes = random_sizes(random, 60), starts, ends;
@@ -224,10 +230,20 @@ void test_paddings(Random& random) {
                   Strides::packed, 1);
     check_padding(random, mode, 1, {2, 9, 3}, {0, 500, 0}, {0, 1500, 0}, Strides::packed,
                   Strides::packed, 1);
+    // One more than a thread takes of a row; outputs with gaps past the cache.
+    check_padding(random, mode, 1, {65500}, {30}, {7}, Strides::packed, Strides::packed, 1);
+    check_padding(random, mode, 4, {12000}, {5}, {7}, Strides::stepped, Strides::packed, 1);
+    for (int n = 0; n < 4; ++n)
+      check_padding(random, mode, 4, {30, 12, 30}, {1, 0, n}, {0, n % 2, 1}, Strides::any,
+                    Strides::any, 1);
     if (mode != PaddingMode::constant)
       for (Int bytes = 1; bytes <= 17; ++bytes)
-        for (const int size : {1, 2, 4, 8})
-          if (bytes % size == 0) check_repeated(random, room, mode, size, bytes / size);
+        for (const int size : {1, 2, 4, 8}) {
+          if (bytes % size != 0) continue;
+          const Int length = bytes / size;
+          check_repeated(random, in, out, mode, size, length, random.between(0, 300 / bytes),
+                         random.between(0, 1100 / size) / length * length, 5);
+        }
     // Past the cache: short rows of odd lengths, blocks of several elements, one long row.
     const Int k = shortening() == 0 ? 1 : 4;
     for (int threads : {1, 3}) {
@@ -256,6 +272,31 @@ void test_paddings(Random& random) {
                       Strides::packed, threads);
     }
   }
+}
+
+// Periods around all sizes of vectors, few and many of them, from the first one or from within one.
+void test_tiles(Random& random) {
+  const Fenced in(Int{1} << 20), out(Int{2} << 20);
+  const auto check = [&](int size, Int length, Int before, Int after, Int rows) {
+    check_repeated(random, in, out, PaddingMode::wrap, size, length, before, after, rows);
+  };
+  for (Int bytes = 1; bytes <= 135; ++bytes)
+    for (const int size : {1, 4}) {
+      if (bytes % size != 0) continue;
+      const Int length = bytes / size;
+      check(size, length, 0, length * random.between(1, 12), random.between(2, 9));
+      check(size, length, 0, (random.between(2100, 3000) / bytes) * length, 2);
+      check(size, length, random.between(1, 2 * length), random.between(2100, 3000) / size, 2);
+    }
+  for (const Int bytes : {191, 192, 193, 511, 512, 513})
+    check(1, bytes, random.between(0, 1) * random.between(1, bytes), bytes * random.between(2, 9),
+          3);
+  // So many that several short rows are written at a time.
+  for (const Int bytes : {1, 2, 3, 5, 9, 17, 30})
+    for (const int size : {1, 2}) {
+      const Int length = bytes, row = length * size, times = random.between(2, 63 / row + 2);
+      check(size, length, 0, (times - 1) * length, (Int{600} << 10) / (times * row));
+    }
 }
 
 }  // namespace
@@ -298,17 +339,35 @@ int main() {
                                   {-0x3p-14L, 0x1p-24L},
                                   {0x3p-14L, -0x1p-24L},
                                   {0x7p-130L, -0x3p-149L},
+                                  {1 + 0x1p-23L, 0x1p-24L},
+                                  {-1 - 0x1p-23L, -0x1p-24L},
+                                  {1 + 0x1p-10L, 0x1p-11L},
+                                  {-1 - 0x1p-10L, -0x1p-11L},
+                                  {0x1p-10L, 0x1p-30L},
                                   {0x5p-24L, -0x2p-24L}};
   for (DataType type : {DataType::float32, DataType::float16}) {
     const long double least = type == DataType::float32 ? 0x1p-149L : 0x1p-24L;
     for (const long double step : {least, -least})  // zero is the second element
       check_sequence(random, type, {50}, Strides::packed, nearest_bits(-step, type),
                      nearest_bits(step, type), 1);
+    // Zeros of both signs, what is no number, and what is beyond all: for more elements than there
+    // is room for segments.
+    for (const long double start : {0.0L, -0.0L, 65504.0L, HUGE_VALL, -HUGE_VALL, NAN + 0.0L})
+      for (const long double step : {0.0L, -0.0L, 1.0L, HUGE_VALL, -HUGE_VALL, NAN + 0.0L})
+        check_sequence(random, type, {std::isnan(start) || std::isnan(step) ? 9000 : 40},
+                       Strides::packed, nearest_bits(start, type), nearest_bits(step, type), 1);
+    // The last element is the first one of a binade, and of a line.
+    if (type == DataType::float32)
+      for (const Int count : {8990, 8991, 8992, 8993})
+        check_sequence(random, type, {count}, Strides::packed,
+                       nearest_bits(16777217.0L - static_cast<long double>(count), type),
+                       nearest_bits(1, type), 1);
     for (const auto& pair : pairs)
       check_sequence(random, type, {cases(400000, 40000)}, Strides::packed,
                      nearest_bits(pair[0], type), nearest_bits(pair[1], type), 2);
   }
   test_paddings(random);
+  test_tiles(random);
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

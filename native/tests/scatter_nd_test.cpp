@@ -261,9 +261,10 @@ void spoilt_meanwhile(Random& random) {
   ++passed;
 }
 
-// Slices of whole pieces, and of all but the last byte of one.
+// Slices of whole pieces, of all but the last byte of one, and of one byte more; slices of which
+// several make a piece, but for the last.
 void whole_pieces(Random& random) {
-  for (const Int bytes : {256, 255})
+  for (const Int bytes : {256, 255, 257, 16})
     for (const Strides output : {Strides::packed, Strides::stepped}) {
       Case c;
       c.sizes = {5, bytes};
@@ -275,12 +276,25 @@ void whole_pieces(Random& random) {
       c.tuning.piece_bytes = 64;
       run(random, c);
     }
+  for (int n = 0; n < 8; ++n) {  // long slices of any strides, which are no pieces
+    Case c;
+    c.sizes = {4, 6, 50};
+    c.length = 1;
+    c.batch = {9};
+    c.type = {DataType::int32, 4};
+    c.reduction = Reduction::add;
+    c.input = c.output = Strides::any;
+    c.in_place = n % 2 == 0;
+    c.method = NdMethod::rows;
+    c.tuning.piece_bytes = 64;
+    run(random, c);
+  }
 }
 
 // Threads count what goes to each part of the output.
 void shared_counts(Random& random) {
   Case c;
-  c.sizes = {300};
+  c.sizes = {301};
   c.length = 1;
   c.batch = {84000};
   c.type = {DataType::int32, 4};
@@ -290,24 +304,76 @@ void shared_counts(Random& random) {
   run(random, c);
 }
 
-// The first index of many is bad, for a private output.
+// The first index of many is bad, or the first of a row of them, by elements and by slices.
 void first_bad(Random& random) {
+  for (const NdMethod method : kMethods)
+    for (const Int slice : {1, 3})
+      for (const Int bad : {0, 400})
+        for (const bool output_is_private : {true, false}) {
+          Buffer input(random, {40, slice}, 4, Strides::packed, Role::input);
+          Buffer indices(random, {3, 400, 1}, 8, Strides::packed, Role::input, DataType::int64);
+          Buffer updates(random, {3, 401, slice}, 4, Strides::packed, Role::input);
+          Buffer output(random, {40, slice}, 4, Strides::packed, Role::output);
+          Layout& rows = updates.relaid();
+          rows.sizes[1] = 400;
+          if (bad == 0) rows.strides[0] = 400 * rows.strides[1];  // one list of them
+          for (Int i = 0; i < 1200; ++i) indices.set<int64_t>(i, i == bad ? -41 : i % 40);
+          output.remember();
+          const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
+                                   Reduction::none};
+          NdTuning tuning;
+          tuning.round = 600;
+          const Status status =
+              scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(),
+                                      output.data(), output_is_private, 1, method, tuning);
+          const int number = static_cast<int>(method);
+          EXPECT(status.bad_index == bad, "method %d: %lld", number, status.bad_index);
+          EXPECT(output.gaps_intact(), "method %d", number);
+          EXPECT(output_is_private || output.unchanged(), "method %d has written", number);
+          ++passed;
+        }
+}
+
+// In place the input's layout is not looked at, in SCATTER neither.
+void in_place_by_another_layout(Random& random) {
   for (const NdMethod method : kMethods) {
-    Buffer input(random, {40}, 4, Strides::packed, Role::input);
-    Buffer indices(random, {1200, 1}, 8, Strides::packed, Role::input, DataType::int64);
-    Buffer updates(random, {1200}, 4, Strides::packed, Role::input);
-    Buffer output(random, {40}, 4, Strides::packed, Role::output);
-    for (Int i = 0; i < 1200; ++i) indices.set<int64_t>(i, i == 0 ? -41 : i % 40);
-    output.remember();
-    const ScatterNdPlan plan{input.tensor, indices.tensor, updates.tensor, output.tensor,
-                             Reduction::none};
-    const Status status =
-        scatter::run_scatter_nd(plan, input.data(), indices.data(), updates.data(), output.data(),
-                                true, 1, method, NdTuning{});
-    EXPECT(status.bad_index == 0, "method %d: %lld", static_cast<int>(method), status.bad_index);
-    EXPECT(output.gaps_intact(), "method %d", static_cast<int>(method));
+    Buffer output(random, {5, 9}, 4, Strides::packed, Role::output);
+    Buffer indices(random, {1, 1}, 8, Strides::packed, Role::input, DataType::int64);
+    Buffer updates(random, {1, 9}, 4, Strides::packed, Role::input);
+    indices.set<int64_t>(0, 2);
+    std::vector<unsigned char> expected = output.elements();
+    const std::vector<unsigned char> row = updates.elements();
+    std::copy(row.begin(), row.end(), expected.begin() + 2 * 36);
+    Tensor input = output.tensor;
+    input.layout.strides[0] = 0;
+    const ScatterNdPlan plan{input, indices.tensor, updates.tensor, output.tensor, Reduction::none};
+    EXPECT(scatter::run_scatter_nd(plan, output.data(), indices.data(), updates.data(),
+                                   output.data(), false, 1, method, NdTuning{})
+               .ok(),
+           "in place");
+    EXPECT(output.elements() == expected, "method %d", static_cast<int>(method));
     ++passed;
   }
+  int32_t line[4] = {1, 2, 3, 4};
+  const int64_t index = 1;
+  const int32_t update = 9;
+  const auto tensor = [](Int size, Int stride, DataType type, int element_size) {
+    Tensor made;
+    made.layout.push(size, stride);
+    made.type = type;
+    made.element_size = element_size;
+    return made;
+  };
+  const ScatterPlan plan{tensor(4, 0, DataType::int32, 4),
+                         tensor(1, 8, DataType::int64, 8),
+                         tensor(1, 4, DataType::int32, 4),
+                         tensor(4, 4, DataType::int32, 4),
+                         0,
+                         Reduction::none};
+  EXPECT(plan.run(line, &index, &update, line, false, 1).ok(), "in place");
+  EXPECT(line[0] == 1 && line[1] == 9 && line[2] == 3 && line[3] == 4, "%d %d %d %d", line[0],
+         line[1], line[2], line[3]);
+  ++passed;
 }
 
 // Another thread makes indices bad between the check and the use: nothing outside may change.
@@ -363,6 +429,7 @@ int main() {
   whole_pieces(random);
   shared_counts(random);
   first_bad(random);
+  in_place_by_another_layout(random);
   changed_meanwhile(random);
   large_cases(random);
   std::printf("%d passed, 0 failed\n", passed);

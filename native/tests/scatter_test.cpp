@@ -24,6 +24,7 @@ struct Case {
   Reduction reduction = Reduction::none;
   Strides strides = Strides::packed, listed = Strides::packed;  // of indices and updates
   bool in_place = false, output_is_private = false, bad = false;
+  bool turned = false;  // a square input whose rows are columns in memory
   int threads = 1;
   Method method = Method::automatic;
   Tuning tuning;
@@ -37,6 +38,7 @@ void run(Random& random, const Case& c) {
   Buffer updates(random, c.index_sizes, c.type.size, c.listed, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
+  if (c.turned) std::swap(input.relaid().strides[0], input.relaid().strides[1]);
   if (c.reduction != Reduction::none) {
     tame(random, input);
     tame(random, updates);
@@ -227,7 +229,8 @@ void rounded_line(Random& random) {
   }
 }
 
-// A bad index behind the first round of a partition that is only checked on the way.
+// A bad index behind the first round of a partition that is only checked on the way, or in one of
+// its lines.
 void bad_in_a_later_round(Random& random) {
   for (const Int round : {1000, 2999, 3000, 5000})
     for (const bool in_place : {false, true})
@@ -253,16 +256,27 @@ void bad_in_a_later_round(Random& random) {
         EXPECT(output.unchanged(), "rounds of %lld wrote although index %lld is bad", round, bad);
         ++passed;
       }
+  for (int n = 0; n < 8; ++n) {  // two lines, and one of three
+    Case c;
+    c.sizes = {2 + n % 2, 700};
+    c.index_sizes = {2 - n % 2, 500};
+    c.axis = 1;
+    c.bad = true;
+    c.method = Method::buckets;
+    c.tuning.bucket_bits = 6;
+    run(random, c);
+  }
 }
 
 // Partitions of a line by updates that lie apart, more than are gathered at a time; the last bucket
-// lacks one element or none.
+// lacks one element or none, or has one alone, and so has the last piece of updates.
 void apart_updates(Random& random) {
-  for (const Strides listed : {Strides::any, Strides::stepped})
-    for (const Int round : {700, 5000}) {
+  for (const Int last : {-1, 0, 1})
+    for (const Int round : {Int{700}, Int{1} << 60}) {
+      const Strides listed = last < 0 ? Strides::stepped : Strides::any;
       Case c;
-      c.sizes = {listed == Strides::any ? 47 * 64 : 47 * 64 - 1};
-      c.index_sizes = {2500};
+      c.sizes = {47 * 64 + last};
+      c.index_sizes = {last > 0 ? 513 : 2500};
       c.tuning.bucket_bits = 6;
       c.listed = listed;
       c.method = Method::buckets;
@@ -285,15 +299,40 @@ void rounds_in_parts(Random& random) {
   run(random, c);
 }
 
-// So many updates of one group that its columns are taken in strips, of which the last is narrow.
+// So many updates of one group that its columns are taken in strips, and groups in bands, of which
+// the last has one, or lacks one; a block and a line of a byte more than a cache line.
 void strips_of_columns(Random& random) {
-  for (const bool output_is_private : {false, true}) {
+  for (const Int lines : {65, 33, 47})
+    for (const int axis : {0, 1})
+      for (const bool output_is_private : {false, true}) {
+        Case c;
+        const std::size_t at = static_cast<std::size_t>(axis);
+        c.sizes = c.index_sizes = {lines, lines};
+        c.sizes[at] = 20;
+        c.index_sizes[at] = 1000;
+        c.axis = axis;
+        c.method = lines == 65 ? Method::direct : Method::blocks;
+        c.tuning.block_bytes = 2560;  // two strips' columns, which threads halve
+        c.tuning.small_bytes = 1280;
+        c.tuning.strip_bytes = 64;
+        c.output_is_private = output_is_private;
+        c.threads = 4;
+        run(random, c);
+      }
+  Case square;
+  square.sizes = square.index_sizes = {33, 33};
+  square.turned = true;
+  square.method = Method::blocks;
+  run(random, square);
+  for (const Method method : {Method::blocks, Method::shares}) {
     Case c;
-    c.sizes = {20, 70};
-    c.index_sizes = {1000, 70};
-    c.method = Method::direct;
-    c.output_is_private = output_is_private;
-    c.threads = any_threads(random);
+    c.sizes = {65};
+    c.index_sizes = {32769};  // a share and one more
+    c.type = {DataType::int8, 1};
+    c.reduction = Reduction::add;
+    c.method = method;
+    c.tuning.share_updates = 1;
+    c.threads = 2;
     run(random, c);
   }
 }

@@ -207,6 +207,90 @@ void check_gaps(Random& random, SlabMethod method) {
   ++passed;
 }
 
+// The same the other way: rows of a whole that has gaps, one byte longer than whole lines.
+void check_gaps_joined(Random& random, SlabMethod method) {
+  constexpr Int rows = 300, piece = 19, count = 27, step = piece * count + 10;
+  static_assert(piece * count % 64 == 1);
+  Buffer whole(random, {rows, step}, 1, Strides::packed, Role::output);
+  std::vector<unsigned char> expected = whole.elements();
+  Tensor tensor = whole.tensor;
+  tensor.layout.sizes[1] = piece * count;
+  SlabsPlan plan(tensor, 1);
+  std::vector<Buffer> parts;
+  std::vector<void*> pointers;
+  for (Int p = 0; p < count; ++p) {
+    parts.emplace_back(random, std::vector<Int>{rows, piece}, 1, Strides::packed, Role::input);
+    plan.add(parts.back().tensor.layout);
+    for (Int row = 0; row < rows; ++row)
+      std::memcpy(&expected[static_cast<std::size_t>(row * step + p * piece)],
+                  parts.back().at(row * piece), piece);
+  }
+  for (Buffer& part : parts) pointers.push_back(part.data());
+  EXPECT(join_by(plan, method, pointers.data(), whole.data(), 1), "did not apply");
+  EXPECT(whole.elements() == expected, "a whole with gaps, method %d", static_cast<int>(method));
+  ++passed;
+}
+
+// Tiles past the cache need whole lines on the side that is written: of each part, of every row.
+void check_alignment(Random& random, bool split, Int whole_at, Int first_at, Int others_at) {
+  constexpr Int rows = 160, count = 64, bytes = 4, part_bytes = rows * bytes + 64;
+  constexpr Int row = count * bytes;
+  Scratch<char> whole(rows * row + 64), memory(count * part_bytes);
+  Tensor tensor;
+  tensor.element_size = bytes;
+  tensor.layout.push(rows, row);
+  tensor.layout.push(count, bytes);
+  SlabsPlan plan(tensor, 1);
+  Layout part;
+  part.push(rows, bytes);
+  part.push(1, bytes);
+  std::vector<char*> parts;
+  for (Int p = 0; p < count; ++p) {
+    plan.add(part);
+    parts.push_back(memory.get() + p * part_bytes + (p == 0 ? first_at : others_at));
+  }
+  std::vector<void*> pointers(parts.begin(), parts.end());
+  char* const all = whole.get() + whole_at;
+  for (Int i = 0; i < rows * row; ++i) all[i] = static_cast<char>(random.bits());
+  for (Int p = 0; p < count && !split; ++p)
+    for (Int i = 0; i < rows * bytes; ++i)
+      parts[static_cast<std::size_t>(p)][i] = static_cast<char>(random.bits());
+  EXPECT(split ? split_by(plan, SlabMethod::tiles, all, pointers.data(), 1)
+               : join_by(plan, SlabMethod::tiles, pointers.data(), all, 1),
+         "did not apply");
+  for (Int p = 0; p < count; ++p)
+    for (Int r = 0; r < rows; ++r)
+      EXPECT(std::memcmp(parts[static_cast<std::size_t>(p)] + r * bytes, all + r * row + p * bytes,
+                         bytes) == 0,
+             "part %lld, row %lld", p, r);
+  ++passed;
+}
+
+// What is no matrix of bytes is left to layouts.
+void check_no_rows() {
+  Tensor whole;
+  whole.element_size = 4;
+  whole.layout.push(6, 4);
+  whole.layout.push(5, 24);
+  SlabsPlan plan(whole, 0);
+  Layout part;
+  part.push(3, 4);
+  part.push(5, 12);
+  plan.add(part);
+  plan.add(part);
+  char data[120], first[60], second[60];
+  for (int i = 0; i < 120; ++i) data[i] = static_cast<char>(i);
+  void* parts[] = {first, second};
+  for (const SlabMethod method : {SlabMethod::rows, SlabMethod::blocks, SlabMethod::tiles})
+    EXPECT(!split_by(plan, method, data, parts, 1), "method %d", static_cast<int>(method));
+  EXPECT(split_by(plan, SlabMethod::choose, data, parts, 1), "layouts");
+  for (int i = 0; i < 5; ++i)
+    EXPECT(std::memcmp(first + 12 * i, data + 24 * i, 12) == 0 &&
+               std::memcmp(second + 12 * i, data + 24 * i + 12, 12) == 0,
+           "row %d", i);
+  ++passed;
+}
+
 constexpr SlabMethod kMethods[] = {SlabMethod::choose, SlabMethod::layouts, SlabMethod::rows,
                                    SlabMethod::blocks, SlabMethod::tiles};
 
@@ -241,15 +325,47 @@ void test_slabs() {
       const Int count = side * random.between(1, 3) + random.between(-1, 1);
       if (rows < 1 || count < 1) continue;
       const std::vector<Int> lengths(static_cast<std::size_t>(count), bytes);
-      for (int method = 0; method < 5; ++method)
-        applied[method] +=
+      for (int method = 0; method < 5; ++method) {
+        const bool ran =
             check_slabs(random, {rows}, lengths, {}, 1, Strides::packed, kMethods[method], 2);
+        EXPECT(ran == (kMethods[method] != SlabMethod::tiles ||
+                       (tiled && rows >= side && count >= side)),
+               "method %d, %lld pieces of %lld bytes", method, count, bytes);
+        applied[method] += ran;
+      }
     }
   }
   for (int method = 0; method < 5; ++method)
     EXPECT(applied[method] > cases(50, 3) - 1, "method %d ran %lld times", method, applied[method]);
   for (const SlabMethod method : {SlabMethod::choose, SlabMethod::rows, SlabMethod::blocks})
     check_gaps(random, method);
+  for (const SlabMethod method : {SlabMethod::choose, SlabMethod::rows, SlabMethod::blocks})
+    check_gaps_joined(random, method);
+  for (const bool split : {true, false})
+    for (const Int at : {0, 1, 4, 32}) {
+      check_alignment(random, split, at, 0, 0);
+      check_alignment(random, split, 0, at, 0);
+      check_alignment(random, split, 0, at, at);
+    }
+  check_no_rows();
+  for (const SlabMethod method : {SlabMethod::layouts, SlabMethod::rows, SlabMethod::blocks}) {
+    const auto check = [&](Int rows, const std::vector<Int>& lengths, int threads) {
+      check_slabs(random, {rows}, lengths, {}, 1, Strides::packed, method, threads);
+    };
+    // Parts of which most are empty; one byte, or one row, more than whole pieces and one less.
+    std::vector<Int> sparse(40, 0);
+    sparse[7] = 1;
+    check(70, sparse, 1);
+    for (const Int more : {-1, 0, 1}) {
+      check(1, {4000, 96 + more}, 1);
+      check(640 + more, {20, 20, 20}, 1);
+    }
+    // Wider than a buffer.
+    if (method == SlabMethod::blocks) check(kStreamBytes / 20012 + 1, {5, 20000, 7}, 1);
+    // A thread begins in the second of five parts.
+    if (method == SlabMethod::rows)
+      check(1, {100000, 1700000, 100000, 100000, 100000}, kFewestThreads + 1);
+  }
   // Past the cache, and with threads.
   for (int threads = 1; threads <= 4; threads += 3) {
     if (threads < kFewestThreads) continue;

@@ -8,12 +8,34 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include "../cpu/runtime/memory.hpp"
 #include "../cpu/runtime/threads.hpp"
 #include "harness.hpp"
+
+// Allocations that may fail: the next one after so many does, where that is not below zero. Clang's
+// memory sanitizer has these functions to itself.
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define ANYDML_FAILING_MEMORY 0
+#endif
+#endif
+#ifndef ANYDML_FAILING_MEMORY
+#define ANYDML_FAILING_MEMORY 1
+static int fail_after = -1;
+static void* fails_or(std::size_t bytes, std::size_t alignment) noexcept {
+  if (fail_after >= 0 && fail_after-- == 0) return nullptr;
+  return alignment == 0 ? ::operator new(bytes)
+                        : ::operator new(bytes, std::align_val_t{alignment});
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return fails_or(bytes, 0); }
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return fails_or(bytes, static_cast<std::size_t>(alignment));
+}
+#endif
 
 // Forks with threads running.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
@@ -72,6 +94,25 @@ void every_chunk_once(Random& random) {
     for (Int chunk = 0; chunk < chunks; ++chunk)
       EXPECT(runs[static_cast<std::size_t>(chunk)].load() == 1, "chunk %lld of %lld ran %d times",
              chunk, chunks, runs[static_cast<std::size_t>(chunk)].load());
+    EXPECT(most.load() <= threads, "%d threads, asked for %d", most.load(), threads);
+    ++passed;
+  }
+}
+
+// Chunks that take their time, after a job of more threads, which still look for the next one.
+void never_more_threads() {
+  for (int round = 0; round < 40; ++round) {
+    const int threads = 2 + round % 2;
+    std::atomic<int> inside{0}, most{0};
+    parallel_chunks(64, 8, [](Int) {});
+    parallel_chunks(2 * threads, threads, [&](Int) {
+      const int now = inside.fetch_add(1) + 1;
+      int before = most.load();
+      while (before < now && !most.compare_exchange_weak(before, now)) {
+      }
+      std::this_thread::sleep_for(microseconds(400));
+      inside.fetch_sub(1);
+    });
     EXPECT(most.load() <= threads, "%d threads, asked for %d", most.load(), threads);
     ++passed;
   }
@@ -291,6 +332,30 @@ bool both_pools_work() {
 
 void fork_when_idle() {
   EXPECT(child_does(both_pools_work), "in the child of a process that never used them");
+#if ANYDML_FAILING_MEMORY
+  // Of the pool, the first worker and the second one, one finds no memory; the others do the work.
+  for (const int after : {0, 1, 2})
+    EXPECT(child_does([after] {
+             const pthread_t own = pthread_self();
+             fail_after = after;
+             std::atomic<int> runs{0};
+             parallel_chunks(50, 3, [&](Int) {
+               runs.fetch_add(1);
+               const bool mine = pthread_equal(pthread_self(), own) != 0;
+               std::this_thread::sleep_for(microseconds(mine ? 10 : 1000));
+             });
+             return runs.load() == 50 && fail_after < 0;
+           }),
+           "without memory after %d", after);
+#endif
+#if !defined(__SANITIZE_THREAD__)
+  EXPECT(child_does([] {
+           std::atomic<int> runs{0};
+           parallel_chunks(1000, 1000, [&](Int) { runs.fetch_add(1); });
+           return runs.load() == 1000;
+         }),
+         "more threads than there may be");
+#endif
   EXPECT(both_pools_work(), "before the fork");
   EXPECT(child_does(both_pools_work), "in the child");
   EXPECT(child_does([] { return both_pools_work() && child_does(both_pools_work); }),
@@ -338,6 +403,7 @@ int main() {
   fork_when_idle();  // first, so that the child of a process that never used the pools is tested
                      // too
   every_chunk_once(random);
+  never_more_threads();
   ranges_cover(random);
   nested_calls();
   many_callers();

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "../cpu/top_k/top_k.hpp"
+#include "../cpu/top_k/top_k_row.hpp"
 #include "harness.hpp"
 
 using namespace anydml;
@@ -293,6 +293,7 @@ void work_cases(Random& random) {
       {{8000}, 0, 6000, TopKAlgorithm::sort, {2.76, 2.01}, {2.76, 2.01}, {2.01, 2.01}},
       {{40000}, 0, 36000, TopKAlgorithm::sort, {3.91, 2.01}, {3.91, 2.01}, {3.01, 2.01}},
       {{2, 3000, 128}, 1, 20, TopKAlgorithm::vertical, {1.61, 1.92}, {1.14, 1.14}, {1.08, 1.14}},
+      {{2, 1500}, 1, 10, TopKAlgorithm::wide, {9.02, 2.02}, {9.02, 2.02}, {9.02, 2.02}},
   };
   for (const Shape& shape : shapes)
     for (const Type& type : kTypes)
@@ -326,6 +327,47 @@ void work_cases(Random& random) {
         }
 }
 
+// The greatest key there is in 32 lanes: nothing behind them is read, nor before them twice; and
+// where it is nowhere, each element once and few of them again.
+void early_ends() {
+  constexpr Int n = 20000, k = 32, full = 256;
+  using Order = IntegerOrder<4>;
+  for (const int parts : {1, kThreads})
+    for (const Int place : {Int{0}, Int{9984}, n}) {
+      Changing input;
+      input.type = {DataType::int32, 4, false};
+      input.before = input.after = Fill::descending;
+      input.seed = 1;
+      input.from = 255;  // never
+      input.again = false;
+      input.elements = n;
+      input.start();
+      for (Int i = place; i < std::min(n, place + full); ++i) input.set(i, 0x7FFFFFFF);
+      const top_k::RowShape shape(n, k, TopKAlgorithm::maxima, 4, parts);
+      EXPECT(full == 2 * shape.chunk_elements(), "chunks of %lld", shape.chunk_elements());
+      const Scratch<char> memory(shape.bytes());
+      top_k::Workspace work;
+      shape.place(memory.get(), &work);
+      int values[k];
+      uint32_t indices[k];
+      const top_k::Output out{
+          reinterpret_cast<char*>(values), 4, reinterpret_cast<char*>(indices), 4, false, false};
+      changing = &input;
+      top_k::RowSelector<Order>{shape, work}.run({input.memory.data(), 4, 0}, out);
+      changing = nullptr;
+      Int readings = 0;
+      for (Int i = 0; i < n; ++i) readings += input.readings[static_cast<std::size_t>(i)].load();
+      const double mean = static_cast<double>(readings) / static_cast<double>(n);
+      for (Int i = 0; i < k; ++i)
+        EXPECT(indices[i] == (place == n ? 0 : place) + i, "rank %lld: %u", i, indices[i]);
+      EXPECT(mean <= (place == 0                ? 0.03
+                      : place < n && parts == 1 ? 0.55
+                                                : 1.1),
+             "%d parts, from %lld on: each read %.3f times", parts, place, mean);
+      ++passed;
+    }
+}
+
 }  // namespace
 
 namespace anydml::top_k {
@@ -344,6 +386,7 @@ int main() {
   long_cases(random, short_run ? 1 : 3);
   EXPECT(changed > passed / 4, "%lld of %lld cases saw a change", changed, passed);
   work_cases(random);
+  early_ends();
   std::printf("%lld passed, 0 failed; the input changed in %lld\n", passed, changed);
   return 0;
 }

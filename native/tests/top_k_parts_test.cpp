@@ -1,13 +1,7 @@
 // The pieces that the algorithms of TOP_K are made of, each against what its comment promises: a
 // bound that is looser than it need be costs time and alters no result, so that only a test of the
 // bound itself sees it.
-#include <memory>
-#include <numeric>
-
-#include "../cpu/top_k/top_k_buckets.hpp"
-#include "../cpu/top_k/top_k_select.hpp"
-#include "../cpu/top_k/top_k_sort.hpp"
-#include "harness.hpp"
+#include "top_k_pieces.hpp"
 
 using namespace anydml;
 using namespace anydml::top_k;
@@ -16,13 +10,6 @@ using namespace anydml::test;
 namespace {
 
 Int passed = 0;
-
-template <int W>
-using Key = typename Bits<W>::Signed;
-template <int W>
-constexpr Key<W> kLeast = std::numeric_limits<Key<W>>::min();
-template <int W>
-constexpr Key<W> kMost = std::numeric_limits<Key<W>>::max();
 
 Int padded(Int count) { return (count + kUnit - 1) / kUnit * kUnit; }
 
@@ -39,15 +26,6 @@ std::vector<Key<W>> random_keys(Random& random, Int count) {
     if (extremes && random.chance(0.3)) key = random.chance(0.5) ? kMost<W> : kLeast<W>;
   }
   return keys;
-}
-
-// Positions in the order wanted: greater keys first, earlier ones among equals.
-template <class T>
-std::vector<Int> order_of(const T* keys, Int count) {
-  std::vector<Int> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), Int{0});
-  std::stable_sort(order.begin(), order.end(), [&](Int a, Int b) { return keys[a] > keys[b]; });
-  return order;
 }
 
 template <class T>
@@ -237,119 +215,6 @@ void for_width(Random& random, int count) {
   }
 }
 
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Items = std::unique_ptr<uint64_t[], Freed>;
-// Lines of the cache, and not a byte more.
-Items items_of(Int count) {
-  void* memory = nullptr;
-  EXPECT(posix_memalign(&memory, 64, static_cast<std::size_t>(count * 8)) == 0, "memory");
-  return Items(static_cast<uint64_t*>(memory));
-}
-
-void sorts(Random& random, Int count, int bits, int parts, bool even) {
-  const Items items = items_of(count), other = items_of(count);
-  const std::unique_ptr<SortPart[]> scratch(new SortPart[static_cast<std::size_t>(parts)]);
-  const uint64_t span = bits == 0 ? 1 : uint64_t{1} << bits;
-  const uint64_t low = bits == 32 ? 0 : random.bits() % ((uint64_t{1} << 32) - span);
-  std::vector<uint64_t> wanted(static_cast<std::size_t>(count));
-  for (Int i = 0; i < count; ++i) {
-    // Evenly spread keys make targets that lie in the same sets of the cache.
-    const uint64_t key =
-        even ? static_cast<uint64_t>(count - 1 - i) * span / static_cast<uint64_t>(count)
-             : random.bits() % span;
-    items[static_cast<std::size_t>(i)] = (low + key) << 32 | static_cast<uint64_t>(i);
-    wanted[static_cast<std::size_t>(i)] = items[static_cast<std::size_t>(i)];
-  }
-  std::stable_sort(wanted.begin(), wanted.end(),
-                   [](uint64_t a, uint64_t b) { return a >> 32 < b >> 32; });
-  const uint64_t* const sorted = sort_packed(
-      items.get(), other.get(), count, static_cast<uint32_t>(low), bits, parts, scratch.get());
-  EXPECT(sorted == items.get() || sorted == other.get(), "%lld items", count);
-  EXPECT(std::equal(wanted.begin(), wanted.end(), sorted), "%lld items of %d bits by %d, even %d",
-         count, bits, parts, even);
-  ++passed;
-}
-
-void groups(Random& random, int parts, Int k) {
-  const Int digits = Int{1} << random.between(8, kMostFineBits);
-  const std::unique_ptr<SortPart[]> each(new SortPart[static_cast<std::size_t>(parts)]);
-  std::vector<Int> of_digit(static_cast<std::size_t>(digits)),
-      of_part(static_cast<std::size_t>(parts));
-  Int total = 0;
-  const Int most = random.chance(0.5) ? 40 : std::max<Int>(1, 4 * k / digits);
-  for (Int digit = 0; digit < digits; ++digit)
-    for (int part = 0; part < parts; ++part) {
-      const Int own = random.chance(0.3) ? 0 : random.between(0, most);
-      each[static_cast<std::size_t>(part)].fine[digit] = static_cast<uint32_t>(own);
-      of_digit[static_cast<std::size_t>(digit)] += own;
-      total += own;
-    }
-  std::vector<uint8_t> map(static_cast<std::size_t>(digits));
-  std::vector<Bucket> bucket(kMostBuckets + 1);
-  const Int count = group_digits(each.get(), parts, digits, k, map.data(), bucket.data());
-  EXPECT(count >= 1 && count <= kMostBuckets, "%lld buckets", count);
-  EXPECT(bucket[0].rank == 0 && bucket[0].item == 0 && bucket[0].digit == 0, "the first bucket");
-  const Bucket& end = bucket[static_cast<std::size_t>(count)];
-  EXPECT(end.rank >= std::min(k, total), "%lld of %lld in buckets", end.rank, k);
-  for (Int b = 0; b < count; ++b) {
-    const Bucket &own = bucket[static_cast<std::size_t>(b)],
-                 &next = bucket[static_cast<std::size_t>(b + 1)];
-    Int size = 0;
-    for (Int digit = own.digit; digit < next.digit; ++digit) {
-      size += of_digit[static_cast<std::size_t>(digit)];
-      EXPECT(map[static_cast<std::size_t>(digit)] == b, "digit %lld", digit);
-    }
-    EXPECT(size > 0 && size == next.rank - own.rank, "bucket %lld", b);
-    // Full before the next one begins, and begun only while something is missing.
-    EXPECT(b + 1 == count || size >= 4096, "bucket %lld of %lld", b, size);
-    EXPECT(own.rank < k, "bucket %lld begins at %lld", b, own.rank);
-    // At a line of its own, with one between.
-    EXPECT(next.item % kLineItems == 0 && next.item >= own.item + size + kLineItems &&
-               next.item < own.item + size + 2 * kLineItems,
-           "bucket %lld", b);
-    Int place = own.item;
-    for (int part = 0; part < parts; ++part) {
-      const SortPart& scratch = each[static_cast<std::size_t>(part)];
-      Int share = 0;
-      for (Int digit = own.digit; digit < next.digit; ++digit) share += scratch.fine[digit];
-      EXPECT(Int{scratch.places[b]} == place && Int{scratch.ends[b]} == place + share,
-             "bucket %lld of part %d", b, part);
-      place += share;
-    }
-  }
-  for (Int digit = end.digit; digit < digits; ++digit)
-    EXPECT(map[static_cast<std::size_t>(digit)] == count - 1, "digit %lld", digit);
-  EXPECT(end.item <= end.rank + count * 2 * kLineItems, "room for %lld", end.item);
-  ++passed;
-}
-
-// Runs of items that agree in the upper half of what is sorted by: long ones, whose sort ends in
-// one buffer or in the other, and short ones, up to the last item.
-void runs(Random& random, int shift, Int length, Int k) {
-  const Int count = 3 * length;
-  const Items sorted = items_of(count), spare = items_of(count);
-  std::vector<Key<8>> row(static_cast<std::size_t>(count));
-  const auto upper = [&](Int i) { return (i % 3) << 40; };
-  for (Int i = 0; i < count; ++i)
-    row[static_cast<std::size_t>(i)] = -upper(i) - random.between(0, (Int{1} << shift) - 1);
-  Int at = 0;
-  for (Int run = 0; run < 3; ++run)
-    for (Int i = run; i < count; i += 3)
-      sorted[static_cast<std::size_t>(at++)] =
-          static_cast<uint64_t>(run) << 32 | static_cast<uint64_t>(i);
-  const std::unique_ptr<SortPart[]> scratch(new SortPart[1]);
-  const Source<IntegerOrder<8>> source{reinterpret_cast<const char*>(row.data()), 8, 0};
-  sort_runs(source, sorted.get(), spare.get(), count, k, Key<8>{0}, shift, 1, scratch.get());
-  const std::vector<Int> order = order_of(row.data(), count);
-  for (Int rank = 0; rank < k; ++rank)
-    EXPECT(static_cast<uint32_t>(sorted[static_cast<std::size_t>(rank)]) ==
-               order[static_cast<std::size_t>(rank)],
-           "runs of %lld, %d bits, rank %lld of %lld", length, shift, rank, k);
-  ++passed;
-}
-
 // A list whose bound has risen to the greatest key there is: what it holds is not all as great.
 void last_raise() {
   const Int k = 3, some = list_capacity(k), count = some + 5;
@@ -391,39 +256,132 @@ void batches() {
   ++passed;
 }
 
-// Buckets whose values are few: two that differ by one, and some on both sides of the middle of all
-// ranks behind a full bucket of the greatest.
-void few_values() {
-  constexpr Int n = 40000;
-  std::vector<int> input(n), values(n);
-  std::vector<uint32_t> indices(n);
-  TopKPlan plan{{}, {}, {}, 0, n, true};
-  for (Tensor* const tensor : {&plan.input, &plan.values, &plan.indices}) {
-    tensor->layout.push(n, 4);
-    tensor->type = tensor == &plan.indices ? DataType::uint32 : DataType::int32;
-    tensor->element_size = 4;
+// More keys of two bytes than a lane of them can count.
+void long_count() {
+  const std::vector<Key<2>> keys(static_cast<std::size_t>(64 * (Int{1} << 15) + 64), 1);
+  const auto count = static_cast<Int>(keys.size());
+  EXPECT(count_at_least<2>(keys.data(), count, Key<2>{1}) == count, "%lld keys", count);
+  ++passed;
+}
+
+// A row that several threads share, or one alone, in scratch that holds the greatest or the least
+// key or something else, and is no larger than the row needs.
+template <int W>
+void shared_rows(Random& random, int count) {
+  using Order = IntegerOrder<W>;
+  const TopKAlgorithm algorithms[] = {TopKAlgorithm::maxima, TopKAlgorithm::threshold,
+                                      TopKAlgorithm::sample, TopKAlgorithm::sort};
+  const int threads[] = {1, 2, 3, kMostParts};
+  for (int i = 0; i < count; ++i) {
+    const TopKAlgorithm algorithm = algorithms[i % 4];
+    const int parts = threads[i / 4 % 4];
+    Int n = random.between(algorithm == TopKAlgorithm::sample ? kSample : 2600, 6000);
+    if (algorithm == TopKAlgorithm::sort && random.chance(0.3)) n = kParallelSort;
+    Int k = random.chance(0.3) ? random.between(159, 162) : random.between(1, n);
+    if (algorithm == TopKAlgorithm::maxima) k = std::min(k, random.between(1, n / 16));
+    std::vector<Key<W>> row = random_keys<W>(random, n), values(static_cast<std::size_t>(k));
+    row.resize(static_cast<std::size_t>(n));
+    if (random.chance(0.3)) std::sort(row.begin(), row.end());
+    std::vector<uint32_t> indices(values.size());
+    const RowShape shape(n, k, algorithm, W, parts);
+    const Items memory = items_of(shape.bytes() / 8);
+    const int stale[] = {0x7F, 0x80, 0, 0x55};
+    std::memset(memory.get(), stale[random.between(0, 3)], static_cast<std::size_t>(shape.bytes()));
+    Workspace work;
+    shape.place(reinterpret_cast<char*>(memory.get()), &work);
+    const Source<Order> source{reinterpret_cast<const char*>(row.data()), W, 0};
+    const Output out{reinterpret_cast<char*>(values.data()),
+                     W,
+                     reinterpret_cast<char*>(indices.data()),
+                     4,
+                     false,
+                     false};
+    RowSelector<Order>{shape, work}.run(source, out);
+    const std::vector<Int> order = order_of(row.data(), n);
+    EXPECT(std::equal(indices.begin(), indices.end(), order.begin()),
+           "%d bytes, algorithm %d, %lld of %lld in %d parts", W, static_cast<int>(algorithm), k, n,
+           parts);
+    for (Int rank = 0; rank < k; ++rank)
+      EXPECT(values[static_cast<std::size_t>(rank)] == row[indices[static_cast<std::size_t>(rank)]],
+             "%d bytes, rank %lld", W, rank);
+    ++passed;
   }
-  for (const bool two : {true, false}) {
-    for (int i = 0; i < n; ++i)
-      input[static_cast<std::size_t>(i)] = two           ? i % 40 == 39
-                                           : i % 8 == 0  ? kMost<4>
-                                           : i % 40 == 9 ? 0
-                                                         : -1 - i % 256;
-    top_k::run(plan, input.data(), values.data(), indices.data(), 2, TopKAlgorithm::sort);
-    const std::vector<Int> order = order_of(input.data(), n);
-    EXPECT(std::equal(order.begin(), order.end(), indices.begin()), "two values: %d", two);
+}
+
+// One sampled element in each stratum, and not all at the same place of it.
+void sampled_positions() {
+  for (const Int n : {Int{4096}, Int{5000}, Int{200000}, kWideAxis - 1}) {
+    Int early = 0;
+    for (Int i = 0; i < kSample; ++i) {
+      const Int begin = i * n / kSample, end = (i + 1) * n / kSample, at = sample_position(i, n);
+      EXPECT(at >= begin && at < end, "%lld of %lld: %lld", i, n, at);
+      early += 2 * (at - begin) < end - begin;
+    }
+    EXPECT(n < 3 * kSample || (early > kSample / 3 && early < kSample * 2 / 3),
+           "%lld: %lld in the first half", n, early);
   }
   ++passed;
 }
 
-// Positions of 32 bits, and a sort's places, end where `wide` begins.
-void wide_axes() {
-  for (const Int n : {kWideAxis, kWideAxis + 1}) {
-    EXPECT(choose(n, 1, 4) == TopKAlgorithm::wide, "%lld", n);
-    EXPECT(!applicable(TopKAlgorithm::sort, n, 1, 4), "%lld", n);
-    EXPECT(applicable(TopKAlgorithm::wide, n, 1, 4), "%lld", n);
-  }
-  EXPECT(choose(kWideAxis - 1, 1, 4) != TopKAlgorithm::wide, "%lld", kWideAxis - 1);
+// Which algorithm is taken, and which may be: none may that lacks the memory it relies on.
+void choices() {
+  using A = TopKAlgorithm;
+  struct Row {
+    Int n, k;
+    int width;
+    A chosen;
+  };
+  for (const Row& row : {
+           Row{63, 1, 4, A::rank},
+           {64, 4, 8, A::maxima},
+           {64, 5, 8, A::rank},
+           {64, 8, 4, A::maxima},
+           {64, 9, 4, A::rank},
+           {512, 64, 4, A::maxima},
+           {513, 33, 4, A::threshold},
+           {512, 33, 8, A::threshold},
+           {160, 160, 4, A::rank},
+           {161, 101, 4, A::threshold},
+           {161, 102, 4, A::sort},
+           {16384, 1024, 4, A::maxima},
+           {16384, 1025, 4, A::threshold},
+           {16385, 2000, 4, A::sample},
+           {131071, 81920, 4, A::sample},
+           {131071, 81921, 4, A::sort},
+           {131072, 26214, 4, A::sample},
+           {131072, 26215, 4, A::sort},
+           {131072, 26215, 8, A::sample},
+           {kWideAxis, 1, 4, A::wide},
+           {kWideAxis - 1, 1, 4, A::maxima},
+       })
+    EXPECT(choose(row.n, row.k, row.width) == row.chosen, "%lld of %lld by %d: %d", row.k, row.n,
+           row.width, static_cast<int>(choose(row.n, row.k, row.width)));
+  struct Fit {
+    A algorithm;
+    Int n, k;
+    bool applies;
+  };
+  for (const Fit& fit : {
+           Fit{A::rank, 160, 160, true},
+           {A::rank, 161, 1, false},
+           {A::maxima, 63, 1, false},
+           {A::maxima, 64, 8, true},
+           {A::maxima, 64, 9, false},
+           {A::maxima, 1000, 63, false},
+           {A::vertical, 63, 1, false},
+           {A::vertical, 64, 4, true},
+           {A::vertical, 64, 5, false},
+           {A::vertical, 8192, 512, true},
+           {A::vertical, 8208, 513, false},
+           {A::sample, 4095, 1, false},
+           {A::sample, 4096, 1, true},
+           {A::wide, 1, 1, true},
+           {A::automatic, 100, 1, false},
+           {A::wide, kWideAxis, 1, true},
+           {A::sort, kWideAxis, 1, false},
+       })
+    EXPECT(applicable(fit.algorithm, fit.n, fit.k, 4) == fit.applies, "algorithm %d, %lld of %lld",
+           static_cast<int>(fit.algorithm), fit.k, fit.n);
   ++passed;
 }
 
@@ -436,23 +394,16 @@ int main() {
   for_width<2>(random, count);
   for_width<4>(random, count);
   for_width<8>(random, count);
-  for (int i = 0; i < count; ++i)
-    sorts(random, random.between(0, 300), static_cast<int>(random.between(0, 32)), 1, i % 2 == 0);
-  for (const Int size : {kBufferedSort - 1, kBufferedSort, kParallelSort, Int{70001}})
-    for (const int bits : {1, 7, 11, 12, 22, 23, 32})
-      for (const int parts : {1, 2, 3})
-        for (const bool even : {false, true}) sorts(random, size, bits, parts, even);
-  // Digits of 8 bits, four passes of them.
-  for (const int parts : {1, 3}) sorts(random, (Int{1} << 19) + 1, 32, parts, false);
-  for (int i = 0; i < count; ++i)
-    groups(random, static_cast<int>(random.between(1, 4)), random.between(1, 200000));
-  for (const int shift : {3, 20})
-    for (const Int length : {16, 17, 100})
-      for (const Int k : {length + 2, 3 * length}) runs(random, shift, length, k);
   last_raise();
   batches();
-  few_values();
-  wide_axes();
+  long_count();
+  const int rows = cases(96, 32);
+  shared_rows<1>(random, rows);
+  shared_rows<2>(random, rows);
+  shared_rows<4>(random, rows);
+  shared_rows<8>(random, rows);
+  sampled_positions();
+  choices();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

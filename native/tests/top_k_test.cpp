@@ -41,6 +41,7 @@ enum class Fill {
   descending,
   all_nan,  // or the greatest integer
   crowded,  // one small range of bit patterns: long common prefixes
+  least,    // of integers the least one
   count_
 };
 
@@ -90,6 +91,8 @@ uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t se
       if (type.width == 8)
         return ordered(seed) / 4 + ((random.bits() & 3) << 44) + (random.bits() & 0xFFF);
       return ordered(seed) / 2 + (random.bits() & 0x3F);
+    case Fill::least:
+      return type.is_signed ? sign : 0;
     default:
       return random.bits();
   }
@@ -365,21 +368,18 @@ void large_cases(Random& random) {
       if (has_turn()) check(random, c);
     }
   }
-  // More threads than a row has parts, and neighbouring rows of more than are read at once.
-  for (const bool apart : {false, true}) {
-    Case c = random_case(random);
-    c.type = kTypes[apart ? 6 : 5];
-    c.fill = Fill::bits;
-    c.strides = Strides::packed;
-    c.threads = apart ? 1 : 100;
-    c.sizes = {apart ? 66000 : 140000};
-    if (apart) c.sizes.push_back(8);
-    c.axis = 0;
-    c.k = apart ? 3 : 36000;
-    c.algorithm = apart ? TopKAlgorithm::vertical : TopKAlgorithm::sample;
-    c.gaps = false;
-    if (has_turn()) check(random, c);
-  }
+  // Neighbouring rows of more than are read at once.
+  Case apart = random_case(random);
+  apart.type = kTypes[6];
+  apart.fill = Fill::bits;
+  apart.strides = Strides::packed;
+  apart.threads = 1;
+  apart.sizes = {66000, 8};
+  apart.axis = 0;
+  apart.k = 3;
+  apart.algorithm = TopKAlgorithm::vertical;
+  apart.gaps = false;
+  if (has_turn()) check(random, apart);
   // Many rows, a strided long row, a tall matrix along its first axis.
   const std::vector<Int> sizes[] = {{300, 2000}, {150000, 2}, {20000, 40}, {2, 400000}};
   for (const auto& each : sizes) {
@@ -411,17 +411,80 @@ void bucket_cases(Random& random, int count) {
   }
 }
 
+// Candidates as many as are ranked, and one more; rows that are packed by threes, a byte more than
+// lines; equal elements of the least key; too few neighbouring rows for a vector of them.
+void limits(Random& random) {
+  struct Limit {
+    std::vector<Int> sizes;
+    Int k;
+    int type;
+    TopKAlgorithm algorithm;
+  };
+  const TopKAlgorithm maxima = TopKAlgorithm::maxima, vertical = TopKAlgorithm::vertical,
+                      threshold = TopKAlgorithm::threshold, sample = TopKAlgorithm::sample;
+  for (const Limit& limit : {
+           Limit{{4000}, 160, 5, maxima},
+           {{4000}, 161, 1, maxima},
+           {{1000}, 160, 4, threshold},
+           {{1000}, 161, 6, threshold},
+           {{5000}, 160, 5, sample},
+           {{5000}, 161, 2, sample},
+           {{12011, 3}, 3000, 3, threshold},
+           {{100}, 6, 5, maxima},
+           {{100}, 6, 4, maxima},
+           {{200, 63}, 3, 7, vertical},
+           {{200, 31}, 3, 8, vertical},
+           {{200, 15}, 3, 9, vertical},
+           {{200, 7}, 3, 10, vertical},
+       }) {
+    Case c = random_case(random);
+    c.type = kTypes[limit.type];
+    c.fill = limit.sizes[0] == 100 ? Fill::least : Fill::bits;
+    c.strides = Strides::packed;
+    c.threads = limit.k == 161 ? 0 : 1;  // as few as there are
+    c.largest = true;
+    c.sizes = limit.sizes;
+    c.axis = 0;
+    c.k = limit.k;
+    c.algorithm = limit.algorithm;
+    check(random, c);
+  }
+  // Memory is for threads, not for rows.
+  Case c = random_case(random);
+  for (const bool side_by_side : {false, true}) {
+    c.type = kTypes[7];
+    c.strides = Strides::packed;
+    c.threads = kFewestThreads;
+    c.sizes = {1, 400, 512};
+    if (!side_by_side) std::swap(c.sizes[1], c.sizes[2]);
+    c.axis = side_by_side ? 1 : 2;
+    c.k = side_by_side ? 20 : 200;
+    c.algorithm = side_by_side ? TopKAlgorithm::vertical : TopKAlgorithm::threshold;
+    pool_peak();
+    check(random, c);
+    const std::size_t bytes = pool_peak();
+    EXPECT(bytes < 1 << 18, "%zu bytes", bytes);
+  }
+  c.sizes = {100000};
+  c.axis = 0;
+  c.algorithm = TopKAlgorithm::maxima;
+  pool_peak();
+  check(random, c);
+  const std::size_t bytes = pool_peak();
+  EXPECT(bytes < 1 << 18, "%zu bytes", bytes);
+}
+
 // A row made against the sample: all sampled elements are great, all others small.
 void misleading_samples(Random& random) {
   for (const Int n : {Int{20000}, Int{200000}}) {
     const Type type = kTypes[5];  // int32
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 4; ++round) {
       Buffer input(random, {n}, 4, Strides::packed, Role::input, type.type);
       for (Int i = 0; i < n; ++i) input.set<int>(i, static_cast<int>(random.between(0, 100)));
       for (Int i = 0; i < top_k::kSample; ++i)
         if (round < 2 || i % 2 == 0)
           input.set<int>(top_k::sample_position(i, n), 1000000 + static_cast<int>(i));
-      const Int k = round == 0 ? n / 2 : round == 1 ? n / 10 : n / 4;
+      const Int k = round == 0 ? n / 2 : round == 1 ? n / 10 : round == 2 ? n / 4 : 100;
       Buffer values(random, {k}, 4, Strides::packed, Role::output, type.type);
       Buffer indices(random, {k}, 8, Strides::packed, Role::output, DataType::int64);
       const TopKPlan plan{input.tensor, values.tensor, indices.tensor, 0, k, true};
@@ -477,6 +540,7 @@ int main() {
   chosen_cases(random, 800 / scale);
   bucket_cases(random, 352 / scale);
   large_cases(random);
+  limits(random);
   misleading_samples(random);
   runs_at_the_end(random);
   std::printf("%lld passed, 0 failed\n", passed);

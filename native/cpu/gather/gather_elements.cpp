@@ -52,7 +52,6 @@ struct Gather {
     axes.strides[0] = p.input.layout.strides[p.axis];
     for (int i = 0; i < from.rank; ++i)
       from.strides[i] = i == p.axis ? 0 : p.input.layout.strides[i];
-    if (total == 0) return;
     Layout* both[2] = {&from, &to};
     collapse(both);
     if (from.rank == 0) {  // one element: a row of one
@@ -146,16 +145,15 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   LineWriter writer(gather.output + begin * size);
   // The reads of a row come in any order, which no prefetcher follows: the next row is prefetched
   // line by line while this one is read.
-  const Int row_bytes = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]);
+  const Int depth = gather.axes.sizes[0], step = gather.axes.strides[0];
+  const Int row_bytes = depth * std::abs(step);
   const bool ahead_of_use =
       !far && inner > 0 && row_bytes >= kLeastPrefetched && length >= row_bytes / 64;
   // Rows whose elements lie apart are packed first, unless little is read from them.
-  const bool apart = gather.axes.strides[0] != size;
-  const bool packs =
-      gather.axes.sizes[0] * size <= kPackedRow && length >= gather.axes.sizes[0] / 4;
+  const bool apart = step != size;
+  const bool packs = depth * size <= kPackedRow && length >= depth / 4;
   const bool at_once = !far && !flat && from_step == 0 && to_step == size && (!apart || packs) &&
-                       gather.plan.mode == OutOfRange::raise &&
-                       row_applies(gather.axes.sizes[0], size);
+                       gather.plan.mode == OutOfRange::raise && row_applies(depth, size);
   const char* packed_row = nullptr;  // what `row` holds
   const Int next_row = ahead_of_use ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
@@ -177,8 +175,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
       if (at_once) {
         const char* source = gather.input + from;
         if (apart) {
-          if (packed_row != source)
-            copy_steps(row, size, source, gather.axes.strides[0], gather.axes.sizes[0], size);
+          if (packed_row != source) copy_steps(row, size, source, step, depth, size);
           packed_row = source;
           source = row;
         }
@@ -234,6 +231,7 @@ void by_direct(Gather& gather, int threads) {
 struct Strips {
   Int depth;    // positions of the input along the axis
   Int rows;     // of the indices
+  Int row;      // step between the output's, in bytes
   Int columns;  // in elements
   Int step;     // between the input's
   Int width;    // of a strip, in bytes
@@ -250,6 +248,7 @@ struct Strips {
     if (std::abs(step) > kMostApart * size) return false;
     depth = gather.axes.sizes[0];
     rows = gather.to.sizes[inner - 1];
+    row = gather.to.strides[inner - 1];
     columns = gather.to.sizes[inner];
     Int lines = std::min(kStripBytes / 64 / std::max<Int>(1, depth), kStripLines);
     if (lines == 0 && depth * 64 <= kFarStripBytes) lines = 1;
@@ -287,7 +286,7 @@ void run_strip(Gather& gather, const Strips& strips, Int number, char* scratch, 
   alignas(64) Int offsets[kStripLines * 64];
   alignas(64) char line[kStripLines * 64];
   stream = stream && reinterpret_cast<uintptr_t>(target) % 64 == 0 && columns == per_strip;
-  for (Int row = 0; row < strips.rows; ++row, target += gather.to.strides[inner - 1]) {
+  for (Int row = 0; row < strips.rows; ++row, target += strips.row) {
     const Int flat = (outer * strips.rows + row) * strips.columns + first;
     if (row + 8 < strips.rows) gather.reader.prefetch(flat + 8 * strips.columns, columns);
     lower(gather.first_bad,
@@ -307,8 +306,7 @@ void by_strips(Gather& gather, const Strips& strips, int threads) {
   Int workers = std::min<Int>(std::max(threads, 1), strips.count);
   if (gather.total < 2 * kIndexGrain) workers = 1;
   Scratch<char> scratch(workers * slab);
-  const bool stream =
-      gather.total * size >= kStreamBytes && gather.to.strides[gather.to.rank - 2] % 64 == 0;
+  const bool stream = gather.total * size >= kStreamBytes && strips.row % 64 == 0;
   std::atomic<Int> next{0};
   // One chunk a thread, each with scratch of its own; strips go to whoever is free.
   with_element(size, [&](auto unit) {
@@ -329,7 +327,7 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
                         bool output_is_private, int threads, Status& status) {
   Gather gather(plan, input, indices, output);
   status = Status{};
-  if (gather.total == 0) return method == GatherElementsMethod::choose;
+  if (gather.total == 0) return true;
   const Int size = plan.input.element_size;
   Strips strips;
   if (method == GatherElementsMethod::direct) {
@@ -342,7 +340,8 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
               threads * strips.width * 8 > strips.outer * strips.columns * size)) {
     strips.count = 0;  // the input is near, mostly unread, or too narrow for scratch
   }
-  if (gather.axes.sizes[0] == 0 || (!output_is_private && plan.mode == OutOfRange::raise)) {
+  if (plan.input.layout.sizes[plan.axis] == 0 ||
+      (!output_is_private && plan.mode == OutOfRange::raise)) {
     status.bad_index =
         first_bad_index(gather.reader, gather.total, gather.axes, plan.mode, threads);
     if (!status.ok()) return true;

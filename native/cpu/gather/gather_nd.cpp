@@ -99,12 +99,10 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   GatherNd gather(*this, input_data, indices_data, output_data);
   const Int bytes = gather.block.bytes(), total = gather.total;
   const bool nothing = total * bytes == 0;
-  bool empty = false;  // an axis without a position
+  const Int* const sizes = gather.axes.sizes;
+  const bool empty = std::count(sizes, sizes + gather.width, 0) > 0;  // an axis without a position
   Int span = 0;
-  for (int k = 0; k < gather.width; ++k) {
-    empty = empty || gather.axes.sizes[k] == 0;
-    span += gather.axes.sizes[k] * std::abs(gather.axes.strides[k]);
-  }
+  for (int k = 0; k < gather.width; ++k) span += sizes[k] * std::abs(gather.axes.strides[k]);
   if (nothing && mode == OutOfRange::clamp) return Status{};
   if (nothing || empty || (!output_is_private && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, total, gather.axes, mode, threads);

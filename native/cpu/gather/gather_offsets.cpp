@@ -197,7 +197,7 @@ Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& ax
 
 Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads) {
-  if (tuples == 0 || axes.count == 0) return -1;
+  if (axes.count == 0) return -1;
   if (mode == OutOfRange::clamp)  // asked only where an axis has no position
     return std::find(axes.sizes, axes.sizes + axes.count, 0) - axes.sizes;
   std::atomic<Int> first{kNoBadIndex};

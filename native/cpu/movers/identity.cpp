@@ -127,9 +127,9 @@ template <class T>
 class ByteMap : public ElementMap {
  public:
   explicit ByteMap(const IdentityPlan& plan) {
-    char all[256];
-    for (int i = 0; i < 256; ++i) all[i] = static_cast<char>(i);
-    DoubleMap<T>(plan).run(all, table_, 256);
+    char all[kValues];
+    for (int i = 0; i < kValues; ++i) all[i] = static_cast<char>(i);
+    DoubleMap<T>(plan).run(all, table_, kValues);
   }
   void run(const char* source, char* target, Int count) const override {
     const lanes::ByteTable table(table_);
@@ -139,7 +139,8 @@ class ByteMap : public ElementMap {
   }
 
  private:
-  char table_[256];
+  static constexpr int kValues = 256;
+  char table_[kValues];
 };
 #else
 template <class>

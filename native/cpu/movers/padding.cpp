@@ -10,10 +10,13 @@
 // is shared, or by vectors in which a row's elements have their order; those that go past the cache
 // in a block of the nearest one, whose places of the value are filled once.
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
+#include "row_cycle.hpp"
 #include "row_shuffle.hpp"
 
 namespace anydml {
@@ -29,7 +32,9 @@ constexpr Int kMostRuns = 32;       // of a short row that is written run by run
 constexpr Int kMostShuffledRuns = 256;
 constexpr Int kRowsBytes = 8192;  // of short rows that are written at a time
 constexpr Int kColumns = 8;       // of several short rows that are written one by one
-constexpr Int kPeriods = 4096;    // bytes that hold several periods of a row that wraps
+constexpr Int kLeastCycle = 17,
+              kMostCycle = 128;          // bytes of a period of a short row that repeats it
+constexpr Int kTogether = Int{1} << 19;  // bytes that are worth several rows at a time
 
 // Consecutive places of a dimension, in blocks of the input.
 struct Run {
@@ -119,12 +124,26 @@ class Padding {
     dimensions_[rank_++] = next;
   }
 
+  // Bytes into a period with which a row of a padding that wraps begins.
+  Int first_byte() const {
+    const Int before = inner().start % inner().from_size;
+    return before == 0 ? 0 : (inner().from_size - before) * block_;
+  }
+
   // The runs of a row, of so few bytes that many rows are written at a time.
   class ShortRows {
    public:
     explicit ShortRows(const Padding& padding)
-        : padding_(padding), row_(padding.inner().size * padding.block_) {
+        : padding_(padding),
+          row_(padding.inner().size * padding.block_),
+          from_row_(padding.inner().from_size * padding.block_) {
       const Dimension& d = padding.inner();
+      const bool packed = d.from_step == padding.block_;
+      if (packed && padding.mode_ == PaddingMode::wrap && from_row_ >= kLeastCycle &&
+          from_row_ <= kMostCycle && d.start == 0 && row_ % from_row_ == 0) {
+        cycle_.emplace(from_row_, 0);
+        return;
+      }
       for (Int at = 0; at < d.size;) {
         if (count_ == kMostShuffledRuns) {
           count_ = 0;
@@ -138,14 +157,17 @@ class Padding {
       if (padding.mode_ == PaddingMode::constant)
         copy_steps(values_, padding.size_, padding.value_, 0, row_ / padding.size_,
                    static_cast<int>(padding.size_));
-      else if (d.from_step == padding.block_ &&
-               (padding.size_ > 1 ||
-                row_ <= (d.from_size * padding.block_ < 16 ? kRepeatedRow : kShuffledRow)))
-        shuffled_ = shuffle();
-      if (count_ > kMostRuns && !shuffled_) count_ = 0;
+      else if (packed) {
+        if (row_ < 64 && padding.total_ * padding.size_ >= kTogether)
+          together_ = shuffle_together();
+        if (together_ == 0 &&
+            (padding.size_ > 1 || row_ <= (from_row_ <= 16 ? kRepeatedRow : kShuffledRow)))
+          together_ = shuffle(1) ? 1 : 0;
+      }
+      if (count_ > kMostRuns && together_ == 0) count_ = 0;
     }
 
-    bool apply() const { return count_ > 0; }
+    bool apply() const { return count_ > 0 || cycle_; }
     Int bytes() const { return row_; }
 
     // `count` rows of nothing but the value.
@@ -153,10 +175,20 @@ class Padding {
       copy_pieces(target, step, values_, 0, row_, count);
     }
 
-    // `count` rows; the value is there already if it is `filled`.
-    void put(char* target, Int to_step, const char* source, Int from_step, Int count,
+    // `count` rows; the value is there already if it is `filled`. Behind them `more` rows of the
+    // source may be read.
+    void put(char* target, Int to_step, const char* source, Int from_step, Int count, Int more,
              bool filled) const {
-      if (shuffled_) return shuffle_.run(target, to_step, source, from_step, count);
+      if (cycle_) return cycle_->run(target, to_step, source, from_step, row_, count);
+      if (together_ == 1) return shuffle_.run(target, to_step, source, from_step, count, more);
+      if (together_ > 1 && to_step == row_ && from_step == from_row_) {
+        const Int all = count / together_, rows = all * together_;
+        shuffle_.run(target, together_ * row_, source, together_ * from_row_, all,
+                     (count - rows + more) / together_);
+        target += rows * row_;
+        source += rows * from_row_;
+        count -= rows;
+      }
       const Int block = padding_.block_, step = padding_.inner().from_step;
       for (Int i = 0; i < count_; ++i) {
         const Run& run = runs_[i];
@@ -179,25 +211,36 @@ class Padding {
     }
 
    private:
-    // The input's rows are packed.
-    bool shuffle() {
+    // Of so many of the input's packed rows.
+    bool shuffle(Int rows) {
       const Int block = padding_.block_;
-      shuffle_.begin(row_, padding_.inner().from_size * block, padding_.size_);
+      shuffle_.begin(rows * row_, rows * from_row_, padding_.size_);
       Int to = 0;
-      for (int i = 0; i < count_; ++i)
-        for (Int n = 0; n < runs_[i].length; ++n) {
-          const Int from = (runs_[i].place + n * runs_[i].step) * block;
-          for (Int at = 0; at < block; at += shuffle_.unit(), to += shuffle_.unit())
-            shuffle_.put(to, from + at);
-        }
+      for (Int row = 0; row < rows; ++row)
+        for (int i = 0; i < count_; ++i)
+          for (Int n = 0; n < runs_[i].length; ++n) {
+            const Int from = row * from_row_ + (runs_[i].place + n * runs_[i].step) * block;
+            for (Int at = 0; at < block; at += shuffle_.unit(), to += shuffle_.unit())
+              shuffle_.put(to, from + at);
+          }
       return shuffle_.finish();
     }
 
+    // Rows shorter than a vector, as many as fill whole ones, or nearly so; how many, or 0.
+    Int shuffle_together() {
+      const Int whole = 64 / std::gcd(row_, Int{64}), few = (64 + from_row_ - 1) / from_row_;
+      const Int rows = std::min((few + whole - 1) / whole * whole, RowShuffle::kMostBytes / row_);
+      // Where rows come in short series, one by one.
+      if (padding_.dimensions_[padding_.rank_ - 2].from_size < 4 * rows) return 0;
+      return shuffle(rows) ? rows : 0;
+    }
+
     const Padding& padding_;
-    Int row_;
+    Int row_, from_row_;
     int count_ = 0;
-    bool shuffled_ = false;
+    Int together_ = 0;  // rows that are shuffled at a time
     RowShuffle shuffle_;
+    std::optional<RowCycle> cycle_;
     Run runs_[kMostShuffledRuns];
     alignas(64) char values_[kShortRow];
   };
@@ -241,7 +284,8 @@ class Padding {
         short_rows.put_values(target, step, count);
       } else {
         const char* const from = from_ + offsets.from + run.place * d.from_step;
-        short_rows.put(target, step, from, run.step * d.from_step, count, filled);
+        short_rows.put(target, step, from, run.step * d.from_step, count,
+                       run.step > 0 ? std::min(run.length, d.size - at) - count : 0, filled);
         next = from + (run.step > 0 ? count : -most) * d.from_step;
       }
       i += count;
@@ -306,46 +350,11 @@ class Padding {
     }
   }
 
-  // Blocks of the innermost dimension, packed.
-  void put_blocks(char* target, const char* source, Int count) const {
-    const Int step = inner().from_step;
-    if (count == 0) return;
-    if (step == block_)
-      std::memcpy(target, source, static_cast<std::size_t>(count * block_));
-    else if (block_ == size_)
-      copy_steps(target, block_, source, step, count, static_cast<int>(size_));
-    else
-      copy_pieces(target, block_, source, step, block_, count);
-  }
-
-  // A row of many short periods: a few of them in the nearest cache, again and again.
-  void write_periods(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
-    const Dimension& d = inner();
-    alignas(64) char periods[kPeriods];
-    const Int period = d.from_size * block_, bytes = (end - begin) * block_;
-    Int at = (begin - d.start) % d.from_size;
-    if (at < 0) at += d.from_size;
-    const Int first = d.from_size - at;
-    put_blocks(periods, from + at * d.from_step, first);
-    put_blocks(periods + first * block_, from, at);
-    Int held = period;
-    for (; held * 2 <= kPeriods && held < bytes; held *= 2)
-      std::memcpy(periods + held, periods, static_cast<std::size_t>(held));
-    to += begin * block_;
-    for (Int done = 0; done < bytes; done += held) {
-      const Int some = std::min(held, bytes - done);
-      if (writer != nullptr)
-        writer->append(periods, some);
-      else
-        std::memcpy(to + done, periods, static_cast<std::size_t>(some));
-    }
-  }
-
   void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
-    if (mode_ == PaddingMode::wrap && d.to_step == block_ && d.from_size * block_ * 8 <= kPeriods &&
-        end - begin > 2 * d.from_size)
-      return write_periods(to, from, begin, end, writer);
+    if (mode_ == PaddingMode::wrap && d.to_step == block_ &&
+        d.from_size * block_ <= RowCycle::kMostPeriod && end - begin > 2 * d.from_size)
+      return write_cycle(to, from, begin, end, writer);
     for (Int at = begin; at < end;) {
       Run run =
           from == nullptr ? Run{kNowhere, 0, kForever} : run_from(mode_, at - d.start, d.from_size);
@@ -357,6 +366,22 @@ class Padding {
         put(target, from + run.place * d.from_step, run.step * d.from_step, run.length, writer);
       at += run.length;
     }
+  }
+
+  // A row of many short periods.
+  void write_cycle(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
+    const Dimension& d = inner();
+    char period[RowCycle::kMostPeriod];
+    if (d.from_step != block_) {
+      if (block_ == size_)
+        copy_steps(period, block_, from, d.from_step, d.from_size, static_cast<int>(size_));
+      else
+        copy_pieces(period, block_, from, d.from_step, block_, d.from_size);
+      from = period;
+    }
+    const Int first = (begin % d.from_size * block_ + first_byte()) % (d.from_size * block_);
+    RowCycle(d.from_size * block_, first)
+        .run(to + begin * block_, writer, from, (end - begin) * block_);
   }
 
   void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {

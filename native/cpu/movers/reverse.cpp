@@ -1,20 +1,24 @@
 // Each line along the axis is its first elements, from the last one of them back, and the others as
 // they are.
 //
-// Dimensions behind the axis that share their lengths move as one block. Where the lengths differ
-// from element to element of the output's innermost dimension, rows of the output are put together
-// from elements of several rows of the input, in strips that keep these rows in a cache. Large
-// outputs go past it. Each length is read once for each piece that it decides.
+// Dimensions behind the axis that share their lengths move as one block. Short rows go by whole
+// vectors (turned_rows.hpp). Where the lengths differ from element to element of the output's
+// innermost dimension, rows of the output are put together from elements of several rows of the
+// input, in strips that keep these rows in a cache. Large outputs go past it. Each length is read
+// once for each piece that it decides.
 #include <algorithm>
 
 #include "../plans.hpp"
 #include "../runtime/read_once.hpp"
 #include "../runtime/threads.hpp"
+#include "turned_rows.hpp"
 
 namespace anydml {
 namespace {
 
 constexpr Int kPiece = Int{1} << 16;       // blocks of a line that a thread takes
+constexpr Int kRows = 4096;                // bytes of turned rows that are written at a time
+constexpr Int kFewRows = 4;                // fewer are all at an end of the memory
 constexpr Int kStrip = 2048;               // bytes of a row of a strip, at most
 constexpr Int kStripBytes = Int{1} << 18;  // of a strip, which stays in a cache
 
@@ -52,6 +56,15 @@ class Reverse {
 
   void run(int threads) const {
     if (strips_) return run_strips(threads);
+#if defined(__SSE4_2__)
+    if (block_ == size_ && size_ <= 8 && to_step_ == size_ && from_step_ == size_ &&
+        axis_ * size_ <= kMostTurned && to_lines_.count() >= kFewRows) {
+      with_element(static_cast<int>(size_), [&]<class T>(T) {
+        if constexpr (sizeof(T) <= 8) run_rows<std::make_signed_t<T>>(threads);
+      });
+      return;
+    }
+#endif
     const Int lines = to_lines_.count(), pieces = (axis_ + kPiece - 1) / kPiece;
     const bool stream = total_ >= kStreamBytes && packed();
     const Int each = std::max<Int>(1, total_ / (lines * pieces));
@@ -137,6 +150,58 @@ class Reverse {
       }
     }
   }
+
+#if defined(__SSE4_2__)
+  // What lies between the elements of the input, and they.
+  Extent readable() const {
+    Extent extent{from_, from_ + axis_ * size_};
+    for (int i = 0; i < from_lines_.rank; ++i) {
+      const Int reach = (from_lines_.sizes[i] - 1) * from_lines_.strides[i];
+      (reach < 0 ? extent.begin : extent.end) += reach;
+    }
+    return extent;
+  }
+
+  // Short rows.
+  template <class T>
+  void run_rows(int threads) const {
+    const Int bytes = axis_ * size_, inner = to_lines_.rank - 1, row = to_lines_.sizes[inner];
+    const bool one_behind_other = packed(), stream = one_behind_other && total_ >= kStreamBytes;
+    const TurnedRows<T> turned(axis_, readable());
+    const Int grain = std::max<Int>(1, kCopyGrain / bytes);
+    parallel_ranges(to_lines_.count(), grain, threads, [&](Int begin, Int end) {
+      const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
+      const auto step = [&](int which) { return walked[which]->strides[inner]; };
+      Walker<3> at(walked, to_lines_.rank - 1);
+      at.start(begin / row);
+      alignas(64) char made[std::max(kRows, kMostTurned) + 64];
+      LineWriter writer(to_ + begin * bytes);
+      const char* const behind = one_behind_other ? to_ + end * bytes : nullptr;
+      const Int most = stream ? std::max<Int>(1, kRows / bytes) : row;
+      Int first = begin % row;
+      for (Int i = begin; i < end;) {
+        const Int some = std::min({row - first, end - i, most});
+        const char* const from = from_ + at.offset[1] + first * step(1);
+        const char* const lengths = lengths_ + at.offset[2] + first * step(2);
+        const auto length = [&](Int n) { return length_at(lengths + n * step(2) - lengths_); };
+        if (stream) {
+          turned.put(made, made + sizeof(made), bytes, from, step(1), some, length);
+          writer.append(made, some * bytes);
+        } else {
+          turned.put(to_ + at.offset[0] + first * step(0), behind, step(0), from, step(1), some,
+                     length);
+        }
+        i += some;
+        first += some;
+        if (first < row) continue;
+        first = 0;
+        at.next();
+      }
+      writer.finish();
+      stream_fence();
+    });
+  }
+#endif
 
   // Rows of elements that lie side by side, each with a length of its own.
   void run_strips(int threads) const {

@@ -5,21 +5,31 @@ namespace anydml {
 #if defined(__SSSE3__)
 
 bool RowShuffle::finish() {
-  width_ = 16;
 #if defined(__AVX512BW__)
-  if (unit_ > 1 && bytes_ >= 64 && from_bytes_ >= 64) width_ = 64;
+  if (unit_ > 1 && from_bytes_ >= 64 && order_vectors(64, 64)) return true;
+  if (order_vectors(64, 16)) return true;
 #endif
+#if defined(__AVX2__)
+  if (order_vectors(32, 16)) return true;
+#endif
+  return order_vectors(16, 16);
+}
+
+bool RowShuffle::order_vectors(int width, int window) {
+  width_ = width;
+  window_ = window;
+  count_ = 0;
   if (bytes_ < width_) return false;
   // The last vector ends with the row, whatever it has in common with the one before.
   for (Int at = 0; at < bytes_; at += width_) {
     const Int to = std::min(at, bytes_ - width_);
     const int16_t* const units = from_ + to / unit_;
     const auto [low, high] = std::minmax_element(units, units + width_ / unit_);
-    const Int from = std::clamp<Int>(from_bytes_ - width_, 0, *low);
-    if (*high + unit_ > from + width_) return false;
+    const Int from = std::clamp<Int>(from_bytes_ - window_, 0, *low);
+    if (*high + unit_ > from + window_) return false;
     unsigned char* const order = order_ + count_ * width_;
     for (int i = 0; i < width_ / unit_; ++i) {
-      if (width_ == 64) {  // places of units
+      if (window_ == 64) {  // places of units
         const uint64_t place = static_cast<uint64_t>((units[i] - from) / unit_);
         std::memcpy(order + i * unit_, &place, static_cast<std::size_t>(unit_));
       } else {
@@ -38,23 +48,50 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
   const unsigned char* const order = order_ + first * width_;
   Vector vectors[N];
   for (int v = 0; v < N; ++v) vectors[v] = vectors_[first + v];
+  const auto bytes_16 = [](const char* at) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  };
 #if defined(__AVX512BW__)
-  const auto in_order = [&](auto permute) {
+  const auto in_order = [&](auto permuted) {
     __m512i places[N];
     for (int v = 0; v < N; ++v) places[v] = _mm512_load_si512(order + v * 64);
     for (Int i = 0; i < count; ++i, target += to_step, source += from_step)
       for (int v = 0; v < N; ++v)
-        _mm512_storeu_si512(target + vectors[v].to,
-                            permute(places[v], _mm512_loadu_si512(source + vectors[v].from)));
+        _mm512_storeu_si512(target + vectors[v].to, permuted(places[v], source + vectors[v].from));
   };
-  using V = __m512i;
   if (width_ == 64) {
-    if (unit_ == 2)
-      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, a, b); });
+    const auto whole = [](const char* at) { return _mm512_loadu_si512(at); };
+    if (window_ == 16)
+      in_order([&](__m512i order_of, const char* at) {
+        return _mm512_maskz_shuffle_epi8(
+            ~__mmask64{0}, _mm512_maskz_broadcast_i32x4(0xFFFF, bytes_16(at)), order_of);
+      });
+    else if (unit_ == 2)
+      in_order([&](__m512i order_of, const char* at) {
+        return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, order_of, whole(at));
+      });
     else if (unit_ == 4)
-      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi32(0xFFFF, a, b); });
+      in_order([&](__m512i order_of, const char* at) {
+        return _mm512_maskz_permutexvar_epi32(0xFFFF, order_of, whole(at));
+      });
     else
-      in_order([](V a, V b) { return _mm512_maskz_permutexvar_epi64(0xFF, a, b); });
+      in_order([&](__m512i order_of, const char* at) {
+        return _mm512_maskz_permutexvar_epi64(0xFF, order_of, whole(at));
+      });
+    return;
+  }
+#endif
+#if defined(__AVX2__)
+  if (width_ == 32) {
+    __m256i places[N];
+    for (int v = 0; v < N; ++v)
+      places[v] = _mm256_load_si256(reinterpret_cast<const __m256i*>(order + v * 32));
+    for (Int i = 0; i < count; ++i, target += to_step, source += from_step)
+      for (int v = 0; v < N; ++v)
+        _mm256_storeu_si256(
+            reinterpret_cast<__m256i*>(target + vectors[v].to),
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes_16(source + vectors[v].from)),
+                                places[v]));
     return;
   }
 #endif
@@ -62,12 +99,9 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
   for (int v = 0; v < N; ++v)
     places[v] = _mm_load_si128(reinterpret_cast<const __m128i*>(order + v * 16));
   for (Int i = 0; i < count; ++i, target += to_step, source += from_step)
-    for (int v = 0; v < N; ++v) {
-      const __m128i bytes =
-          _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + vectors[v].from));
+    for (int v = 0; v < N; ++v)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(target + vectors[v].to),
-                       _mm_shuffle_epi8(bytes, places[v]));
-    }
+                       _mm_shuffle_epi8(bytes_16(source + vectors[v].from), places[v]));
 }
 
 void RowShuffle::run_all(char* target, Int to_step, const char* source, Int from_step,
@@ -88,12 +122,14 @@ void RowShuffle::run_all(char* target, Int to_step, const char* source, Int from
   }
 }
 
-void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step,
-                     Int count) const {
-  const Int beyond = width_ - from_bytes_;  // what the read of a shorter row takes of the next ones
+void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step, Int count,
+                     Int more) const {
+  const Int beyond =
+      window_ - from_bytes_;  // what the read of a shorter row takes of the next ones
   if (beyond <= 0) return run_all(target, to_step, source, from_step, count);
   // The last ones have no others behind them, and those that go backwards are few.
-  const Int alone = from_step > 0 ? std::min(count, (beyond + from_step - 1) / from_step) : count;
+  const Int behind = from_step > 0 ? (beyond + from_step - 1) / from_step : 0;
+  const Int alone = from_step > 0 ? std::clamp<Int>(behind - more, 0, count) : count;
   Int row = count - alone;
   run_all(target, to_step, source, from_step, row);
   for (; row < count; ++row) {
@@ -107,7 +143,7 @@ void RowShuffle::run(char* target, Int to_step, const char* source, Int from_ste
 
 bool RowShuffle::finish() { return false; }
 
-void RowShuffle::run(char*, Int, const char*, Int, Int) const {}
+void RowShuffle::run(char*, Int, const char*, Int, Int, Int) const {}
 
 #endif
 

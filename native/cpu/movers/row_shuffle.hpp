@@ -1,5 +1,6 @@
 // Rows that are made of the bytes of others, always in the same order: whole vectors of the source,
-// put in order, are whole vectors of the target.
+// put in order, are whole vectors of the target. Of 16 bytes that make all of a longer vector, each
+// part of it gets its own.
 #pragma once
 
 #include "../runtime/copy.hpp"
@@ -24,17 +25,20 @@ class RowShuffle {
   bool finish();
 
   // `count` rows. Writes these and nothing between them, and reads nothing before the first or
-  // behind the last.
-  void run(char* target, Int to_step, const char* source, Int from_step, Int count) const;
+  // behind the last; `more` rows, which may be read too, follow in memory, where the step is
+  // upwards.
+  void run(char* target, Int to_step, const char* source, Int from_step, Int count, Int more) const;
 
  private:
+  bool order_vectors(int width, int window);
   void run_all(char* target, Int to_step, const char* source, Int from_step, Int count) const;
   template <int N>
   void run_vectors(int first, char* target, Int to_step, const char* source, Int from_step,
                    Int count) const;
 
   Int bytes_ = 0, from_bytes_ = 0;
-  int unit_ = 1, width_ = 16, count_ = 0;  // of vectors
+  int unit_ = 1, count_ = 0;      // of vectors
+  int width_ = 16, window_ = 16;  // bytes that one writes and reads
   int16_t from_[kMostBytes];
   struct Vector {
     int16_t to, from;  // where it is written and read

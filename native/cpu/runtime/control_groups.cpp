@@ -61,8 +61,8 @@ int processor_limit(const ControlGroups& groups) {
   return least;
 }
 
-std::size_t memory_limit(const ControlGroups& groups) {
-  std::size_t least = SIZE_MAX;
+std::size_t memory_limit(std::size_t machine, const ControlGroups& groups) {
+  std::size_t least = machine;
   const auto lower = [&](std::FILE* file) {
     unsigned long long bytes = 0;  // "max" is no number
     if (std::fscanf(file, "%llu", &bytes) == 1) least = std::min<std::size_t>(least, bytes);

@@ -15,7 +15,7 @@ struct ControlGroups {
 
 // Processors, rounded up (version 2); INT_MAX without a limit.
 int processor_limit(const ControlGroups& groups = {});
-// Bytes of memory (versions 2 and 1); SIZE_MAX without a limit.
-std::size_t memory_limit(const ControlGroups& groups = {});
+// Bytes of memory (versions 2 and 1); `machine`, what there is, without a lower limit.
+std::size_t memory_limit(std::size_t machine, const ControlGroups& groups = {});
 
 }  // namespace anydml

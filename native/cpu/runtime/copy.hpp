@@ -216,6 +216,29 @@ class LineWriter {
     fill_ = bytes;
   }
 
+  // `bytes` of what goes round after `round` bytes, 64 or more, from the one at `at` on. Behind
+  // their end are the first 64 of them once more.
+  void append_round(const char* source, Int round, Int at, Int bytes) {
+    const auto next = [&](Int step) {
+      at += step;
+      if (at >= round) at -= round;
+      bytes -= step;
+    };
+    if (fill_ != 0) {
+      const Int take = std::min(bytes, 64 - fill_);
+      append(source + at, take);
+      next(take);
+      if (bytes == 0) return;
+    }
+    while (bytes >= 64) {
+      stream_line(out_, source + at);
+      out_ += 64;
+      next(64);
+    }
+    copy_short(line_, source + at, bytes);
+    fill_ = bytes;
+  }
+
   void finish() {
     copy_short(out_ + head_, line_ + head_, fill_ - head_);
     head_ = fill_;

@@ -46,28 +46,40 @@ std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+// What a small block takes of the system's memory.
+constexpr std::size_t small_total(std::size_t capacity) {
+  return capacity + sizeof(Header) + kAlignment - 1;
+}
+
 void* with_header(void* raw, std::size_t capacity, bool pooled) {
   const auto first = reinterpret_cast<std::uintptr_t>(raw) + sizeof(Header);
   void* const block =
       static_cast<char*>(raw) + (rounded(first, kAlignment) - first) + sizeof(Header);
   *header_of(block) = {raw, capacity, pooled};
+#if defined(__SANITIZE_ADDRESS__)  // all of it is the system's block
+  if (__asan_region_is_poisoned(header_of(block), sizeof(Header) + capacity)) std::abort();
+#endif
   return block;
 }
 
-// To the address sanitizer a block ends with the bytes that were asked for, not with its capacity.
+// To the address sanitizer a block ends with the bytes that were asked for, not with its capacity,
+// nor with what is left behind a small one by its alignment.
 void set_end([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   if (block == nullptr) return;
+  const Header& header = *header_of(block);
+  char* const end = header.pooled ? static_cast<char*>(block) + header.capacity
+                                  : static_cast<char*>(header.raw) + small_total(header.capacity);
+  char* const last = static_cast<char*>(block) + bytes;
   __asan_unpoison_memory_region(block, bytes);
-  __asan_poison_memory_region(static_cast<char*>(block) + bytes,
-                              header_of(block)->capacity - bytes);
+  __asan_poison_memory_region(last, static_cast<std::size_t>(end - last));
 #endif
 }
 
 // For blocks of a few hundred bytes malloc is several times as fast as posix_memalign.
 void* small_acquire(std::size_t bytes) {
   const std::size_t capacity = rounded(std::max<std::size_t>(bytes, 1), kAlignment);
-  void* const raw = std::malloc(capacity + sizeof(Header) + kAlignment - 1);
+  void* const raw = std::malloc(small_total(capacity));
   return raw != nullptr ? with_header(raw, capacity, false) : nullptr;
 }
 
@@ -92,7 +104,7 @@ std::size_t available_memory() {
   if (pages > 0 && page > 0)
     physical = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
 #endif
-  return std::min(physical, memory_limit());
+  return memory_limit(physical);
 }
 
 class Blocks {
@@ -255,7 +267,7 @@ void pool_set_limit(std::size_t bytes) {
 void stream_copy(void* target, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   auto* out = static_cast<char*>(target);
-  auto* in = static_cast<const char*>(source);
+  const auto* in = static_cast<const char*>(source);
 #if defined(__AVX512F__) || defined(__AVX__) || defined(__SSE2__)
 #if defined(__AVX512F__)
   constexpr std::size_t width = 64;

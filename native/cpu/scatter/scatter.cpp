@@ -70,7 +70,7 @@ void make_problem(const ScatterPlan& plan, bool in_place, Problem& problem) {
   for (Int& stride : problem.column) stride = 0;
   if (across) problem.columns = take_last(problem.column);
   problem.groups = take_last(problem.group);
-  problem.rest_count = out.count();
+  problem.rest_count = out.count();  // 1 where there is one group
 }
 
 // Keys and values of one plane for the partition.
@@ -205,8 +205,8 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   if (method == Method::automatic) method = choose(problem, in_place, threads, tuning);
   if (method == Method::buckets && !packed_planes(problem, kOut)) method = Method::direct;
   if (method == Method::shares && !shares_apply(problem, threads, tuning)) method = Method::direct;
-  const bool one_plane = method == Method::buckets && problem.rest_count == 1 &&
-                         problem.groups == 1 && problem.length * problem.columns <= tuning.round &&
+  const bool one_plane = method == Method::buckets && problem.groups == 1 &&
+                         problem.length * problem.columns <= tuning.round &&
                          (in_place || (problem.full && packed_planes(problem, kIn)));
   const auto check = [&] {
     return check_indices(*problem.reader, plan.indices.layout, indices, problem.axis_size, threads);

@@ -140,8 +140,7 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
   }
   // Bits that are only moved may be moved as fewer, larger elements.
   if (problem.contiguous && plan.reduction == Reduction::none)
-    while (problem.element_size < 16 && problem.slice_bytes > 0 &&
-           problem.slice_bytes % (2 * problem.element_size) == 0) {
+    while (problem.element_size < 16 && problem.slice_bytes % (2 * problem.element_size) == 0) {
       problem.element_size *= 2;
       problem.slice_elements /= 2;
     }
@@ -308,10 +307,10 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
   const char* const index = static_cast<const char*>(indices);
   const char* const update = static_cast<const char*>(updates);
   if (problem.tuples == 0 || problem.slice_elements == 0 || problem.slices == 0) {
-    // Nothing to write, but indices may still be bad.
+    // Nothing to write, but indices may still be bad, where the output has no element.
     const bool none = problem.tuples == 0 || problem.tuple_length == 0;
     const Status status = none ? Status{} : check_tuples(problem, index, threads);
-    if (status.ok() && !in_place) copy_whole(plan.input, input, plan.output, output, threads);
+    if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
     return status;
   }
   if (method == NdMethod::automatic) method = choose(problem, in_place, tuning);

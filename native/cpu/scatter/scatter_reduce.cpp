@@ -30,6 +30,12 @@ const Writer& by_type(DataType type) {
       return kWriter<kReduction, uint32_t>;
     case DataType::uint64:
       return kWriter<kReduction, uint64_t>;
+    case DataType::complex64:
+      if constexpr (is_arithmetic(kReduction)) return kWriter<kReduction, Complex<float>>;
+      [[fallthrough]];
+    case DataType::complex128:
+      if constexpr (is_arithmetic(kReduction)) return kWriter<kReduction, Complex<double>>;
+      [[fallthrough]];
     default:
       return kWriter<kReduction, float>;
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr Int kShare = Int{1} << 15;
 
 Int workers_of(const Problem& problem, int threads) {
-  return std::min<Int>(threads, problem.length / (8 * std::max<Int>(1, problem.axis_size)));
+  return std::min<Int>(threads, problem.length / (8 * problem.axis_size));
 }
 
 // What leaves every update as it is.
@@ -37,7 +37,7 @@ void clear(char* line, const Problem& problem, const char* output) {
 
 bool shares_apply(const Problem& problem, int threads, const Tuning& tuning) {
   return problem.any_order && problem.columns == 1 && problem.groups == 1 &&
-         problem.rest_count == 1 && problem.length >= tuning.share_updates &&
+         problem.length >= tuning.share_updates &&
          problem.axis_size * problem.element_size <= tuning.row_bytes &&
          workers_of(problem, threads) > 1;
 }

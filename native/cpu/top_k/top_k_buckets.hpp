@@ -258,12 +258,13 @@ class BucketSort {
     const uint32_t low = static_cast<uint32_t>(least >> 32);
     const uint32_t span = static_cast<uint32_t>(greatest >> 32) - low;
     const int bits = span == 0 ? 0 : 32 - __builtin_clz(span);
-    uint64_t* const sorted = sort_packed(items, spare, count, low, bits, parts, each_ + slot);
+    SortPart* const scratch = each_ + slot;
+    uint64_t* const sorted = sort_packed(items, spare, count, low, bits, parts, scratch);
     const Int end = std::min(k_ - rank, count);
     if constexpr (!kWhole) {
       if (shift_ > 0)
         sort_runs(row_, sorted, sorted == items ? spare : items, count, end, high_, shift_, parts,
-                  each_ + slot);
+                  scratch);
     }
     for_parts(parts, end, [&](int, Int first, Int last) {
       put_sorted(out_, row_, sorted + first, rank + first, last - first,

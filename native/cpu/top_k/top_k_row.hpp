@@ -54,7 +54,7 @@ struct RowShape {
       case TopKAlgorithm::threshold:
         return n + kUnit;
       case TopKAlgorithm::sample:
-        return kSample + kUnit;
+        return kSample;  // whole units
       default:
         return 0;
     }
@@ -76,7 +76,7 @@ struct RowShape {
     switch (algorithm) {
       case TopKAlgorithm::maxima:
       case TopKAlgorithm::sample:
-        return k <= kRankLimit ? 0 : std::min(list() * parts, k + k / 2 + kListSlack);
+        return k <= kRankLimit ? 0 : std::min(list() * parts, k + k / 2);
       case TopKAlgorithm::threshold:
         return k <= kRankLimit ? 0 : k + k / 8;
       case TopKAlgorithm::sort:
@@ -85,7 +85,7 @@ struct RowShape {
         return 0;
     }
   }
-  Int key_bytes() const { return list() == 0 ? 0 : (list() * parts + kUnit) * width; }
+  Int key_bytes() const { return list() * parts * width; }
 
   static Int rounded(Int bytes) { return (bytes + 63) / 64 * 64; }
   Int bytes() const { return place(nullptr, nullptr); }
@@ -274,12 +274,12 @@ struct RowSelector {
     alignas(1024) uint32_t index[kRankLimit + kListSlack];
     alignas(W == 8 ? 2048 : 1024) Key few[kRankLimit + kListSlack];
     Int count = 0;
+    // What the keys are padded with reaches the least key alone: all reach it, more than are
+    // ranked.
     for (Int i = 0; i < n; i += kUnit) {
       uint64_t masks[W], mask = 0;
       for (int line = 0; line < W; ++line) {
         masks[line] = at_least<W>(Line<W>::read(keys + i + line * lanes), bound);
-        if (n - i < kUnit)
-          masks[line] &= ~(~uint64_t{0} << std::clamp<Int>(n - i - line * lanes, 0, 63));
         mask |= masks[line] << (line * lanes % 64);
       }
       const Int more = __builtin_popcountll(mask);

@@ -59,8 +59,8 @@ class SetLoad {
   }
 
  private:
-  Int weight_[64] = {};
   int targets_[64] = {};
+  Int weight_[64] = {};
 };
 
 void scatter(const uint64_t* from, Int count, uint64_t low, int shift, uint64_t mask,

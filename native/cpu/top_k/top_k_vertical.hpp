@@ -131,8 +131,8 @@ class Vertical {
     });
   }
 
-  // bisect(), for each lane on its own.
-  void bounds_of(const Key* witness, Key* bound) const {
+  // bisect(), for each lane on its own: `low` becomes the bounds.
+  void bounds_of(const Key* witness, Key* __restrict low) const {
     Line<W> low_line = Line<W>::read(witness), high_line = low_line;
     for (Int c = 1; c < chunks_; ++c) {
       const Line<W> line = Line<W>::read(witness + c * lanes);
@@ -140,7 +140,7 @@ class Vertical {
       for (int v = 0; v < kLineVectors; ++v)
         low_line.part[v] = low_line.part[v] < line.part[v] ? low_line.part[v] : line.part[v];
     }
-    Key low[lanes], high[lanes], middle[lanes];
+    Key high[lanes], middle[lanes];
     Int have[lanes], found[lanes];
     low_line.write(low);
     high_line.write(high);
@@ -176,7 +176,6 @@ class Vertical {
         }
       }
     }
-    std::memcpy(bound, low, sizeof(low));
   }
 
   void second_reading(Layouts layouts, Int outer, Int strip, const Key* witness, uint32_t* lists,

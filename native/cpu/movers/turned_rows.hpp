@@ -1,0 +1,95 @@
+// Packed rows whose first elements are turned round, in whole vectors without branches: of each
+// vector both readings are made, as they are and from the last one back, and its lanes choose.
+//
+// A vector reads what lies beside a row too, and writes behind it what the next row writes again.
+// Rows at the ends of the memory that may be read or written go through memory of our own.
+#pragma once
+
+#include <utility>
+
+#include "../runtime/copy.hpp"
+
+namespace anydml {
+
+#if defined(__SSE4_2__)
+
+constexpr Int kMostTurned = 8192;  // bytes of a row
+
+// What may be read or written.
+struct Extent {
+  const char *begin, *end;
+};
+
+// Of T, a signed integer.
+template <class T>
+class TurnedRows {
+ public:
+  // Rows of `count` elements, of memory that may be read.
+  TurnedRows(Int count, Extent readable)
+      : count_(count), bytes_(count * kSize), readable_(readable) {}
+
+  // Rows [0, rows), of which the first length(i) elements are turned. What is behind them may be
+  // written up to `end`, and is not what it was then.
+  template <class Length>
+  void put(char* to, const char* end, Int to_step, const char* from, Int from_step, Int rows,
+           Length&& length) const {
+    const auto alone = [&](Int i) {
+      const char* const source = from + i * from_step;
+      return source - readable_.begin < kVector || readable_.end - source < bytes_ + kVector ||
+             end - (to + i * to_step) < bytes_ + kVector;
+    };
+    Int i = 0, last = rows;
+    for (; i < last && alone(i); ++i) put_alone(to + i * to_step, from + i * from_step, length(i));
+    while (i < last && alone(last - 1)) --last;
+    for (; i < last; ++i) turn(to + i * to_step, from + i * from_step, length(i));
+    for (; i < rows; ++i) put_alone(to + i * to_step, from + i * from_step, length(i));
+  }
+
+ private:
+#if defined(__AVX512BW__)
+  static constexpr Int kVector = 64;
+#elif defined(__AVX2__)
+  static constexpr Int kVector = 32;
+#else
+  static constexpr Int kVector = 16;
+#endif
+  static constexpr Int kSize = sizeof(T), kLanes = kVector / kSize;
+  typedef T Vector __attribute__((vector_size(kVector)));
+
+  template <int... I>
+  static Vector reversed(Vector v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (kLanes - 1 - I)...);
+  }
+  template <int... I>
+  static Vector ascending(std::integer_sequence<int, I...>) {
+    return Vector{I...};
+  }
+
+  void turn(char* to, const char* from, Int length) const {
+    constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
+    const Vector places = ascending(lanes);
+    for (Int i = 0; i < count_; i += kLanes) {
+      // The elements that are turned are the last ones of a vector that may begin before the row.
+      const Int back = std::max<Int>(length - i, 0);
+      const Vector turned = reversed(load<Vector>(from + (back - kLanes) * kSize), lanes);
+      const Vector straight = load<Vector>(from + i * kSize);
+      store(to + i * kSize, places < static_cast<T>(std::min(back, kLanes)) ? turned : straight);
+    }
+  }
+
+  [[gnu::noinline]] void put_alone(char* to, const char* from, Int length) const {
+    alignas(64) char in[kMostTurned + 2 * kVector], out[kMostTurned + kVector];
+    std::memset(in, 0, kVector);
+    std::memcpy(in + kVector, from, static_cast<std::size_t>(bytes_));
+    std::memset(in + kVector + bytes_, 0, kVector);
+    turn(out, in + kVector, length);
+    std::memcpy(to, out, static_cast<std::size_t>(bytes_));
+  }
+
+  Int count_, bytes_;
+  Extent readable_;
+};
+
+#endif
+
+}  // namespace anydml

@@ -1,0 +1,41 @@
+// What the tests of TOP_K's pieces share.
+#pragma once
+
+#include <memory>
+#include <numeric>
+
+#include "../cpu/top_k/top_k_row.hpp"
+#include "harness.hpp"
+
+namespace anydml::test {
+
+using namespace anydml::top_k;
+
+template <int W>
+using Key = typename Bits<W>::Signed;
+template <int W>
+constexpr Key<W> kLeast = std::numeric_limits<Key<W>>::min();
+template <int W>
+constexpr Key<W> kMost = std::numeric_limits<Key<W>>::max();
+
+// Positions in the order wanted: greater keys first, earlier ones among equals.
+template <class T>
+std::vector<Int> order_of(const T* keys, Int count) {
+  std::vector<Int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), Int{0});
+  std::stable_sort(order.begin(), order.end(), [&](Int a, Int b) { return keys[a] > keys[b]; });
+  return order;
+}
+
+struct Freed {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Items = std::unique_ptr<uint64_t[], Freed>;
+// Lines of the cache, and not a byte more.
+inline Items items_of(Int count) {
+  void* memory = nullptr;
+  EXPECT(posix_memalign(&memory, 64, static_cast<std::size_t>(count * 8)) == 0, "memory");
+  return Items(static_cast<uint64_t*>(memory));
+}
+
+}  // namespace anydml::test
