@@ -48,11 +48,15 @@ void gather_elements(const GatherElementsPlan& plan, const void* input, const vo
 void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
                bool output_is_private, Queue& queue);
 // `output_is_private` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It
-// becomes zeros then; else nothing is written.
+// becomes zeros then; else nothing is written. A sum may be divided by the number of its terms, the
+// element itself among them or not.
+enum class Mean { no, with_element, of_updates };
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool output_is_private, Queue& queue);
+                      const void* updates, void* output, bool output_is_private, Queue& queue,
+                      Mean mean = Mean::no);
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool output_is_private, Queue& queue);
+                const void* updates, void* output, bool output_is_private, Queue& queue,
+                Mean mean = Mean::no);
 
 // Everything that a device may have to compile.
 std::vector<Variant> top_k_variants();

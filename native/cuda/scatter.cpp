@@ -1,13 +1,15 @@
 // SCATTER (SCATTER_ELEMENTS) and SCATTER_ND: which algorithm runs, and why.
 //
-//   lines     SCATTER, moving, lines along the axis that fit shared memory (scatter_lines.cu)
+//   lines     SCATTER, lines along the axis that fit shared memory (scatter_lines.cu), moving or
+//             where order does not matter: integers, and minima and maxima of floats
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), where it is small
 //             beside the output, or fits the second-level cache
 //   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
 //   buckets   single elements of long packed outputs, moving or where order does not matter: a
 //             partition into buckets that fit shared memory (scatter_buckets.cpp)
 //   sorting   everything: the keys of the updates (scatter_keys.cu), sorted stably by TOP_K's
-//             passes; then the last update of each slice is moved, or all are combined in order
+//             passes; then the last update of each slice is moved, or all are combined in order,
+//             and sums divided by their terms
 //
 // Indices are read once where a key is kept. An output that the caller sees is written behind a
 // kernel that has checked all of them, and not at all when one was bad; one that nobody has seen
@@ -104,6 +106,11 @@ Tuples tuples_of(const Job& job) {
   tuples.type = static_cast<int>(job.indices.type);
   tuples.length = job.length;
   tuples.width = 0;
+  const Int size = job.indices.element_size;
+  Int unit = unit_of(job.index_data);
+  for (int i = 0; i < job.index_tuples.rank; ++i)
+    unit = std::min(unit, unit_of(job.index_tuples.strides[i]));
+  tuples.paired = job.length == 2 && job.step == size && unit >= 2 * size ? 1 : 0;
   tuples.count = job.tuples();
   tuples.step = job.step;
   for (int d = 0; d < job.length; ++d) {
@@ -259,13 +266,13 @@ void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue) {
   chains.count = queue.scratch_of<unsigned long long>(1);
   chains.starts = queue.scratch_of<Offset>(count / kLongChain + 1);
   queue.zero(chains.count, sizeof *chains.count);
-  const int reduction = static_cast<int>(job.reduction);
+  const int reduction = static_cast<int>(job.reduction), mean = static_cast<int>(job.mean);
   queue.launch(kernel("scatter_combine"), grid, {kScatterThreads}, 0, job.output_data,
-               job.update_data, sorted, outer, tuples, slice, chains, reduction, report);
+               job.update_data, sorted, outer, tuples, slice, chains, reduction, mean, report);
   if (count <= kLongChain) return;
   queue.launch(kernel("scatter_chains"), {static_cast<unsigned>(2 * queue.multiprocessors())},
                {kChainThreads}, 2 * kChainBytes, job.output_data, job.update_data, sorted, outer,
-               tuples, slice, chains, reduction, report);
+               tuples, slice, chains, reduction, mean, report);
 }
 
 namespace {
@@ -285,8 +292,9 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
     return queue.settle(report);
   }
   bool settled = false;
-  const bool done = (elements != nullptr && by_lines(*elements, job, report, queue, settled)) ||
-                    by_winners(job, report, queue) || by_buckets(job, report, queue);
+  const bool done = job.mean == Mean::no &&
+                    ((elements != nullptr && by_lines(*elements, job, report, queue, settled)) ||
+                     by_winners(job, report, queue) || by_buckets(job, report, queue));
   if (!done) by_sorting(job, report, queue);
   if (!settled) settle_output(job, report, queue);
 }
@@ -295,9 +303,11 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
 }  // namespace scatter
 
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool output_is_private, Queue& queue) {
+                      const void* updates, void* output, bool output_is_private, Queue& queue,
+                      Mean mean) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
+  job.mean = mean;
   const Layout& whole = plan.output.layout;
   const int rank = whole.rank;
   job.axis = plan.axis;
@@ -322,9 +332,11 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
 }
 
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool output_is_private, Queue& queue) {
+                const void* updates, void* output, bool output_is_private, Queue& queue,
+                Mean mean) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
+  job.mean = mean;
   const Layout &whole = plan.output.layout, &from = job.input.layout;
   const Layout &lookup = plan.indices.layout, &values = plan.updates.layout;
   const int batch = lookup.rank - 1;
@@ -363,16 +375,19 @@ std::vector<Variant> scatter_variants() {
     for (Int wide : {0, 1})
       all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
   }
-  all.push_back({"scatter_sorted", {{"TYPE", static_cast<Int>(DataType::bfloat16)}, {"SIZE", 2}}});
-  for (Int type = 1; type <= 11; ++type) {
-    constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
-    all.push_back({"scatter_sorted", {{"TYPE", type}, {"SIZE", sizes[type]}}});
-    if (!scatter::is_integer(static_cast<DataType>(type))) continue;
-    all.push_back({"scatter_buckets", {{"TYPE", type}, {"SIZE", sizes[type]}}});
-    all.push_back({"scatter_ordered", {{"TYPE", type}, {"SIZE", sizes[type]}}});
-    if (!scatter::is_short_integer(static_cast<DataType>(type))) continue;
-    all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", sizes[type]}, {"WIDE", 1}}});
-  }
+  constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
+  const auto add = [&](Int type, Int size) {
+    const std::vector<Define> typed{{"TYPE", type}, {"SIZE", size}};
+    all.push_back({"scatter_sorted", typed});
+    if (is_complex_type(static_cast<DataType>(type))) return;
+    all.push_back({"scatter_buckets", typed});
+    all.push_back({"scatter_ordered", typed});
+    if (size <= 4) all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", size}, {"WIDE", 1}}});
+  };
+  for (Int type = 1; type <= 11; ++type) add(type, sizes[type]);
+  add(static_cast<Int>(DataType::bfloat16), 2);
+  add(static_cast<Int>(DataType::complex64), 8);
+  add(static_cast<Int>(DataType::complex128), 16);
   return all;
 }
 

@@ -22,28 +22,10 @@ constexpr unsigned kFewestBucketLog = 12;  // of the elements of a bucket
 
 }  // namespace
 
-bool is_integer(DataType type) {
-  switch (type) {
-    case DataType::uint64:
-    case DataType::int64:
-      return true;
-    default:
-      return is_short_integer(type);
-  }
-}
-
-bool is_short_integer(DataType type) {
-  switch (type) {
-    case DataType::uint32:
-    case DataType::uint16:
-    case DataType::uint8:
-    case DataType::int32:
-    case DataType::int16:
-    case DataType::int8:
-      return true;
-    default:
-      return false;
-  }
+bool in_any_order(const Job& job) {
+  const bool ordered = job.reduction == Reduction::min || job.reduction == Reduction::max;
+  return job.reduction != Reduction::none &&
+         (is_integer_type(job.type) || (ordered && is_float_type(job.type)));
 }
 
 bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
@@ -51,7 +33,7 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   const int size = job.output.element_size;
   const bool moves = job.reduction == Reduction::none;
   if (job.slice_elements() != 1 || job.size != size || size > 8) return false;
-  if (!moves && !is_integer(job.type)) return false;
+  if (!moves && !in_any_order(job)) return false;
   if (!job.output.layout.packed(size) || !job.input.layout.packed(size)) return false;
   const unsigned most_log = log_above(kBucketBytes / (size <= 4 ? 4 : 8));
   if (count < kFewUpdates || count >= Int{1} << 31 || slices > Int{kMostBuckets} << most_log)
@@ -72,7 +54,8 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   part.group = std::clamp(part.tiles / (4 * static_cast<unsigned>(queue.multiprocessors())), 1u,
                           kMostGroup / part.tile);
   part.groups = blocks_for(part.tiles, part.group);
-  part.in_order = part.last_only = moves ? 1 : 0;
+  part.last_only = moves ? 1 : 0;
+  part.in_order = moves || is_float_type(job.type) ? 1 : 0;
   part.keys = queue.scratch_of<unsigned>(count);
   part.before = queue.scratch_of<unsigned short>(Int{part.tiles} * part.buckets);
   part.counts = queue.scratch_of<unsigned>(Int{part.groups} * part.buckets);
@@ -84,7 +67,7 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   const Int crowds = count / kCrowd, room = count + Int{kTogether} * part.buckets;
   part.pieces = queue.scratch_of<PartPiece>(2 * crowds + 1);
   part.left = queue.scratch_of<unsigned>(crowds + 1);
-  part.maps = queue.scratch(crowds * kBucketBytes);
+  part.maps = queue.scratch(crowds * map_bytes(!moves && is_float_type(job.type), size));
   part.places = queue.scratch_of<unsigned short>(room);
   part.values = queue.scratch(room * size);
 

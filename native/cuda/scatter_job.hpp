@@ -11,6 +11,7 @@ namespace anydml::cuda::scatter {
 struct Job {
   DataType type;
   Reduction reduction;
+  Mean mean = Mean::no;
   bool output_is_private, in_place;
   int size;  // bytes of what is moved or combined at a time: at most of an element
 
@@ -45,9 +46,9 @@ Tuples tuples_of(const Job& job);
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
                const BadIndexReport& report, Queue& queue);
 void check_indices(const Job& job, const BadIndexReport& report, Queue& queue);
-// Whether updates may come in any order; and whether an element fits a word of 32 bits.
-bool is_short_integer(DataType type);
-bool is_integer(DataType type);
+// Whether the job combines updates that may come in any order: integers, and minima and maxima of
+// floats, as codes (kernels/scatter_words.cuh).
+bool in_any_order(const Job& job);
 // What is no slice has the greatest key, which no slice has.
 int key_width(Int slices);
 

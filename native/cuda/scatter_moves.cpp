@@ -128,11 +128,13 @@ bool is_packed(const ScatterPlan& plan, const Job& job, const Problem& problem, 
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
               bool& settled) {
   const bool moves = job.reduction == Reduction::none;
-  if (job.size != plan.output.element_size || (!moves && !is_short_integer(job.type))) return false;
+  if (job.size != plan.output.element_size) return false;
+  if (!moves && (!in_any_order(job) || job.size > 4)) return false;
   const int rank = plan.output.layout.rank;
   const Int size = rank == 0 ? 1 : plan.output.layout.sizes[plan.axis];
   const Int length = rank == 0 ? 1 : plan.indices.layout.sizes[plan.axis];
-  if (size > 1 << 20 || length > 1 << 24) return false;
+  const Int longest = !moves && is_float_type(job.type) ? 1 << 22 : 1 << 24;  // codes count updates
+  if (size > 1 << 20 || length > longest) return false;
   Problem problem = problem_of(plan, job);
   Lines& lines = problem.lines;
   if (lines.columns == 0) return false;

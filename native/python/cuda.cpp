@@ -72,6 +72,7 @@ struct Operands {
     int count = 0;
     for (nb::handle one : given) {
       to.push_back(operand_on_device(kernel.name, one));
+      to.back().descr = reinterpret_cast<PyArray_Descr*>(PyTuple_GET_ITEM(one.ptr(), 1));
       ++count;
     }
     if (!list && count != expected) refuse(kernel.name, "other operands than it takes");

@@ -91,6 +91,13 @@ def test_nonzero_coordinates(data, kind, shape, layout):
     same(dml.nonzero_coordinates(on_gpu(x, layout)), dml.nonzero_coordinates(x))
 
 
+@given(st.data(), KINDS, strategies.shapes(), HOW, st.integers(0, 40))
+def test_so_many_rows_of_nonzero_coordinates(data, kind, shape, layout, size):
+    x = values(data, shape, kind)
+    how = {"size": size, "fill_value": data.draw(st.integers(-2, 99))}
+    same(dml.nonzero_coordinates(on_gpu(x, layout), **how), dml.nonzero_coordinates(x, **how))
+
+
 @given(st.data(), KINDS, SHAPES, HOW)
 def test_split_and_join(data, kind, shape, layout):
     axis = data.draw(st.integers(0, len(shape) - 1))

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8")
-HOW = (None, "add", "mul", "min", "max")
+HOW = (None, "add", "mul", "min", "max", "mean")
 
 
 def there(array, turned):
@@ -129,14 +129,15 @@ class TestCalls:
 
     @pytest.mark.parametrize("kind", ["complex64", "complex128"])
     @pytest.mark.parametrize("whole", [True, False])
-    def test_complex_sums(self, kind, whole):
+    @pytest.mark.parametrize("how", ["add", "mul", "mean"])
+    def test_complex_numbers(self, kind, whole, how):
         generator = np.random.default_rng(5)
         part = np.dtype(f"f{np.dtype(kind).itemsize // 2}")
         x, updates = (
             contents(generator, (rows, 18), part, Flavour.RANDOM).view(kind) for rows in (40, 60)
         )
         indices = generator.integers(-40, 40, (60, 9))
-        options = {"reduction": "add", "include_self": whole}
+        options = {"reduction": how, "include_self": whole}
         on_gpu = [there(array, False) for array in (x, indices, updates)]
         expected = dml.scatter_elements(x, indices, updates, **options)
         same(dml.scatter_elements(*on_gpu, **options), expected)
@@ -147,7 +148,43 @@ class TestCalls:
         on_gpu[0] = there(x, False)
         same(dml.scatter_nd(on_gpu[0], there(rows, False), on_gpu[2], **options), expected)
 
-    def test_what_has_no_kernel_says_so(self):
-        x = torch.ones(3, dtype=torch.complex64, device="cuda")
-        with pytest.raises(dml.ArgumentTypeError, match="no CUDA kernel"):
-            dml.scatter_elements(x, torch.tensor([0], device="cuda"), x[:1], reduction="mul")
+    def test_rows_of_which_some_repeat_an_index(self):
+        generator = np.random.default_rng(7)
+        x, updates = (generator.random((4, 2048)).astype("f4") for _ in range(2))
+        indices = np.arange(4 * 2048).reshape(4, 2048) // 4 % 7  # four alike, mostly
+        indices -= np.where(generator.random(indices.shape) < 0.1, 2048, 0)
+        on_gpu = [there(array, False) for array in (x, indices, updates)]
+        same(
+            dml.scatter_elements(*on_gpu, axis=1), dml.scatter_elements(x, indices, updates, axis=1)
+        )
+
+    @pytest.mark.parametrize("kind", [*TYPES, "complex64"])
+    @pytest.mark.parametrize("how", ["mean", "min", "max"])
+    def test_many_updates_of_few_elements(self, kind, how):
+        if kind == "complex64" and how != "mean":
+            return
+        generator = np.random.default_rng(6)
+        part = np.dtype("f4" if kind == "complex64" else kind)
+        for flavour in (Flavour.RANDOM, Flavour.TIED):
+            x, updates = (contents(generator, (n,), part, flavour) for n in (18, 160_000))
+            x, updates = x.view(kind), updates.view(kind)
+            for places in (len(x), 2):
+                indices = generator.integers(0, places, len(updates))
+                for whole in (True, False):
+                    options = {"reduction": how, "include_self": whole}
+                    expected = dml.scatter_elements(x, indices, updates, **options)
+                    on_gpu = [there(array, False) for array in (x, indices, updates)]
+                    same(dml.scatter_elements(*on_gpu, **options), expected)
+
+    def test_a_mean_with_a_bad_index_is_told_once(self):
+        x, updates = torch.ones(4, device="cuda"), torch.ones(2, device="cuda")
+        indices = torch.tensor([1, 4], device="cuda")
+        for options in ({}, {"out": x}):
+            for whole in (True, False):
+                result = dml.scatter_elements(
+                    x, indices, updates, reduction="mean", include_self=whole, **options
+                )
+                with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[1\].* got 4") as told:
+                    dml.synchronize()
+                assert "more call" not in str(told.value)
+                assert result.tolist() == [1.0 if options else 0.0] * 4

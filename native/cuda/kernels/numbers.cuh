@@ -11,7 +11,12 @@ struct Bfloat {
   unsigned short bits;
 };
 
-// By the values of DML_TENSOR_DATA_TYPE, and bfloat16.
+template <class Part>
+struct Complex {
+  Part real, imaginary;
+};
+
+// By the values of DataType.
 template <int N>
 struct Number;
 template <>
@@ -62,6 +67,14 @@ template <>
 struct Number<64> {
   using Type = Bfloat;
 };
+template <>
+struct Number<65> {
+  using Type = Complex<float>;
+};
+template <>
+struct Number<66> {
+  using Type = Complex<double>;
+};
 
 template <class A, class B>
 struct Same {
@@ -75,6 +88,8 @@ template <class T>
 constexpr bool kIsHalf = Same<T, Half>::value;
 template <class T>
 constexpr bool kIsBfloat = Same<T, Bfloat>::value;
+template <class T>
+constexpr bool kIsComplex = Same<T, Complex<float>>::value || Same<T, Complex<double>>::value;
 template <class T>
 constexpr bool kIsFloat = Same<T, float>::value || Same<T, double>::value;
 

@@ -26,6 +26,7 @@ struct Tuples {
   int type;  // of the indices: DML_TENSOR_DATA_TYPE
   int length;
   int width;     // bytes of a key
+  int paired;    // whether tuples are two coordinates that one access reads
   Offset count;  // of tuples
   Offset step;   // bytes between coordinates
   Offset sizes[kMostDims], scales[kMostDims];
@@ -43,6 +44,9 @@ struct Sorted {
   Offset elements;     // of a slice
   unsigned lanes_log;  // threads of a slice
 };
+
+// A sum of updates alone, divided by their number: cuda::Mean::of_updates.
+constexpr int kMeanOfUpdates = 2;
 
 // Slices that take many updates: where each one's begin in the sorted list.
 constexpr Offset kLongChain = 64;
@@ -103,6 +107,11 @@ constexpr unsigned kBucketBytes = 1 << 17;  // of shared memory: a word an eleme
 constexpr unsigned kTogether = 8;     // updates that a thread reads at once: buckets begin at such
 constexpr unsigned kCrowd = 1 << 16;  // updates of a bucket for one block; of more, pieces of those
 constexpr unsigned kNoKey = 0xFFFFFFFFu;
+// Bytes of what several blocks know of a crowded bucket. Codes of floats that name an update of so
+// many need 64 bits.
+ANYDML_BOTH constexpr unsigned map_bytes(bool codes, int size) {
+  return codes && size <= 4 ? 2 * kBucketBytes : kBucketBytes;
+}
 
 // What is known of keys side by side.
 struct PartEdge {
@@ -145,7 +154,7 @@ struct Partition {
   unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group
   unsigned buckets, bucket_log;
   unsigned in_order;       // whether the order in a bucket matters
-  unsigned last_only;      // whether keys may be left out that a later one equals
+  unsigned last_only;      // whether only the last of equal keys matters
   unsigned short* before;  // [tile][bucket]: of the tiles before in the group
   unsigned* counts;        // [group][bucket]; then of the groups before
   unsigned* totals;        // of each bucket
@@ -155,7 +164,7 @@ struct Partition {
   PartState* state;
   PartPiece* pieces;
   unsigned* left;          // pieces of a crowded bucket that are not done
-  void* maps;              // kBucketBytes of each crowded bucket
+  void* maps;              // of the elements of each crowded bucket
   unsigned short* places;  // of updates in their bucket
   void* values;
 };

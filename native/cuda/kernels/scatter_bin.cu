@@ -19,6 +19,15 @@ using Index = unsigned long long;
 using Index = long long;
 #endif
 
+// Two in one access, each read once.
+template <class T>
+__device__ inline void read_pair(const char* from, T (&value)[2]) {
+  if constexpr (sizeof(T) == 8)
+    asm volatile("ld.global.v2.b64 {%0, %1}, [%2];" : "=l"(value[0]), "=l"(value[1]) : "l"(from));
+  else
+    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(value[0]), "=r"(value[1]) : "l"(from));
+}
+
 // The keys of rows of 32 updates; of all of them (`kFull`), or of those before `end`.
 template <bool kFull>
 __device__ inline void read_keys(const char* indices, const Places& places, const Tuples& tuples,
@@ -37,27 +46,39 @@ __device__ inline void read_keys(const char* indices, const Places& places, cons
     from[k] = at.first;
     key[k] = static_cast<unsigned>(at.second);
   }
+  const auto add = [&](unsigned k, int d, Index value) {
+    const auto size = static_cast<unsigned long long>(tuples.sizes[d]);
+    const unsigned long long position = anydml::wrap_index(value, size);
+    if (position >= size) {
+      bad.see(static_cast<Offset>(first + 32 * k) * tuples.length + d, static_cast<Offset>(value));
+      key[k] = kNoKey;
+    } else if (key[k] != kNoKey) {
+      key[k] += static_cast<unsigned>(position) * static_cast<unsigned>(tuples.scales[d]);
+    }
+  };
+  if (tuples.paired) {  // both at once: reads that are not repeated do not meet in the first cache
+    Index value[kBinEach][2] = {};
+#pragma unroll
+    for (unsigned k = 0; k < kBinEach; ++k)
+      if (kFull || first + 32 * k < end) read_pair(indices + from[k], value[k]);
+#pragma unroll
+    for (unsigned k = 0; k < kBinEach; ++k) {
+      if (!kFull && first + 32 * k >= end) continue;
+      add(k, 0, value[k][0]);
+      add(k, 1, value[k][1]);
+    }
+    return;
+  }
 #pragma unroll 1
   for (int d = 0; d < tuples.length; ++d) {
-    const auto size = static_cast<unsigned long long>(tuples.sizes[d]);
-    const unsigned scale = static_cast<unsigned>(tuples.scales[d]);
     const char* const coordinate = indices + d * tuples.step;
     Index value[kBinEach] = {};
 #pragma unroll
     for (unsigned k = 0; k < kBinEach; ++k)
       if (kFull || first + 32 * k < end) value[k] = read_once<Index>(coordinate + from[k]);
 #pragma unroll
-    for (unsigned k = 0; k < kBinEach; ++k) {
-      const unsigned i = first + 32 * k;
-      if (!kFull && i >= end) continue;
-      const unsigned long long position = anydml::wrap_index(value[k], size);
-      if (position >= size) {
-        bad.see(static_cast<Offset>(i) * tuples.length + d, static_cast<Offset>(value[k]));
-        key[k] = kNoKey;
-      } else if (key[k] != kNoKey) {
-        key[k] += static_cast<unsigned>(position) * scale;
-      }
-    }
+    for (unsigned k = 0; k < kBinEach; ++k)
+      if (kFull || first + 32 * k < end) add(k, d, value[k]);
   }
 }
 

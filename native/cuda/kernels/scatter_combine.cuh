@@ -4,6 +4,7 @@
 #pragma once
 
 #include "numbers.cuh"
+#include "scatter.cuh"
 
 namespace anydml::cuda {
 
@@ -29,11 +30,24 @@ __device__ inline Half half_product(Half a, Half b) {
   return product;
 }
 
+__device__ inline float rounded_sum(float a, float b) { return __fadd_rn(a, b); }
+__device__ inline double rounded_sum(double a, double b) { return __dadd_rn(a, b); }
+__device__ inline float rounded_product(float a, float b) { return __fmul_rn(a, b); }
+__device__ inline double rounded_product(double a, double b) { return __dmul_rn(a, b); }
+
 template <Combine kCombine, class T>
 __device__ inline T combined(T element, T update) {
   constexpr bool add = kCombine == Combine::add;
   if constexpr (kCombine == Combine::none) {
     return update;
+  } else if constexpr (kIsComplex<T>) {  // which have no minima
+    const T &a = element, &b = update;
+    if constexpr (add)
+      return {rounded_sum(a.real, b.real), rounded_sum(a.imaginary, b.imaginary)};
+    else
+      return {
+          rounded_sum(rounded_product(a.real, b.real), -rounded_product(a.imaginary, b.imaginary)),
+          rounded_sum(rounded_product(a.real, b.imaginary), rounded_product(a.imaginary, b.real))};
   } else if constexpr (kCombine == Combine::min || kCombine == Combine::max) {
     const auto a = number_of(element), b = number_of(update);
     bool keep = kCombine == Combine::min ? a <= b : a >= b;
@@ -44,11 +58,9 @@ __device__ inline T combined(T element, T update) {
     return add ? half_sum(element, update) : half_product(element, update);
   } else if constexpr (kIsBfloat<T>) {
     const float a = widen(element), b = widen(update);
-    return to_bfloat(add ? __fadd_rn(a, b) : __fmul_rn(a, b));
-  } else if constexpr (Same<T, float>::value) {
-    return add ? __fadd_rn(element, update) : __fmul_rn(element, update);
-  } else if constexpr (Same<T, double>::value) {
-    return add ? __dadd_rn(element, update) : __dmul_rn(element, update);
+    return to_bfloat(add ? rounded_sum(a, b) : rounded_product(a, b));
+  } else if constexpr (kIsFloat<T>) {
+    return add ? rounded_sum(element, update) : rounded_product(element, update);
   } else {
     const auto a = static_cast<unsigned long long>(element);
     const auto b = static_cast<unsigned long long>(update);
@@ -64,12 +76,31 @@ __device__ inline T combined(T element, T update) {
 template <Combine kCombine, class T>
 __device__ inline T settled(T value) {
   if constexpr (kCombine == Combine::add || kCombine == Combine::mul) {
+    if constexpr (kIsComplex<T>) return {canonical(value.real), canonical(value.imaginary)};
     if constexpr (kIsFloat<T>) return canonical(value);
     if constexpr (kIsBfloat<T>) return to_bfloat(widen(value));
     if constexpr (kIsHalf<T>)
       if ((value.bits & 0x7FFFu) > 0x7C00u) return {static_cast<unsigned short>(0x7E00)};
   }
   return value;
+}
+
+// A sum by the number of its terms, 1 at least; integers are rounded down.
+template <class T>
+__device__ inline T divided(T sum, Offset count) {
+  if constexpr (kIsComplex<T>) {
+    return {divided(sum.real, count), divided(sum.imaginary, count)};
+  } else if constexpr (Same<T, double>::value) {
+    return canonical(__ddiv_rn(sum, __ll2double_rn(count)));
+  } else if constexpr (kIsFloat<T> || kIsHalf<T> || kIsBfloat<T>) {
+    return convert<T>(__fdiv_rn(number_of(sum), __ll2float_rn(count)));
+  } else if constexpr (static_cast<T>(-1) < static_cast<T>(0)) {
+    const long long all = sum, whole = all / count;
+    return static_cast<T>(whole - (all % count < 0 ? 1 : 0));
+  } else {
+    return static_cast<T>(static_cast<unsigned long long>(sum) /
+                          static_cast<unsigned long long>(count));
+  }
 }
 
 // Calls body with the reduction as a type.
@@ -89,74 +120,6 @@ __device__ inline void with_reduction(int reduction, Body&& body) {
     default:
       return body(Constant<Combine::add>{});
   }
-}
-
-// Integers in words of their own, of 32 bits or of 64, by updates in any order.
-template <class Integer>
-constexpr bool kIsSigned = static_cast<Integer>(-1) < static_cast<Integer>(0);
-template <class Integer, bool kWide = sizeof(Integer) == 8>
-struct WordOf {
-  using Bits = unsigned;
-  using Signed = int;
-};
-template <class Integer>
-struct WordOf<Integer, true> {
-  using Bits = unsigned long long;
-  using Signed = long long;
-};
-
-// A word's contents as a number.
-template <class Integer, bool kSigned = kIsSigned<Integer>>
-struct NumberOf {
-  using Type = typename WordOf<Integer>::Signed;
-};
-template <class Integer>
-struct NumberOf<Integer, false> {
-  using Type = typename WordOf<Integer>::Bits;
-};
-template <class Integer>
-using Widened = typename NumberOf<Integer>::Type;
-
-template <Combine kCombine, class Integer>
-__device__ inline void take(typename WordOf<Integer>::Bits* word, Integer update) {
-  using Bits = typename WordOf<Integer>::Bits;
-  using Signed = typename WordOf<Integer>::Signed;
-  if constexpr (kCombine == Combine::add) {
-    atomicAdd(word, static_cast<Bits>(update));
-  } else if constexpr (kCombine == Combine::mul) {
-    Bits known = *const_cast<volatile Bits*>(word);
-    for (;;) {
-      const Bits found = atomicCAS(word, known, known * static_cast<Bits>(update));
-      if (found == known) return;
-      known = found;
-    }
-  } else if constexpr (kIsSigned<Integer>) {
-    Signed* const number = reinterpret_cast<Signed*>(word);
-    if constexpr (kCombine == Combine::min)
-      atomicMin(number, static_cast<Signed>(update));
-    else
-      atomicMax(number, static_cast<Signed>(update));
-  } else {
-    if constexpr (kCombine == Combine::min)
-      atomicMin(word, static_cast<Bits>(update));
-    else
-      atomicMax(word, static_cast<Bits>(update));
-  }
-}
-
-// What changes no word.
-template <Combine kCombine, class Integer>
-__device__ inline typename WordOf<Integer>::Bits neutral() {
-  using Bits = typename WordOf<Integer>::Bits;
-  constexpr Bits top = static_cast<Bits>(1) << (8 * sizeof(Bits) - 1);
-  if constexpr (kCombine == Combine::add)
-    return 0;
-  else if constexpr (kCombine == Combine::mul)
-    return 1;
-  else if constexpr (kCombine == Combine::min)
-    return kIsSigned<Integer> ? top - 1 : ~static_cast<Bits>(0);
-  else
-    return kIsSigned<Integer> ? top : 0;
 }
 
 }  // namespace anydml::cuda

@@ -139,7 +139,7 @@ __device__ inline bool is_done(const Order* order, bool once) {
   return is_ordered(seen) && (seen & kOutside) == 0 && !(once && (seen & kEqual) != 0);
 }
 __device__ inline bool is_done(const Partition& part) {
-  return is_done(part.order, part.in_order == 0);
+  return is_done(part.order, part.last_only == 0);
 }
 
 // Notes an update, counted from 1, where it is later than the one that is known.

@@ -1,9 +1,9 @@
 // SCATTER along an axis whose lines fit shared memory. A block takes some lines, and writes every
 // element once. Of elements of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0) it notes in a
-// map which update is the last one, counted from 1 in 32 (ANYDML_WIDE) or 16 bits; integers of type
-// ANYDML_TYPE, whose updates may come in any order, it combines there.
-#include "scatter_combine.cuh"
+// map which update is the last one, counted from 1 in 32 (ANYDML_WIDE) or 16 bits; numbers of type
+// ANYDML_TYPE, whose updates may come in any order, it combines there (scatter_words.cuh).
 #include "scatter_device.cuh"
+#include "scatter_words.cuh"
 
 namespace {
 
@@ -16,7 +16,7 @@ using Element = Number<ANYDML_TYPE>::Type;
 #endif
 
 #if ANYDML_WIDE || ANYDML_TYPE != 0
-using Winner = unsigned;  // of a type: the element itself, so far
+using Winner = unsigned;  // of a type: the element's word, so far
 #else
 using Winner = unsigned short;
 #endif
@@ -76,7 +76,7 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
         if (!same || (n == kLinesEach && (threadIdx.x & 31) + lines.width >= 32))
           win(winner, row + 1);
 #else
-        take<kCombine>(winner, update[k]);
+        take<kCombine, Element>(winner, word_of<kCombine>(update[k], row + 1));
 #endif
       } else {
         bad.see(strip.position + row * lines.position.axis + column * lines.position.column,
@@ -87,6 +87,7 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
   }
 }
 
+template <Combine kCombine>
 __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner* winners,
                             const Element* staged) {
   const unsigned all = lines.size << lines.width_log;
@@ -103,7 +104,12 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
       const unsigned winner = winners[v];
 #if ANYDML_TYPE != 0
       there[k] = true;
-      value[k] = static_cast<Element>(winner);
+      value[k] = element_of<kCombine, Element>(winner, [&](unsigned number) {
+        return number == 0 ? read<Element>(strip.input + row * lines.input.axis +
+                                           column * lines.input.column)
+                           : read<Element>(strip.updates + (number - 1) * lines.updates.axis +
+                                           column * lines.updates.column);
+      });
 #else
       there[k] = winner != 0 || lines.copies;
       if (winner == 0) {
@@ -129,14 +135,15 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
 }
 
 #if ANYDML_TYPE != 0
+template <Combine kCombine>
 __device__ void read_lines(const Lines& lines, const Strip& strip, Winner* words) {
   const unsigned all = lines.size << lines.width_log;
 #pragma unroll 4
   for (unsigned v = threadIdx.x; v < all; v += blockDim.x) {
     const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
     if (column < strip.columns)
-      words[v] = static_cast<Winner>(
-          read<Element>(strip.input + row * lines.input.axis + column * lines.input.column));
+      words[v] = word_of<kCombine>(
+          read<Element>(strip.input + row * lines.input.axis + column * lines.input.column), 0);
   }
 }
 #endif
@@ -148,7 +155,7 @@ __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memo
   Element* const staged =
       lines.staged != 0 ? reinterpret_cast<Element*>(memory + lines.staged) : nullptr;
 #if ANYDML_TYPE != 0
-  read_lines(lines, strip, winners);
+  read_lines<kCombine>(lines, strip, winners);
 #else
   unsigned* const words = reinterpret_cast<unsigned*>(memory);
   const unsigned count =
@@ -162,7 +169,7 @@ __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memo
   });
   if (lines.tells) bad.tell(report);
   __syncthreads();
-  write_lines(lines, strip, winners, staged);
+  write_lines<kCombine>(lines, strip, winners, staged);
 }
 
 #if ANYDML_WIDE || ANYDML_TYPE != 0
@@ -223,8 +230,9 @@ __device__ void find_packed(const Lines& lines, const Strip& strip, Winner* winn
       const Index(&own)[4] = value[k];
 #if ANYDML_TYPE == 0
       // Of equal places of a warp the last one counts.
+      const Index first = __shfl_sync(kAllLanes, own[0], 0);  // by all lanes, whatever they have
       bool same = there && own[0] == own[1] && own[0] == own[2] && own[0] == own[3];
-      same = __all_sync(kAllLanes, same && own[0] == __shfl_sync(kAllLanes, own[0], 0));
+      same = __all_sync(kAllLanes, same && own[0] == first);
       unsigned known = 0;
 #endif
 #pragma unroll
@@ -245,7 +253,7 @@ __device__ void find_packed(const Lines& lines, const Strip& strip, Winner* winn
           known = atomicMax(winner, row);
         }
 #else
-        take<kCombine>(winner, update[k].of[i - 1]);
+        take<kCombine, Element>(winner, word_of<kCombine>(update[k].of[i - 1], 4 * f + i));
 #endif
       }
 #if ANYDML_TYPE == 0
@@ -256,6 +264,7 @@ __device__ void find_packed(const Lines& lines, const Strip& strip, Winner* winn
   }
 }
 
+template <Combine kCombine>
 __device__ void write_packed(const Lines& lines, const Strip& strip, const Winner* winners,
                              const Element* staged) {
   const unsigned fours = lines.size / 4;
@@ -267,7 +276,12 @@ __device__ void write_packed(const Lines& lines, const Strip& strip, const Winne
     Four made;
 #if ANYDML_TYPE != 0
 #pragma unroll
-    for (int i = 0; i < 4; ++i) made.of[i] = static_cast<Element>(winner[i]);
+    for (int i = 0; i < 4; ++i)
+      made.of[i] = element_of<kCombine, Element>(winner[i], [&](unsigned number) {
+        constexpr unsigned kSize = sizeof(Element);
+        return read<Element>(number == 0 ? strip.input + at + i * kSize
+                                         : strip.updates + (number - 1) * kSize);
+      });
 #else
     if (winner[0] == 0 || winner[1] == 0 || winner[2] == 0 || winner[3] == 0) {
       if (!lines.copies) {
@@ -301,8 +315,8 @@ __device__ void scatter_packed_line(const Lines& lines, const Strip& strip, char
 #pragma unroll 2
   for (unsigned f = threadIdx.x; f < lines.size / 4; f += blockDim.x) {
     const Four known = read<Four>(strip.input + f * static_cast<unsigned>(sizeof(Four)));
-    words[f] = {static_cast<unsigned>(known.of[0]), static_cast<unsigned>(known.of[1]),
-                static_cast<unsigned>(known.of[2]), static_cast<unsigned>(known.of[3])};
+    words[f] = {word_of<kCombine>(known.of[0], 0), word_of<kCombine>(known.of[1], 0),
+                word_of<kCombine>(known.of[2], 0), word_of<kCombine>(known.of[3], 0)};
   }
 #endif
   __syncthreads();
@@ -315,25 +329,53 @@ __device__ void scatter_packed_line(const Lines& lines, const Strip& strip, char
   wait_for_lines();
 #endif
   __syncthreads();
-  write_packed(lines, strip, winners, staged);
+  write_packed<kCombine>(lines, strip, winners, staged);
 }
 #endif
 
-__device__ Strip strip_of(char* output, const char* input, const char* indices, const char* updates,
-                          const Lines& lines, const Places& data, const Places& lookup,
-                          const Places& position) {
+struct Data {
+  char* output;
+  const char *input, *indices, *updates;
+};
+
+__device__ Strip strip_of(const Data& tensors, const Lines& lines, const Places& data,
+                          const Places& lookup, const Places& position) {
   const Offset number = blockIdx.x / lines.strips.size;
   const unsigned first = (blockIdx.x - static_cast<unsigned>(number) * lines.strips.size)
                          << lines.width_log;
   const PlacePair data_at = places_of(data, number), lookup_at = places_of(lookup, number);
   Strip strip;
-  strip.output = output + data_at.first + first * lines.output.column;
-  strip.input = input + data_at.second + first * lines.input.column;
-  strip.indices = indices + lookup_at.first + first * lines.indices.column;
-  strip.updates = updates + lookup_at.second + first * lines.updates.column;
+  strip.output = tensors.output + data_at.first + first * lines.output.column;
+  strip.input = tensors.input + data_at.second + first * lines.input.column;
+  strip.indices = tensors.indices + lookup_at.first + first * lines.indices.column;
+  strip.updates = tensors.updates + lookup_at.second + first * lines.updates.column;
   strip.position = places_of(position, number).first + first * lines.position.column;
   strip.columns = lines.columns - first < lines.width ? lines.columns - first : lines.width;
   return strip;
+}
+
+// The work of a block: a strip of lines, or a packed one.
+template <bool kPacked>
+__device__ inline void scatter_block(const Data& tensors, const Lines& lines, const Places& data,
+                                     const Places& lookup, const Places& position, int reduction,
+                                     const BadIndexReport& report, Offset settled) {
+  extern __shared__ uint4 memory[];
+  if (!lines.tells && bad_index_found(report)) return;
+  const Strip strip = strip_of(tensors, lines, data, lookup, position);
+  char* const shared = reinterpret_cast<char*>(memory);
+  const auto scatter = [&](auto constant) {
+    constexpr Combine how = decltype(constant)::value;
+#if ANYDML_WIDE || ANYDML_TYPE != 0
+    if constexpr (kPacked) return scatter_packed_line<how>(lines, strip, shared, report);
+#endif
+    scatter_strip<how>(lines, strip, shared, report);
+  };
+#if ANYDML_TYPE == 0
+  scatter(Constant<Combine::none>{});
+#else
+  with_any_order<Element>(reduction, scatter);
+#endif
+  if (settled != 0) settle_by_last_block(report, tensors.output, settled);
 }
 
 }  // namespace
@@ -346,18 +388,8 @@ extern "C" __global__ void __launch_bounds__(1024)
                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                   const __grid_constant__ Places lookup, const __grid_constant__ Places position,
                   int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
-  extern __shared__ uint4 memory[];
-  if (!lines.tells && bad_index_found(report)) return;
-  const Strip strip = strip_of(output, input, indices, updates, lines, data, lookup, position);
-  char* const shared = reinterpret_cast<char*>(memory);
-#if ANYDML_TYPE == 0
-  scatter_strip<Combine::none>(lines, strip, shared, report);
-#else
-  with_reduction(reduction, [&](auto constant) {
-    scatter_strip<decltype(constant)::value>(lines, strip, shared, report);
-  });
-#endif
-  if (settled != 0) settle_by_last_block(report, output, settled);
+  scatter_block<false>({output, input, indices, updates}, lines, data, lookup, position, reduction,
+                       report, settled);
 }
 
 #if ANYDML_WIDE || ANYDML_TYPE != 0
@@ -367,17 +399,7 @@ extern "C" __global__ void __launch_bounds__(kPackedThreads, kPackedBlocks)
                    const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                    const __grid_constant__ Places lookup, const __grid_constant__ Places position,
                    int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
-  extern __shared__ uint4 memory[];
-  if (!lines.tells && bad_index_found(report)) return;
-  const Strip strip = strip_of(output, input, indices, updates, lines, data, lookup, position);
-  char* const shared = reinterpret_cast<char*>(memory);
-#if ANYDML_TYPE == 0
-  scatter_packed_line<Combine::none>(lines, strip, shared, report);
-#else
-  with_reduction(reduction, [&](auto constant) {
-    scatter_packed_line<decltype(constant)::value>(lines, strip, shared, report);
-  });
-#endif
-  if (settled != 0) settle_by_last_block(report, output, settled);
+  scatter_block<true>({output, input, indices, updates}, lines, data, lookup, position, reduction,
+                      report, settled);
 }
 #endif

@@ -1,8 +1,8 @@
 // Updates whose indices ascend or descend as they lie (scatter_ordered.cpp), put over a copy of the
 // input. Elements of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0), of updates of one
-// element the last; or integers of type ANYDML_TYPE, of each element one update.
-#include "scatter_combine.cuh"
+// element the last; or numbers of type ANYDML_TYPE, of each element one update.
 #include "scatter_device.cuh"
+#include "scatter_words.cuh"
 
 namespace {
 
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(kOrderThreads)
 #if ANYDML_TYPE == 0
   put_all<Combine::none>(output, input, indices, updates, job);
 #else
-  with_reduction(reduction, [&](auto constant) {
+  with_any_order<Element>(reduction, [&](auto constant) {
     put_all<decltype(constant)::value>(output, input, indices, updates, job);
   });
 #endif

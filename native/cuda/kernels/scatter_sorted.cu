@@ -12,6 +12,14 @@ using namespace anydml::cuda;
 using Element = Unit<ANYDML_SIZE>::Type;
 #else
 using Element = Number<ANYDML_TYPE>::Type;
+
+// What a slice's updates are combined with, and what becomes of so many of them.
+__device__ inline Element first_term(const char* element, int mean) {
+  return mean == kMeanOfUpdates ? Element{} : read<Element>(element);
+}
+__device__ inline Element last_value(Element value, int mean, Offset updates) {
+  return mean == 0 ? value : divided(value, mean == kMeanOfUpdates ? updates : updates + 1);
+}
 #endif
 
 __device__ inline Offset key_at(const Sorted& sorted, Offset i) {
@@ -52,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_combine(char* output, const char* updates, const __grid_constant__ Sorted sorted,
                     const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
                     const __grid_constant__ Places slice, const __grid_constant__ Chains chains,
-                    int reduction, const __grid_constant__ BadIndexReport report) {
+                    int reduction, int mean, const __grid_constant__ BadIndexReport report) {
   if (bad_index_found(report)) return;
   const Offset thread = static_cast<Offset>(blockIdx.x) * kScatterThreads + threadIdx.x;
   const Offset i = thread >> sorted.lanes_log, lanes = Offset{1} << sorted.lanes_log;
@@ -69,11 +77,12 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     constexpr Combine how = decltype(constant)::value;
     for (Offset e = lane; e < sorted.elements; e += lanes) {
       const PlacePair at = places_of(slice, e);
-      Element value = read<Element>(to + at.first);
-      for (Offset j = i; j < sorted.count && key_at(sorted, j) == key; ++j)
+      Element value = first_term(to + at.first, mean);
+      Offset j = i;
+      for (; j < sorted.count && key_at(sorted, j) == key; ++j)
         value =
             combined<how>(value, read<Element>(update_at(sorted, tuples, updates, j) + at.second));
-      write(to + at.first, settled<how>(value));
+      write(to + at.first, last_value(settled<how>(value), mean, j - i));
     }
   });
 }
@@ -84,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     scatter_chains(char* output, const char* updates, const __grid_constant__ Sorted sorted,
                    const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
                    const __grid_constant__ Places slice, const __grid_constant__ Chains chains,
-                   int reduction, const __grid_constant__ BadIndexReport report) {
+                   int reduction, int mean, const __grid_constant__ BadIndexReport report) {
   constexpr unsigned kSize = sizeof(Element);
   constexpr unsigned kTile = kChainBytes / (kSize < 4 ? 4 : kSize);
   constexpr unsigned kEach = kTile / kChainThreads;
@@ -115,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     char* const to = output + places_of(outer, key).first + at.first;
     const bool combines = there && threadIdx.x < wide;
     Element value{};
-    if (combines) value = read<Element>(to);
+    if (combines) value = first_term(to, mean);
     Offset number[kEach];  // of the updates of the tile after the next; -1: none
     Element next[kEach];
     const auto find = [&](Offset first) {
@@ -164,8 +173,9 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
       turn ^= 1;
     }
     if (combines) {
-      with_reduction(reduction,
-                     [&](auto constant) { write(to, settled<decltype(constant)::value>(value)); });
+      with_reduction(reduction, [&](auto constant) {
+        write(to, last_value(settled<decltype(constant)::value>(value), mean, end - begin));
+      });
     }
     __syncthreads();  // before another item's first tile
   }

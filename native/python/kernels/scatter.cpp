@@ -15,14 +15,30 @@ Reduction reduction_of(Int number) {
                                                                  : static_cast<Reduction>(number);
 }
 
-const char* reduced(Reduction reduction, const Tensor& output) {
+// What combines complex numbers takes them for such; elsewhere they are only moved.
+Tensor combined(const Operand& operand, Reduction reduction) {
+  Tensor tensor = operand.tensor;
+  if (reduction == Reduction::none || tensor.type != DataType::unknown ||
+      operand.descr == nullptr || operand.descr->kind != 'c')
+    return tensor;
+  if (tensor.element_size == 8) tensor.type = DataType::complex64;
+  if (tensor.element_size == 16) tensor.type = DataType::complex128;
+  return tensor;
+}
+
+// `mean`: of kernels on a GPU; the CPU's sums are divided behind them (functions/_combining.py).
+const char* reduced(Reduction reduction, Int mean, const Tensor& output) {
   const bool known = reduction >= Reduction::none && reduction <= Reduction::max;
   const bool typed = reduction == Reduction::none || output.type != DataType::unknown;
-  return known && typed ? nullptr : "a reduction that the elements do not have";
+  const bool ordered = !is_complex_type(output.type) || reduction < Reduction::min;
+  const bool divided = mean == 0 || (reduction == Reduction::add && (mean == 1 || mean == 2));
+  return known && typed && ordered && divided ? nullptr
+                                              : "a reduction that the elements do not have";
 }
 
 template <class Plan>
-Int run(const Plan& plan, const Call& call, Int elements) {
+Int run(const Plan& plan, const Call& call, Int mean, Int elements) {
+  if (mean != 0) raise_argument("mean: expected 0 on the CPU, got " + std::to_string(mean));
   const Operand* const o = call.operands;
   Status status;
   without_gil(elements, [&] {
@@ -50,16 +66,14 @@ void like_input(const Quick& quick, Results& results) {
 
 ScatterPlan elements_plan(const Call& call) {
   const Operand* const o = call.operands;
-  return {o[0].tensor,
-          o[1].tensor,
-          o[2].tensor,
-          o[3].tensor,
-          small(call.numbers[0]),
-          reduction_of(call.numbers[1])};
+  const Reduction reduction = reduction_of(call.numbers[1]);
+  return {combined(o[0], reduction), o[1].tensor,
+          combined(o[2], reduction), combined(o[3], reduction),
+          small(call.numbers[0]),    reduction};
 }
 
 const char* elements_misfit(const Call& call) {
-  if (call.number_count != 2) return kNumbers;
+  if (call.number_count != 3) return kNumbers;
   const ScatterPlan plan = elements_plan(call);
   const Layout &input = plan.input.layout, &lookup = plan.indices.layout;
   if (!has(plan.axis, input) && !(input.rank == 0 && plan.axis == 0)) return kAxis;
@@ -70,18 +84,19 @@ const char* elements_misfit(const Call& call) {
       !at_most_but(lookup, input, plan.axis))
     return kSizes;
   if (!is_index(plan.indices.type)) return kIndices;
-  return reduced(plan.reduction, plan.output);
+  return reduced(plan.reduction, call.numbers[2], plan.output);
 }
 
 Int elements_run(const Call& call) {
   const ScatterPlan plan = elements_plan(call);
-  return run(plan, call, plan.output.layout.count() + plan.indices.layout.count());
+  const Int elements = plan.output.layout.count() + plan.indices.layout.count();
+  return run(plan, call, call.numbers[2], elements);
 }
 
 void elements_enqueue(const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
   cuda::scatter_elements(elements_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
-                         call.output_is_private, queue);
+                         call.output_is_private, queue, static_cast<cuda::Mean>(call.numbers[2]));
 }
 
 // arguments: axis, reduction.
@@ -96,6 +111,7 @@ bool elements_shape(const Quick& quick, Int* numbers, Results& results) {
   like_input(quick, results);
   numbers[0] = axis;
   numbers[1] = reduction;
+  numbers[2] = 0;
   return true;
 }
 
@@ -103,7 +119,7 @@ const Registration scatter_elements{{
     .name = "scatter_elements",
     .inputs = 3,
     .outputs = 1,
-    .attributes = {{"axis"}, {"reduction", &kReductions}},
+    .attributes = {{"axis"}, {"reduction", &kReductions}, {"mean"}},
     .misfit = elements_misfit,
     .run = elements_run,
     .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
@@ -116,7 +132,9 @@ const Registration scatter_elements{{
 
 ScatterNdPlan nd_plan(const Call& call) {
   const Operand* const o = call.operands;
-  return {o[0].tensor, o[1].tensor, o[2].tensor, o[3].tensor, reduction_of(call.numbers[0])};
+  const Reduction reduction = reduction_of(call.numbers[0]);
+  return {combined(o[0], reduction), o[1].tensor, combined(o[2], reduction),
+          combined(o[3], reduction), reduction};
 }
 
 // Updates have the indices' sizes without the last, then the input's without the first t.
@@ -130,7 +148,7 @@ bool tuples(const Layout& input, const Layout& lookup) {
 }
 
 const char* nd_misfit(const Call& call) {
-  if (call.number_count != 1) return kNumbers;
+  if (call.number_count != 2) return kNumbers;
   const ScatterNdPlan plan = nd_plan(call);
   const Layout &input = plan.input.layout, &lookup = plan.indices.layout;
   if (!tuples(input, lookup)) return kRank;
@@ -139,18 +157,19 @@ const char* nd_misfit(const Call& call) {
   if (!same_sizes(plan.output.layout, input) || !slices(input, lookup, plan.updates.layout))
     return kSizes;
   if (!is_index(plan.indices.type)) return kIndices;
-  return reduced(plan.reduction, plan.output);
+  return reduced(plan.reduction, call.numbers[1], plan.output);
 }
 
 Int nd_run(const Call& call) {
   const ScatterNdPlan plan = nd_plan(call);
-  return run(plan, call, plan.output.layout.count() + plan.updates.layout.count());
+  const Int elements = plan.output.layout.count() + plan.updates.layout.count();
+  return run(plan, call, call.numbers[1], elements);
 }
 
 void nd_enqueue(const Call& call, cuda::Queue& queue) {
   const Operand* const o = call.operands;
   cuda::scatter_nd(nd_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
-                   call.output_is_private, queue);
+                   call.output_is_private, queue, static_cast<cuda::Mean>(call.numbers[1]));
 }
 
 // arguments: reduction.
@@ -162,6 +181,7 @@ bool nd_shape(const Quick& quick, Int* numbers, Results& results) {
     return false;
   like_input(quick, results);
   numbers[0] = reduction;
+  numbers[1] = 0;
   return true;
 }
 
@@ -169,7 +189,7 @@ const Registration scatter_nd{{
     .name = "scatter_nd",
     .inputs = 3,
     .outputs = 1,
-    .attributes = {{"reduction", &kReductions}},
+    .attributes = {{"reduction", &kReductions}, {"mean"}},
     .misfit = nd_misfit,
     .run = nd_run,
     .arguments = {{Argument::word_or_none, &kWords}},
