@@ -40,10 +40,15 @@ ON_A_GPU = re.compile(
 )
 """Files that only tests on a GPU can judge."""
 _GPU_BLOCKS = {
-    "cpp": re.compile(r"^\w.*\bcuda::Queue& queue\) \{$|^void fill_on_device\(", re.MULTILINE),
+    "cpp": re.compile(
+        r"^\w.*\bcuda::Queue& queue\) \{$"
+        r"|^(?:void fill_on_device|bool operand_of_gpu|void take_gpu|PyObject\* gpu)\(",
+        re.MULTILINE,
+    ),
     "py": re.compile(
-        r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there)\("
-        r"|if (?:any\()?isinstance\(\w+, DeviceArray\)[^:\n]*:"
+        r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there|offer_gpu|wrap_cuda)\("
+        r"|_CODES = |\w[^\n]* if isinstance\(\w+, DeviceArray\) else "
+        r"|if (?:any\()?isinstance\([\w\[\]]+, DeviceArray\)[^:\n]*:"
         r"|if _on_gpu\(\w+\):|if getattr\(\w+\.device, .*\) == \"cuda\":)",
         re.MULTILINE,
     ),

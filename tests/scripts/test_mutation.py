@@ -40,20 +40,48 @@ def results(rules, text, rule):
         ("logic", "x = a && !b;", {"x = a || !b;"}),
         ("arithmetic", "x = a + b;", {"x = a - b;"}),
         ("arithmetic", "x = -b;", set()),
+        ("arithmetic", 'x = a + ": " + std::to_string(b) + c;', set()),
+        ("arithmetic", "x = std::string(a) +\n    b;", set()),
         ("off by one", "x = a + 1;", {"x = a + 2;", "x = a + 0;"}),
         ("off by one", "for (int i = 0; i < n; ++i) {", {"for (int i = 1; i < n; ++i) {"}),
         ("off by one", "constexpr Int kGrain = 1 + 7;", set()),
+        ("off by one", "constexpr std::size_t kMost = 1 + 7;", set()),
         ("off by one", "x = 1 << 3;", set()),
         ("off by one", "x = y[1];", {"x = y[2];", "x = y[0];"}),
         ("off by one", "  char y[7];", {"  char y[6];"}),
+        ("off by one", "  char y[7][8];", {"  char y[6][8];", "  char y[7][7];"}),
+        ("off by one", "  Int y[2] = {-a, -b};", set()),
+        ("off by one", "  Int y[2] = {-a};", {"  Int y[1] = {-a};", "  Int y[3] = {-a};"}),
         ("min and max", "x = std::min(a, b);", {"x = std::max(a, b);"}),
         ("swapped operands", "x = end - begin;", {"x = begin - end;"}),
+        ("swapped operands", "x = a - static_cast<T>(b);", set()),
+        ("swapped operands", "Int n; char* at; x = at - n;", set()),
+        (
+            "swapped operands",
+            "char* a; const char* b; x = a - b;",
+            {"char* a; const char* b; x = b - a;"},
+        ),
         ("swapped operands", "f(from, to);", {"f(to, from);"}),
+        ("swapped operands", "char* a; const char* b; f(a, b);", set()),
+        ("swapped operands", "Int n, m; char c[9]; f(c, m);", set()),
+        ("swapped operands", "const Output& out; Source<Order> row; f(out, row);", set()),
+        ("swapped operands", "Scan how; Int n; f(n, how);", set()),
+        ("swapped operands", "Key a; Int n; f(a, n);", {"Key a; Int n; f(n, a);"}),
+        ("swapped operands", "f(a - static_cast<Int>(b), 2 * a - g<Int>(b));", set()),
+        ("swapped operands", "Int n, m; n = c * k; f(k, m);", {"Int n, m; n = c * k; f(m, k);"}),
+        (
+            "swapped operands",
+            "void f(Int a) {\n}\nchar* a; f(a, b);",
+            {"void f(Int a) {\n}\nchar* a; f(b, a);"},
+        ),
         ("swapped operands", "std::min(a, b);", set()),
+        ("swapped operands", "_mm_and_si128(a, b);", set()),
+        ("swapped operands", "_mm512_maskz_mov_epi8(a, b);", set()),
         ("swapped operands", "x = __builtin_add_overflow(a, b, &c);", set()),
         ("dropped check", "if (f(a) < 0) return 1;", {"if (false) return 1;"}),
         ("dropped check", "if (a) {\n  throw b;\n}", {"if (false) {\n  throw b;\n}"}),
         ("dropped check", "if (a) b();", set()),
+        ("dropped check", "if (void* const a = f()) return a;", set()),
         ("dropped condition", "if (a && f(b)) c();", {"if (f(b)) c();", "if (a) c();"}),
         ("dropped condition", "if (a || b) return;", {"if (b) return;", "if (a) return;"}),
         ("dropped condition", "if (a && b || c) d();", set()),
@@ -94,6 +122,13 @@ def test_rules_for_python(rule, text, wanted):
     assert results(python_rules, text, rule) == wanted
 
 
+def test_addresses_that_are_only_read_may_be_swapped():
+    head = "bool same(const char* a, const char* b);\nvoid f(char* to, const char* from) {\n"
+    text = head + "  same(to, from);\n  move(to, from);\n  copy(to, from);\n}\n"
+    wanted = text.replace("same(to, from)", "same(from, to)")
+    assert results(cpp_rules, text, "swapped operands") == {wanted}
+
+
 def test_every_mutant_has_a_key_of_its_own_and_changes_something():
     found = mutants.all_mutants(ROOT)
     assert len(found) >= 2000
@@ -112,6 +147,11 @@ def test_what_is_queued_on_a_gpu_is_judged_there():
     found = mutants.mutants_of("native/python/kernels/f.cpp", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, False), (5, True)}
     assert all(mutant.gpu for mutant in mutants.mutants_of("native/cuda/f.cpp", text))
+    text = (
+        "bool operand_of_gpu(int a) {\n  return a == 1;\n}\nbool f(int a) {\n  return a == 2;\n}\n"
+    )
+    found = mutants.mutants_of("native/python/f.cpp", text)
+    assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, True), (5, False)}
     text = "def f(a):\n    if _on_gpu(a):\n        return a + 1\n    return a + 2\n"
     found = mutants.mutants_of("src/anydml/f.py", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, True), (3, True), (4, False)}
@@ -120,6 +160,14 @@ def test_what_is_queued_on_a_gpu_is_judged_there():
     )
     found = mutants.mutants_of("src/anydml/f.py", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(4, True), (7, False)}
+    text = (
+        "def f(a, b):\n    c = a + 1 if isinstance(a, DeviceArray) else b\n"
+        "    if isinstance(b[0], DeviceArray):\n        return c + 1\n    return c + 2\n"
+    )
+    found = mutants.mutants_of("src/anydml/f.py", text)
+    assert {(mutant.line, mutant.gpu) for mutant in found} == {
+        (2, True), (3, True), (4, True), (5, False),
+    }  # fmt: skip
 
 
 def test_a_key_outlives_changes_elsewhere():
