@@ -78,11 +78,11 @@ class TensorDesc:
 
     data_type: DataType
     sizes: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None
     _: KW_ONLY
-    flags: TensorFlags = TensorFlags.NONE
-    total_tensor_size_in_bytes: int = None  # type: ignore[assignment]  # filled in when made
-    guaranteed_base_offset_alignment: int = 0
+    flags: TensorFlags
+    total_tensor_size_in_bytes: int
+    guaranteed_base_offset_alignment: int
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class TensorDesc:
         data_type = read(fields, "DataType", DataType.read_json)
         sizes = read(fields, "Sizes", _dimensions)
         count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
-        read(fields, "DimensionCount", count, 0)
+        read(fields, "DimensionCount", count, None)
         strides = read(fields, "Strides", _optional_strides, None)
         flags = read(fields, "Flags", parse_flags, TensorFlags.NONE)
         total = read(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
@@ -342,7 +342,7 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
         if i == len(dims):
             return moved and remainder == 0
         stride, size = dims[i]
-        if moved and (i, remainder) in seen:
+        if (i, remainder) in seen:
             return False
         below = spans[i + 1]
         # remainder + d·stride must be within ±below.

@@ -158,15 +158,6 @@ class DeviceArray:
         """The same memory as another type of the same size."""
         return self._like(np.dtype(dtype), self.shape, self.strides)
 
-    @property
-    def parts(self) -> tuple[DeviceArray, DeviceArray]:
-        """The real and the imaginary parts of complex numbers."""
-        half = self.itemsize // 2
-        real = self._like(np.dtype(f"f{half}"), self.shape, self.strides)
-        imaginary = self._like(real.dtype, self.shape, self.strides)
-        imaginary.address += half
-        return real, imaginary
-
     def without_leading(self, count: int) -> DeviceArray:
         """Without so many leading sizes of 1."""
         return self._like(self.dtype, self.shape[count:], self.strides[count:])

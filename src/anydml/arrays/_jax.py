@@ -198,7 +198,9 @@ class _Exported:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         array = self._array
-        return (_CUDA, array.device) if isinstance(array, DeviceArray) else (_CPU, 0)
+        if isinstance(array, DeviceArray):
+            return _CUDA, array.device
+        return _CPU, 0
 
     def __dlpack__(self, **how: Any) -> Any:
         array, device, owner = self._array, _HOST, self._array

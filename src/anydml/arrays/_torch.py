@@ -248,9 +248,10 @@ Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
 @cache
 def _types(torch: Any) -> Types:
     """NumPy's types, or this library's own, by PyTorch's, and the other way."""
-    names = ("bool", "complex64", "complex128", "float16", "float32", "float64",
-             *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-             *ADDED)  # fmt: skip
+    names = (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "float32", "float64", "complex64", "complex128", *ADDED,
+    )  # fmt: skip
     found = {getattr(torch, name): type_of(name) for name in names if hasattr(torch, name)}
     return found, {dtype: kind for kind, dtype in found.items()}
 

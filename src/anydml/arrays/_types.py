@@ -118,9 +118,7 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
         return array.astype(wanted)
     except AllocationError:
         raise
-    except (MemoryError, ValueError) as error:  # "array is too big"
-        if isinstance(error, ArgumentTypeError):
-            raise
+    except (MemoryError, ValueError):  # "array is too big"
         size = array.size * wanted.itemsize
         raise AllocationError(name, size, f"a copy as {wanted}") from None
 

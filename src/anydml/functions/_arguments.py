@@ -122,15 +122,21 @@ def beside(array: Array, other: Array) -> Array:
     return cast(Array, uploaded(array, other.device, other.stream))
 
 
+def copy_there(source: Any, target: Any) -> None:
+    """Copy one array on a GPU to another of the same sizes and type."""
+    if target.size:
+        kernels_for([source, target]).execute("identity", [source], [target], {}, True, 1)
+
+
 def in_line(array: Array) -> Array:
     """The elements in row-major order, in one dimension."""
-    if not isinstance(array, DeviceArray):
-        return array.reshape(-1)
-    if not array.flags.c_contiguous:
-        packed = array.make(array.shape, array.dtype)
-        kernels_for([array]).execute("identity", [array], [packed], {}, True, 1)
-        array = packed
-    return cast(Array, array.laid_out((array.size,), array.dtype, (array.itemsize,)))
+    if isinstance(array, DeviceArray):
+        if not array.flags.c_contiguous:
+            packed = array.make(array.shape, array.dtype)
+            copy_there(array, packed)
+            array = packed
+        return cast(Array, array.laid_out((array.size,), array.dtype, (array.itemsize,)))
+    return array.reshape(-1)
 
 
 def type_name(dtype: Any) -> str:
@@ -300,9 +306,8 @@ def output(
             f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
         )
     if out is None:
-        first: Any = operands[0][1] if operands else None
-        if isinstance(first, DeviceArray):
-            fresh = cast(Array, first.make(shape, wanted))
+        if isinstance(operands[0][1], DeviceArray):
+            fresh = cast(Array, operands[0][1].make(shape, wanted))
         else:
             fresh = allocate(shape, wanted, call, what)
         countable(operands)
@@ -313,7 +318,7 @@ def output(
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
     array = seen(np.asarray(out)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
-    if array.dtype != wanted or not array.dtype.isnative:
+    if array.dtype != wanted:  # one in foreign byte order is another
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")

@@ -1,7 +1,7 @@
 """Scattered updates that are combined: what goes beyond one call of the kernel.
 
-The kernel adds, multiplies and compares integers and floats, the element itself included. Here are
-the element left out, means, bools and complex numbers, of calls of that kernel.
+The kernel adds, multiplies and compares numbers, the element itself included. Here are the element
+left out, means and bools, of calls of that kernel. On a GPU it also makes the means.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ NAMES: Final = (None, "none", "add", "mul", "min", "max", *SYNONYMS, "mean")
 # 0 and 1 stand for bools: or, and.
 _OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
 
+# What becomes of a GPU's sums: cuda::Mean.
+_MEAN, _MEAN_OF_UPDATES = 1, 2
+
 # What means are computed in, at least.
 _WIDE: Final = {"f": np.float32, "i": np.int64, "u": np.uint64}
 
@@ -36,7 +39,8 @@ def name_of(reduction: Any) -> str:
             f"reduction: expected one of {accepted}, got {shown(reduction)}"
             f"{meant(reduction, NAMES)}"
         )
-    return SYNONYMS.get(reduction or "none", reduction or "none")
+    name = reduction or "none"
+    return SYNONYMS.get(name, name)
 
 
 def reduction_of(reduction: Any, array: Array) -> str:
@@ -102,8 +106,7 @@ class Scatter:
     def _run(
         self, data: Array, lookup: Array, updates: Array, result: Array, how: str, whole: bool
     ) -> None:
-        complex_ = data.dtype.kind == "c" and how != "none"
-        if whole and not complex_ and how != "mean":
+        if whole and how != "mean":
             self._once(data, lookup, updates, result, how)
             return
         if isinstance(data, DeviceArray):
@@ -118,65 +121,35 @@ class Scatter:
         else:
             start = np.broadcast_to(neutral(how, data.dtype), updates.shape)
             self._once(data, lookup, start, result, "none")
+        self._once(result, lookup, updates, result, "add" if how == "mean" else how)
         if how == "mean":
-            self._sum(lookup, updates, result)
             self._divide(lookup, updates.shape, result, whole)
-        elif how == "add":
-            self._sum(lookup, updates, result)
-        elif complex_:
-            with np.errstate(all="ignore"):
-                np.multiply.at(result[np.newaxis], self._places(lookup), updates)
-        else:
-            self._once(result, lookup, updates, result, how)
 
     def _run_there(
         self, data: Any, lookup: Array, updates: Any, result: Any, how: str, whole: bool
     ) -> None:
         """The same on a GPU, where nothing waits for the indices to be checked."""
-        complex_ = data.dtype.kind == "c"
-        if how == "mean" or (complex_ and how != "add"):
-            kind = "mean" if how == "mean" else f"{how} of complex numbers"
-            raise ArgumentTypeError(
-                f"reduction: {kind} has no CUDA kernel, got arrays on {data.place}"
-            )
-        if not whole:
-            number = np.asarray(neutral(how, data.dtype))
-            identity = _arguments.broadcast_to(
-                _arguments.beside(number, data), updates.shape, "updates"
-            )
-            self._once(data, lookup, identity, result, "none")
-            data = result
-        if not complex_:
-            self._once(data, lookup, updates, result, how)
+        if how == "mean":
+            self._once(data, lookup, updates, result, "add", _MEAN if whole else _MEAN_OF_UPDATES)
             return
-        for part, added, target in zip(data.parts, updates.parts, result.parts, strict=True):
-            self._once(part, lookup, added, target, how)
+        number = np.asarray(neutral(how, data.dtype))
+        identity = _arguments.broadcast_to(
+            _arguments.beside(number, data), updates.shape, "updates"
+        )
+        self._once(data, lookup, identity, result, "none")
+        self._once(result, lookup, updates, result, how)
 
-    def _once(self, data: Array, lookup: Array, updates: Array, result: Array, how: str) -> None:
-        given = {**self._given, "reduction": how}
+    def _once(
+        self, data: Array, lookup: Array, updates: Array, result: Array, how: str, mean: int = 0
+    ) -> None:
+        given = {**self._given, "reduction": how, "mean": mean}
         inputs = (data, lookup, updates)
         _engine.run(self._room, inputs, (result,), given, self._inferred, self._private)
-
-    def _sum(self, lookup: Array, updates: Array, result: Array) -> None:
-        if result.dtype.kind != "c":
-            self._once(result, lookup, updates, result, "add")
-            return
-        for target, added in ((result.real, updates.real), (result.imag, updates.imag)):
-            self._once(target, lookup, added, target, "add")
 
     def _divide(self, lookup: Array, shape: tuple[int, ...], result: Array, whole: bool) -> None:
         counts = np.zeros(result.shape, np.int64)
         self._once(counts, lookup, np.broadcast_to(np.int64(1), shape), counts, "add")
         divide(result, counts, whole)
-
-    def _places(self, lookup: Array) -> tuple[Array, ...]:
-        # As an index of NumPy's: all updates of one element, in row-major order. In front is an
-        # axis of size 1: tuples without coordinates would be no index.
-        if self._room.KERNEL == "scatter_nd":
-            return (np.zeros(lookup.shape[:-1], np.intp), *np.moveaxis(lookup, -1, 0))
-        grid: list[Array] = list(np.indices((1, *lookup.shape), sparse=True))
-        grid[self._inferred.coordinates[0] + 1] = lookup
-        return tuple(grid)
 
 
 def divide(result: Array, counts: Array, whole: bool) -> None:

@@ -35,8 +35,6 @@ def check(
     IndexOutOfRangeError
         For the first one in row-major order.
     """
-    if not lookup.size:
-        return
     limits = _limits(lookup, sizes)
     outside = lookup >= limits
     if lookup.dtype.kind == "i":

@@ -376,8 +376,7 @@ def gather_nd(
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    tuples = lookup.shape[-1] if lookup.ndim else 0
-    axes = range(max(batch, 0), min(batch + tuples, data.ndim))
+    axes = pointed(lookup, batch, data.ndim)
     lookup, clamp = _inside("gather_nd", mode, lookup, data, axes)
     result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=clamp)
     return _arguments.returned(result, out, wrap)
@@ -398,9 +397,15 @@ def _gathered(
     dtype = _engine.dtype_of(spec)
     wanted = spec.shape if shape is None else shape
     result = _arguments.output(room.KERNEL, out, "out", wanted, dtype, operands)
-    filled = result.reshape(spec.shape) if result.ndim == 0 else result
+    filled = result.reshape(spec.shape)
     _engine.run(room, (data, lookup), (filled,), given, inferred, private=out is None)
     return result
+
+
+def pointed(lookup: Any, batch: int, rank: int) -> range:
+    """The axes that tuples of indices point into, of those that there are."""
+    length = lookup.shape[-1] if lookup.ndim else 0
+    return range(max(batch, 0), min(batch + length, rank))
 
 
 def alike(
@@ -427,8 +432,9 @@ def _inside(
     `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
     """
     check_mode(mode, lookup, data, axes)
-    # On a GPU a kernel moves them inside while it reads them.
-    if mode in ("raise", "clamp") or not lookup.size or isinstance(lookup, DeviceArray):
+    if isinstance(lookup, DeviceArray):  # a kernel moves them inside while it reads them
+        return lookup, _MODES.index(mode)
+    if mode in ("raise", "clamp") or not lookup.size:
         return lookup, _MODES.index(mode)
     sizes = [data.shape[axis] for axis in axes]
     if len(axes) not in (1, *lookup.shape[-1:]):

@@ -296,7 +296,7 @@ def scatter_nd(
             x, indices, updates, reduction=reduction, include_self=include_self, out=out
         )
     data, lookup, values, wrap = _operands(x, indices, updates)
-    if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
+    if values.ndim == 0 and lookup.ndim:
         shape = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]
         values = _arguments.broadcast_to(values, shape, "updates")
     operands = (data, lookup, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
@@ -425,8 +425,6 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
         )  # fmt: skip
 
     wanted, fill = (None, 0) if size is None else sized(size, fill_value, np.iinfo(kind))
-    if wanted is not None and isinstance(array, DeviceArray):
-        raise ArgumentTypeError("size: expected None for an array on a GPU, got a number of rows")
 
     read = array
     if array.dtype.kind == "c":
@@ -444,9 +442,27 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
         found = _engine.run_measured(
             NonzeroCoordinates, columns, read, lambda count: rows_of(count, None)
         )
-        rows[: len(found)] = found[:wanted]
-        rows[len(found) :] = fill
+        fill_rows(rows, found, np.asarray(fill, kind))
     return _arguments.returned(rows, out, wrap)
+
+
+def fill_rows(rows: Any, found: Any, fill: Any) -> None:
+    """As many of the rows that were found as there is room for; a number in the others."""
+    count, (wanted, columns) = min(found.shape[0], rows.shape[0]), rows.shape
+    if not isinstance(rows, DeviceArray):
+        rows[:count] = found[:count]
+        rows[count:] = fill
+        return
+    first = (count, columns)
+    others = rows.laid_out((wanted - count, columns), rows.dtype, rows.strides)
+    others.address += count * rows.strides[0]
+    number: Any = _arguments.beside(fill, cast(Array, rows))
+    number = _arguments.broadcast_to(number, others.shape, "fill_value")
+    _arguments.copy_there(
+        found.laid_out(first, found.dtype, found.strides),
+        rows.laid_out(first, rows.dtype, rows.strides),
+    )
+    _arguments.copy_there(number, others)
 
 
 def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:

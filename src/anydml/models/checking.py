@@ -91,8 +91,7 @@ def targets(model: Model, limits: Limits) -> Iterator[Target]:
     """
     folder = output_folder(model.name, limits)
     for index, command in model.commands.items():
-        resource = model.resources.get(command.resource) if isinstance(command, WriteFile) else None
-        if not isinstance(command, WriteFile) or resource is None:
+        if not isinstance(command, WriteFile) or command.resource not in model.resources:
             continue
         try:
             place = Place(folder, parts_below(folder, command.target))

@@ -56,15 +56,13 @@ class WriteFile:
         return self.target.lower().endswith(_NPY)
 
     def size(self, resource: Resource) -> int:
-        """Bytes of the resource that go into the file.
+        """Bytes of the resource's elements that go into a `.npy` file.
 
         Raises
         ------
         ModelError
             The resource has fewer elements than the dimensions.
         """
-        if not self.npy:
-            return resource.size
         assert resource.data_type is not None, "the loader refuses the command otherwise"
         element = resource.data_type.element_size
         # What only rounds the size up is no element.

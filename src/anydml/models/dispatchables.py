@@ -159,7 +159,7 @@ def _source(value: Any) -> Source:
     # the format for other kinds of dispatchables.
     faults = _json.Faults()
     faults.field(value, "format", _json.anything, None)
-    faults.field(value, "elementCount", _json.json_uint64, 0)
+    faults.field(value, "elementCount", _json.json_uint64, None)
     source = Source(
         faults.field(value, "name", _json.json_string),
         faults.field(value, "elementOffset", _json.json_uint64, 0),

@@ -137,7 +137,7 @@ class Output:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
-        if self._new and not self._written:
+        if self._new:
             with suppress(OSError):  # something is in it: it stays
                 self._folder.path.rmdir()
 

@@ -20,7 +20,7 @@ from anydml.errors import AnyDMLError, ModelError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MAGIC: Final = b"\x93NUMPY"
-_LENGTH_BYTES: Final = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+_LENGTH_BYTES: Final[dict[tuple[int, ...], int]] = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 # NumPy's own limit, and the most dimensions that an array of its has.
 _LONGEST_HEADER: Final = 10_000
 _MOST_DIMENSIONS: Final = 64
@@ -77,13 +77,12 @@ def read_header(file: BinaryIO) -> Header:
 
 def _text(file: BinaryIO) -> str:
     start = file.read(len(_MAGIC) + 2)
-    version = (start[-2], start[-1]) if len(start) == len(_MAGIC) + 2 else (0, 0)
     if not start.startswith(_MAGIC):
         raise ModelError("Expected an .npy file, got something else.")
+    version = tuple(start[len(_MAGIC) :])
     if version not in _LENGTH_BYTES:
-        raise ModelError(
-            f"Expected an .npy file of version 1.0, 2.0 or 3.0, got {version[0]}.{version[1]}."
-        )
+        got = ".".join(map(str, version)) or "none"
+        raise ModelError(f"Expected an .npy file of version 1.0, 2.0 or 3.0, got {got}.")
     octets = file.read(_LENGTH_BYTES[version])
     length = int.from_bytes(octets, "little")
     if length > _LONGEST_HEADER:

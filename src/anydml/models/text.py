@@ -25,7 +25,7 @@ _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
 # What the parser refuses without saying where.
 _CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
-_NUMBERS: Final = re.compile(rf"{_STRING}|[0-9][0-9.eE+-]*", re.DOTALL)
+_NUMBERS: Final = re.compile(rf"{_STRING}|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL)
 _BRACKETS: Final = re.compile(rf"{_STRING}|[\[{{]|[\]}}]", re.DOTALL)
 
 

@@ -88,7 +88,7 @@ def sequence(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], N
         numbers[0] = start
         numbers[1:] = delta
         with np.errstate(all="ignore"):  # integers wrap, floats reach infinity
-            for at in range(0, numbers.size - 1, _CHUNK):
+            for at in range(0, numbers.size, _CHUNK):
                 part = numbers[at : at + _CHUNK + 1]
                 np.add.accumulate(part, out=part)
 

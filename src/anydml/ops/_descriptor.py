@@ -292,14 +292,14 @@ class Descriptor:
         rows = [row for row in self.SUPPORT if row.level <= level]
         for path, tensor, info in self.tensors():
             accepted = rows[-1].tensors[info.name]
-            later = [(row.level, row.tensors[info.name]) for row in self.SUPPORT]
+            rows_of = [(row.level, row.tensors[info.name]) for row in self.SUPPORT]
             rank, data_type = tensor.dimension_count, tensor.data_type
             if rank not in accepted.ranks:
-                levels = [at for at, row in later if at > level and rank in row.ranks]
+                levels = [at for at, row in rows_of if rank in row.ranks]
                 rule = _at_level(accepted.ranks_text, level, rank, levels)
                 yield Violation(f"{path}.DimensionCount", rule, rank)
             if data_type not in accepted.data_types:
-                levels = [at for at, row in later if at > level and data_type in row.data_types]
+                levels = [at for at, row in rows_of if data_type in row.data_types]
                 types = ", ".join(map(str, accepted.data_types))
                 one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
                 rule = _at_level(one_of, level, data_type, levels)

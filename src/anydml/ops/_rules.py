@@ -112,7 +112,7 @@ def has_axis(axis: int, *tensors: TensorDesc) -> bool:
 
 def trailing(tensor: TensorDesc, count: int) -> tuple[int, ...]:
     """The last `count` sizes; all of them where there are not that many."""
-    return tensor.sizes[max(tensor.dimension_count - max(count, 0), 0) :]
+    return tensor.sizes[max(tensor.dimension_count - count, 0) :]
 
 
 def tuple_size(indices: Named, most: int, why: str) -> Iterator[Violation]:

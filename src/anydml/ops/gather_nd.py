@@ -126,7 +126,7 @@ class GatherND(Descriptor):
         why = "InputDimensionCount - BatchDimensionCount" if batch else "InputDimensionCount"
         yield from _rules.tuple_size(indices, left, why)
         sizes, lookup = self.meaningful_sizes()
-        if lookup and lookup[-1] <= left <= len(sizes) and batch < len(lookup):
+        if lookup and 1 <= lookup[-1] <= left <= len(sizes) and batch < len(lookup):
             yield from _rules.sizes_are(
                 output,
                 lookup[:-1] + sizes[batch + lookup[-1] :],

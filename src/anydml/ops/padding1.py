@@ -267,7 +267,7 @@ def _place(mode: str, at: int, size: int) -> int | None:
     if mode == "constant":
         return None
     if mode == "edge":
-        return 0 if at < 0 else size - 1
+        return min(max(at, 0), size - 1)
     if mode == "wrap" or size == 1:
         return at % size
     if mode == "reflection":

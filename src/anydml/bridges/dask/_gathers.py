@@ -209,11 +209,10 @@ def gather_nd(
     data = _graphs.lazy(x, "x")
     lookup, held = _graphs.lazy_indices(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    count = lookup.shape[-1] if lookup.ndim else 0
-    axes = range(max(batch, 0), min(batch + count, data.ndim))
-    functions.check_mode(mode, lookup, data, axes)
+    functions.check_mode(mode, lookup, data, functions.pointed(lookup, batch, data.ndim))
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     inferred = _engine.infer(GatherND, (data, lookup), given)
+    count = lookup.shape[-1]
     batches, pointed, behind = (
         data.chunks[:batch], data.chunks[batch : batch + count], data.chunks[batch + count :]
     )  # fmt: skip

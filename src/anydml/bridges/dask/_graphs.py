@@ -122,7 +122,7 @@ def blocks(chunks: Chunks) -> Iterator[Position]:
 def bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Where the chunks of an axis begin and end."""
     ends = list(itertools.accumulate(sizes))
-    return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+    return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def block(array: Lazy, at: Position) -> Any:

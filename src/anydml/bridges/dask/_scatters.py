@@ -159,7 +159,7 @@ def scatter_nd(
     """
     _graphs.no_out(out)
     data, (lookup, held), values = _operands(x, indices, updates)
-    if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
+    if values.ndim == 0 and lookup.ndim:
         blocks = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]
         values = _graphs.spread(values, blocks, "updates")
     inferred = _engine.infer(ScatterND, (data, lookup, values), {})

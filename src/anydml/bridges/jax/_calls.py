@@ -118,9 +118,9 @@ def operand(value: Any, name: str) -> Traced:
         return value
     array = given_back(adopt(value, name)[0])
     wanted = jax.dtypes.canonicalize_dtype(array.dtype)
-    if wanted != array.dtype and array.dtype.kind in "iu" and array.size:
+    if wanted != array.dtype and array.dtype.kind in "iu":
         limits = np.iinfo(wanted)
-        if limits.min <= array.min() and array.max() <= limits.max:
+        if not array.size or (limits.min <= array.min() and array.max() <= limits.max):
             array = as_type(array, wanted, name)
     keep(jnp.zeros(0), array.dtype, name)
     return jnp.asarray(array)

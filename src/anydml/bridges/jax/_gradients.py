@@ -35,7 +35,7 @@ def _tangents(
         moved = (gather_elements(tangents[0], results[1], axis=call["axis"]),)
     elif jnp.issubdtype(results[0].dtype, jnp.inexact):
         _check(call)
-        linear = (0, 2) if call.function.startswith("scatter") else (0,)
+        linear = (0, 2)  # x, and the updates of a scatter
         operands = [
             ad.instantiate_zeros(tangent) if i in linear else primal
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))

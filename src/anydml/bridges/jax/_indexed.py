@@ -260,9 +260,7 @@ def gather_nd(
     data = _calls.operand(x, "x")
     lookup = _calls.indices(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    count = lookup.shape[-1] if lookup.ndim else 0
-    axes = range(max(batch, 0), min(batch + count, data.ndim))
-    gathers.check_mode(mode, lookup, data, axes)
+    gathers.check_mode(mode, lookup, data, gathers.pointed(lookup, batch, data.ndim))
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherND, (data, lookup), given).outputs
     call = Call(
@@ -373,7 +371,7 @@ def scatter_nd(
     data = _calls.operand(x, "x")
     lookup = _calls.indices(indices)
     values = _calls.operand_as(updates, "updates", data)
-    if not values.ndim and lookup.ndim and lookup.shape[-1] <= data.ndim:
+    if not values.ndim and lookup.ndim:
         values = jnp.broadcast_to(values, lookup.shape[:-1] + data.shape[lookup.shape[-1] :])
     operands = (data, lookup, values)
     inferred = _engine.infer(ScatterND, operands, {})

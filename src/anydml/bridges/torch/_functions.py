@@ -117,9 +117,7 @@ def gather_nd(
     data = _tensor(x, "x")
     lookup = _indices(indices, data)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    length = lookup.shape[-1] if lookup.ndim else 0
-    axes = range(max(batch, 0), min(max(batch, 0) + length, data.ndim))
-    lookup, clamp = _inside(mode, lookup, data, axes if len(axes) == length else [])
+    lookup, clamp = _inside(mode, lookup, data, gathers.pointed(lookup, batch, data.ndim))
     result: Tensor = ops.gather_nd(data, lookup, batch, clamp)
     return result
 
@@ -168,7 +166,7 @@ def scatter_nd(
     _allocated(out)
     data = _tensor(x, "x")
     lookup, values = _indices(indices, data), _updates(updates, data)
-    if values.ndim == 0 and lookup.ndim and lookup.shape[-1] <= data.ndim:
+    if values.ndim == 0 and lookup.ndim:
         values = values.expand((*lookup.shape[:-1], *data.shape[lookup.shape[-1] :]))
     how = _reduction(reduction, data, values)
     whole = _arguments.flag(include_self, "include_self")
@@ -346,6 +344,8 @@ def _inside(mode: Any, lookup: Tensor, data: Tensor, axes: Sequence[int]) -> tup
     sizes = [data.shape[axis] for axis in axes]
     if mode in ("raise", "clamp") or not sizes or 0 in sizes:  # 0: there are no indices
         return lookup, mode == "clamp"
+    if len(sizes) not in (1, *lookup.shape[-1:]):
+        return lookup, False  # which the operator's own rules refuse
     if len(sizes) == 1:
         return _moved(mode, lookup, sizes[0]), False
     columns = [_moved(mode, lookup[..., i], size) for i, size in enumerate(sizes)]

@@ -351,8 +351,7 @@ def _save_tile(ctx: Any, inputs: Any, output: Any) -> None:
 def _tile(ctx: Any, grad: Any) -> Gradients:
     pairs = zip(ctx.repeats, ctx.shape, strict=True)
     tiles = grad.reshape([size for pair in pairs for size in pair])
-    # Without axes, sum() would take all there are.
-    return (tiles.sum(tuple(range(0, tiles.ndim, 2))) if tiles.ndim else tiles), None
+    return tiles.sum(tuple(range(0, tiles.ndim, 2))), None  # of no axes: of all there are, none
 
 
 def _save_reverse(ctx: Any, inputs: Any, output: Any) -> None:

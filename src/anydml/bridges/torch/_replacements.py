@@ -24,7 +24,6 @@ _elements: Final[Any] = scatter.scatter_elements
 _blocks: Final[Any] = scatter.scatter_nd
 
 _KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *TYPED))
-_BITS: Final = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 # PyTorch's words for reductions.
 _REDUCTIONS: Final = {
@@ -40,9 +39,9 @@ def _bits(x: Tensor) -> Tensor:
     """The same elements as a type that kernels move."""
     if x.dtype in _KERNEL_TYPES or x.is_complex():
         return x
-    if x.element_size() not in _BITS or x.is_quantized:
+    if x.element_size() != 1 or x.is_quantized:  # floats of 8 bits
         raise _no_kernel(x)
-    return x.view(_BITS[x.element_size()])
+    return x.view(torch.uint8)
 
 
 def _numbers(x: Tensor) -> Tensor:
