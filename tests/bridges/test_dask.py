@@ -227,3 +227,9 @@ def _scatters(data, scatter, x, lookup, updates, how):
             scatter(*operands, **how)
         return
     same(scatter(*operands, **how), expected)
+
+
+def test_top_k_of_many_blocks():
+    """More than are merged at once, at three levels."""
+    x = (np.arange(40) * 7 % 41).astype(np.float32)
+    same(dml.top_k(da.from_array(x, chunks=2), 3), dml.top_k(x, 3))

@@ -254,11 +254,68 @@ def test_one_element():
         lambda x: dml.gather(x, [[0, -1]]): 2,
         lambda x: dml.gather_elements(x, [0, 0, 0]): 3,
         lambda x: dml.gather_elements(x, 0): 1,
+        lambda x: dml.gather_elements(x, [[0, -1], [0, 0]]): 4,
+        lambda x: dml.top_k(x, 0).values: 0,
         lambda x: dml.scatter_elements(x, [0, 0], [5.0, 6.0], reduction="add"): 1,
     }
     for call, slope in calls.items():
         assert_same_bits(jax.jit(call)(x), call(x))
         assert jax.grad(lambda x, call=call: call(x).sum())(x) == slope
+    with pytest.raises(Exception, match=r"indices\[0\]: expected -1\.\.0 .* got 1"):
+        jax.jit(lambda x: dml.gather_elements(x, [1]))(x).block_until_ready()
+
+
+def test_integers_of_64_bits_that_fit():
+    """What is not traced has NumPy's types; lists without elements too."""
+    one = jnp.ones(3)
+    for empty in ([], np.zeros(0, np.int64), np.zeros(0, np.uint64)):
+        assert jax.jit(lambda x, i=empty: dml.gather(x, i))(one).shape == (0,)
+    at = jnp.array([0, 1])
+    ends = np.array([-(2**31), 2**31 - 1])
+    assert_same_bits(jax.jit(lambda i: dml.gather(ends, i))(at), ends.astype(np.int32))
+    for wrong in (ends - [1, 0], ends + [0, 1], ends / 2):
+        with pytest.raises(dml.ArgumentTypeError, match="x: expected a type that JAX has"):
+            jax.jit(lambda i, x=wrong: dml.gather(x, i))(at)
+
+
+def test_lists_for_bfloat16():
+    x = jnp.ones(3, jnp.bfloat16)
+    for update in ([2.0], np.array([2.0], jnp.bfloat16)):
+        got = jax.jit(lambda x, u=update: dml.scatter_elements(x, [1], u))(x)
+        assert (got.dtype, got.tolist()) == (x.dtype, [1, 2, 1])
+
+
+def test_gradients_of_what_is_replaced():
+    x, u = jnp.arange(12.0).reshape(3, 4), jnp.ones((2, 4))
+    kept, new = jax.grad(lambda x, u: (dml.scatter_nd(x, [[2], [0]], u) * x).sum(), (0, 1))(x, u)
+    assert kept.tolist() == (jnp.array([[1, 1, 1, 1], [8, 10, 12, 14], [1, 1, 1, 1]])).tolist()
+    assert new.tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
+    left = jax.grad(lambda x: dml.scatter_elements(x, [1], [5.0]).sum())(x[0])
+    assert left.tolist() == [1, 0, 1, 1]
+    none = np.zeros((2, 0), np.int32)
+    assert jax.grad(lambda x: dml.gather_nd(x, none).sum())(u).tolist() == [[2] * 4] * 2
+
+
+def test_gradients_in_batches_of_indices():
+    x = jnp.arange(6.0).reshape(2, 3)
+    rows = jnp.array([[2, 0], [1, 1]])
+    for gather in (
+        dml.gather,
+        dml.gather_elements,
+        lambda x, i: dml.gather_nd(x, i[:, None]),
+    ):
+        slope = jax.grad(lambda x, i, f=gather: (f(x, i) * jnp.array([2.0, 3.0])).sum())
+        assert jax.vmap(slope)(x, rows).tolist() == [[3, 0, 2], [0, 5, 0]]
+
+
+def test_batches_of_narrow_tuples():
+    """Numbers of batches are put in front of them, in a type that holds both."""
+    x, one = jnp.zeros((200, 3)), jnp.ones(1)
+    got = jax.vmap(lambda x, i: dml.scatter_nd(x, i, one))(x, jnp.full((200, 1, 1), 1, jnp.int8))
+    assert (np.asarray(got) == [0, 1, 0]).all()
+    beyond = jnp.full((2, 1, 1), 2**32 - 1, jnp.uint32)
+    with pytest.raises(Exception, match=r"expected 0\.\.2 .* got 4294967295"):
+        jax.vmap(lambda x, i: dml.scatter_nd(x, i, one))(x[:2], beyond).block_until_ready()
 
 
 def test_of_casts_those_between_floats_have_a_gradient():

@@ -48,6 +48,17 @@ WRONG: dict[str, Wrong] = {
     "gather_nd: batch_dims below 0": lambda f, a: f.gather_nd(a(X), a(AT), batch_dims=-1),
     "gather_nd: tuples": lambda f, a: f.gather_nd(a(X), a(np.zeros((2, 5), int)), mode="wrap"),
     "gather_nd: nothing to wrap to": lambda f, a: f.gather_nd(a(NOTHING), a(AT), mode="wrap"),
+    "gather_nd: batches below 0, no elements": lambda f, a: f.gather_nd(
+        a(np.zeros((0, 0), np.float32)), a(np.zeros((1, 1), int)), batch_dims=-1, mode="wrap"
+    ),
+    "gather_nd: no axes": lambda f, a: f.gather_nd(a(X), a(np.zeros((), int)), mode="wrap"),
+    "scatter_nd: one update without axes": lambda f, a: f.scatter_nd(
+        a(X), a(np.zeros((), int)), a(U[0, 0])
+    ),
+    "scatter_nd: one update by long tuples": lambda f, a: f.scatter_nd(
+        a(X), a(np.zeros((2, 5), int)), a(U[0, 0])
+    ),
+    "top_k: two of one element": lambda f, a: f.top_k(a(X[0, 0]), 2),
     "scatter_elements: reduction": lambda f, a: f.scatter_elements(
         a(X), a(AT), a(U), axis=1, reduction="ad"
     ),

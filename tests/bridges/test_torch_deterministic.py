@@ -216,6 +216,7 @@ def test_variants_that_write_to_out():
         lambda x: torch.zeros(()).scatter_add(0, torch.tensor([0, 0]), x),
         lambda x: torch.zeros(()).index_add(0, torch.tensor([0]), x[0]),
         lambda x: x.scatter(0, torch.tensor(1), torch.tensor(9.0)),
+        lambda x: x.index_copy(0, torch.tensor([1]), torch.tensor(9.0)),
         lambda x: x.scatter_add(0, torch.zeros(0, dtype=torch.int64), x),
         lambda x: torch.zeros(0, 2).index_add(0, torch.zeros(0).long(), torch.zeros(0, 2)),
         lambda x: torch.zeros(3, 0).index_add(0, torch.tensor([2]), torch.zeros(1, 0)),
@@ -427,6 +428,10 @@ def test_floats_of_8_bits_are_compared_and_added_as_float32():
     with dml.bridges.torch.deterministic():
         values, indices = torch.topk(x, 2)
         summed = x.index_add(0, torch.tensor([2, 2]), x[:2])
+        found = torch.nonzero(x.float().sub(1).to(x.dtype))
+        put = x.scatter(0, torch.tensor([1]), x[2:])
+    assert found.tolist() == [[1], [2]]
+    assert put.float().tolist() == [1, -2, -2]
     assert (values.float().tolist(), indices.tolist()) == ([3, 1], [1, 0])
     assert summed.float().tolist() == [1, 3, 2]
     assert values.dtype == summed.dtype == x.dtype

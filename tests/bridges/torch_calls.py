@@ -74,6 +74,7 @@ CALLS = {
     "tile": lambda x: dml.tile(x, (2, 1, 3)),
     "tile last": lambda x: dml.tile(x, 2),
     "slice_window from an end": lambda x: dml.slice_window(x, (0, 1), (3, 2), (-1, -2)),
+    "slice_window by threes": lambda x: dml.slice_window(x, (0, 1), (3, 2), (1, -3)),
     "slice_window of none": lambda x: dml.slice_window(x, (0, 1), (3, 0), (1, -1)),
 }  # fmt: skip
 

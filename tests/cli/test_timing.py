@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_wrong_counts(call, count):
 
 
 def test_copies_count_as_memory(call):
-    assert call("--repeat", "2", "--memory-limit", "24")[0] == 0
+    assert call("--repeat", "2", "--memory-limit", "24") == (0, PRINTED, "")
     status, out, err = call("--repeat", "2", "--memory-limit", "23")
     assert (status, out) == (1, "")
     assert "copies of those that --repeat puts back, got 24." in err
@@ -94,10 +95,23 @@ def test_from_python(tmp_path):
     buffers = run_model(load_model(path), write=pieces.append, repeat=4, timing=True)
     assert np.frombuffer(buffers["x"], "f4").tolist() == [2, 4, 6]
     assert "4 times" in pieces[0]
+    once = []
+    run_model(load_model(path), write=once.append, timing=True)
+    assert " times" not in once[0]
     with pytest.raises(ArgumentError, match="repeat: expected at least 1, got 0"):
         run_model(load_model(path), repeat=0)
     with pytest.raises(ModelError, match="--repeat"):
         run_model(load_model(path), limits=Limits(memory_limit=20), repeat=2)
+
+
+def test_what_is_measured(tmp_path, monkeypatch):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(MODEL))
+    times = iter((5.0, 5.5, 7.0, 7.25))
+    monkeypatch.setattr("anydml.models.runner.time", SimpleNamespace(perf_counter=times.__next__))
+    pieces = []
+    run_model(load_model(path), write=pieces.append, repeat=2, timing=True)
+    assert pieces[0].endswith("2 times: median 375 ms, fastest 250 ms, first 500 ms\n")
 
 
 def test_the_line():

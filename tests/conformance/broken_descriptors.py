@@ -334,11 +334,27 @@ def _nonzero():
         "3 (the elements of InputTensor)",
         4,
     )
+    yield Broken(
+        op,
+        "too many rows of a matrix",
+        {rows: T(U, (4, 1))},
+        f"{rows}.Sizes[-2]",
+        "3 (the elements of InputTensor)",
+        4,
+    )
     yield Broken(op, "leading sizes", {rows: T(U, (1, 5, 3, 1))}, f"{rows}.Sizes[1]", "1", 5)
     yield Broken(
         op,
         "too many columns",
         {rows: T(U, (1, 1, 3, 5))},
+        f"{rows}.Sizes[-1]",
+        "1..4 (effective rank",
+        5,
+    )
+    yield Broken(
+        op,
+        "too many columns for one element",
+        {"InputTensor": T(F, (1, 1, 1, 1)), rows: T(U, (1, 1, 1, 5))},
         f"{rows}.Sizes[-1]",
         "1..4 (effective rank",
         5,

@@ -9,6 +9,8 @@ def _slice1():
         rule = "4 (the length of InputWindowOffsets)"
         yield Broken(op, f"DimensionCount {count}", {"DimensionCount": count}, "DimensionCount",
                      rule, count)  # fmt: skip
+    yield Broken(op, "three offsets", {"DimensionCount": 3, "InputWindowOffsets": (0, 0, 1)},
+                 "DimensionCount", "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
     for name, values in (("InputWindowSizes", (1, 1, 2)), ("InputWindowStrides", (1,) * 5)):
         yield Broken(op, f"too few or many {name}", {name: values}, name,
                      "4 values (InputTensor.DimensionCount)", len(values))  # fmt: skip
@@ -23,6 +25,8 @@ def _slice1():
                  "InputWindowOffsets[3]", "0..4 (InputTensor.Sizes[3] - 1)", 5)  # fmt: skip
     yield Broken(op, "more than the stride reaches", {output: T(F, (1, 1, 2, 3))},
                  f"{output}.Sizes[3]", "1..2 (what the stride reaches)", 3)  # fmt: skip
+    yield Broken(op, "more than a window of one has", {"InputWindowSizes": (1, 1, 1, 4)},
+                 f"{output}.Sizes[2]", "1 (what the stride reaches)", 2)  # fmt: skip
     yield Broken(op, "another type", {output: T("FLOAT16", (1, 1, 2, 2))}, f"{output}.DataType",
                  f"FLOAT32 ({data}.DataType)", "FLOAT16")  # fmt: skip
 
@@ -33,6 +37,8 @@ def _slice():
         rule = "4 (the length of Offsets)"
         yield Broken(op, f"DimensionCount {count}", {"DimensionCount": count}, "DimensionCount",
                      rule, count)  # fmt: skip
+    yield Broken(op, "three offsets", {"DimensionCount": 3, "Offsets": (0, 0, 1)},
+                 "DimensionCount", "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
     for name, values in (("Sizes", (1, 1, 2)), ("Strides", (1,) * 5)):
         yield Broken(op, f"too few or many {name}", {name: values}, name,
                      "4 values (InputTensor.DimensionCount)", len(values))  # fmt: skip
@@ -137,6 +143,8 @@ def _paddings(op):
         rule = "4 (the length of StartPadding)"
         yield Broken(op, f"DimensionCount {count}", {"DimensionCount": count}, "DimensionCount",
                      rule, count)  # fmt: skip
+    yield Broken(op, "three start paddings", {"DimensionCount": 3, "StartPadding": (0, 1, 3)},
+                 "DimensionCount", "4 (InputTensor.DimensionCount)", 3)  # fmt: skip
     for values in ((0, 0, 1), (0, 0, 0, 0, 1)):
         yield Broken(op, f"{len(values)} end paddings", {"EndPadding": values}, "EndPadding",
                      "4 values (InputTensor.DimensionCount)", len(values))  # fmt: skip

@@ -13,6 +13,17 @@ def _nd(op, block):
         "1..4 (InputTensor.DimensionCount)",
         5,
     )
+    for count, tensor in (("InputDimensionCount", "InputTensor"),
+                          ("IndicesDimensionCount", "IndicesTensor")):  # fmt: skip
+        yield Broken(
+            op,
+            f"{count} 0",
+            {count: 0},
+            count,
+            f"1..4 ({tensor}.DimensionCount)",
+            0,
+            (count,),
+        )
     yield Broken(
         op,
         "IndicesDimensionCount above the rank",
@@ -127,6 +138,15 @@ def _gather_nd1():
         3,
         ("IndicesTensor.Sizes[-1]",),
     )
+    yield Broken(
+        op,
+        "as many batch dimensions as the indices have",
+        {"InputDimensionCount": 4, "IndicesDimensionCount": 2, "BatchDimensionCount": 2,
+         "IndicesTensor": T(U, (1, 1, 3, 2))},
+        "BatchDimensionCount",
+        "0..1 (below InputDimensionCount",
+        2,
+    )  # fmt: skip
     yield Broken(
         op,
         "batches of other sizes",

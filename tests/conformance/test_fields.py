@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import odd_rooms
@@ -14,6 +15,7 @@ from odd_rooms import Curve, Everything, F, Other, everything
 
 import anydml as dml
 from anydml import registry
+from anydml.backends import cpu
 from anydml.ops._fields import Real
 
 DEVICE = dml.Device("cpu")
@@ -257,6 +259,7 @@ def test_an_operator_alone_needs_the_tensors_that_it_has_not_inside_another():
     (violation,) = late
     assert violation.path == "EVERYTHING.FusedActivation.FeatureLevel"
     assert "3_0 or above" in violation.rule
+    assert everything(fused_activation=Curve(alpha=1)).violations(dml.FeatureLevel(0x3000)) == []
 
 
 @pytest.fixture
@@ -285,6 +288,19 @@ def test_tensors_that_are_left_out(known):
     assert result.count_tensor.tolist() == [6]
     with pytest.raises(dml.BindingError, match="BiasTensor: expected a binding, got none"):
         device.create_operator(full).compile()(x)
+
+
+def test_a_kernel_of_the_cpu_is_given_nothing_for_what_is_left_out(monkeypatch):
+    given = []
+    native = SimpleNamespace(
+        Binder=lambda *_: SimpleNamespace(dispatch=None),
+        run=lambda kernel, inputs, outputs, *_: given.extend((inputs, outputs)) or -1,
+    )
+    monkeypatch.setattr(cpu, "native", native)
+    x, y = np.zeros((2, 3), "f4"), np.zeros((2, 3), "f4")
+    executable = cpu.CpuExecutable(everything().lower())
+    assert executable.run({"InputTensor": x, "OutputTensor": y}, False, 1) == -1
+    assert [[array is None for array in arrays] for arrays in given] == [[False, True]] * 2
 
 
 def test_a_left_out_tensor_in_a_model(known, tmp_path):

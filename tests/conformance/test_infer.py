@@ -60,6 +60,8 @@ GOOD = [
     (dml.TopK, [spec(5)], {"axis": 0, "k": 0}, [((0,), F4), ((0,), None)]),
     (dml.Gather, [spec(2, 5, 3), spec(4, 6, dtype=I8)], {"axis": 1, "clamp": False},
      [((2, 4, 6, 3), F4)]),
+    (dml.Gather, [spec(0), spec(0, dtype=I8)], {"axis": 0, "clamp": True}, [((0,), F4)]),
+    (dml.Gather, [spec(0), spec(3, dtype=I8)], {"axis": 0, "clamp": False}, [((3,), F4)]),
     (dml.GatherElements, [spec(2, 5), spec(1, 9, dtype=I8)], {"axis": 1, "clamp": True},
      [((1, 9), F4)]),
     (dml.GatherND, [spec(2, 5, 3), spec(2, 4, 1, dtype=I8)], {"batch_dims": 1, "clamp": False},
@@ -77,6 +79,9 @@ GOOD = [
     (dml.FillValueConstant, [], {"shape": (2, 3), "dtype": "int8"}, [((2, 3), np.dtype("i1"))]),
     (dml.Slice1, [spec(6, 4)], {"starts": (1, 0), "sizes": (5, 0), "strides": (-2, 3)},
      [((3, 0), F4)]),
+    (dml.Slice1, [spec(6)], {"starts": (6,), "sizes": (0,), "strides": (1,)}, [((0,), F4)]),
+    (dml.Padding1, [spec(6, 0)], {"starts": (1, 0), "ends": (0, 0), "mode": "edge"},
+     [((7, 0), F4)]),
     (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),
     (dml.Join, [spec(1, 2), spec(5, 2)], {"axis": 0}, [((6, 2), F4)]),
 ]  # fmt: skip
@@ -101,8 +106,9 @@ def test_outputs(room, inputs, given, outputs):
 
 
 BAD = [
-    *((room, [spec(2, 5)] * count, {"axis": 2, "k": 1, "sizes": (2,), "clamp": False},
+    *((room, [spec(2, 5)] * count, {"axis": axis, "k": 1, "sizes": (2,), "clamp": False},
        "axis: expected an axis of")
+      for axis in (2, -1)
       for room, count in ((dml.TopK1, 1), (dml.Split, 1), (dml.Join, 2), (dml.Gather, 2),
                           (dml.GatherElements, 2), (dml.Scatter, 3))),
     (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": 6}, "k: expected 0..5"),
@@ -129,7 +135,10 @@ BAD = [
     (dml.Slice1, [spec(6)], {"starts": (7,), "sizes": (0,), "strides": (1,)},
      "starts[0]: expected 0..6"),
     (dml.Slice1, [spec(6)], {"starts": (-1,), "sizes": (1,), "strides": (1,)}, "starts[0]"),
-    (dml.Slice1, [spec(6)], {"starts": (0,), "sizes": (1,), "strides": (0,)}, "other than 0"),
+    (dml.Slice1, [spec(6)], {"starts": (0,), "sizes": (1,), "strides": (0,)},
+     "strides[0]: expected a stride other than 0, got 0"),
+    (dml.Slice1, [spec(6)], {"starts": (0,), "sizes": (-1,), "strides": (1,)},
+     "sizes[0]: expected 0..6"),
     (dml.Slice1, [spec(6)], {"starts": (), "sizes": (1,), "strides": (1,)},
      "starts: expected 1 values"),
     (dml.ReverseSubsequences, [spec(6, 4), spec(6, 4, dtype=I8)], {"axis": 1},
@@ -140,6 +149,7 @@ BAD = [
     (dml.Tile, [spec(6)], {"repeats": (-1,)}, "repeats[0]: expected 0 or more"),
     (dml.Split, [spec(6)], {"axis": 0, "sizes": (1, 4)}, "a sum of 6"),
     (dml.Join, [spec(6, 1), spec(6, 2)], {"axis": 0}, "arrays[1]: expected the shape of arrays[0]"),
+    (dml.Join, [spec(6, 2), spec(6)], {"axis": 1}, "arrays[1]: expected the shape of arrays[0]"),
 ]  # fmt: skip
 
 

@@ -53,6 +53,15 @@ def test_any_other_field_makes_another_descriptor(operator):
         assert len({changed, desc}) == 2, name
 
 
+def test_a_count_is_shown_where_it_is_not_the_lists_length():
+    part = dml.TensorDesc("FLOAT32", (2,))
+    given = {"input_tensor": part, "output_tensors": [part], "axis": 0}
+    assert "output_count" not in repr(dml.Split(**given))
+    wrong = dml.Split(**given, output_count=3)
+    assert "output_count=3" in repr(wrong)
+    assert eval(repr(wrong), vars(dml)) == wrong
+
+
 def test_frozen_and_keyword_only():
     tensor = dml.TensorDesc("FLOAT32", (2,))
     desc = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
@@ -160,6 +169,9 @@ def test_json_defaults():
                   "Strides": None, "Flags": []}}
     )  # fmt: skip
     assert tensor == dml.TensorDesc("FLOAT32", (2, 3))
+    assert (
+        dml.TensorDesc.from_json({"Sizes": [1], "DataType": "INT8", "Strides": []}).strides is None
+    )
     written = dml.TensorDesc("INT8", (2, 2), (4, 1), flags="OWNED_BY_DML",
                              total_tensor_size_in_bytes=16,
                              guaranteed_base_offset_alignment=64)  # fmt: skip

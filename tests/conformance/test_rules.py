@@ -6,7 +6,7 @@ import pytest
 from broken_descriptors import BROKEN, BROKEN_TENSORS, F, T, U
 from broken_mover_descriptors import BROKEN_MOVERS
 from broken_nd_descriptors import BROKEN_ND
-from good_descriptors import descriptor, fields_of
+from good_descriptors import CLASSES, descriptor, fields_of
 
 import anydml as dml
 
@@ -43,6 +43,42 @@ def test_k_without_an_axis_is_at_least_one(operator):
         found = DEVICE.check(descriptor(operator, fields_of(operator) | changes))
         assert f"{operator}.Axis" in {violation.path for violation in found}
         assert [item.rule for item in found if item.path == f"{operator}.K"] == told
+
+
+@pytest.mark.parametrize("operator", ["GATHER_ND", "SCATTER_ND"])
+def test_tuples_of_nothing_say_nothing_of_other_sizes(operator):
+    changes = {"IndicesTensor": T(U, (1, 1, 3, 0))}
+    found = DEVICE.check(descriptor(operator, fields_of(operator) | changes))
+    assert [(item.path, item.rule, item.got) for item in found] == [
+        (f"{operator}.IndicesTensor.Sizes[3]", "1..2^32 - 1", 0),
+        (f"{operator}.IndicesTensor.Sizes[-1]", "1..2 (InputDimensionCount)", 0),
+    ]
+
+
+@pytest.mark.parametrize("operator", CLASSES)
+def test_sizes_that_no_tensor_has_are_told_for_each(operator):
+    for name, value in fields_of(operator).items():
+        tensor = value[0] if isinstance(value, list) else value
+        if not isinstance(tensor, dml.TensorDesc):
+            continue
+        for axis, size in ((3, 0), (0, 2**32)):
+            sizes = [*tensor.sizes]
+            sizes[axis] = size
+            changed = T(tensor.data_type, sizes)
+            new = [changed, *value[1:]] if isinstance(value, list) else changed
+            found = DEVICE.check(descriptor(operator, fields_of(operator) | {name: new}))
+            where = f"{operator}.{name}[0]" if isinstance(value, list) else f"{operator}.{name}"
+            paths = [item.path for item in found]
+            assert f"{where}.Sizes[{axis}]" in paths
+            assert not any("None" in path or "Scale" in path for path in paths)
+
+
+def test_offsets_below_the_input():
+    changes = {"Offsets": (0, 0, 0, -1)}
+    found = DEVICE.check(descriptor("SLICE", fields_of("SLICE") | changes))
+    assert [item.rule for item in found if item.path == "SLICE.Offsets[3]"] == [
+        "0..2^32 - 1 (UINT)", "0..4 (InputTensor.Sizes[3] - 1)",
+    ]  # fmt: skip
 
 
 def test_several_rules_broken_give_all_of_them():
@@ -115,6 +151,11 @@ def test_good_edges():
                     "OutputTensor": T(F, (1, 1, 1, 2))}),
         ("GATHER", {"IndicesTensor": T(U, (2, 3, 4, 5)), "IndexDimensions": 4,
                     "InputTensor": T(F, (1, 1, 1, 7)), "OutputTensor": T(F, (2, 3, 4, 5))}),
+        # The largest scale, which makes the largest tensor.
+        ("UPSAMPLE_2D", {"InputTensor": T(F, (1, 1, 1, 5)), "ScaleSize": (2**32 // 5, 1),
+                         "OutputTensor": T(F, (1, 1, 1, 2**32 - 1))}),
+        ("UPSAMPLE_2D", {"InputTensor": T(F, (1, 1, 1, 1)), "ScaleSize": (2**32 - 1, 1),
+                         "OutputTensor": T(F, (1, 1, 1, 2**32 - 1))}),
         # Both counts may be the rank.
         ("SCATTER_ND", {"InputDimensionCount": 4, "InputTensor": T(F, (1, 1, 2, 5)),
                         "IndicesDimensionCount": 4, "IndicesTensor": T(U, (1, 1, 1, 4)),

@@ -1,7 +1,7 @@
 """Accepted exactly where the pages' tables say: operator × level × data type × rank."""
 
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from good_descriptors import CLASSES, INDEX_TENSORS, descriptor, fields_of, padded, types_of
@@ -27,6 +27,11 @@ def test_table_as_data(operator):
         for row in dml.support(operator)
     }
     assert got == TABLES[operator]
+    # What a row accepts those above it do: a refusal names the first that accepts.
+    for below, above in pairwise(TABLES[operator].values()):
+        for name, (ranks, types) in below.items():
+            assert ranks <= above[name][0]
+            assert types <= above[name][1]
     assert dml.support(CLASSES[operator]) == dml.support(operator)
 
 
@@ -142,6 +147,33 @@ def test_refusal_names_the_level_that_would_accept(operator):
                 assert f"at feature level {level}" in violation.rule
 
 
+def test_one_type_is_not_one_of_several():
+    desc = _descriptor("TOP_K", 4, "FLOAT32", "INT8")
+    for level, rule in (("3_1", "UINT32 at feature"), ("5_0", "one of UINT64, UINT32 at feature")):
+        (violation,) = device(level).check(desc)
+        assert violation.rule.startswith(rule)
+
+
+@pytest.mark.parametrize("operator", TABLES)
+def test_refusal_of_a_rank_names_the_level_that_would_accept(operator):
+    for level, rank in product(LEVELS, RANKS):
+        row = row_at(operator, level)
+        if row is None:
+            continue
+        for violation in device(level).check(_descriptor(operator, rank, "FLOAT32", "UINT32")):
+            if "at feature level" not in violation.rule:
+                continue  # a rule that all levels have
+            name = _name_in(violation.path)
+            got = 2 if name == "OutputCoordinatesTensor" and rank == 1 else rank
+            accepted = (at for at, tensors in TABLES[operator].items() if got in tensors[name][0])
+            need = next((f"from {at}" for at in accepted), "at no level")
+            low, high = min(row[name][0]), max(row[name][0])
+            span = f"{low}..{high}" if low < high else f"{low}"
+            assert violation.rule == f"{span} at feature level {level} ({got} {need})"
+            assert violation.got == got
+            assert violation.path.endswith(".DimensionCount")
+
+
 def test_aliases():
     assert dml.ScatterElements is dml.Scatter
     assert dml.support("SCATTER_ELEMENTS") == dml.support("DML_OPERATOR_SCATTER")
@@ -157,6 +189,10 @@ def _with_rank(value, rank):
     if isinstance(value, list):
         return [_with_rank(value[0], rank), *value[1:]]
     return dml.TensorDesc(value.data_type, padded(rank, *value.sizes[-2:]))
+
+
+def _name_in(path):
+    return path.split(".")[1].partition("[")[0]
 
 
 def _paths(violations, ending):

@@ -179,12 +179,15 @@ LARGEST = 2**32 - 1
         (T("INT8", (1, LARGEST)), []),
         (T("INT8", (2, 2**31)), ["Sizes"]),
         (T("INT8", (LARGEST + 1,)), ["Sizes[0]", "Sizes"]),
+        (T("INT8", (LARGEST,) * 3), ["Sizes", "TotalTensorSizeInBytes"]),
         (T("INT8", (2, -1)), ["Sizes[1]"]),
         (T("INT8", (2, 2), (0, 1)), []),
         (T("INT8", (2, 2), (-1, 1)), ["Strides[0]"]),
         (T("INT8", (1, 2), (LARGEST, 1)), []),
         (T("INT8", (1, 2), (LARGEST + 1, 1)), ["Strides[0]"]),
         (T("INT8", (2, 2), (1,)), ["Strides"]),
+        (T("INT8", (8, 8), (1,), total_tensor_size_in_bytes=4), ["Strides"]),
+        (T("INT8", (2**64 - 1,)), ["Sizes[0]", "Sizes", "TotalTensorSizeInBytes"]),
         (T("INT8", (8,), total_tensor_size_in_bytes=8), []),
         (T("INT8", (8,), total_tensor_size_in_bytes=4), ["TotalTensorSizeInBytes"]),
         (T("INT8", (8,), total_tensor_size_in_bytes=10), ["TotalTensorSizeInBytes"]),
@@ -202,6 +205,42 @@ LARGEST = 2**32 - 1
 )  # fmt: skip
 def test_where_the_rules_of_tensors_end(desc, paths):
     assert [violation.path for violation in desc.check()] == paths
+
+
+def test_a_guaranteed_alignment_of_half_bytes_is_at_least_one():
+    (violation,) = T("UINT4", (8,), guaranteed_base_offset_alignment=3).check()
+    assert "of at least 1 (the element size)" in violation.rule
+
+
+def test_what_has_too_many_dimensions_is_not_searched():
+    found = T("INT8", (2,) * 9, (0,) * 9).check(output=True)
+    assert [violation.path for violation in found] == ["DimensionCount"]
+
+
+def test_how_many_sizes_are_taken():
+    assert T("INT8", [2] * 64).dimension_count == 64
+    assert T.from_json({"DataType": "INT8", "Sizes": [2] * 64}).dimension_count == 64
+    with pytest.raises(dml.InvalidDescriptorError):
+        T("INT8", [2] * 65)
+    with pytest.raises(dml.ModelError, match="at most 8 integers, got 65"):
+        T.from_json({"DataType": "INT8", "Sizes": [2] * 65})
+
+
+def test_flags_are_those_of_the_list_together():
+    flags = ["NONE", "OWNED_BY_DML", "NONE"]
+    assert T("INT8", [1], flags=flags).flags is dml.TensorFlags.OWNED_BY_DML
+
+
+def test_enumerations_have_the_numbers_of_the_header():
+    for kind, names in (
+        (dml.TensorFlags, ("NONE", "OWNED_BY_DML")),
+        (dml.AxisDirection, ("INCREASING", "DECREASING")),
+        (dml.PaddingMode, ("CONSTANT", "EDGE", "REFLECTION", "SYMMETRIC", "WRAP")),
+        (dml.InterpolationMode, ("NEAREST_NEIGHBOR", "LINEAR")),
+    ):
+        assert [(member.suffix, int(member)) for member in kind] == [
+            (name, number) for number, name in enumerate(names)
+        ]
 
 
 @pytest.mark.parametrize(("axis", "has"), [(-1, False), (0, True), (1, True), (2, False)])
@@ -223,8 +262,19 @@ def test_how_ranges_are_said():
 
 
 def test_what_a_descriptor_of_an_array_may_hold():
-    with pytest.raises(dml.ArgumentTypeError, match=r"elements of one of .*\bUINT8.*\bINT8"):
+    with pytest.raises(
+        dml.ArgumentTypeError, match=r"elements of one of .*\bUINT8.*\bINT8\b.*, got complex128$"
+    ):
         T.from_array([1j])
+    with pytest.raises(dml.ArgumentTypeError, match=r", got \[None\]$"):
+        T.from_array([None])
+    nested = [1]
+    nested.append(nested)
+    with pytest.raises(dml.ArgumentError) as error:
+        T.from_array(nested)
+    assert "recursion" not in str(error.value)
+    with pytest.raises(dml.ArgumentError, match=r"non-negative multiples .* got \(6,\)"):
+        T.from_array(np.zeros(3, "f4,i2")["f0"])
     assert T.from_array(np.zeros((2, 2), "i1")[:, :1]).strides == (2, 1)
     with pytest.raises(dml.ArgumentError, match=r"non-negative multiples .* got \(-1,\)"):
         T.from_array(np.zeros(3, "i1")[::-1])

@@ -100,6 +100,8 @@ def test_plain_arrays_are_taken(with_stubs):
         ("type('Own', (ndarray,), {})(3, 'f4')", "a subclass"),
         ("array(1, 2, 3, dtype='>f4')", "of foreign byte order"),
         ("changed('dtype', 'f4')", "a type that is none"),
+        # Where a type keeps its number and its byte order, this int has a 5 and an equals sign.
+        ("changed('dtype', 5 * 2**30 + (0x3D << 16))", "an int that lies in memory as int32 does"),
         ("changed('shape', (1 << 62, 1 << 62))", "sizes that overflow"),
         ("changed('shape', (3, 3))", "as many strides as sizes"),
         ("changed('strides', (2,))", "elements that are not aligned"),

@@ -71,6 +71,7 @@ WRONG = [
     (np.zeros(12, "f8"), ("or a flat buffer of float32 or bytes, got a flat buffer of float64",)),
     (bytearray(47), ("expected at least 48 bytes (TotalTensorSizeInBytes), got 47",)),
     (bytearray(0), ("got 0",)),
+    (np.ma.masked_array(np.zeros((3, 4), "f4"), False), ("expected an array without a mask",)),
     ("text", ()),
     (3.5, ()),
     ({}, ()),
@@ -318,16 +319,92 @@ def test_memory_larger_than_the_tensor_is_left_alone():
     assert target.tolist() == [1, 2, -1, -1, 3, 4] + [-1] * 14
 
 
-def test_a_list_of_fewer_arrays_than_it_says():
+@pytest.mark.parametrize("given", [1, 3])
+def test_a_list_of_other_arrays_than_it_says(given):
     class Lying(list):
-        def __iter__(self):
-            return iter([np.zeros(2, "f4")])
+        def __len__(self):
+            return 2
 
     part = dml.TensorDesc("FLOAT32", (2,))
     desc = dml.Split(
         input_tensor=dml.TensorDesc("FLOAT32", (4,)), output_tensors=[part, part], axis=0
     )
     compiled = dml.Device("cpu").create_operator(desc).compile()
-    outputs = Lying([np.zeros(2, "f4"), np.zeros(2, "f4")])
-    with pytest.raises(dml.BindingError, match="OutputTensors: expected 2 arrays, got 1"):
+    outputs = Lying(np.zeros(2, "f4") for _ in range(given))
+    with pytest.raises(dml.BindingError, match=f"OutputTensors: expected 2 arrays, got {given}"):
         compiled.dispatch(InputTensor=np.zeros(4, "f4"), OutputTensors=outputs)
+
+
+def test_results_are_of_the_kind_of_the_first_of_a_list():
+    torch = pytest.importorskip("torch")
+    part = T("FLOAT32", (2,))
+    for count in (1, 2):
+        whole = T("FLOAT32", (2 * count,))
+        desc = dml.Join(input_tensors=[part] * count, output_tensor=whole, axis=0)
+        compiled = DEVICE.create_operator(desc).compile()
+        with pytest.raises(dml.BindingError, match=rf"expected {count} arrays, got 0"):
+            compiled(InputTensors=[])
+        others = [np.ones(2, "f4")] * (count - 1)
+        assert type(compiled([torch.ones(2), *others])) is torch.Tensor
+        assert type(compiled([np.ones(2, "f4"), *map(torch.tensor, others)])) is np.ndarray
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_an_index_out_of_range_on_every_backend(device):
+    desc = dml.GatherElements(
+        input_tensor=T("FLOAT32", (3,)), indices_tensor=T("INT32", (2,)),
+        output_tensor=T("FLOAT32", (2,)), axis=0,
+    )  # fmt: skip
+    x, on = np.arange(3, dtype="f4"), dml.Device(device)
+    compiled = on.create_operator(desc).compile()
+    assert compiled(x, np.array([-3, 2], "i4")).tolist() == [0, 2]
+    assert compiled(x, np.array([0, -1], "i4")).tolist() == [0, 2]
+    for at, bad in ((0, 3), (1, 3), (0, -4), (1, -4)):
+        indices = np.array([1, 1], "i4")
+        indices[at] = bad
+        with pytest.raises(dml.IndexOutOfRangeError) as error:
+            compiled(x, indices)
+        assert str(error.value) == (
+            f"GATHER_ELEMENTS.IndicesTensor[{at}]: expected -3..2 (axis 0 of size 3), got {bad}"
+        )
+    clamping = on.create_operator(desc, out_of_range="clamp").compile()
+    assert clamping(x, np.array([-4, 3], "i4")).tolist() == [0, 2]
+    assert clamping(x, np.array([-9, 1], "i4")).tolist() == [0, 1]
+
+
+def test_plain_arrays_are_dispatched_once_and_by_the_quick_way(monkeypatch):
+    tensor = T("FLOAT32", (3,))
+    desc = dml.ElementWiseIdentity(input_tensor=tensor, output_tensor=tensor, scale_bias=(2, 1))
+    compiled = DEVICE.create_operator(desc).compile()
+    monkeypatch.setattr(type(compiled._executable), "run", None)  # the long way's
+    x, out = np.ones(3, "f4"), np.zeros(3, "f4")
+    compiled.dispatch(InputTensor=x, OutputTensor=out)
+    assert out.tolist() == [3, 3, 3]
+
+
+def test_nothing_left_over_in_memory_is_shown(monkeypatch):
+    def used(shape, dtype, *_):
+        return np.full(shape, 7, dtype)
+
+    desc = dml.NonzeroCoordinates(
+        input_tensor=T("FLOAT32", (4,)),
+        output_count_tensor=T("UINT32", (1,)),
+        output_coordinates_tensor=T("UINT32", (4, 1)),
+    )
+    monkeypatch.setattr("anydml.backends.cpu.allocate", used)
+    result = DEVICE.create_operator(desc).compile()(np.array([0, 3, 0, 0], "f4"))
+    assert result.output_coordinates_tensor.tolist() == [[1], [0], [0], [0]]
+
+
+def test_no_memory_for_a_result_of_the_reference(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    tensor = T("FLOAT32", (6,))
+    desc = dml.Cast(input_tensor=tensor, output_tensor=tensor)
+    compiled = dml.Device("reference").create_operator(desc).compile()
+    x = np.ones(6, "f4")
+    monkeypatch.setattr("anydml.backends._base.np.zeros", full)
+    with pytest.raises(dml.AllocationError, match=r"^CAST: ") as error:
+        compiled(x)
+    assert (error.value.bytes, error.value.purpose) == (24, "OutputTensor")

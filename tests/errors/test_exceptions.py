@@ -46,6 +46,8 @@ def test_every_exception_is_public_and_in_the_printed_tree():
         (lambda: dml.set_memory_pool_limit("1"), dml.ArgumentTypeError, TypeError),
         (lambda: dml.gather([1, 2], [2]), dml.IndexOutOfRangeError, IndexError),
         (lambda: _operator(out_of_range="wrap"), dml.ArgumentError, ValueError),
+        (lambda: _operator(out_of_range=np.array(["raise", "clamp"])), dml.ArgumentError,
+         ValueError),
         (lambda: _operator(out_of_range="clamp"), dml.ArgumentError, ValueError),
     ],
 )  # fmt: skip
@@ -75,6 +77,8 @@ def test_attributes_survive_pickling():
         assert (
             str(one) == "gather_elements: indices[1, 0]: expected -3..2 (axis 1 of size 3), got 5"
         )
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"^gather: indices: expected -2\.\.1 "):
+        dml.gather([1, 2], 5)
     tensor = dml.TensorDesc("FLOAT32", (0,))
     with pytest.raises(dml.InvalidDescriptorError) as error:
         dml.Device("cpu").create_operator(

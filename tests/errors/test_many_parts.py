@@ -111,6 +111,53 @@ def test_the_first_overlap_of_many():
     assert binding.first_overlap(columns, [memory]) is None
     assert binding.first_overlap([*columns, whole[2:, 5]], []) == (12, 5)
     assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
+    floats = np.zeros((2, 12), "f4")  # a byte within an element
+    columns = [floats[:, i] for i in range(12)]
+    for row in range(2):
+        within = floats.view("u1")[row, 29:30]
+        assert binding.first_overlap(columns, [within]) == (7, 12)
+
+
+def test_the_first_overlap_of_many_is_of_the_lowest_output():
+    # The second group begins with the first output and has the later pair; a third has none.
+    memory = np.zeros(200, "u1")
+    low, wide, free = memory[:2], memory[20:40:2], memory[60:80:2]
+    outputs = [wide, free, low, low[:1], memory[21:30:2], memory[21:26:2]]
+    outputs += [memory[61:70:2], *(memory[100 + i : 101 + i] for i in range(5))]
+    assert binding.first_overlap(outputs, []) == (3, 2)
+    outputs[:6] = [low, wide, wide[1:], free, memory[90:92], low[:1]]
+    assert binding.first_overlap(outputs, []) == (2, 1)
+    outputs[:3] = [wide, low, low[:1]]
+    assert binding.first_overlap(outputs, [wide[2:3]]) == (0, len(outputs))
+    assert binding._chains([low, memory[1:3], wide, wide[1:]]) == [[0, 1], [2, 3]]
+    # In place is allowed for the one input that is named.
+    assert binding.first_overlap([low], [memory[60:], low], 1) is None
+    assert binding.first_overlap([low], [low, memory[60:]], 1) == (0, 1)
+
+
+def test_arrays_too_far_apart_to_mark(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    whole = np.zeros((4, 12), "u1")
+    columns = [whole[:, i] for i in range(12)]
+    monkeypatch.setattr(binding.np, "zeros", full)
+    assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
+    assert binding.first_overlap([*columns[:9], whole[2:, 5]], [whole]) == (0, 10)
+    assert binding.first_overlap([columns[0]], [*columns[1:], columns[0]], 11) is None
+
+
+def test_the_same_memory_is_the_same_in_all():
+    x = np.zeros((2, 3), "f4")
+    assert binding.same_memory(x, x[:])
+    others = (x.view("i4"), x.reshape(3, 2), x[::-1], x[:, :2], np.zeros((2, 3), "f4"))
+    for other in (*others, np.lib.stride_tricks.as_strided(x, (2, 3), (4, 4))):
+        assert not binding.same_memory(x, other)
+
+
+def test_nothing_has_no_place_that_another_has():
+    nothing = np.lib.stride_tricks.as_strided(np.zeros(1), (0, 5), (0, 0))
+    assert not binding.overlaps_itself(nothing)
 
 
 CALLS = [
@@ -294,3 +341,18 @@ def test_overlaps_are_those_of_every_pair():
             assert i < outputs and not i < j < outputs  # noqa: PT018  # one condition
             found += 1
     assert 40 < found < 260
+
+
+@pytest.mark.parametrize(("size", "count"), [(65, 4096), (1, 5000), (2**16, 4), (2**16 - 1, 9)])
+def test_parts_have_bytes_of_their_own(size, count):
+    x = np.random.default_rng(size).integers(0, 256, size * count, np.uint8)
+    parts = dml.split(x, count)
+    assert b"".join(part.tobytes() for part in parts) == x.tobytes()
+    dml.split(x, count)
+    assert b"".join(part.tobytes() for part in parts) == x.tobytes()
+
+
+def test_thousands_of_large_parts_lie_apart():
+    parts = dml.split(np.broadcast_to(np.uint8(1), (2**28,)), 2**12)
+    places = np.sort([part.ctypes.data for part in parts])
+    assert np.diff(places).min() >= 2**16

@@ -191,7 +191,8 @@ def test_scatters_of_another_output():
 
 @pytest.mark.parametrize(("kind", "reduction", "fits"), [
     ("f4", "add", True), ("f4", "max", True), ("i8", "min", True), ("c8", "none", True),
-    ("c8", "add", False), ("c8", "max", False)])  # fmt: skip
+    ("c8", "add", True), ("c16", "mul", True), ("c8", "max", False),
+    ("M8[s]", "add", False)])  # fmt: skip
 def test_reductions_of_what_has_none(kind, reduction, fits):
     x = np.zeros((2, 2), kind)
     for call in (
@@ -200,6 +201,17 @@ def test_reductions_of_what_has_none(kind, reduction, fits):
         lambda out: run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction=reduction),
     ):  # fmt: skip
         decisions(call, lambda _: fits, [x.copy()], ())
+
+
+def test_means_are_a_gpus():
+    x, out = np.ones((2, 2), "f4"), np.zeros((2, 2), "f4")
+    for mean in (1, 2, 3, -1):
+        with pytest.raises(dml.ArgumentError):
+            run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
+                reduction="add", mean=mean)  # fmt: skip
+        with pytest.raises(dml.ArgumentError):
+            run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction="add", mean=mean)
+    assert not out.any()
 
 
 # ---- what moves: an input and an output
@@ -428,6 +440,14 @@ def test_attributes_of_another_kind():
         "split": ([X], [X.copy()], {"axis": 0}),
         "top_k": ([X], [X.copy(), AT.copy()], {"axis": 0, "k": 2, "largest": True}),
         "upsample": ([X], [X.copy()], {"mode": "linear", "height": 1, "width": 1}),
+        "gather_elements": ([X, AT], [X.copy()], {"axis": 0, "clamp": True}),
+        "gather_nd": ([X, AT[:, :1]], [X.copy()], {"batch_dims": 0, "clamp": True}),
+        "scatter_elements": ([X, AT, X], [X.copy()], {"axis": 0, "reduction": "add"}),
+        "scatter_nd": ([X, AT[:1, :1], X[:1]], [X.copy()], {"reduction": "add"}),
+        "reverse_subsequences": ([X, np.ones((2, 1), "u4")], [X.copy()], {"axis": 1}),
+        "nonzero_coordinates": ([X], [np.zeros(1, "u4"), np.zeros((4, 2), "u4")], {"columns": 2}),
+        "fill_sequence": ([], [X.copy()], {"start": 0.0, "delta": 1.0}),
+        "fill_constant": ([], [X.copy()], {"value": (0, 0)}),
     }
     for kernel, (inputs, outputs, attributes) in calls.items():
         run(kernel, inputs, outputs, **attributes)
@@ -440,7 +460,14 @@ def test_attributes_of_another_kind():
 
 
 @pytest.mark.parametrize(
-    ("kind", "fits"), [("?", True), ("u1", True), ("V2", False), ("M8[s]", False)]
+    ("kind", "fits"),
+    [
+        ("?", True),
+        ("u1", True),
+        ("V2", False),
+        ("M8[s]", False),
+        ("g", np.dtype("g") == np.dtype("f8")),
+    ],
 )
 def test_what_is_zero_or_not(kind, fits):
     x = np.zeros(3, kind)

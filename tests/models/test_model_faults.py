@@ -68,6 +68,17 @@ def test_a_scalar_whose_type_cannot_be_read_adds_no_fault_of_its_own():
     assert second == "Field 'ValueDelta' is required."
 
 
+def test_a_scalar_whose_type_alone_could_be_read():
+    given = {"type": "FILL_VALUE_CONSTANT", "OutputTensor": 3, "ValueDataType": "INT8",
+             "Value": 300}  # fmt: skip
+    with pytest.raises(dml.ModelError) as caught:
+        dml.from_json(given)
+    assert caught.value.problems == (
+        "Error parsing field 'OutputTensor': Expected an object, got 3.",
+        "Error parsing field 'Value': Expected an integer in -128..127, got 300.",
+    )
+
+
 def test_all_faults_of_resources_and_commands(tmp_path):
     model = only(
         {
@@ -171,7 +182,11 @@ def test_very_many_faults_are_cut(tmp_path):
          "an integer of more than 4300"),
         (b'{"a": 1,\n "b\xe9": 2}', (2, 4), "Expected UTF-8 text, got byte 0xE9"),
         (b'\xef\xbb\xbf{"a": 1,\n "\xc3\xa9": "\xff"}', (2, 8), "Expected UTF-8 text, got byte"),
+        (b'{"a": [1, ' + b"9" * 5000 + b"-1]}", (1, 11), "an integer of more than 4300"),
         (b'{"a":\n' + b"[" * 100_000, (2, 100_000), "nested too deeply"),
+        (b"[" + b"[" * 5000 + b"]" * 5000 + b",\n" + b"[" * 5000 + b"]" * 5000 + b"]", (1, 5001),
+         "nested too deeply"),
+        (b"[" + b"[" * 2000 + b"]" * 2000 + b",\n" + b"[" * 2100, (2, 2100), "nested too deeply"),
         (b'{"a": 1, /* x\n\n', (1, 10), "a comment that is not closed"),
     ],
 )  # fmt: skip
@@ -214,6 +229,30 @@ def test_a_member_that_nothing_reads(tmp_path, member, near):
     (warning,) = load_model(write_model(tmp_path, model)).warnings
     hint = f"; did you mean '{near}'?" if near else "."
     assert warning == f"Dispatchable 'split': desc: nothing reads member '{member}'{hint}"
+
+
+def test_how_many_bind_points_are_shown(tmp_path):
+    model = split_model()
+    model["commands"][0]["bindings"] = {f"p{i}": "A" for i in range(30)}
+    found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
+    assert found[0].endswith(f"given: {', '.join(repr(f'p{i}') for i in range(20))}).")
+    model["commands"][0]["bindings"] = {}
+    found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
+    assert found[0].endswith("(bind points given: none).")
+
+
+def test_a_bound_resource_that_the_model_lacks_is_a_problem_once(tmp_path):
+    model = split_model()
+    model["commands"][0]["bindings"]["OutputTensors"] = ["X", "X"]
+    found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
+    assert set(found) == {"Command at index 0: names resource 'X', which the model lacks."}
+
+
+def test_a_written_resource_that_the_model_lacks_is_a_problem_once(tmp_path):
+    written = {"type": "writeFile", "resource": "r", "targetPath": "r.bin"}
+    found = report(write_model(tmp_path, only({}, [written])), DEVICE, Limits(tmp_path))
+    assert found.problems == ("Command at index 0: names resource 'r', which the model lacks.",)
+    assert found.targets == ()
 
 
 def test_what_a_run_refuses_before_it_begins_is_a_problem_each(tmp_path):

@@ -82,14 +82,18 @@ class TestFiles:
             (b"\x93NUMPY\x02\x00\x00\x00\x00", "ends within its header"),
             (b"\x93NUMPY\x01\x00\x02\x00{", "ends within its header"),
             (b"\x93NUMPY\x04\x00", "version 1.0, 2.0 or 3.0, got 4.0"),
+            (b"\x93NUMPY\x01", "version 1.0, 2.0 or 3.0, got 1"),
+            (b"\x93NUMPY", "version 1.0, 2.0 or 3.0, got none"),
             (b"\x93NUMPY\x01\x00\x11\x27", "at most 10000 bytes, got 10001"),
             (HEADER % b"'f3'", "a tensor's type: got 'f3'"),
             (HEADER % b"'c8'", "a tensor's type: .*complex64"),
             (HEADER % b"[<f4]", "a tensor's type: got '.<f4.'"),
+            (b"PK\x03\x04" * 9, "Expected an .npy file, got something else"),
+            (b"[" + HEADER[1:] % b"'<f4'", "a header with 'descr'.* got .\\['descr'"),
         ],
     )
     def test_why_an_npy_file_is_refused(self, octets, message):
-        if octets.startswith(b"{"):
+        if octets.endswith(b"}\n"):
             octets = b"\x93NUMPY\x01\x00" + len(octets).to_bytes(2, "little") + octets
         with pytest.raises(ModelError, match=message):
             npy.read_header(io.BytesIO(octets))
@@ -160,6 +164,16 @@ class TestFiles:
         assert buffers["r"].view("i4").tolist() == [7, 8]
         if "L" not in header:  # what Python 2 wrote needs pickles' permission or a warning
             assert np.load(io.BytesIO(content)).ravel().tolist() == [7, 8]
+
+    @pytest.mark.parametrize("count", [64, 65])
+    def test_the_most_dimensions(self, count):
+        header = "{'descr': 'u1', 'fortran_order': False, 'shape': (%s), }" % ("1," * count)
+        file = io.BytesIO(npy_file(header.ljust(300), 1, b"7"))
+        if count == 64:
+            assert npy.read_header(file).size == 1
+        else:
+            with pytest.raises(ModelError, match="at most 64 dimensions, got 65"):
+                npy.read_header(file)
 
     @pytest.mark.parametrize("length", [10_000, 10_001])
     def test_the_longest_header(self, tmp_path, length):

@@ -10,6 +10,7 @@ from model_files import listed, only, run, write_model, write_target
 
 from anydml import ModelError
 from anydml.models import Limits, files, load_model, run_model
+from anydml.models.paths import Folder, parts_below
 
 
 def source_model(name):
@@ -136,6 +137,14 @@ class TestSources:
         assert str(caught.value).startswith("Resource 'r': Error parsing field 'initialValues'")
         assert str(caught.value).isprintable()
 
+    def test_the_longest_names(self, folders):
+        folder = Folder.of(folders)
+        for name in ("x" * 255, "a/" * 511 + "ab"):
+            assert parts_below(folder, name) == tuple(name.split("/"))
+        for name, most in (("x" * 256, 255), ("a/" * 511 + "abc", 1024)):
+            with pytest.raises(ModelError, match=f"at most {most} bytes"):
+                parts_below(folder, name)
+
     def test_unreadable(self, folders, monkeypatch):
         def refuse():
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -157,6 +166,13 @@ class TestSources:
         piped()
         buffers = run_model(load_model("-", Limits(input_dir=folders / "model")))
         assert buffers["r"].tobytes() == b"model\0\0\0"
+        path.write_text(path.read_text().ljust(2**20 + 1))
+        piped()
+        with pytest.raises(ModelError, match="a model of at most 1048576 bytes"):
+            load_model("-", Limits(memory_limit=2**24))
+        monkeypatch.setattr(sys, "stdin", None)
+        with pytest.raises(ModelError, match="Standard input is closed"):
+            load_model("-")
 
 
 class TestSwapped:
@@ -228,6 +244,16 @@ class TestSwapped:
         with pytest.raises(ModelError, match="has changed since the model was read"):
             model.resources["r"].allocate()
 
+    def test_a_file_that_gives_fewer_bytes_than_it_says(self, folders, monkeypatch):
+        path = folders / "model" / "model.bin"
+        model = load_model(write_model(folders / "model", source_model("model.bin")))
+        with open(path, "rb") as file:
+            before = files.state(file)
+        monkeypatch.setattr("anydml.models.resources.state", lambda file: before)
+        os.truncate(path, 2)
+        with pytest.raises(ModelError, match="has changed since the model was read"):
+            model.resources["r"].allocate()
+
     @pytest.mark.parametrize("overwrite", [False, True])
     @pytest.mark.parametrize("swapped", ["made", "made/x.bin"])
     def test_a_target_swapped_for_a_link_after_the_check(
@@ -273,16 +299,20 @@ class TestSwapped:
 @pytest.mark.parametrize("name", ["none.json", ".", "fifo"])
 def test_a_model_that_is_no_file(tmp_path, name):
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(ModelError, match=r"cannot be read|regular file"):
+    with pytest.raises(ModelError, match=r"^File .* cannot be read: No|^Expected a regular file"):
         load_model(tmp_path / name)
 
 
 def test_the_size_of_the_text_is_limited(tmp_path):
     path = write_model(tmp_path, only())
-    path.write_text(path.read_text() + " " * 2**20)
+    path.write_text(path.read_text().ljust(2**20))
+    load_model(path, Limits(memory_limit=2**24))
+    path.write_text(path.read_text() + " ")
     load_model(path)
     with pytest.raises(ModelError, match=r"at most 1048576 bytes .*--memory-limit"):
         load_model(path, Limits(memory_limit=2**24))
+    assert Limits(memory_limit=2**30).text_limit == 2**24
+    assert Limits().memory_limit == 2**32
 
 
 @pytest.mark.parametrize("depth", [200, 900, 980, 1000, 100_000])

@@ -1,10 +1,10 @@
-"""Models that run: every operator, bindings, print; and references that lead nowhere."""
+"""Models that run: every operator, bindings; and references that lead nowhere."""
 
 import copy
 
 import numpy as np
 import pytest
-from model_files import listed, only, run, split_model, tensor, write_model, zeros
+from model_files import listed, run, split_model, tensor, write_model, zeros
 
 import anydml as dml
 from anydml import ModelError
@@ -28,6 +28,11 @@ def test_split(tmp_path):
     text, buffers = run(tmp_path, split_model())
     assert text == "Resource 'Out1': 1, 2\nResource 'Out2': 3, 4, 5, 6\n"
     assert buffers["Out2"].size == 32
+
+
+def test_it_prints_to_standard_output(tmp_path, capsys):
+    run_model(load_model(write_model(tmp_path, split_model())))
+    assert capsys.readouterr().out == "Resource 'Out1': 1, 2\nResource 'Out2': 3, 4, 5, 6\n"
 
 
 def test_join_of_ranges_of_one_resource(tmp_path):
@@ -253,6 +258,19 @@ def test_repeated_elements_count_for_the_memory_limit(tmp_path):
         run(tmp_path, model, Limits(tmp_path, memory_limit=83))
 
 
+def test_repeated_elements_of_several_inputs_count_together(tmp_path):
+    repeated = tensor([6], Strides=[0])
+    parts = [repeated, tensor([2], Strides=[3]), repeated]  # one with gaps needs no more
+    desc = {"type": "JOIN", "InputCount": 3, "InputTensors": parts, "OutputTensor": tensor([14]),
+            "Axis": 0}  # fmt: skip
+    model = one_operator(desc, {"A": listed([1]), "B": zeros(4)}, {"O": zeros(14)})
+    model["commands"][0]["bindings"] = {"InputTensors": ["A", "B", "A"], "OutputTensor": "O"}
+    needed = 4 + 16 + 56 + 2 * 20
+    run(tmp_path, model, Limits(tmp_path, memory_limit=needed))
+    with pytest.raises(ModelError, match=rf"strides repeat elements, got {needed}\."):
+        run(tmp_path, model, Limits(tmp_path, memory_limit=needed - 1))
+
+
 class TestBindings:
     @pytest.mark.parametrize(
         ("bindings", "message"),
@@ -296,6 +314,12 @@ class TestBindings:
         limits = Limits(tmp_path, memory_limit=24 + 8 + 32)
         (problem,) = run_problems(read_model(write_model(tmp_path, model), limits), limits)
         assert "overlap with InputTensor" in problem
+        small = Limits(tmp_path, memory_limit=63)
+        (problem,) = run_problems(read_model(write_model(tmp_path, model), small), small)
+        assert "--memory-limit" in problem
+        model["commands"][0]["bindings"]["OutputTensors"] = ["Out2", "Out2"]
+        (problem,) = run_problems(read_model(write_model(tmp_path, model), limits), limits)
+        assert "overlap with OutputTensors[0]" in problem
 
     def test_alignment_that_the_descriptor_guarantees(self, tmp_path):
         model = split_model()
@@ -438,51 +462,3 @@ def test_thousands_of_dimensions(tmp_path, field):
     model["dispatchables"]["split"]["desc"]["InputTensor"][field] = [2**32 - 1] * 300_000
     with pytest.raises(ModelError, match=f"'{field}': Expected at most 8 integers, got 300000"):
         run(tmp_path, model)
-
-
-class TestPrint:
-    def text(self, folder, resource, **fields):
-        commands = [{"type": "print", "resource": "r", **fields}]
-        return run(folder, only({"r": resource}, commands))[0]
-
-    @pytest.mark.parametrize(
-        ("values", "data_type", "expected"),
-        [
-            ([1, 2], "FLOAT32", "1, 2"),
-            ([0.1, 1 / 3, 1e6, 999999.5, 123456, 1e-5, 1e20], "FLOAT32",
-             "0.1, 0.333333, 1e+06, 1e+06, 123456, 1e-05, 1e+20"),
-            ([0.1, 1 / 3, -0.0, "nan", "inf", "-inf"], "FLOAT64",
-             "0.1, 0.333333, -0, nan, inf, -inf"),
-            ([0.1, 65504, 2048.5], "FLOAT16", "0.0999756, 65504, 2048"),
-            ([65, 0, 255], "UINT8", "65, 0, 255"),
-            ([65, -128, 10], "INT8", "65, -128, 10"),
-            ([2**64 - 1], "UINT64", "18446744073709551615"),
-            ([-(2**63)], "INT64", "-9223372036854775808"),
-        ],
-    )  # fmt: skip
-    def test_numbers(self, tmp_path, values, data_type, expected):
-        text = self.text(tmp_path, listed(values, data_type, sizeInBytes=256))
-        assert text == f"Resource 'r': {expected}\n"
-
-    def test_many(self, tmp_path):
-        values = [*range(50_000)]
-        text = self.text(tmp_path, listed(values, "UINT16"))
-        assert text == f"Resource 'r': {', '.join(map(str, values))}\n"
-
-    def test_verbose(self, tmp_path):
-        lines = [f"[{i:2}] {i % 3} (0x{i % 3:04X})" for i in range(12)]
-        values = listed([i % 3 for i in range(12)], "INT16")
-        text = self.text(tmp_path, values, verbose=True)
-        assert text == "Resource 'r':\n" + "\n".join(lines) + "\n"
-        text = self.text(tmp_path, listed([1, -2]), verbose=True)
-        assert text == "Resource 'r':\n[0] 1 (0x3F800000)\n[1] -2 (0xC0000000)\n"
-
-    def test_no_type(self, tmp_path):
-        values = {"initialValues": [{"type": "UINT8", "value": 1}]}
-        with pytest.raises(ModelError, match="index 0: Resource 'r' needs an 'initialValuesData"):
-            self.text(tmp_path, values)
-
-    def test_a_name_does_nothing_to_a_terminal(self, tmp_path):
-        model = only({"\x1b[2J\ud800é": listed([1])}, [])
-        model["commands"] = [{"type": "print", "resource": "\x1b[2J\ud800é"}]
-        assert run(tmp_path, model)[0] == "Resource '\\x1b[2J\\ud800\\xe9': 1\n"

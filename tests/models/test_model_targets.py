@@ -10,6 +10,7 @@ from model_files import listed, only, run, target_model, write_model, write_targ
 
 from anydml import ModelError
 from anydml.models import Limits, files, load_model, run_model
+from anydml.models.checking import run_problems
 
 
 class TestTargets:
@@ -55,9 +56,12 @@ class TestTargets:
     def test_a_run_that_fails_before_it_writes_leaves_nothing(self, folders, monkeypatch):
         model = load_model(write_model(folders / "model", target_model("out.dat")))
         monkeypatch.setattr("anydml.models.runner._show", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            run_model(model, limits=Limits(), write=lambda _: None)
+        (folders / "empty").mkdir()
+        for limits in (Limits(), Limits(folders / "empty")):
+            with pytest.raises(ZeroDivisionError):
+                run_model(model, limits=limits, write=lambda _: None)
         assert not (folders / "current" / "model.out").exists()
+        assert (folders / "empty").exists()  # it was there
 
     @pytest.mark.parametrize(
         ("name", "out"),
@@ -83,6 +87,10 @@ class TestTargets:
 
     def test_nothing_is_replaced(self, folders):
         before = (folders / "other" / "other.bin").read_bytes()
+        limits = Limits(folders / "other")
+        model = load_model(write_model(folders / "model", target_model("other.bin")), limits)
+        (problem,) = run_problems(model, limits)
+        assert "other.bin' cannot be written: it exists (--overwrite replaces files)." in problem
         with pytest.raises(ModelError, match=r"index 0: File '.*' cannot be written: it exists \("):
             write_target(folders, "other.bin", limits=Limits(folders / "other"))
         assert (folders / "other" / "other.bin").read_bytes() == before
@@ -148,6 +156,7 @@ class TestTargets:
             ({"dimensions": []}, [1, 2, 3]),
             ({"dimensions": [3, 1]}, [[1], [2], [3]]),
             ({"dimensions": [2]}, [1, 2]),
+            ({"dimensions": [1] * 32}, np.ones((1,) * 32).tolist()),
         ],
     )
     def test_npy(self, folders, fields, expected):
@@ -159,6 +168,18 @@ class TestTargets:
     def test_npy_of_a_buffer_with_a_size_of_its_own(self, folders):
         write_target(folders, "out.npy", listed([1, 2, 3], "UINT8", sizeInBytes=5))
         assert np.load("model.out/out.npy").tolist() == [1, 2, 3, 0, 0]
+
+    def test_npy_of_values_behind_an_offset(self, folders):
+        write_target(folders, "out.npy", listed([1, 2, 3], "UINT8", initialValuesOffsetInBytes=1))
+        assert np.load("model.out/out.npy").tolist() == [1, 2, 3]
+
+    def test_who_may_read_and_write_a_new_file(self, folders):
+        mask = os.umask(0)
+        try:
+            write_target(folders, "out.bin")
+        finally:
+            os.umask(mask)
+        assert stat.S_IMODE(os.stat("model.out/out.bin").st_mode) == 0o666
 
     @pytest.mark.parametrize("dimensions", [[4], [2**32 - 1] * 32, [1] * 33, "3", [1.0], [-1]])
     def test_wrong_dimensions(self, folders, dimensions):

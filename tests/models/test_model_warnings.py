@@ -118,10 +118,18 @@ def test_members_for_readers_are_none(tmp_path):
     assert warnings(tmp_path, model) == ()
 
 
+def test_one_flag_of_execution_is_a_list_of_one(tmp_path):
+    model = split_model()
+    model["dispatchables"]["split"]["executionFlags"] = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
+    assert warnings(tmp_path, model) == ()
+
+
 def test_members_below_one_that_nothing_reads_are_not_told(tmp_path):
     assert warnings(tmp_path, only() | {"x": {"y": {"z": 1}}}) == (
         "Top level: nothing reads member 'x'.",
     )
+    resource = listed([1]) | {"x": {"y": {"z": 1}}}
+    assert warnings(tmp_path, only({"r": resource})) == ("Resource 'r': nothing reads member 'x'.",)
 
 
 def test_deep_and_many(tmp_path):

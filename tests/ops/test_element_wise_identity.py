@@ -39,6 +39,9 @@ def test_product_and_sum_are_rounded_one_after_the_other():
     for device in ("cpu", "reference"):
         assert (compiled("FLOAT32", (40,), (1 - 2**-23, -1), device)(x) == 0).all()
     assert np.float64(x[0]) * (1 - 2**-23) - 1 == -(2.0**-46)
+    for data_type, number in (("FLOAT64", 1 + 2**-50), ("INT32", 2**24 + 1)):
+        x = np.array([number], data_type.lower())
+        assert compiled(data_type, (1,), (1, 0), "reference")(x)[0] == number
 
 
 def test_layouts_and_in_place():

@@ -65,7 +65,8 @@ def test_random_starts_and_steps():
                                        "INT64", "UINT64"])  # fmt: skip
 def test_integers_wrap(data_type):
     limits = np.iinfo(data_type.lower())
-    for start, delta in ((0, 1), (limits.max, 3), (limits.min, -3), (7, limits.max)):
+    half = limits.max // 2 + 1
+    for start, delta in ((0, 1), (limits.max, 3), (limits.min, -3), (7, limits.max), (half, 1)):
         got = filled(data_type, (30, 70), start, delta)
         wrapped = delta % 2**limits.bits
         expected = np.array([(start + i * wrapped) % 2**limits.bits for i in range(2100)], object)

@@ -108,5 +108,7 @@ def test_what_has_no_weight_does_not_count():
     assert got[0, 0, 0, [0, 1, 4, 7, 8]].tolist() == [1, 1, np.inf, 2, 2]
     assert upsampled(x[..., :1], 4, 4, "LINEAR").tolist() == np.ones((1, 1, 4, 4)).tolist()
     nan = np.array([0xFF800001], "u4").view("f4").reshape(1, 1, 1, 1)
-    assert upsampled(nan, 1, 1, "LINEAR").view("u4").tolist() == [[[[0x7FC00000]]]]
+    for device in ("cpu", "reference"):
+        made = upsampled(nan, 1, 1, "LINEAR", device)
+        assert made.view("u4").tolist() == [[[[0x7FC00000]]]]
     assert upsampled(nan, 1, 1, "NEAREST_NEIGHBOR").view("u4").tolist() == [[[[0xFF800001]]]]

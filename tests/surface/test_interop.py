@@ -280,6 +280,24 @@ def test_bindings_of_every_kind():
             assert memory.tolist() == flat.tolist()
 
 
+def test_what_has_a_buffer_and_a_library_is_its_librarys():
+    class Both(bytearray):  # whose bytes are not its elements
+        def __dlpack__(self, **options):
+            return x.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    x = np.arange(6, dtype="f4")
+    tensor = dml.TensorDesc("FLOAT32", (6,))
+    compiled = dml.Device("cpu").create_operator(
+        dml.Cast(input_tensor=tensor, output_tensor=tensor)
+    ).compile()  # fmt: skip
+    out = np.zeros(6, "f4")
+    compiled.dispatch(InputTensor=Both(24), OutputTensor=out)
+    assert out.tolist() == x.tolist()
+
+
 def test_outputs_of_a_list_count_as_written():
     torch = pytest.importorskip("torch")
     tensors = [dml.TensorDesc("FLOAT32", (size,)) for size in (6, 2, 4)]
@@ -290,6 +308,14 @@ def test_outputs_of_a_list_count_as_written():
     compiled.dispatch(InputTensor=torch.arange(6.0), OutputTensors=parts)
     assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
     assert all(part._version > old for part, old in zip(parts, versions, strict=True))
+    square = dml.TensorDesc("FLOAT32", (2, 2))
+    desc = dml.Cast(input_tensor=square, output_tensor=square)
+    out = torch.zeros(2, 2)
+    version = out._version
+    dml.Device("cpu").create_operator(desc).compile().dispatch(
+        InputTensor=torch.ones(2, 2), OutputTensor=out
+    )
+    assert out._version == version + 1
 
 
 def test_bool_is_uint8():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml._native import native
 from anydml.functions import gather, movers, rearranging, scatter, selection, slabs
 
 X = np.arange(12.0).reshape(3, 4)
@@ -56,6 +57,18 @@ CALLS = {
     "pad": lambda: dml.pad(X, 1),
     "slice_window": lambda: dml.slice_window(X, [1, 0], [2, 3]),
     "tile": lambda: dml.tile(X, (1, 2)),
+    "top_k of NumPy's type": lambda: dml.top_k(X, 2, index_dtype=np.int64),
+    "top_k of a dtype": lambda: dml.top_k(X, 2, index_dtype=np.dtype("u8")),
+    "top_k of the default type": lambda: dml.top_k(X, 2, index_dtype=None),
+    "pad by a pair": lambda: dml.pad(X[0], [(1, 2)]),
+    "pad by pairs": lambda: dml.pad(X, [(1, 2), [0, 3]], mode="edge"),
+    "pad by two": lambda: dml.pad(X, (1, 2), mode="reflect"),
+    "tile of fewer axes": lambda: dml.tile(X, [3]),
+    "slice_window backwards": lambda: dml.slice_window(X, (0, 0), (3, 4), (-2, 3)),
+    "split by sizes": lambda: dml.split(X, (1, 0, 3), axis=1),
+    "join of a tuple": lambda: dml.join((X, X)),
+    "join of sixteen": lambda: dml.join([X] * 16),
+    "join of seventeen": lambda: dml.join([X] * 17),
     "join of one": lambda: dml.join([X], axis=-1),
     "join of other sizes": lambda: dml.join([X, X[:0], X[:1]], axis=0),
 }
@@ -75,6 +88,47 @@ def test_plain_arrays_need_no_general_path(call, monkeypatch):
                           else got,
                           np.concatenate([np.ravel(a) for a in expected])
                           if isinstance(expected, tuple) else expected)  # fmt: skip
+
+
+LARGEST = float(np.finfo("f4").max)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "taken", "left"),
+    [
+        ("i1", [0, 1, -1, 127, -128], [128, -129, 2**62, 2**64, 1.5, True]),
+        ("i8", [1, -1, 2**63 - 1, -(2**63)], [2**63, -(2**63) - 1]),
+        ("u1", [0, 1, 255], [256, -1]),
+        ("u8", [1, 2**63 - 1], [2**63, -1]),
+        ("f4", [0, 1, -(2**24), 2**24, -1.5, LARGEST],
+         [2**24 + 1, -(2**24) - 1, LARGEST * 1.1, float("inf"), float("nan")]),
+        ("f8", [0.1, 2**24, LARGEST * 2], [2**24 + 1, float("inf")]),
+        ("f2", [0], [1, 1.5, 0.0]),
+        ("c8", [0], [1, 0.0]),
+        ("c16", [0], [1, 0.0]),
+        ("g", [0], [1, 0.5]),
+        ("?", [0], [1, False]),
+        ("M8[s]", [], [0, 1]),
+    ],
+)  # fmt: skip
+def test_constants_that_need_no_general_path(dtype, taken, left):
+    x = np.ones(1, dtype)
+    for value in taken:
+        assert native.shapes("pad", x, 1, "constant", value) is not None, value
+        padded = native.quick("pad")(None, x, 1, "constant", value)
+        assert padded.tolist() == [value, x[0], value]
+    for value in left:
+        assert native.shapes("pad", x, 1, "constant", value) is None, value
+
+
+def test_types_that_stand_for_themselves():
+    class Name(str):
+        __slots__ = ()
+
+    dml.cast(X, "float32")
+    assert native.shapes("cast", X, "float32")[0][1] == np.float32
+    for kind in (Name("float32"), [], None, object()):
+        assert native.shapes("cast", X, kind) is None
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -277,6 +277,29 @@ def test_a_split_that_comes_often_inside_of_a_trace():
     assert [part.tolist() for part in seen[-1]] == [part.tolist() for part in seen[0]]
 
 
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_program_that_jax_does_not_make(error, monkeypatch):
+    """JAX's errors leave the split as it was; an interrupt is the caller's."""
+    asked = []
+
+    def refused(*_, **__):
+        asked.append(error)
+        raise error("no program")
+
+    monkeypatch.setattr(jax, "jit", refused)
+    split, x = native.quick("split"), jnp.arange(22.0 if error is RuntimeError else 26.0)
+    for _ in range(OFTEN - 1):
+        split(None, x, 2, 0)
+    assert not asked
+    if error is RuntimeError:
+        assert len(split(None, x, 2, 0)) == 2
+    else:
+        with pytest.raises(KeyboardInterrupt, match="no program"):
+            split(None, x, 2, 0)
+    assert [part.shape[0] for part in split(None, x, 2, 0)] == [x.size // 2] * 2
+    assert asked == [error]
+
+
 def test_weak_types_stay_out_of_results():
     x = jnp.ones(8) * 1.0
     weak = jax.lax.full((8,), 2.0)  # a Python number's type

@@ -69,6 +69,12 @@ def quantized():
         return torch.quantize_per_tensor(plain(), 0.1, 0, torch.quint8)
 
 
+def half_complex():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few operators take them
+        return torch.zeros(3, dtype=torch.complex32)
+
+
 class Mode(torch.utils._python_dispatch.TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         return function(*args, **(kwargs or {}))
@@ -116,12 +122,36 @@ def test_inside_inference_mode_and_without_gradients():
         lambda: [5.0, 6.0, 7.0],
         freed,
         cut,
+        half_complex,
+        lambda: torch.zeros((1,) * 65),
+        lambda: torch.empty((2, 0), requires_grad=True),
     ],
     ids=["requires grad", "parameter", "conjugate", "negative", "zero", "sparse", "meta",
-         "quantized", "an array among tensors", "a list", "storage freed", "storage cut"],
+         "quantized", "an array among tensors", "a list", "storage freed", "storage cut",
+         "a type that NumPy lacks", "more axes", "empty with a gradient"],
 )  # fmt: skip
 def test_others_are_left_alone(make):
-    assert taken(make()) is None
+    x = make()
+    indices = torch.zeros(x.shape, dtype=torch.int64) if isinstance(x, torch.Tensor) else INDICES
+    assert taken(x) is None
+    assert taken(x, indices) is None
+
+
+def test_what_is_not_aligned_is_taken():
+    x = torch.frombuffer(bytearray(13), dtype=torch.float32, count=3, offset=1)
+    assert taken(x).tolist() == [0, 0, 0]
+
+
+def test_forward_gradients_are_left_alone():
+    with torch.autograd.forward_ad.dual_level():
+        assert taken(plain()) is None
+    assert taken(plain()) is not None
+
+
+def test_types_that_are_known_are_taken():
+    cast = native.quick("cast")
+    dml.cast(plain(), torch.int32)
+    assert cast(None, plain(), torch.int32).dtype == torch.int32
 
 
 def test_transformations_and_modes_are_left_alone():
@@ -150,10 +180,53 @@ def test_a_bad_index_is_left_to_the_general_path():
         dml.gather_elements(plain(), torch.tensor([0, 3, 0]), axis=0)
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 1025])
+def test_lists_of_tensors(count):
+    join, split = native.quick("join"), native.quick("split")
+    x = torch.stack([plain()] * count)
+    parts = [x[i] for i in range(count)]
+    for given in (parts, tuple(parts)):
+        joined = join(None, given, 0)
+        assert (joined is None) == (count > 1024)
+        if joined is not None:
+            assert joined.tolist() == [5, 6, 7] * count
+    cut = split(None, x, count, 0)
+    assert (cut is None) == (count > 1024)
+    if cut is not None:
+        assert [part.tolist() for part in cut] == [[[5, 6, 7]]] * count
+
+
+def test_lists_of_other_tensors_are_left_alone():
+    join, x = native.quick("join"), plain()
+    others = (x.to(torch.int32), x[:, None], x.numpy(), x.requires_grad_(False).tolist(), None)
+    for other in others:
+        assert join(None, [x, other], 0) is None
+        assert join(None, [other, x], 0) is None
+    wide = torch.zeros(2, 3)
+    assert join(None, [wide, wide[:, :2]], 0) is None
+    assert join(None, [wide, wide[:, :2]], 1).shape == (2, 5)
+    assert join(None, [wide, wide.to(torch.int32)], 1) is None
+    for none in ([], (), iter([x]), x, None):
+        assert join(None, none, 0) is None
+
+
 def test_large_results_are_the_pools():
     x = torch.zeros(20_000)
     assert taken(x, torch.zeros(20_000, dtype=torch.int64)) is None
     assert taken(x, torch.zeros(1_000, dtype=torch.int64)) is not None
+    assert taken(x[None].mT, torch.zeros((1_000, 1), dtype=torch.int64)) is not None
+    assert taken(x[None].mT, torch.zeros((20_000, 1), dtype=torch.int64)) is None
+    top_k, split = native.quick("top_k"), native.quick("split")
+    wide = torch.zeros(6_000, dtype=torch.float64)  # 48 KB, and as many of indices
+    assert top_k(dml.TopKResult, wide, 0, 6_000, True, None) is None
+    assert top_k(dml.TopKResult, wide, 0, 3_000, True, None) is not None
+    assert split(None, x[:16_384], 8, 0) is None
+    assert split(None, x[:16_000], 8, 0) is not None
+
+
+def test_coordinates_are_taken():
+    x = torch.tensor([[0, 1, 0], [2, 0, 3]])
+    assert native.quick("nonzero_coordinates")(None, x, None).tolist() == [[0, 1], [1, 0], [1, 2]]
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4), (0, 3), (1,)])
@@ -190,6 +263,20 @@ def test_places_that_differ_are_not_used(way):
         assert taken(plain()).tolist() == [6, 5, 7]
     assert learn(good)
     assert taken(plain()).tolist() == [6, 5, 7]
+
+
+def test_samples_that_are_other_tensors_are_not_used():
+    good = samples()
+    swapped = [(a[0], *b[1:]) for a, b in zip(good, [*good[1:], good[0]], strict=True)]
+    assert not learn(swapped)
+    assert taken(plain()).tolist() == [6, 5, 7]
+    assert learn(good)
+
+
+def test_what_does_not_tell_of_gradients_leaves_no_error(way):
+    if way == "libtorch":
+        assert native.learn_tensors(samples(), torch._C.TensorBase.imag)  # an error for real ones
+        assert taken(plain()) is None
 
 
 def test_results_own_their_memory(way):
