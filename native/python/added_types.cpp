@@ -55,12 +55,7 @@ int set(PyObject*, void*, void*) {
   return -1;
 }
 
-// No memory of another byte order has these types: `swap` is not looked at.
-template <class Bits>
-void copy(void* to, void* from, int, void*) {
-  if (from != nullptr) std::memcpy(to, from, sizeof(Bits));
-}
-
+// No memory of another byte order has these types: to swap it in place (from null) is nothing.
 template <class Bits>
 void copy_all(void* to, npy_intp to_stride, void* from, npy_intp from_stride, npy_intp count, int,
               void*) {
@@ -68,6 +63,11 @@ void copy_all(void* to, npy_intp to_stride, void* from, npy_intp from_stride, np
   for (npy_intp i = 0; i < count; ++i)
     std::memcpy(static_cast<char*>(to) + i * to_stride,
                 static_cast<const char*>(from) + i * from_stride, sizeof(Bits));
+}
+
+template <class Bits>
+void copy(void* to, void* from, int swap, void* array) {
+  copy_all<Bits>(to, 0, from, 0, 1, swap, array);
 }
 
 template <class Bits>

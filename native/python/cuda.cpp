@@ -346,14 +346,17 @@ bool warm(int device, std::size_t i) {
   });
 }
 
-// Machine code for an architecture that need not be at hand, for tests.
-nb::bytes compile(const std::string& architecture, std::size_t i) {
+// Machine code for an architecture that need not be at hand, for tests, with options of theirs.
+nb::bytes compile(const std::string& architecture, std::size_t i,
+                  const std::vector<std::string>& more) {
   return told("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     std::string code;
     without_gil(kDriver, [&] {
-      code = cuda::cubin_of(all[i].source, architecture, 0, cuda::options_of(all[i].defines));
+      std::vector<std::string> options = cuda::options_of(all[i].defines);
+      options.insert(options.end(), more.begin(), more.end());
+      code = cuda::cubin_of(all[i].source, architecture, 0, options);
     });
     return nb::bytes(code.data(), code.size());
   });

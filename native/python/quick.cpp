@@ -122,9 +122,7 @@ bool waits(const Given& given) {
   return told_so != nullptr && *told_so != '\0' && std::strcmp(told_so, "0") != 0;
 }
 
-// Runs the kernel where the tensors are; false where it turns out to be an unusual call.
-bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
-  if (given.device == kHost) return kernel.run(call) == -1;
+void run_on_device(const Kernel& kernel, const Call& call, const Given& given) {
   void* const stream = stream_of(given);
   without_gil(kDriver, [&] {
     cuda::Device& there = cuda::device_at(given.device);
@@ -136,24 +134,21 @@ bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
     queue.wait(false);
     there.raise_bad_indices(cuda::BadIndices::latest_of_thread());
   });
+}
+
+// Runs the kernel where the tensors are; false where it turns out to be an unusual call.
+bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
+  if (given.device == kHost) return kernel.run(call) == -1;
+  run_on_device(kernel, call, given);
   return true;
 }
 
-[[gnu::noinline]] nb::object measured_elsewhere(const Kernel& kernel, Given& given,
-                                                Results& results, Call& call) {
-  Operand& rows = given.operands[kernel.inputs];
-  const auto sized = [&](Int count) {
-    for (int i = 0; i < results.one[0].rank; ++i)
-      if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = count;
-  };
-  NewResult made;
-  if (given.device == kHost) {
-    const Found found = kernel.measure(call);
-    sized(found.count);
-    if (!made.make(results.one[0], given, rows)) return nb::none();
-    kernel.fill(call, found);
-    return made.object();
-  }
+void set_measured(Results::One& one, Int count) {
+  for (int i = 0; i < one.rank; ++i)
+    if (one.dims[i] == kMeasured) one.dims[i] = count;
+}
+
+nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& one, Call& call) {
   void* const stream = stream_of(given);
   Int count = 0;
   std::unique_ptr<cuda::Queue> queue;
@@ -166,8 +161,9 @@ bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
     count = queue->told_number(found.count);
     queue->leave();
   });
-  sized(count);
-  if (!made.make(results.one[0], given, rows)) return nb::none();
+  set_measured(one, count);
+  NewResult made;
+  if (!made.make(one, given, given.operands[kernel.inputs])) return nb::none();
   without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
@@ -175,6 +171,22 @@ bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
     queue->leave();
   });
   return made.object();
+}
+
+[[gnu::noinline]] nb::object measured_elsewhere(const Kernel& kernel, Given& given,
+                                                Results::One& one, Call& call) {
+  if (given.device != kHost) return measured_on_device(kernel, given, one, call);
+  const Found found = kernel.measure(call);
+  set_measured(one, found.count);
+  NewResult made;
+  if (!made.make(one, given, given.operands[kernel.inputs])) return nb::none();
+  kernel.fill(call, found);
+  return made.object();
+}
+
+// The places of compiler and cache are told by the general path's first call.
+bool ready_on_device(const Kernel& kernel) {
+  return kernel.enqueue != nullptr && !cuda::compiler_places().version.empty();
 }
 
 // Host memory of so many bytes and more comes from this library's pool: the general path's way.
@@ -214,11 +226,8 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
   } else if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes) {
     return nb::none();
   }
-  // The places of compiler and cache are told by the general path's first call.
-  if (given.device != kHost &&
-      (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
-    return nb::none();
-  if (kernel.measure != nullptr) return measured_elsewhere(kernel, given, results, call);
+  if (given.device != kHost && !ready_on_device(kernel)) return nb::none();
+  if (kernel.measure != nullptr) return measured_elsewhere(kernel, given, results.one[0], call);
   const Int count = listed ? results.equal : kernel.outputs;
   if (count > static_cast<Int>(kMostMembers)) return nb::none();
   Several<NewResult, 8> several;
@@ -245,8 +254,7 @@ Int most_bytes(const Kernel& kernel, const Given& given, const Results& results)
 
 nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& call) {
   const Found found = kernel.measure(call);
-  for (int i = 0; i < results.one[0].rank; ++i)
-    if (results.one[0].dims[i] == kMeasured) results.one[0].dims[i] = found.count;
+  set_measured(results.one[0], found.count);
   nb::object array = result_of(kernel, results.one[0], given.operands[kernel.inputs]);
   kernel.fill(call, found);
   return array;

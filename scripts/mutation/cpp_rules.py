@@ -46,7 +46,7 @@ _DIFFERENCE = re.compile(r"(?<![\w.>\])] [*/%] )(?<![\w.>])([a-z]\w*) - ([a-z]\w
 _ARGUMENTS = re.compile(r"\b(\w+)\(((?:[^()]*?, )??)([a-z_]\w*), ([a-z_]\w*)(?=[,)])")
 _COMMUTATIVE = {
     "min", "max", "swap", "if", "for", "while", "move",
-    "__builtin_add_overflow", "__builtin_mul_overflow",
+    "__builtin_add_overflow", "__builtin_mul_overflow", "same_element",
 }  # fmt: skip
 # Vectors of which either may be the first; what takes a mask or an address beside a vector.
 _EITHER = re.compile(r"_mm\d*_(?:and|or|xor)_\w+")

@@ -42,7 +42,8 @@ ON_A_GPU = re.compile(
 _GPU_BLOCKS = {
     "cpp": re.compile(
         r"^\w.*\bcuda::Queue& queue\) \{$"
-        r"|^(?:void fill_on_device|bool operand_of_gpu|void take_gpu|PyObject\* gpu)\(",
+        r"|^(?:\w[\w:]* (?:\w+_on_device|waits)|bool operand_of_gpu|void take_gpu|PyObject\* gpu"
+        r"|void\* stream(?:_of)?|bool NewArray::make)\((?!const Results::One& one, int)",
         re.MULTILINE,
     ),
     "py": re.compile(

@@ -315,3 +315,18 @@ EMPTY, WHOLE = np.zeros((0, 3), "f4"), np.zeros((2, 3), "f4")
 def test_indices_of_no_quick_call(kernel, x, indices, number, mode):
     assert native.shapes(kernel, x, indices, number, mode) is None
     assert native.quick(kernel)(None, x, indices, number, mode) is None
+
+
+@pytest.mark.parametrize("halves", [(1, 2), (2, 1), (0, 3)])
+def test_a_constant_of_16_bytes_has_two_halves(halves):
+    out = np.zeros(3, "c16")
+    bits = np.array(halves, "u8")
+    native.run("fill_constant", [], [out], {"value": bits.tolist()}, False, 1)
+    assert out.view("u8").tolist() == [*halves] * 3
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_shapes_take_as_many_values_as_the_kernel(count):
+    assert native.shapes("nonzero_coordinates", *[np.zeros(2), None, None][:count]) == (
+        None if count != 2 else [((-1, 1), np.dtype("i8"))]
+    )

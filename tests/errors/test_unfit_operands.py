@@ -203,14 +203,19 @@ def test_reductions_of_what_has_none(kind, reduction, fits):
         decisions(call, lambda _: fits, [x.copy()], ())
 
 
-def test_means_are_a_gpus():
+@pytest.mark.parametrize(
+    ("reduction", "mean", "known"),
+    [("add", 1, True), ("add", 2, True), ("add", 3, False), ("add", -1, False),
+     ("none", 1, False), ("mul", 1, False), ("min", 2, False)])  # fmt: skip
+def test_means_are_a_gpus(reduction, mean, known):
+    """There a mean is a sum that is divided; the CPU's are divided behind the kernel."""
     x, out = np.ones((2, 2), "f4"), np.zeros((2, 2), "f4")
-    for mean in (1, 2, 3, -1):
-        with pytest.raises(dml.ArgumentError):
-            run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
-                reduction="add", mean=mean)  # fmt: skip
-        with pytest.raises(dml.ArgumentError):
-            run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction="add", mean=mean)
+    wrong = "expected 0 on the CPU" if known else "a reduction that the elements do not have"
+    with pytest.raises(dml.ArgumentError, match=wrong):
+        run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
+            reduction=reduction, mean=mean)  # fmt: skip
+    with pytest.raises(dml.ArgumentError, match=wrong):
+        run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction=reduction, mean=mean)
     assert not out.any()
 
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "../../cpu/runtime/copy.hpp"
@@ -137,16 +138,11 @@ constexpr Int kNoStarts[kMaxRank] = {};
 PaddingPlan filling_of(const Call& call, void*& data) {
   const Operand& out = call.operands[0];
   Tensor to = out.tensor, nothing = out.tensor;
-  Layout& from = nothing.layout;
-  for (int i = 0; i < from.rank; ++i) from.strides[i] = 0;
   Int to_shift = 0, from_shift = 0;
-  order_by_target(to.layout, to_shift, from, from_shift);
-  if (to.layout.rank == 0) {
-    to.layout.push(1, to.element_size);
-    from.push(1, 0);
-  }
-  for (int i = 0; i < from.rank; ++i) from.sizes[i] = 0;
-  from.strides[from.rank - 1] = to.element_size;
+  order_by_target(to.layout, to_shift, nothing.layout, from_shift);
+  if (to.layout.rank == 0) to.layout.push(1, to.element_size);
+  nothing.layout = to.layout;
+  std::fill_n(nothing.layout.sizes, to.layout.rank, 0);
   data = static_cast<char*>(out.data) + to_shift;
   return {nothing,
           to,
@@ -163,11 +159,9 @@ void fill_enqueue(const Call& call, cuda::Queue& queue) {
 }
 
 Int fill_run(const Call& call) {
-  const Int count = call.operands[0].tensor.layout.count();
-  if (count == 0) return -1;
   void* data;
   const PaddingPlan plan = filling_of(call, data);
-  without_gil(count, [&] { plan.run(data, data, call.threads); });
+  without_gil(plan.output.layout.count(), [&] { plan.run(data, data, call.threads); });
   return -1;
 }
 
