@@ -68,7 +68,6 @@ struct Results {
   Int equal = 0;               // of a list: so many like the first
   const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
   int axis = 0;
-  std::size_t numbers = 0;  // of the call, where its attributes are arrays
 };
 
 // An argument of integers: None, a number, a list of numbers or of pairs; all exact ints, read

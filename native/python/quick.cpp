@@ -268,8 +268,7 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   if (!given.take(kernel, values + 1) || !kernel.shape(given.quick(), numbers, results) ||
       results.one[0].rank > most_axes())
     return nb::none();
-  const std::size_t count = results.numbers != 0 ? results.numbers : kernel.attributes.size();
-  Call call{given.operands, given.list, numbers, count, true, threads};
+  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
   if (given.kind != Given::numpy && given.kind != Given::unknown)
     return called_elsewhere(kernel, values, given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);

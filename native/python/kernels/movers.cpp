@@ -224,7 +224,6 @@ bool tile_shape(const Quick& quick, Int* numbers, Results& results) {
       return false;
     results.one[0].dims[results.one[0].rank++] = wanted;
   }
-  results.numbers = static_cast<std::size_t>(layout.rank);
   return true;
 }
 
@@ -305,11 +304,9 @@ bool pad_shape(const Quick& quick, Int* numbers, Results& results) {
         start < 0 || end < 0 || __builtin_add_overflow(start, end, &sum) ||
         (size == 0 && sum > 0 && numbers[0] != 0) || __builtin_add_overflow(sum, size, &sum))
       return false;
-    numbers[3 + i] = start;
-    numbers[3 + rank + i] = end;
+    numbers[3 + i] = start;  // what is behind the input, its size and the output's tell
     results.one[0].dims[results.one[0].rank++] = sum;
   }
-  results.numbers = 3 + 2 * static_cast<std::size_t>(rank);
   return true;
 }
 

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <limits>
 
 #include "../fit.hpp"
@@ -19,7 +20,7 @@ const char* misfit(const Call& call) {
     if (start < 0 || start > most || size < 0 || size > most - start)
       return "a window outside the input";
     if (stride == 0 || stride == std::numeric_limits<Int>::min()) return "a stride of 0";
-    if (wanted > 0 && (size == 0 || wanted - 1 > (size - 1) / (stride < 0 ? -stride : stride)))
+    if (wanted > 0 && (size == 0 || wanted - 1 > (size - 1) / std::abs(stride)))
       return "an output of more than the strides reach";
   }
   return nullptr;
@@ -84,10 +85,8 @@ bool shape(const Quick& quick, Int* numbers, Results& results) {
     if (start < 0 || start > most || size < 0 || size > most - start || stride == 0 ||
         stride == std::numeric_limits<Int>::min())
       return false;
-    const Int step = stride < 0 ? -stride : stride;
-    results.one[0].dims[results.one[0].rank++] = size == 0 ? 0 : (size - 1) / step + 1;
+    results.one[0].dims[results.one[0].rank++] = size == 0 ? 0 : (size - 1) / std::abs(stride) + 1;
   }
-  results.numbers = 3 * static_cast<std::size_t>(rank);
   return true;
 }
 
