@@ -398,6 +398,10 @@ void long_rows(Int length) {
   ++passed;
 }
 
+void long_rows() {
+  for (const Int more : {5, 6}) long_rows((Int{1} << 23) + more);
+}
+
 // A dimension other than the last is the contiguous one.
 void transposed_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
@@ -502,7 +506,7 @@ int main() {
   columns_cases(random);
   tiles();
   unaligned_rows();
-  for (const Int more : {5, 6}) long_rows((Int{1} << 23) + more);
+  long_rows();
   deep_cases(random, cases(600, 40));
   large_cases(random, brief);
   std::printf("%ld passed, 0 failed\n", passed);

@@ -162,3 +162,27 @@ def test_nothing_to_pad_with(ends, fits):
         return
     with pytest.raises(dml.ArgumentError, match="no element to pad with"):
         native.run("pad", [x], [out], given, False, 1)
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="NumPy has 32 axes at most"
+)
+def test_paddings_of_the_most_axes():
+    x, pairs = np.zeros((1,) * 64), ((0, 1),) * 64
+    assert native.shapes("pad", x, pairs, "constant", 0)[0][0] == (2,) * 64
+    assert native.shapes("pad", x, (*pairs, (0, 0)), "constant", 0) is None
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("kind", "longest"), [("int32", 2**31), ("uint32", 2**32)])
+def test_coordinates_fit_their_type_on_every_axis(axis, kind, longest):
+    for more, fits in ((0, True), (1, False)):
+        shape = [1, 1]
+        shape[axis] = longest + more
+        x = np.broadcast_to(np.zeros((), "?"), shape)
+        assert (native.shapes("nonzero_coordinates", x, kind) is not None) == fits
+
+
+def test_no_parts_are_joined_to_nothing():
+    with pytest.raises(dml.ArgumentError, match="no parts"):
+        native.run("join", [[]], [np.zeros((0, 2))], {"axis": 0}, False, 1)
