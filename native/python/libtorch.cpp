@@ -1,6 +1,11 @@
 #include "libtorch.hpp"
 
 #include <dlfcn.h>
+#if defined(__APPLE__)
+#include <malloc/malloc.h>
+#else
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -72,6 +77,15 @@ const void* implementation_of(PyObject* tensor) {
   return word_at<const void*>(tensor, object_place);
 }
 
+// The bytes of a block of the allocator's.
+std::size_t size_of_block(const void* block) {
+#if defined(__APPLE__)
+  return malloc_size(block);
+#else
+  return malloc_usable_size(const_cast<void*>(block));
+#endif
+}
+
 struct Sample {
   PyObject* tensor;
   const void* implementation;
@@ -79,8 +93,7 @@ struct Sample {
   std::int64_t storage;
 };
 
-// The first place that all samples agree on, 0 for none. Nothing behind it is read: where an
-// implementation ends is not known.
+// The first place that all samples agree on, 0 for none. Nothing behind it is read.
 template <class Agree>
 std::size_t place_of(const std::vector<Sample>& samples, std::size_t begin, std::size_t end,
                      Agree&& agree) {
@@ -94,6 +107,13 @@ std::size_t place_of(const std::vector<Sample>& samples, std::size_t begin, std:
 
 constexpr std::size_t kImplementation = 256;  // more than it has had in any version
 
+// How much of every sample's implementation may be read: all of the block that it is in.
+std::size_t readable(const std::vector<Sample>& samples) {
+  std::size_t size = kImplementation;
+  for (const Sample& sample : samples) size = std::min(size, size_of_block(sample.implementation));
+  return size;
+}
+
 bool learn_places(const std::vector<Sample>& samples) {
   if (samples.empty()) return false;
   std::size_t size = static_cast<std::size_t>(-1);
@@ -105,7 +125,7 @@ bool learn_places(const std::vector<Sample>& samples) {
       });
   if (object_place == 0) return false;
   keys_place = place_of(
-      samples, sizeof(void*), kImplementation, [](const Sample& sample, std::size_t place) {
+      samples, sizeof(void*), readable(samples), [](const Sample& sample, std::size_t place) {
         return word_at<std::uint64_t>(sample.implementation, place) == sample.keys;
       });
   return keys_place != 0;

@@ -185,4 +185,4 @@ def test_coordinates_fit_their_type_on_every_axis(axis, kind, longest):
 
 def test_no_parts_are_joined_to_nothing():
     with pytest.raises(dml.ArgumentError, match="no parts"):
-        native.run("join", [[]], [np.zeros((0, 2))], {"axis": 0}, False, 1)
+        native.run("join", [], [np.zeros((0, 2))], {"axis": 0}, False, 1)
