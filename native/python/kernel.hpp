@@ -47,7 +47,7 @@ struct Call {
   const Operand* operands = nullptr;  // inputs, then outputs; without the members of the list
   List list;
   const Int* numbers = nullptr;
-  std::size_t number_count = 0;
+  std::size_t number_count = 0;    // for misfit, which a quick call's shape stands for
   bool output_is_private = false;  // nobody sees the outputs when an index is bad
   int threads = 1;
 };

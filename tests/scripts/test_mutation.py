@@ -152,6 +152,16 @@ def test_what_is_queued_on_a_gpu_is_judged_there():
     )
     found = mutants.mutants_of("native/python/f.cpp", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, True), (5, False)}
+    text = (
+        "void run_on_device(int a) {\n  f(a + 1);\n}\n"
+        "bool NewArray::make(const Results::One& one, Operand& operand) {\n  f(a + 1);\n}\n"
+        "bool NewArray::make(const Results::One& one, int device) {\n  f(a + 1);\n}\n"
+        "void* stream_of(int a) {\n  f(a + 1);\n}\nbool run_there(int a) {\n  f(a + 1);\n}\n"
+    )
+    found = mutants.mutants_of("native/python/f.cpp", text)
+    assert {(mutant.line, mutant.gpu) for mutant in found} == {
+        (2, True), (5, True), (8, False), (11, True), (14, False),
+    }  # fmt: skip
     text = "def f(a):\n    if _on_gpu(a):\n        return a + 1\n    return a + 2\n"
     found = mutants.mutants_of("src/anydml/f.py", text)
     assert {(mutant.line, mutant.gpu) for mutant in found} == {(2, True), (3, True), (4, False)}
