@@ -123,20 +123,6 @@ struct Updates {
 __device__ inline unsigned* winner_of(Cell* words, unsigned place) {
   return reinterpret_cast<unsigned*>(words + place);
 }
-__device__ inline Cell word_of(Element value) {
-#if ANYDML_SIZE == 8
-  return value;
-#else
-  return static_cast<Cell>(value);
-#endif
-}
-__device__ inline Element element_of(Cell word) {
-#if ANYDML_SIZE == 8
-  return word;
-#else
-  return static_cast<Element>(word);
-#endif
-}
 #endif
 
 struct Bucket {
@@ -186,7 +172,7 @@ struct Bucket {
   }
   __device__ void write(const Cell* words, unsigned named) const {
     if (__all_sync(kAllLanes, named == ~0u >> (32 - kOwn))) {
-      each([&](unsigned e, unsigned) { to[e] = element_of(words[e]); });
+      each([&](unsigned e, unsigned) { to[e] = static_cast<Element>(words[e]); });
       return;
     }
     // All of some are read before the first is written.
@@ -199,7 +185,7 @@ struct Bucket {
         const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
         if (e >= size) continue;
         if (named >> (base + k) & 1)
-          own[k] = element_of(words[e]);
+          own[k] = static_cast<Element>(words[e]);
         else
           own[k] = from[e];
       }

@@ -80,7 +80,7 @@ __device__ void move_many(const Bucket& bucket, const Updates& updates, Cell* wo
   const unsigned named = bucket.named(words);
   __syncthreads();
   updates.each_value(0, count, [&](unsigned at, Element value, unsigned) {
-    if (wins & 1) words[at] = word_of(value);
+    if (wins & 1) words[at] = static_cast<Cell>(value);
     wins >>= 1;
   });
   __syncthreads();
@@ -133,7 +133,7 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Cell* wo
     const Values8 values = all_values[n];
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k)
-      if (wins >> (j * kTogether + k) & 1) words[places[j].at(k)] = word_of(values.of[k]);
+      if (wins >> (j * kTogether + k) & 1) words[places[j].at(k)] = static_cast<Cell>(values.of[k]);
   }
   __syncthreads();
   bucket.write(words, named);
