@@ -135,10 +135,10 @@ nb::dict added_types() {
 }
 
 // Another library's type of the same meaning: quick calls take arrays of it from now on.
-void know_type(nb::handle dtype, const std::string& name) {
+void know_added_type(nb::handle dtype, const std::string& name) {
   if (PyArray_DescrCheck(dtype.ptr()) == 0 || number_count == kMostNumbers) return;
   const auto* const descr = reinterpret_cast<const PyArray_Descr*>(dtype.ptr());
-  if (descr->type_num < NPY_USERDEF || added_type(descr->type_num) != nullptr) return;
+  if (added_type(descr->type_num) != nullptr) return;
   for (const AddedType& type : added)
     if (name == type.name && PyDataType_ELSIZE(descr) == type.size)
       numbers[number_count++] = {descr->type_num, &type};
@@ -161,7 +161,7 @@ const AddedType* added_type_of_dlpack(std::uint8_t code, std::uint8_t bits) {
 void bind_added_types(nb::module_& module) {
   for (AddedType& type : added) make(type);
   module.def("added_types", &added_types);
-  module.def("know_type", &know_type);
+  module.def("know_added_type", &know_added_type);
 }
 
 }  // namespace anydml::python

@@ -24,6 +24,7 @@ SOURCES = (
     "native/python/**/*.[ch]pp",
     "native/python/*.c",
     "src/anydml/ops/*.py",
+    "src/anydml/ops/_fields/*.py",
     "src/anydml/functions/*.py",
     "src/anydml/backends/*.py",
     "src/anydml/models/*.py",
@@ -47,7 +48,7 @@ _GPU_BLOCKS = {
         re.MULTILINE,
     ),
     "py": re.compile(
-        r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there|offer_gpu|wrap_cuda)\("
+        r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there|fill_there|offer_gpu|wrap_cuda)\("
         r"|_CODES = |\w[^\n]* if isinstance\(\w+, DeviceArray\) else "
         r"|if (?:any\()?isinstance\([\w\[\]]+, DeviceArray\)[^:\n]*:"
         r"|if _on_gpu\(\w+\):|if getattr\(\w+\.device, .*\) == \"cuda\":)",

@@ -66,6 +66,33 @@ GOOD = [
 ]  # fmt: skip
 
 
+def test_what_a_field_is_as_people_are_shown_it():
+    shown = {info.attribute: (info.text, info.choices) for info in Everything.fields()}
+    types = "one of " + ", ".join(member.suffix for member in dml.DataType)
+    assert shown == {
+        **{name: (text, text) for name, text in {
+            "input_tensor": "input tensor", "bias_tensor": "input tensor, optional",
+            "output_tensor": "output tensor", "count_tensor": "output tensor, optional",
+            "step": "INT", "keep": "BOOL", "epsilon": "FLOAT", "dimension_count": "UINT",
+            "scales": "FLOAT array, optional", "pads": "UINT array, optional",
+            "shifts": "INT array, optional", "value": "scalar", "delta": "scalar",
+            "scale_bias": "scale and bias, optional", "window": "width and height",
+        }.items()},
+        "value_data_type": ("DataType", types),
+        "fused_activation": ("operator, optional", "one of Curve, optional"),
+        "activations": ("operators", "a sequence of operators, each one of Curve"),
+    }  # fmt: skip
+    lists = {info.attribute: info.text for info in (*dml.Join.fields(), *dml.Split.fields())}
+    assert lists["input_tensors"] == "input tensors"
+    assert lists["output_tensors"] == "output tensors"
+
+
+def test_levels_from_which_on_a_field_accepts_more():
+    levels = {info.attribute: info.kind.levels for info in Everything.fields() if info.kind.levels}
+    three = (dml.FeatureLevel.LEVEL_3_0,)
+    assert levels == {"fused_activation": three, "activations": three}
+
+
 @pytest.mark.parametrize(("name", "given", "kept"), GOOD, ids=str)
 def test_taken_and_kept(name, given, kept):
     desc = everything(**{name: given})
@@ -164,6 +191,10 @@ def test_a_step_back_of_an_unsigned_type_is_kept_by_its_bits():
     assert paths(desc) == {}
     assert same(desc)
     assert everything(value_data_type="INT8", value=1, delta=-2).delta == -2
+    assert everything(value_data_type="INT8", value=1, delta=-128).delta == -128
+    assert everything(value_data_type="UINT8", value=1, delta=-128).delta == 128
+    for delta in (-129, -1.0, 256):  # no integer of 8 bits
+        assert "Delta" in paths(everything(value_data_type="UINT8", value=1, delta=delta))
 
 
 def test_values_that_differ_in_bits_differ():
@@ -179,6 +210,9 @@ def test_values_that_differ_in_bits_differ():
     assert Real(0.0) == 0
     assert Real(2.0) != "2"
     assert Real(1.0) != HUGE
+    assert Real(NAN) != HUGE
+    assert Real(NAN) != 1.0
+    assert Real(1.0) != NAN
 
 
 def read(**changed):
@@ -196,6 +230,11 @@ def test_json_forms():
     for name in ("BiasTensor", "CountTensor", "Scales", "ScaleBias", "FusedActivation"):
         assert read(**{name: None}) == everything()
     assert read(Value={"UInt16": 0x3C00}).value == 1.0
+    for delta, kept in ((-128, 128), (-1, 255), (255, 255)):
+        assert read(ValueDataType="UINT8", Value=0, Delta=delta).delta == kept
+    for delta in (-129, 256):
+        with pytest.raises(dml.ModelError, match="Delta"):
+            read(ValueDataType="UINT8", Value=0, Delta=delta)
     assert read(ValueDataType="FLOAT32", Value={"Float32": 7}).value == 7.0
     assert read(ValueDataType="INT64", Value={"Int64": -(2**63)}, Delta=1).value == -(2**63)
     assert read(ValueDataType="UINT8", Value=1, Delta=-2).delta == 254

@@ -48,7 +48,7 @@ exported("cupy_backends.cuda.stream", "get_current_stream_ptr",
          os.environ.get("SIGNATURE", "intptr_t (void)").encode())
 exported("cupy.cuda.device", "get_device_id",
          ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda skip: where[0]),
-         b"int (int __pyx_skip_dispatch)")
+         os.environ.get("DEVICE_SIGNATURE", "int (int __pyx_skip_dispatch)").encode())
 cupy = types.ModuleType("cupy")
 cupy.ndarray = ndarray
 cupy.empty = ndarray
@@ -59,6 +59,16 @@ sys.modules["cupy"] = cupy
 
 x = array(5, 6, 7)
 i = array(2, 0, 1, dtype="i8")
+
+def changed(name, value, dtype="f4"):
+    one = array(1, 2, 3, dtype=dtype)
+    if name in ("ptr", "device_id"):
+        setattr(one.data, name, value)
+    else:
+        setattr(one, name, value)
+    return one
+
+exec(os.environ.get("FIRST", ""))
 dml.gather(x, i)  # tells the quick calls of it
 gather, join = native.quick("gather"), native.quick("join")
 top_k, nonzero = native.quick("top_k"), native.quick("nonzero_coordinates")
@@ -108,14 +118,38 @@ def test_plain_arrays_are_taken(with_stubs):
         ("changed('shape', (-3,))", "a negative size"),
         ("changed('shape', (1 << 70,))", "a size of more than 64 bits"),
         ("changed('strides', None)", "no strides"),
+        ("changed('strides', [4])", "strides that are no tuple"),
+        ("changed('shape', [3])", "sizes that are no tuple"),
+        ("changed('shape', 3)", "a size alone"),
+        ("changed('shape', ('3',))", "a size that is no number"),
+        ("changed('strides', (4.0,))", "a stride that is no integer"),
+        ("changed('strides', (1 << 70,), 'u1')", "a stride of more than 64 bits"),
+        ("two(2)", "two elements that are not aligned"),
+        ("ranked(65)", "more axes than a tensor has"),
         ("changed('data', None)", "no memory"),
+        ("changed('ptr', None)", "no address"),
+        ("changed('ptr', 1 << 70, 'u1')", "an address of more than 64 bits"),
+        ("changed('device_id', '1')", "a device that is no number"),
+        ("without('shape')", "nothing of that name"),
+        ("without('strides')", "nothing of that name"),
+        ("without('data')", "nothing of that name"),
     ],
 )
 def test_others_are_left_alone(with_stubs, value, why):
     code = f"""
-    def changed(name, value):
+    def without(name):
         one = array(1, 2, 3)
-        setattr(one, name, value)
+        delattr(one, name)
+        return one
+
+    def two(stride):
+        one = changed("shape", (2,))
+        one.strides = (stride,)
+        return one
+
+    def ranked(rank):
+        one = changed("shape", (1,) * rank)
+        one.strides = (4,) * rank
         return one
 
     def elsewhere():
@@ -130,6 +164,30 @@ def test_others_are_left_alone(with_stubs, value, why):
     print(join(None, [x, one], 0), join(None, [one, x], 0), len(log()) - before)
     """
     assert run(with_stubs, code) == ["None", "None None", "None None 0"], why
+
+
+@pytest.mark.parametrize(
+    ("changes", "dtype"),
+    [
+        ({"strides": (-1,)}, "u1"),
+        ({"shape": (1,), "strides": (2,)}, "f4"),  # no second element
+        ({"shape": (0,), "strides": (2,)}, "f4"),
+        ({"shape": (), "strides": ()}, "f4"),
+        ({"shape": (1,) * 64, "strides": (4,) * 64}, "f4"),
+    ],
+)
+def test_arrays_of_any_layout_are_taken(with_stubs, changes, dtype):
+    code = f"""
+    one = array(1, 2, 3, dtype="{dtype}")
+    for name, value in {changes}.items():
+        setattr(one, name, value)
+    if one.strides == (-1,):
+        one.data.ptr += 2
+    if one.shape == (0,):
+        one.data.ptr += 1
+    print(native.quick("tile")(None, one, (1,) * len(one.shape)) is not None)
+    """
+    assert run(with_stubs, code) == ["True"]
 
 
 def test_without_memory_the_general_way_tells_it(with_stubs):
@@ -152,3 +210,17 @@ def test_functions_of_other_signatures_are_not_called(with_stubs):
     print(gather(None, x, i, 0, "raise"), dml.gather(x, i).shape)
     """
     assert run(with_stubs, code, SIGNATURE="intptr_t (int)") == ["None (3,)"]
+    assert run(with_stubs, code, DEVICE_SIGNATURE="int (void)") == ["None (3,)"]
+
+
+def test_the_library_is_told_once(with_stubs):
+    wrong = "native.take_cupy('no type', capsules[0], capsules[1])"
+    exports = """
+capsules = [sys.modules["cupy_backends.cuda.stream"].__pyx_capi__["get_current_stream_ptr"],
+            sys.modules["cupy.cuda.device"].__pyx_capi__["get_device_id"]]
+"""
+    code = """
+    native.take_cupy(int, *capsules)
+    print(gather(None, x, i, 0, "raise").shape, gather(None, 5, i, 0, "raise"))
+    """
+    assert run(with_stubs, code, FIRST=exports + wrong) == ["(3,) None"]

@@ -1,5 +1,7 @@
 """Which arrays the native dispatch takes, and what the native calls say of wrong arguments."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -219,6 +221,61 @@ def test_operands_of_no_kernel_are_named():
         run("gather", [huge, AT], [np.zeros(2, "f4")], axis=0)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "inputs", "outputs", "attributes", "message"),
+    [
+        ("top_k", [X], [X[:2], X[:2].view("u4")], {"axis": 0, "k": -1}, r"k: outside 0\.\.n"),
+        ("nonzero_coordinates", [X], [np.zeros(1, "u4"), np.zeros((4, 1), "u4")],
+         {"columns": -1}, r"columns: outside 0\.\.rank"),
+        ("split", [X], [], {"axis": 0}, "no parts"),
+        ("join", [], [X], {"axis": 0}, "no parts"),
+    ],
+)  # fmt: skip
+def test_the_rule_that_is_broken_first_is_told(kernel, inputs, outputs, attributes, message):
+    with pytest.raises(dml.ArgumentError, match=message):
+        run(kernel, inputs, outputs, **attributes)
+
+
+def test_columns_of_a_scan_are_those_of_the_input():
+    for columns in (-1, 2):
+        with pytest.raises(dml.ArgumentError, match=r"columns: outside 0\.\.rank"):
+            native.measure("nonzero_coordinates", X, {"columns": columns}, 1)
+
+
+@pytest.mark.parametrize("mean", [-1, 0, 1, 2, 3])
+@pytest.mark.parametrize("reduction", [-1, 0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("kernel", ["scatter_elements", "scatter_nd"])
+def test_reductions_by_their_number(kernel, reduction, mean):
+    at = AT if kernel == "scatter_elements" else AT[:, None]
+    inputs = [X, at, np.array([5, -6], "f4")]
+    given = {"reduction": reduction, "mean": mean}
+    if kernel == "scatter_elements":
+        given["axis"] = 0
+    out = np.zeros(4, "f4")
+    if 0 <= reduction <= 4 and mean == 0:
+        run(kernel, inputs, [out], **given)
+        at_0, at_3 = {0: (-6, 5), 1: (-6, 8), 2: (0, 15), 3: (-6, 3), 4: (0, 5)}[reduction]
+        assert out.tolist() == [at_0, 1, 2, at_3]
+        return
+    # Means are divided on a GPU, sums there only.
+    message = "mean: expected 0 on the CPU" if reduction == 1 and mean in (1, 2) else "reduction"
+    with pytest.raises(dml.ArgumentError, match=message):
+        run(kernel, inputs, [out], **given)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
+def test_complex_numbers_have_no_order(reduction):
+    x, out = np.array([1, 2j], "c8"), np.zeros(2, "c8")
+    inputs = [x, np.array([1], "i8"), np.array([3], "c8")]
+    if reduction in ("min", "max"):
+        with pytest.raises(dml.ArgumentError, match="a reduction that the elements do not have"):
+            run("scatter_elements", inputs, [out], axis=0, reduction=reduction)
+    else:
+        run("scatter_elements", inputs, [out], axis=0, reduction=reduction)
+        assert out.tolist() == [1, {"none": 3, "add": 3 + 2j, "mul": 6j}[reduction]]
+
+
 def test_a_kernel_without_a_second_phase():
     with pytest.raises(dml.ArgumentError, match="gather: no kernel in two phases"):
         native.measure("gather", X, {}, 1)
@@ -269,6 +326,20 @@ def test_windows_of_the_least_stride():
         with pytest.raises(dml.ArgumentError):
             dml.slice_window(X, [0], [3], [stride])
         assert native.shapes("slice_window", X, [0], [3], [stride]) is None
+
+
+@pytest.mark.parametrize("stride", [-(2**63), -3, -2, -1, 0, 1, 2, 3, 2**63 - 1])
+def test_windows_are_within_the_input(stride):
+    for start, size, wanted in itertools.product(range(-1, 6), range(-1, 6), range(6)):
+        out = np.full(wanted, -1, "f4")
+        inside = 0 <= start and 0 <= size and start + size <= 4 and stride not in (0, -(2**63))
+        if inside and (wanted == 0 or wanted <= len(X[start : start + size][::stride])):
+            run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
+            assert out.tolist() == X[start : start + size][::stride][:wanted].tolist()
+        else:
+            with pytest.raises(dml.ArgumentError, match="slice_window: "):
+                run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
+            assert (out == -1).all()
 
 
 def test_repeats_and_paddings_of_another_kind():
@@ -323,6 +394,14 @@ def test_a_constant_of_16_bytes_has_two_halves(halves):
     bits = np.array(halves, "u8")
     native.run("fill_constant", [], [out], {"value": bits.tolist()}, False, 1)
     assert out.view("u8").tolist() == [*halves] * 3
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 1), (0,)])
+def test_a_constant_fills_every_rank(shape):
+    out = np.zeros(shape, "f4")
+    bits = int(np.float32(2.5).view("u4"))
+    native.run("fill_constant", [], [out], {"value": [bits, bits]}, False, 1)
+    assert (out == 2.5).all()
 
 
 @pytest.mark.parametrize("count", [0, 2, 3])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml._native import native
 from anydml.testing import assert_same_bits
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -50,6 +51,20 @@ def test_lists_that_take_the_type_of_the_data(values, fits):
     else:
         with pytest.raises(dml.ArgumentTypeError, match=r"updates: expected bfloat16 .* not fit"):
             call()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_quick_calls_take_them(kind):
+    x, order = some(kind), np.array([4, 0])
+    result = native.quick("gather")(None, x, order, 0, "raise")
+    if result is None:  # a type is known once an array of it has been seen
+        dml.gather(x, order)
+        result = native.quick("gather")(None, x, order, 0, "raise")
+    assert_same_bits(result, x[order])
+    assert result.dtype == x.dtype
+    native.know_added_type(5, kind)  # no type
+    native.know_added_type(x.dtype, "float16")  # none of these
+    assert native.quick("gather")(None, x, order, 0, "raise") is not None
 
 
 class TestCast:

@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+import anydml as dml
+from anydml.arrays._types import as_type
 from anydml.backends.cpu import native
 
 OWN = {name: kind for name, (kind, _) in native.added_types().items()}
@@ -51,16 +53,42 @@ def test_every_one_has_its_size(name):
     assert OWN[name].type.dtype is OWN[name]
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_copies_as_another_type(name):
+    """What has a number in the other type, and what has none: no value is made up."""
+    own, bfloat16 = OWN[name], OWN["bfloat16"]
+    x = np.array([0x00, 0x3C, 0xFF], np.uint8).repeat(own.itemsize).view(own)
+    copy = as_type(x, own, "x")
+    assert (copy.dtype, copy.tobytes()) == (own, x.tobytes())
+    assert not np.shares_memory(copy, x)
+    for kind in ("int8", "uint64", "float16", "float64"):
+        assert as_type(np.zeros(2, kind), own, "x").tobytes() == bytes(2 * own.itemsize)
+    wrong = [(np.ones(2, "c8"), own), (np.zeros(2, "c8"), own), (np.zeros(2, "S3"), own),
+             (np.array(["a"], object), own)]  # fmt: skip
+    if np.longdouble(0).itemsize > 8 and name == "bfloat16":
+        wrong.append((np.zeros(2, np.longdouble), own))
+    for other in OWN.values():
+        if other != own:
+            wrong += [(x, other), (x[:1], other)]
+    if own != bfloat16:
+        wrong += [(x, "f4"), (np.ones(2, "f4"), own), (np.ones(2, "?"), own)]
+    for value, kind in wrong:
+        with pytest.raises(dml.ArgumentTypeError, match="^x: expected"):
+            as_type(value, kind, "x")
+
+
 def test_another_librarys_type_is_known_by_name_and_size():
     """A type that has only the name would be read two bytes at a time."""
     pytest.importorskip("ml_dtypes")
     script = """
 import ml_dtypes, numpy as np
+import anydml as dml
+from anydml.arrays._types import as_type
 from anydml.backends.cpu import native
 
 for kind, name in (("float8_e4m3", "bfloat16"), ("bfloat16", "bfloat16")):
     dtype = np.dtype(getattr(ml_dtypes, kind))
-    native.know_type(dtype, name)
+    native.know_added_type(dtype, name)
     print(native.shapes("nonzero_coordinates", np.zeros(2, dtype), None) is not None)
 """
     done = subprocess.run(

@@ -6,6 +6,13 @@
 namespace anydml::python {
 namespace {
 
+// What is wrong with a window of one dimension.
+const char* outside(Int start, Int size, Int stride, Int most) {
+  if (start < 0 || size < 0 || size > most - start) return "a window outside the input";
+  if (stride == 0 || stride == std::numeric_limits<Int>::min()) return "a stride of 0";
+  return nullptr;
+}
+
 // numbers: starts, sizes and strides of the window, one for each dimension.
 const char* misfit(const Call& call) {
   const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
@@ -16,10 +23,8 @@ const char* misfit(const Call& call) {
   for (std::size_t i = 0; i < rank; ++i) {
     const Int start = call.numbers[i], size = call.numbers[rank + i],
               stride = call.numbers[2 * rank + i];
-    const Int most = in.layout.sizes[i], wanted = out.layout.sizes[i];
-    if (start < 0 || start > most || size < 0 || size > most - start)
-      return "a window outside the input";
-    if (stride == 0 || stride == std::numeric_limits<Int>::min()) return "a stride of 0";
+    const Int wanted = out.layout.sizes[i];
+    if (const char* const wrong = outside(start, size, stride, in.layout.sizes[i])) return wrong;
     if (wanted > 0 && (size == 0 || wanted - 1 > (size - 1) / std::abs(stride)))
       return "an output of more than the strides reach";
   }
@@ -81,10 +86,7 @@ bool shape(const Quick& quick, Int* numbers, Results& results) {
   begin(results.one[0], "the result", in);
   for (int i = 0; i < rank; ++i) {
     const Int start = numbers[i], size = numbers[rank + i], stride = numbers[2 * rank + i];
-    const Int most = layout.sizes[i];
-    if (start < 0 || start > most || size < 0 || size > most - start || stride == 0 ||
-        stride == std::numeric_limits<Int>::min())
-      return false;
+    if (outside(start, size, stride, layout.sizes[i]) != nullptr) return false;
     results.one[0].dims[results.one[0].rank++] = size == 0 ? 0 : (size - 1) / std::abs(stride) + 1;
   }
   return true;

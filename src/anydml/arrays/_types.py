@@ -44,13 +44,13 @@ def is_added(dtype: np.dtype[Any]) -> bool:
 
 def own_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What stands here for a type of `ml_dtypes` in native byte order; any other as it is."""
-    foreign = dtype.num >= USER_DEFINED and dtype.type.__module__.startswith("ml_dtypes")
+    foreign = dtype.type.__module__.startswith("ml_dtypes")
     if not foreign or not dtype.isnative:
         return dtype
     own = ADDED.get(dtype.name)
     if own is None or own.itemsize != dtype.itemsize:
         return dtype
-    native.know_type(dtype, dtype.name)
+    native.know_added_type(dtype, dtype.name)
     return own
 
 

@@ -31,7 +31,7 @@ _CPU_KERNELS: Final = CpuKernels()
 
 def is_name(name: str) -> bool:
     """Whether it names a backend, be it here or not."""
-    return name in (*NAMES[:2], "reference", "auto") or _GPU.fullmatch(name) is not None
+    return name in ("cpu", "reference", "auto") or _GPU.fullmatch(name) is not None
 
 
 def backend_named(name: str) -> tuple[str, Backend]:

@@ -448,11 +448,16 @@ def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, o
 
 def fill_rows(rows: Any, found: Any, fill: Any) -> None:
     """As many of the rows that were found as there is room for; a number in the others."""
-    count, (wanted, columns) = min(found.shape[0], rows.shape[0]), rows.shape
-    if not isinstance(rows, DeviceArray):
-        rows[:count] = found[:count]
-        rows[count:] = fill
+    count = min(found.shape[0], rows.shape[0])
+    if isinstance(rows, DeviceArray):
+        _fill_there(rows, found, count, fill)
         return
+    rows[:count] = found[:count]
+    rows[count:] = fill
+
+
+def _fill_there(rows: DeviceArray, found: DeviceArray, count: int, fill: Any) -> None:
+    wanted, columns = rows.shape
     first = (count, columns)
     others = rows.laid_out((wanted - count, columns), rows.dtype, rows.strides)
     others.address += count * rows.strides[0]

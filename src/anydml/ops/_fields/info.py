@@ -61,9 +61,9 @@ class FieldInfo:
         return self._worded(self.kind.choices)
 
     def _worded(self, attribute: str) -> str:
-        text = self.role.value + "s" * self.many
-        if self.role is Role.ATTRIBUTE:
-            text = attribute
+        text = attribute
+        if self.role is not Role.ATTRIBUTE:  # a tensor is what it is for
+            text = f"{self.role.value}s" if self.many else self.role.value
         return f"{text}, optional" if self.optional else text
 
     def paths(self, value: Any) -> Iterator[tuple[str, TensorDesc]]:

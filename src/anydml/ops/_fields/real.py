@@ -26,8 +26,8 @@ class Real(float):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | float):
             return NotImplemented
-        if math.isnan(self) or (isinstance(other, float) and math.isnan(other)):
-            return math.isnan(self) and isinstance(other, float) and math.isnan(other)
+        if math.isnan(self):
+            return isinstance(other, float) and math.isnan(other)  # integers may be too large
         return float.__eq__(self, other) and math.copysign(1, self) == math.copysign(1, other)
 
     def __ne__(self, other: object) -> bool:
@@ -71,9 +71,7 @@ def range_text(dtype: np.dtype[Any]) -> str:
 
 def written(value: float) -> Any:
     """The JSON form: numbers, and words where JSON has no number."""
-    if math.isfinite(value):
-        return float(value)
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return float(value) if math.isfinite(value) else repr(float(value))
 
 
 _FLOAT = np.dtype(np.float32)

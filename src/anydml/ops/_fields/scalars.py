@@ -70,8 +70,8 @@ class ScalarKind(Kind):
         data_type = beside[self.typed_by]
         if _has_fraction(data_type):
             return rounded(real_of(value), data_type.numpy)
-        if self.wraps and isinstance(value, int) and data_type.suffix.startswith("U"):
-            low, _ = limits(data_type)
+        if self.wraps and isinstance(value, int):
+            low, _ = limits(data_type)  # of a signed type the least there is
             return (
                 value + 2**data_type.bits if -(2 ** (data_type.bits - 1)) <= value < low else value
             )

@@ -25,10 +25,6 @@ class TensorKind(Kind):
     many: bool = False
 
     @property
-    def text(self) -> str:
-        return "tensors" if self.many else "tensor"
-
-    @property
     def accepted(self) -> str:
         return "a sequence of TensorDesc" if self.many else "a TensorDesc"
 
