@@ -332,7 +332,7 @@ def test_windows_of_the_least_stride():
 def test_windows_are_within_the_input(stride):
     for start, size, wanted in itertools.product(range(-1, 6), range(-1, 6), range(6)):
         out = np.full(wanted, -1, "f4")
-        inside = 0 <= start and 0 <= size and start + size <= 4 and stride not in (0, -(2**63))
+        inside = start >= 0 and size >= 0 and start + size <= 4 and stride not in (0, -(2**63))
         if inside and (wanted == 0 or wanted <= len(X[start : start + size][::stride])):
             run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
             assert out.tolist() == X[start : start + size][::stride][:wanted].tolist()

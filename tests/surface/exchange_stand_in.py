@@ -1,4 +1,4 @@
-"""A library of tensors with an exchange table, without PyTorch: what `test_exchange_tables.py` runs.
+"""A library of tensors with an exchange table: what `test_exchange_tables.py` runs.
 
 Its tensors have NumPy's memory. What quick calls ask of it is counted.
 """
@@ -80,10 +80,9 @@ def tell(array, layout, changes):
     layout.strides = integers([stride // array.itemsize for stride in array.strides])
     for name, value in changes.items():
         if name == "type":
-            value = Type(*value)
-        if isinstance(value, tuple):
-            value = integers(value)
-        setattr(layout, name, value)
+            layout.type = Type(*value)
+        else:
+            setattr(layout, name, integers(value) if isinstance(value, tuple) else value)
 
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Layout))

@@ -73,7 +73,7 @@ def test_copies_as_another_type(name):
     if own != bfloat16:
         wrong += [(x, "f4"), (np.ones(2, "f4"), own), (np.ones(2, "?"), own)]
     for value, kind in wrong:
-        with pytest.raises(dml.ArgumentTypeError, match="^x: expected"):
+        with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected"):
             as_type(value, kind, "x")
 
 
