@@ -341,6 +341,10 @@ def test_nothing_is_clamped_to_in_an_empty_axis():
             dml.gather(empty, indices)
     with pytest.raises(VALUE, match="axis 0 has no elements"):
         dml.gather_nd(empty, [[0]], mode="clamp")
+    # Without an index nothing is clamped.
+    assert dml.gather(empty, np.zeros(0, "i8"), mode="clamp").shape == (0, 3)
+    assert dml.gather_elements(empty, np.zeros((0, 3), "i8"), mode="clamp").shape == (0, 3)
+    assert dml.gather_nd(empty, np.zeros((0, 1), "i8"), mode="clamp").shape == (0, 3)
 
 
 def test_axis_of_a_scalar():

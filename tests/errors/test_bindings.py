@@ -247,6 +247,17 @@ def test_call_takes_inputs_only():
         compiled(*arrays, Unknown=3)
 
 
+def test_owned_tensors_of_a_list():
+    part = T("FLOAT32", (2,), flags="OWNED_BY_DML")
+    desc = dml.Join(input_tensors=[part, part], output_tensor=T("FLOAT32", (4,)), axis=0)
+    parts, output = [np.array([1, 2], "f4"), np.array([3, 4], "f4")], np.zeros(4, "f4")
+    ready = dml.Device("cpu").create_operator(desc).compile().initialize(InputTensors=parts)
+    parts[1][:] = -1
+    ready.dispatch(OutputTensor=output)
+    assert output.tolist() == [1, 2, 3, 4]
+    assert parts[1].tolist() == [-1, -1]
+
+
 def test_owned_tensors_are_bound_when_initialised():
     owned = T("FLOAT32", (3, 4), flags="OWNED_BY_DML")
     compiled = scatter(input_tensor=owned)

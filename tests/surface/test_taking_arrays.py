@@ -24,6 +24,27 @@ def test_memory_that_the_cpu_reads(kind: int) -> None:
         _dlpack.on_host(array, "x")
 
 
+class Interface:
+    def __init__(self, array: Any) -> None:
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+
+class Exchanged:
+    def __init__(self, array: Any) -> None:
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Interface, Exchanged])
+def test_arrays_of_any_library_have_a_type_that_is_kept(kind: Any) -> None:
+    """Lists take the type of the data where their values fit; arrays have a type."""
+    x = np.zeros(3, np.float32)
+    assert dml.scatter_elements(x, [1], [7]).tolist() == [0, 7, 0]
+    same = kind(np.array([7], np.float32))
+    assert dml.scatter_elements(x, [1], same).tolist() == [0, 7, 0]
+    with pytest.raises(dml.ArgumentTypeError, match=r"^updates: expected float32 .*got int32$"):
+        dml.scatter_elements(x, [1], kind(np.array([7], np.int32)))
+
+
 def test_floats_of_8_bits_are_not_converted() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     small, half = np.ones(1, ml_dtypes.float8_e4m3fn), np.ones(1, ml_dtypes.bfloat16)

@@ -84,7 +84,7 @@ def asks_the_dispatcher(value: Any) -> bool:
     keys_of = getattr(torch._C, "_dispatch_keys", None)
     if keys_of is None or not hasattr(torch.library, "register_vmap"):
         return False  # an older PyTorch, for which there is no bridge
-    if value.device.type not in _KEYS or value.is_nested or value.layout is not torch.strided:
+    if value.device.type not in _DEVICES or value.is_nested or value.layout is not torch.strided:
         return False
     keys = keys_of(value)
     if keys.raw_repr() & ~_plain_keys(torch, value.device.type):
@@ -269,7 +269,7 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
             f"{name}: expected a tensor on the CPU, got a tensor on meta, which has no memory; "
             f"make it with device='cpu', or fill what torch.empty_like(.., device='cpu') gives"
         )
-    if value.device.type not in _KEYS:
+    if value.device.type not in _DEVICES:
         raise ArgumentTypeError(
             f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
             f"{value.device}; move it with .cpu()"
@@ -297,13 +297,13 @@ def _plain_torch(torch: Any, value: Any, name: str) -> None:
     raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got one with {text}")
 
 
-# The dispatch keys of ordinary tensors by device, once they are known.
-_KEYS: dict[str, int] = {"cpu": 0, "cuda": 0}
+_DEVICES = ("cpu", "cuda")
+_KEYS: dict[str, int] = {}  # the dispatch keys of ordinary tensors by device, once they are known
 
 
 def _plain_keys(torch: Any, device: str) -> int:
     # A tensor that was made in inference mode has fewer.
-    if not _KEYS[device]:
+    if device not in _KEYS:
         kinds, name = torch._C.DispatchKey, device.upper()
         keys = torch._C.DispatchKeySet(getattr(kinds, name))
         for key in (f"Autograd{name}", "ADInplaceOrView", f"Autocast{name}"):

@@ -162,7 +162,7 @@ def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Vi
             yield Violation("indices", rule, f"shape {indices.shape}")
 
 
-def tuples(data: ArraySpec, indices: ArraySpec, batch: int = 0) -> Iterator[Violation]:
+def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violation]:
     """The last axis of the indices holds tuples of coordinates, behind batches as the data's."""
     rank = len(data.shape)
     if not indices.shape:

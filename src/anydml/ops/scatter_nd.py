@@ -93,7 +93,7 @@ class ScatterND(Descriptor):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         data, indices, updates = inputs
-        broken = [*_rules.tuples(data, indices)]
+        broken = [*_rules.tuples(data, indices, 0)]
         if broken:
             return Inferred((), tuple(broken))
         length = indices.shape[-1]
