@@ -49,27 +49,37 @@ def integers(numbers):
     return ctypes.cast(made, ctypes.POINTER(ctypes.c_int64))
 
 
-class Tensor:
-    """An array; `changes` are fields that the table tells of it instead."""
+def given(value):
+    if value is None:
+        raise LookupError("there is none")
+    return value
 
-    requires_grad = False
+
+class Tensor:
+    """An array; `changes` are fields that the table tells of it instead.
+
+    What is asked of it is an error where None stands for it.
+    """
 
     def __init__(self, array, **changes):
         self.array, self.changes = array, changes
         self.bytes = changes.pop("bytes", array.nbytes)
         self.keys = changes.pop("keys", 1)
+        self.first = changes.pop("first", 0)
+        self.storage = changes.pop("storage", self)
+        self.requires_grad = changes.pop("requires_grad", False)
 
     def raw_repr(self):
         return self.keys
 
     def untyped_storage(self):
-        return self
+        return given(self.storage)
 
     def nbytes(self):
         return self.bytes
 
     def storage_offset(self):
-        return 0
+        return self.first
 
 
 def tell(array, layout, changes):
@@ -144,8 +154,8 @@ def capsule(name=b"dlpack_exchange_api", **changes):
 
 
 def take(kind=Tensor, **changes):
-    native.take_tensors(kind, capsule(**changes), lambda tensor: tensor, lambda: modes[0], forward,
-                        1, 2)  # fmt: skip
+    native.take_tensors(kind, capsule(**changes), lambda tensor: given(tensor.keys) and tensor,
+                        lambda: modes[0], forward, 1, 2)  # fmt: skip
 
 
 def tiled(tensor):

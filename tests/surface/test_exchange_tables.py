@@ -89,6 +89,8 @@ def test_what_is_taken_of_a_tensor():
         {"type": (2, 32, 2)}, {"type": (3, 32, 1)}, {"type": (2, 33, 1)}, {"sizes": (-1,)},
         {"sizes": (7,)}, {"strides": (2,)}, {"strides": (2**61,)}, {"strides": (2**63 - 1,)},
         {"sizes": (2**62,), "strides": (4,)}, {"sizes": (2**62 + 1,), "strides": (1,)},
+        {"keys": None}, {"storage": None}, {"bytes": None}, {"first": None}, {"first": "0"},
+        {"first": 1}, {"first": 2**63 - 1}, {"requires_grad": True}, {"requires_grad": None},
     ):
         if tiled(Tensor(x, **changes))[0] is not None:
             print(changes)
@@ -98,6 +100,7 @@ def test_what_is_taken_of_a_tensor():
     shown(sizes=(0,), strides=(2**40,))
     shown(sizes=(1,), strides=(2**40,))
     shown(sizes=(3,), strides=(2,), bytes=20)
+    shown(sizes=(3,), first=3)
     most = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
     print(tiled(Tensor(np.ones((1,) * most, "u1")))[0] is not None)
     print(tiled(Tensor(np.array(5.0))))
@@ -113,6 +116,7 @@ def test_what_is_taken_of_a_tensor():
         "[]",
         "[1.0]",
         "[1.0, 3.0, 5.0]",
+        "[1.0, 2.0, 3.0]",
         "True",
         "(5.0, 1)",
         "0 True",

@@ -94,6 +94,12 @@ def test_plain_tensors_are_taken(dtype):
         assert result.tolist() == [x[1], x[0], x[-1]]
 
 
+@pytest.mark.parametrize("attribute", [5, property(lambda tensor: False), "requires_grad"])
+def test_another_attribute_than_pytorchs_own_teaches_nothing(attribute):
+    assert not native.learn_tensors(samples(), attribute)
+    assert taken(plain()).tolist() == [6, 5, 7]
+
+
 def test_tensors_without_elements_are_taken():
     x = torch.empty((2, 0))
     assert x.data_ptr() == 0
