@@ -1,6 +1,5 @@
 """CuPy's arrays in quick calls, on stand-ins for CuPy and the driver: which are taken, and how."""
 
-
 # What the real module has of this: attributes, a class that makes arrays of a shape and a type, and
 # C functions in capsules, named by their signatures as Cython does.
 CUPY = """

@@ -211,6 +211,9 @@ def test_ranks_above_64():
         dml.gather_nd(x, np.zeros((*(1,) * (rank - 1), 1), int))
     rest, out = np.zeros((1,) * (most + 1 - rank), int), np.zeros((1,) * most)
     assert dml.gather(x, rest).ndim == most
+    assert dml.tile(x, (1,) * most).ndim == most
+    with pytest.raises(dml.ArgumentError, match=f"expected at most {most} values, got {most + 1}"):
+        dml.tile(x, (1,) * (most + 1))
     assert dml.gather(x, rest, out=out) is out
     deep = [1]
     for _ in range(70):
