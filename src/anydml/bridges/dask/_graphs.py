@@ -213,15 +213,6 @@ def is_in_order(chunks: Chunks) -> bool:
     return all(size <= 1 for axis in range(max(cut, default=0)) for size in chunks[axis])
 
 
-def owned(array: Lazy) -> Lazy:
-    """The array, computed into new memory: of one block Dask returns what is in its source."""
-    return array.map_blocks(_copied, meta=array._meta) if array.npartitions == 1 else array
-
-
-def _copied(chunk: Any) -> Any:
-    return chunk.copy()
-
-
 def empty(chunk: Any, shape: Any) -> Any:
     """New memory of a block's type and library."""
     return np.empty(shape, chunk.dtype, like=chunk)

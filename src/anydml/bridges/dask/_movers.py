@@ -70,7 +70,7 @@ def split(
     inferred = _engine.infer(Split, (data,), given)
     before = (slice(None),) * given["axis"]
     limits = _graphs.bounds(given["sizes"])
-    parts = tuple(_graphs.owned(data[(*before, slice(*limit))]) for limit in limits)
+    parts = tuple(data[(*before, slice(*limit))] for limit in limits)
     assert [part.shape for part in parts] == [spec.shape for spec in inferred.outputs]
     return parts
 
@@ -122,7 +122,7 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     else:
         number = _arguments.axis_of(axis, parts[0], "arrays[0]")
     inferred = _engine.infer(Join, parts, {"axis": number})
-    result = _graphs.owned(_concatenated(parts, number))
+    result = _concatenated(parts, number)
     assert result.shape == inferred.outputs[0].shape
     return result
 
@@ -184,7 +184,7 @@ def slice_window(x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: N
     if 0 in spec.shape:
         return zeros_like(data, shape=spec.shape, chunks=-1)
     steps = zip(first_places(given), given["strides"], spec.shape, strict=True)
-    result = _graphs.owned(data[tuple(_steps(*step) for step in steps)])
+    result = data[tuple(_steps(*step) for step in steps)]
     assert result.shape == spec.shape
     return result
 
@@ -244,7 +244,7 @@ def pad(
             ends = [take(result, part, axis) for part in np.split(places, [width[0]])]
         result = _concatenated([ends[0], result, ends[1]], axis)
     assert result.shape == spec.shape
-    return _graphs.owned(result)
+    return result
 
 
 def _places(size: int, width: tuple[int, int], mode: Any) -> Any:
@@ -298,7 +298,7 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Lazy:
         return zeros_like(data, shape=spec.shape, chunks=-1)
     for axis, count in enumerate(given["repeats"]):
         data = _concatenated([data] * count, axis)
-    return _graphs.owned(data)
+    return data
 
 
 def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -> Lazy:

@@ -102,7 +102,7 @@ def _known(found: Any, chunks: Chunks, pointed: Chunks, tuples: bool) -> Places:
 def _positions(
     chunk: Any, call: str, sizes: list[int], axes: list[int], mode: str, origin: list[int]
 ) -> Any:
-    if mode in ("wrap", "clip") and chunk.size:
+    if mode in ("wrap", "clip"):
         return _indices.moved(chunk, sizes, mode).astype(np.int64, copy=False)
     if mode == "raise":
         _indices.check(f"{call}: indices", chunk, sizes, axes, origin)

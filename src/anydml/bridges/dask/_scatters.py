@@ -253,7 +253,7 @@ def _pass(
             state = _graphs.put(layer, (f"{name}-step", i, *at), step, *given)
         _graphs.same(layer, (name, *at), state)
     of = [data, places] if values is None else [data, places, values]
-    return _graphs.owned(_graphs.made(name, layer, of, data.chunks, data, data.dtype))
+    return _graphs.made(name, layer, of, data.chunks, data, data.dtype)
 
 
 def _elements(
