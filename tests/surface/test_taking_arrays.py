@@ -31,7 +31,13 @@ class Interface:
 
 class Exchanged:
     def __init__(self, array: Any) -> None:
-        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
 
 
 @pytest.mark.parametrize("kind", [np.asarray, Interface, Exchanged])
