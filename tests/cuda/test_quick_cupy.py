@@ -208,14 +208,28 @@ def test_functions_of_other_signatures_are_not_called(with_stubs):
     assert run(with_stubs, code, DEVICE_SIGNATURE="int (void)") == ["None (3,)"]
 
 
-def test_the_library_is_told_once(with_stubs):
-    wrong = "native.take_cupy('no type', capsules[0], capsules[1])"
-    exports = """
+EXPORTS = """
 capsules = [sys.modules["cupy_backends.cuda.stream"].__pyx_capi__["get_current_stream_ptr"],
             sys.modules["cupy.cuda.device"].__pyx_capi__["get_device_id"]]
 """
+
+
+def test_the_library_is_told_once(with_stubs):
+    wrong = "native.take_cupy('no type', capsules[0], capsules[1])"
     code = """
     native.take_cupy(int, *capsules)
     print(gather(None, x, i, 0, "raise").shape, gather(None, 5, i, 0, "raise"))
     """
-    assert run(with_stubs, code, FIRST=exports + wrong) == ["(3,) None"]
+    assert run(with_stubs, code, FIRST=EXPORTS + wrong) == ["(3,) None"]
+
+
+def test_the_first_call_is_the_general_ways(with_stubs):
+    """It finds the compiler, and says that it compiles."""
+    first = """
+native.take_cupy(ndarray, *capsules)
+print(native.quick("gather")(None, x, i, 0, "raise"), len(log()))
+"""
+    code = """
+    print(gather(None, x, i, 0, "raise") is not None)
+    """
+    assert run(with_stubs, code, FIRST=EXPORTS + first) == ["None 0", "True"]

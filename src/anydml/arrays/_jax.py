@@ -157,7 +157,8 @@ def _on_gpu(value: Any) -> bool:
     return int(kind) == _CUDA
 
 
-_CPU, _CUDA = 1, 2  # kDLCPU, kDLCUDA
+_CPU = 1  # kDLCPU
+_CUDA = 2  # kDLCUDA
 _HOST = -1  # as the number of a device
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's codes of NumPy's kinds
 
