@@ -87,6 +87,28 @@ def test_what_a_field_is_as_people_are_shown_it():
     assert lists["output_tensors"] == "output tensors"
 
 
+@pytest.mark.parametrize("pair", ["34", {3, 4}, {3: 1, 4: 2}, b"34", (3,), (3, 4, 5), 3])
+def test_a_structure_is_given_by_its_members_in_order(pair):
+    with pytest.raises(dml.InvalidDescriptorError, match="Window: expected a Size2D, or two n"):
+        everything(window=pair)
+    assert everything(window=(3, 4)).window == everything(window=[3, 4]).window
+
+
+def test_what_a_list_of_tensors_is():
+    with pytest.raises(dml.InvalidDescriptorError, match="InputTensors: expected a sequence of"):
+        dml.Join(input_tensors=5, output_tensor=F, axis=0)
+    with pytest.raises(dml.InvalidDescriptorError, match="OutputTensor: expected a TensorDesc"):
+        dml.Join(input_tensors=[F], output_tensor=[F], axis=0)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("UINT64", 2**64 - 1), ("INT64", -(2**63))])
+def test_the_largest_integers(kind, number):
+    desc = dml.FillValueConstant(output_tensor=dml.TensorDesc(kind, (2,)), value_data_type=kind,
+                                 value=number)  # fmt: skip
+    assert desc.value == number
+    assert not desc.violations(dml.FeatureLevel.LEVEL_6_0)
+
+
 def test_levels_from_which_on_a_field_accepts_more():
     levels = {info.attribute: info.kind.levels for info in Everything.fields() if info.kind.levels}
     three = (dml.FeatureLevel.LEVEL_3_0,)

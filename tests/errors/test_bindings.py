@@ -247,6 +247,16 @@ def test_call_takes_inputs_only():
         compiled(*arrays, Unknown=3)
 
 
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_another_number_of_arrays_is_told(count):
+    desc = dml.Join(
+        input_tensors=[T("FLOAT32", (2,))] * 2, output_tensor=T("FLOAT32", (4,)), axis=0
+    )
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    with pytest.raises(dml.BindingError, match=f"InputTensors: expected 2 arrays, got {count}"):
+        compiled([np.ones(2, "f4")] * count)
+
+
 def test_owned_tensors_of_a_list():
     part = T("FLOAT32", (2,), flags="OWNED_BY_DML")
     desc = dml.Join(input_tensors=[part, part], output_tensor=T("FLOAT32", (4,)), axis=0)

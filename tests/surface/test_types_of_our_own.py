@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -51,6 +52,12 @@ def test_every_one_has_its_size(name):
     behind = np.frombuffer(b"\x40" * size + b"\xff", OWN[name], 1)
     assert behind.tolist() == [3.0 if size == 2 else 0x40]
     assert OWN[name].type.dtype is OWN[name]
+
+
+def test_copies_are_made_in_memory_that_the_cpu_reads():
+    elsewhere = SimpleNamespace(dtype=np.dtype("f4"), size=1)
+    with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected float64, got float32, which is"):
+        as_type(elsewhere, "f8", "x")
 
 
 @pytest.mark.parametrize("name", OWN)
