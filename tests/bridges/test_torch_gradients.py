@@ -92,6 +92,15 @@ def test_only_the_update_that_wins_has_a_gradient():
     assert x.grad.tolist() == [1, 0, 3, 0]
 
 
+def test_padding_that_repeats_has_no_gradient():
+    x = torch.arange(3.0, requires_grad=True)
+    with pytest.raises(dml.ArgumentTypeError, match="mode: 'constant' has a gradient, got 'edge'"):
+        dml.pad(x, 1, "edge")
+    with torch.no_grad():
+        assert dml.pad(x, 1, "edge").tolist() == [0, 0, 1, 2, 2]
+    assert dml.pad(x.detach(), 1, "edge").tolist() == [0, 0, 1, 2, 2]
+
+
 def test_types_and_values_that_have_no_gradient():
     x = floats(3, 4).requires_grad_()
     values, indices = dml.top_k(x, 2)

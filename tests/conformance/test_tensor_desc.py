@@ -229,6 +229,8 @@ def test_how_many_sizes_are_taken():
 def test_flags_are_those_of_the_list_together():
     flags = ["NONE", "OWNED_BY_DML", "NONE"]
     assert T("INT8", [1], flags=flags).flags is dml.TensorFlags.OWNED_BY_DML
+    assert repr(T("INT8", [1], flags=flags)) == "TensorDesc('INT8', (1,), flags='OWNED_BY_DML')"
+    assert repr(T("INT8", [1])) == "TensorDesc('INT8', (1,))"
 
 
 def test_enumerations_have_the_numbers_of_the_header():
