@@ -101,6 +101,18 @@ def test_what_a_list_of_tensors_is():
         dml.Join(input_tensors=[F], output_tensor=[F], axis=0)
 
 
+def test_a_number_larger_than_any_float_is_shown_as_it_is():
+    desc = everything(epsilon=1e39)
+    assert desc.to_json()["Epsilon"] == 1e39
+    assert "epsilon=1e+39" in repr(desc)
+    assert paths(desc)["Epsilon"].got == 1e39
+
+
+def test_what_has_no_default_is_required():
+    with pytest.raises(TypeError, match="expected a value for output_tensor, step, keep, epsilon"):
+        Everything(input_tensor=F)
+
+
 @pytest.mark.parametrize(("kind", "number"), [("UINT64", 2**64 - 1), ("INT64", -(2**63))])
 def test_the_largest_integers(kind, number):
     desc = dml.FillValueConstant(output_tensor=dml.TensorDesc(kind, (2,)), value_data_type=kind,
