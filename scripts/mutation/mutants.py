@@ -49,7 +49,8 @@ _GPU_BLOCKS = {
     ),
     "py": re.compile(
         r"^ *(?:def _(?:from_cuda|on_cuda|placed|run_there|fill_there|offer_gpu|wrap_cuda)\("
-        r"|_CODES = |_MEAN, _MEAN_OF_UPDATES = |_CUDA = |\w[^\n]* if isinstance\(\w+, DeviceArray\) else "
+        r"|_CODES = |_MEAN, _MEAN_OF_UPDATES = |_CUDA = "
+        r"|\w[^\n]* if isinstance\(\w+, DeviceArray\) else "
         r"|if (?:any\()?isinstance\([\w\[\]]+, DeviceArray\)[^:\n]*:"
         r"|if _on_gpu\(\w+\):|if getattr\(\w+\.device, .*\) == \"cuda\":)",
         re.MULTILINE,
