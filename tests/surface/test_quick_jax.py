@@ -300,6 +300,41 @@ def test_a_program_that_jax_does_not_make(error, monkeypatch):
     assert asked == [error]
 
 
+class Made:
+    """What stands for a program that JAX has compiled, in the steps of making one."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def lower(self, _):
+        return self
+
+    def compile(self):
+        return self.run
+
+
+@pytest.mark.parametrize("size", [34, 38, 42, 46])
+def test_a_program_that_does_not_give_the_parts(size, monkeypatch):
+    """Its errors leave the split as it was, and so does another result; an interrupt is told."""
+    given = {34: RuntimeError("broken"), 38: KeyboardInterrupt("stop"), 42: [1, 2], 46: (1, 2, 3)}
+    result = given[size]
+
+    def program(_):
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    monkeypatch.setattr(jax, "jit", lambda *_, **__: Made(program))
+    split, x = native.quick("split"), jnp.arange(float(size))
+    for _ in range(OFTEN):
+        split(None, x, 2, 0)
+    if size == 38:
+        with pytest.raises(KeyboardInterrupt, match="stop"):
+            split(None, x, 2, 0)
+    else:
+        assert [part.tolist() for part in split(None, x, 2, 0)] == x.reshape(2, -1).tolist()
+
+
 def test_weak_types_stay_out_of_results():
     x = jnp.ones(8) * 1.0
     weak = jax.lax.full((8,), 2.0)  # a Python number's type
