@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import anydml as dml
 from anydml.functions import _engine
-from anydml.functions._combining import neutral
 from anydml.testing import assert_same_bits, strategies
 
 NAMES = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
@@ -482,28 +481,3 @@ def test_complex_products_of_all_of_x(shape):
     assert np.isinf(result.imag).all()
     kept = dml.scatter_nd(x, none[:1], updates[:1], reduction="mul", include_self=False)
     assert (kept == 3j).all()
-
-
-@pytest.mark.parametrize("how", ["add", "mul", "min", "max", "mean"])
-@pytest.mark.parametrize("kind", ["bool", *TYPES, "uint64", "complex64"])
-def test_the_neutral_number_changes_no_other(how, kind):
-    dtype = np.dtype(kind)
-    if (dtype.kind, how) in (("c", "min"), ("c", "max"), ("b", "mean")):
-        return
-    number = neutral(how, dtype)
-    assert number.dtype == dtype
-    if dtype.kind == "b":
-        x, combine = np.array([False, True]), {"add": np.logical_or, "mul": np.logical_and}
-        function = combine.get(how) or EACH[how]
-    else:
-        limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
-        x = np.array([limits.min, limits.max, 0, 1, 7], dtype)
-        function = EACH["add" if how == "mean" else how]
-    assert_same_bits(function(x, number), x)
-
-
-def test_the_neutral_number_of_another_librarys_type():
-    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    found = {how: neutral(how, np.dtype(bfloat16)) for how in EACH}
-    assert all(type(number) is bfloat16 for number in found.values())
-    assert found == {"add": 0, "mul": 1, "min": np.inf, "max": -np.inf}
