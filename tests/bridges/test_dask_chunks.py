@@ -55,6 +55,7 @@ def test_indices_in_memory_are_cut_where_each_names_much():
 
 @pytest.mark.parametrize("chunks", [-1, 3])
 def test_results_have_memory_of_their_own(chunks):
+    """Dask copies a result of one block; before 2025.7 it may not have."""
     source = X.copy()
     lazy = da.from_array(source, chunks=chunks, asarray=False)
     for result in (
