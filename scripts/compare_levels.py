@@ -196,7 +196,7 @@ def differences(results: dict[str, list[str]]) -> list[str]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Compare results between levels, to the bit.")
-    parser.add_argument("levels", nargs="*", help="those that this processor runs, by default")
+    parser.add_argument("levels", nargs="*", help="all that can be used, by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--here", action="store_true", help="run them in this process and print")
@@ -204,9 +204,9 @@ def main() -> int:
     if options.here:
         run_here(options.seed, options.count)
         return 0
-    from anydml._processor import levels as supported
+    from anydml._native import usable_levels
 
-    levels = options.levels or list(supported())
+    levels = options.levels or usable_levels()
     found = differences({level: lines_of(level, options.seed, options.count) for level in levels})
     for line in found[:20]:
         print(line)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import anydml
+from anydml._native import built_levels, usable_levels
 
 PACKAGE = Path(anydml.__file__).parent
 
@@ -160,15 +161,29 @@ print([n for n in ("torch", "jax", "onnx", "cupy", "click", "rich", "json5") if 
 
 @pytest.mark.parametrize("forced", ["v2", "v3", "v4"])
 def test_instruction_set_by_environment(forced):
-    from anydml import _processor
-
-    script = "import anydml._native as n; print(n.native.level, n.native.__name__)"
-    if forced not in _processor.levels() or not list(PACKAGE.glob(f"_native_{forced}.*")):
+    if forced not in usable_levels():
         pytest.skip(f"{forced} is not built, or not for this processor")
+    script = "import anydml._native as n; print(n.native.level, n.native.__name__)"
     assert run(script, ANYDML_INSTRUCTION_SET=forced).split() == [
         forced,
         f"anydml._native_{forced}",
     ]
+
+
+LESSER_PROCESSOR = """
+import sys, types
+sys.modules["anydml._processor"] = types.SimpleNamespace(levels=lambda: ())
+try:
+    import anydml
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_processor_below_all_that_is_built():
+    message = run(LESSER_PROCESSOR)
+    assert message.startswith(f"anydml: expected a processor that runs {built_levels()[0]}")
+    assert "ANYDML_LEVELS=all" in message
 
 
 def test_instruction_set_that_is_none():
