@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import gcd
 from typing import Any
 
@@ -158,13 +158,14 @@ def same_memory(a: Array, b: Array) -> bool:
 
 
 def first_overlap(
-    outputs: Sequence[Array], inputs: Sequence[Array], in_place: int | None = None
+    outputs: Sequence[Array], inputs: Sequence[Array], in_place: Collection[tuple[int, int]] = ()
 ) -> tuple[int, int] | None:
     """Two arrays that may not overlap and do: an output, and an earlier output or an input.
 
-    As positions in outputs followed by inputs. `in_place` is the input that an output may be,
-    exactly. Linear in the number of arrays (and n log n for their order), however they lie: those
-    whose extents do not chain together are never compared.
+    As positions in outputs followed by inputs. `in_place` has pairs of an output and an input that
+    may be exactly the same memory, also as such positions. Linear in the number of arrays (and
+    n log n for their order), however they lie: those whose extents do not chain together are never
+    compared.
     """
     arrays = [*outputs, *inputs]
     if len(arrays) <= _FEW:
@@ -181,18 +182,25 @@ def first_overlap(
 
 
 def _overlap_of_pairs(
-    arrays: Sequence[Array], group: Sequence[int], outputs: int, in_place: int | None
+    arrays: Sequence[Array],
+    group: Sequence[int],
+    outputs: int,
+    in_place: Collection[tuple[int, int]],
 ) -> tuple[int, int] | None:
     for i in group:
         if i >= outputs:
             break
         for j in group:
-            if (i < j < outputs) or i == j or not share_memory(arrays[i], arrays[j]):
-                continue
-            whole = in_place is not None and j == outputs + in_place
-            if not (whole and same_memory(arrays[i], arrays[j])):
+            if not i < j < outputs and i != j and _collide(arrays, i, j, in_place):
                 return i, j
     return None
+
+
+def _collide(
+    arrays: Sequence[Array], output: int, other: int, in_place: Collection[tuple[int, int]]
+) -> bool:
+    a, b = arrays[output], arrays[other]
+    return share_memory(a, b) and not ((output, other) in in_place and same_memory(a, b))
 
 
 def _chains(arrays: Sequence[Array]) -> list[list[int]]:
@@ -225,7 +233,10 @@ def _extent(array: Array) -> tuple[int, int]:
 
 
 def _overlap_of_marks(
-    arrays: Sequence[Array], group: Sequence[int], outputs: int, in_place: int | None
+    arrays: Sequence[Array],
+    group: Sequence[int],
+    outputs: int,
+    in_place: Collection[tuple[int, int]],
 ) -> tuple[int, int] | None:
     # A byte for each place that an element begins or continues in: interleaved parts, as the
     # columns of a matrix, would otherwise be compared pair by pair.
@@ -249,28 +260,39 @@ def _overlap_of_marks(
         own = np.ndarray(shape, np.bool_, marks, offset, strides)
         if own.any():
             for j in group:
-                if j < min(i, outputs) and share_memory(arrays[i], arrays[j]):
-                    return (i, j) if i < outputs else (j, i)
+                if j < min(i, outputs):
+                    pair = (i, j) if i < outputs else (j, i)
+                    if _collide(arrays, *pair, in_place):
+                        return pair
         if i < outputs:
             own[...] = True
     return None
 
 
-def refuse_overlap(outputs: Sequence[tuple[str, Array]], inputs: Sequence[tuple[str, Array]],
-                   in_place: str | None) -> None:  # fmt: skip
-    """Outputs share memory with nothing else, but for an in-place output with its whole input.
+def refuse_overlap(
+    outputs: Sequence[tuple[str, Array]],
+    inputs: Sequence[tuple[str, Array]],
+    in_place: Sequence[tuple[str, str]],
+) -> None:
+    """Refuse outputs that share memory with anything but, exactly, an input of `in_place`.
 
     Raises
     ------
     BindingError
         Two bindings overlap.
     """
-    allowed_input = next((i for i, (name, _) in enumerate(inputs) if name == in_place), None)
-    pair = first_overlap([a for _, a in outputs], [a for _, a in inputs], allowed_input)
+    names = [name for name, _ in (*outputs, *inputs)]
+    pairs = {
+        (names.index(output), names.index(given))
+        for output, given in in_place
+        if output in names and given in names
+    }
+    pair = first_overlap([a for _, a in outputs], [a for _, a in inputs], pairs)
     if pair is None:
         return
-    name, other_name = ([*outputs, *inputs][i][0] for i in pair)
-    allowed = f" (only exactly the memory of {in_place} is allowed)" if in_place else ""
+    name, other_name = (names[i] for i in pair)
+    accepted = " or ".join(given for output, given in in_place if output == name)
+    allowed = f" (only exactly the memory of {accepted} is allowed)" if accepted else ""
     raise BindingError(
         f"{name}: expected memory of its own{allowed}, got an overlap with {other_name}"
     )

@@ -13,7 +13,6 @@ import numpy as np
 from anydml._json import meant, shown
 from anydml.arrays import adopt, written
 from anydml.backends import decline
-from anydml.backends.cpu import index_error
 from anydml.binding import Array, bind, refuse_overlap
 from anydml.errors import (
     AllocationError,
@@ -119,7 +118,6 @@ class CompiledOperator:
         self.desc = operator.desc
         try:
             self.program = self.desc.lower(clamp=operator.out_of_range == "clamp")
-            (self._call,) = self.program.calls
             self._executable = operator.device.backend.compile(self.program)
         except (LookupError, TypeError, ValueError) as error:  # changed since the check, or lies
             rule = "fields that fit together"
@@ -266,7 +264,7 @@ class CompiledOperator:
 
     def _allocate(self, slot: Slot, like: Any) -> Array:
         # What the kernel does not write stays as it is: nothing left over in memory may show.
-        cleared = slot.name in self._call.leaves_undefined
+        cleared = any(slot.name in call.leaves_undefined for call in self.program.calls)
         return self.operator.device.backend.allocate(slot, cleared, self.desc.NAME, like)
 
     def _copy(self, array: Array, name: str) -> Array:
@@ -325,21 +323,14 @@ class CompiledOperator:
                 sides[info.role] += [(f"{name}[{i}]", a) for i, a in enumerate(arrays[name])]
             else:
                 sides[info.role].append((name, arrays[name]))
-        in_place = self._call.in_place[0][1] if self._call.in_place else None
-        refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
+        refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], self.program.in_place())
         return dict(sides[Role.INPUT] + sides[Role.OUTPUT])
 
     def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
         try:
-            bad = self._executable.run(arrays, private, get_num_threads())
+            self._executable.run(arrays, private, get_num_threads())
         except AllocationError as error:  # which names the kernel
             raise AllocationError(self.desc.NAME, error.bytes, error.purpose) from None
-        if bad >= 0:
-            use = self._call.indices
-            assert use is not None
-            axis, size = use.axis_and_size(bad)
-            where = f"{self.desc.NAME}.{use.slot}"
-            raise index_error(where, arrays[use.slot], bad, axis, size)
 
 
 def checked_kind(desc: Descriptor) -> Descriptor:

@@ -1,19 +1,20 @@
 """What is to be computed, as data: kernel calls over named slots.
 
-A room lowers a descriptor to a `Program`; a backend compiles and runs it. Nothing here knows a
-descriptor, a kernel or an array: everything is frozen, hashable, picklable and printable.
+An operator module lowers a descriptor to a `Program`; a backend compiles and runs it. Nothing here
+knows a descriptor, a kernel or an array: everything is frozen, hashable, picklable and printable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from anydml.errors import Violation
 
-Value = bool | int | float | str | tuple[int | float, ...]
+Value = bool | int | float | str | None | tuple["Value", ...]
 """An attribute's value."""
 
 
@@ -75,6 +76,60 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Intermediate:
+    """An array that one call writes and later calls read; no caller binds it.
+
+    Several may lie over the same bytes: what is written as one is read as another.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the program's calls.
+    spec : ArraySpec
+        What the kernel sees.
+    buffer : str
+        The bytes that it lies over: the name of another intermediate, an input, an output or a
+        constant, whose elements are packed. Its own, if empty.
+    strides : tuple of int, optional
+        In elements; packed, if None.
+    """
+
+    name: str
+    spec: ArraySpec
+    buffer: str = ""
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        assert self.spec.dtype is not None
+        count = prod(self.spec.shape)
+        if self.strides is not None and count:
+            pairs = zip(self.spec.shape, self.strides, strict=True)
+            count = 1 + sum((size - 1) * stride for size, stride in pairs)
+        return int(count * self.spec.dtype.itemsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An array whose elements are part of the program.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the program's calls.
+    spec : ArraySpec
+        What the kernel sees.
+    data : bytes
+        The elements, packed.
+    """
+
+    name: str
+    spec: ArraySpec
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class IndexUse:
     """Where the values of an index operand point.
 
@@ -87,11 +142,14 @@ class IndexUse:
         where an index stands alone.
     sizes : tuple of int
         The sizes of these axes.
+    tensor : str
+        The page's name of the operand, for messages; the slot's, if empty.
     """
 
     slot: str
     axes: tuple[int, ...]
     sizes: tuple[int, ...]
+    tensor: str = ""
 
     def axis_and_size(self, flat: int) -> tuple[int, int]:
         """The axis, and its size, that the value at a flat position of the operand points into."""
@@ -101,7 +159,7 @@ class IndexUse:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What a room infers from its inputs.
+    """What an operator infers from its inputs.
 
     Attributes
     ----------
@@ -138,6 +196,9 @@ class KernelCall:
     leaves_undefined : tuple of str
         Output slots of which the kernel does not write every element: memory that is allocated for
         them is cleared first.
+    source : str
+        What messages call it, such as the graph node that it came from; the program's name, if
+        empty.
     """
 
     kernel: str
@@ -147,6 +208,7 @@ class KernelCall:
     in_place: tuple[tuple[str, str], ...] = ()
     indices: IndexUse | None = None
     leaves_undefined: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +222,46 @@ class Program:
     inputs, outputs : tuple of Slot
         What a caller binds.
     calls : tuple of KernelCall
-        In the order of execution.
+        In the order of execution. Each output and intermediate is written by one call, before any
+        call reads it.
+    intermediates : tuple of Intermediate
+        What calls pass to later calls.
+    constants : tuple of Constant
+        Operands whose elements are known.
     """
 
     name: str
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     calls: tuple[KernelCall, ...]
+    intermediates: tuple[Intermediate, ...] = ()
+    constants: tuple[Constant, ...] = ()
+
+    def in_place(self) -> tuple[tuple[str, str], ...]:
+        """Outputs, each with an input whose memory it may be: no later call reads the input."""
+        outputs = {slot.name for slot in self.outputs}
+        buffers = {item.name: item.buffer or item.name for item in self.intermediates}
+        last_read = {
+            buffers.get(name, name): position
+            for position, call in enumerate(self.calls)
+            for name in call.inputs
+            if name is not None
+        }
+        inputs = {slot.name for slot in self.inputs}
+        return tuple(
+            (written, read)
+            for position, call in enumerate(self.calls)
+            for written, read in call.in_place
+            if written in outputs and read in inputs and last_read[read] == position
+        )
 
     def __str__(self) -> str:
         shown: dict[str | None, str] = {None: "nothing"}
-        shown |= {slot.name: f"{slot.name}: {slot.spec}" for slot in (*self.inputs, *self.outputs)}
+        named: tuple[Slot | Intermediate | Constant, ...] = (
+            *self.inputs, *self.outputs, *self.intermediates, *self.constants,
+        )  # fmt: skip
+        for item in named:
+            shown[item.name] = f"{item.name}: {item.spec}"
         lines = []
         for call in self.calls:
             given = [shown[name] for name in call.inputs]

@@ -371,8 +371,8 @@ def test_a_kernel_of_the_cpu_is_given_nothing_for_what_is_left_out(monkeypatch):
     )
     monkeypatch.setattr(cpu, "native", native)
     x, y = np.zeros((2, 3), "f4"), np.zeros((2, 3), "f4")
-    executable = cpu.CpuExecutable(everything().lower())
-    assert executable.run({"InputTensor": x, "OutputTensor": y}, False, 1) == -1
+    executable = cpu.CpuBackend().compile(everything().lower())
+    executable.run({"InputTensor": x, "OutputTensor": y}, False, 1)
     assert [[array is None for array in arrays] for arrays in given] == [[False, True]] * 2
 
 

@@ -131,8 +131,8 @@ def test_the_first_overlap_of_many_is_of_the_lowest_output():
     assert binding.first_overlap(outputs, [wide[2:3]]) == (0, len(outputs))
     assert binding._chains([low, memory[1:3], wide, wide[1:]]) == [[0, 1], [2, 3]]
     # In place is allowed for the one input that is named.
-    assert binding.first_overlap([low], [memory[60:], low], 1) is None
-    assert binding.first_overlap([low], [low, memory[60:]], 1) == (0, 1)
+    assert binding.first_overlap([low], [memory[60:], low], {(0, 2)}) is None
+    assert binding.first_overlap([low], [low, memory[60:]], {(0, 2)}) == (0, 1)
 
 
 def test_arrays_too_far_apart_to_mark(monkeypatch):
@@ -144,7 +144,7 @@ def test_arrays_too_far_apart_to_mark(monkeypatch):
     monkeypatch.setattr(binding.np, "zeros", full)
     assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
     assert binding.first_overlap([*columns[:9], whole[2:, 5]], [whole]) == (0, 10)
-    assert binding.first_overlap([columns[0]], [*columns[1:], columns[0]], 11) is None
+    assert binding.first_overlap([columns[0]], [*columns[1:], columns[0]], {(0, 12)}) is None
 
 
 def test_the_same_memory_is_the_same_in_all():

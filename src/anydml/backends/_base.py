@@ -27,11 +27,16 @@ class Executable(Protocol):
         method, so that a native one can stand here: a call between costs as much as a small kernel.
         """
 
-    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
-        """Run on checked arrays of the declared sizes, by slot; the first bad index, or -1.
+    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
+        """Run on checked arrays of the declared sizes, by slot.
 
         `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
+
+        Raises
+        ------
+        IndexOutOfRangeError
+            An index points outside its axis; outputs that are not private are as they were.
         """
 
 

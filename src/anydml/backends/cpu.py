@@ -7,14 +7,15 @@ of the quick way, natively.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from anydml._native import native
-from anydml.backends._base import Array, Measured, host_copy, natural, out_of_range, zeros
+from anydml.backends._base import Array, Executable, Measured, decline, host_copy, zeros
+from anydml.backends._sequence import HostExecutable, Step
 from anydml.dtypes import DataType
-from anydml.errors import IndexOutOfRangeError
 from anydml.program import KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
@@ -32,37 +33,27 @@ class CpuBackend:
 
     copy = staticmethod(host_copy)
 
-    def compile(self, program: Program) -> CpuExecutable:
-        """Look up the kernel and prepare the native dispatch."""
-        return CpuExecutable(program)
+    def compile(self, program: Program) -> Executable:
+        """Look up the kernels; a program of one call is dispatched natively."""
+        dispatch = _binder(program) if len(program.calls) == 1 else decline
+        return HostExecutable(program, _step, partial(_block, program.name), dispatch)
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""
         return str(native.level), str(get_num_threads())
 
 
-class CpuExecutable:
-    """A program that runs on the native kernels."""
+def _step(call: KernelCall) -> Step:
+    attributes = dict(call.attributes)
 
-    def __init__(self, program: Program) -> None:
-        (call,) = program.calls
-        slots: dict[str | None, Any] = {None: None}  # a tensor that is left out
-        slots |= {slot.name: slot for slot in (*program.inputs, *program.outputs)}
-        self._slots = [[slots[name] for name in names] for names in (call.inputs, call.outputs)]
-        self._kernel = call.kernel
-        self._attributes = dict(call.attributes)
-        self.dispatch: Callable[[dict[str, Any], int], int | None] = _binder(program, call)
+    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
+        return _KERNELS.execute(call.kernel, inputs, outputs, attributes, private, threads)
 
-    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
-        """Run on arrays of the declared sizes by slot; the first bad index, or -1.
+    return run
 
-        `private`: nobody sees the outputs when an index is bad, so they may be written before all
-        indices have been checked.
-        """
-        inputs, outputs = (
-            [slot and natural(slot, arrays[slot.name]) for slot in slots] for slots in self._slots
-        )
-        return _KERNELS.execute(self._kernel, inputs, outputs, self._attributes, private, threads)
+
+def _block(call: str, nbytes: int) -> Array:
+    return allocate((nbytes,), np.dtype(np.uint8), call, "intermediate results")
 
 
 class CpuKernels:
@@ -115,8 +106,9 @@ def know_type(given: Any, dtype: np.dtype[Any]) -> None:
     native.know_type(given, dtype)
 
 
-def _binder(program: Program, call: KernelCall) -> Callable[[dict[str, Any], int], int | None]:
-    """The native dispatch of plain NumPy bindings."""
+def _binder(program: Program) -> Callable[[dict[str, Any], int], int | None]:
+    """The native dispatch of plain NumPy bindings to a program of one call."""
+    (call,) = program.calls
     fields = []
     for slots, output in ((program.inputs, False), (program.outputs, True)):
         for slot in slots:
@@ -128,16 +120,3 @@ def _binder(program: Program, call: KernelCall) -> Callable[[dict[str, Any], int
                            bool(call.in_place))  # fmt: skip
     dispatch: Callable[[dict[str, Any], int], int | None] = binder.dispatch
     return dispatch
-
-
-def index_error(
-    where: str, indices: Array, flat: int, axis: int, size: int, origin: Sequence[int] = ()
-) -> IndexOutOfRangeError:
-    """The error for a bad index at a flat position of the index array.
-
-    The value is read anew for it, and may be a good one by now if another thread changes it.
-    `origin` is where the array lies in the caller's, of which it is a block.
-    """
-    value = int(indices[np.unravel_index(flat, indices.shape)])
-    signed = indices.dtype.kind == "i"
-    return out_of_range(where, indices.shape, signed, flat, value, axis, size, origin=origin)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import abc
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
@@ -24,9 +25,10 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
-from anydml.backends._base import Array, decline, natural, out_of_range
+from anydml.backends._base import Array, Executable, decline, out_of_range
+from anydml.backends._sequence import Sequence, Step, host_constants
 from anydml.errors import AnyDMLError, ArgumentError, DeviceError, IndexOutOfRangeError
-from anydml.program import Program, Slot
+from anydml.program import ArraySpec, KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
 CACHE: Final = "ANYDML_CACHE_DIR"
@@ -188,7 +190,7 @@ class CudaKernels:
         self._stream = stream
         self._indices = indices
 
-    def execute(self, kernel: str, inputs: Sequence[Any], outputs: Sequence[Any],
+    def execute(self, kernel: str, inputs: abc.Sequence[Any], outputs: abc.Sequence[Any],
                 given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Put a kernel's work into the stream; -1, as bad indices are found later."""
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
@@ -217,7 +219,7 @@ class CudaKernels:
         _cuda().synchronize(self._device, self._stream)
 
 
-def kernels_for(arrays: Sequence[Any]) -> CudaKernels:
+def kernels_for(arrays: abc.Sequence[Any]) -> CudaKernels:
     """The kernels for arrays of which one is on a GPU at least.
 
     Raises
@@ -262,7 +264,7 @@ class CudaBackend:
         _cuda().synchronize(self.device, array.stream)  # another stream may read it
         return copied
 
-    def compile(self, program: Program) -> CudaExecutable:
+    def compile(self, program: Program) -> Executable:
         """Look up the kernels.
 
         Raises
@@ -288,49 +290,88 @@ class CudaExecutable:
     """A program that runs on a GPU."""
 
     def __init__(self, program: Program, device: int) -> None:
-        (call,) = program.calls
-        if call.kernel not in _cuda().kernels():
-            raise DeviceError(f"{program.name}: this operator has no kernel for CUDA yet")
-        slots: dict[str | None, Slot] = {s.name: s for s in (*program.inputs, *program.outputs)}
-        self._inputs = [name and slots[name] for name in call.inputs]
-        self._outputs = [name and slots[name] for name in call.outputs]
-        self._call = call
-        self._indices = None
-        if call.indices is not None:
-            name = call.indices.slot
-            data = slots[call.inputs[0]]
-            self._indices = (f"{program.name}.{name}", data.padding, slots[name].padding)
+        for call in program.calls:
+            if call.kernel not in _cuda().kernels():
+                raise DeviceError(f"{program.name}: this operator has no kernel for CUDA yet")
+        self._padding = {slot.name: slot.padding for slot in (*program.inputs, *program.outputs)}
+        self._outputs = [slot.name for slot in program.outputs]
+        self._program = program
         self._device = device
+        constants = {name: uploaded(a, device, 0) for name, a in host_constants(program).items()}
+        if constants:
+            _cuda().synchronize(device, 0)  # any stream may read them
+        self._sequence = Sequence(program, self._step, constants)
+        self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
 
-    def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> int:
+    def _step(self, call: KernelCall) -> Step:
+        attributes, indices = dict(call.attributes), None
+        if call.indices is not None:
+            use = call.indices
+            where = f"{call.source or self._program.name}.{use.tensor or use.slot}"
+            data = call.inputs[0] or ""
+            indices = where, self._padding.get(data, 0), self._padding.get(use.slot, 0)
+
+        def run(inputs: abc.Sequence[Any], outputs: abc.Sequence[Any], private: bool,
+                threads: int) -> int:  # fmt: skip
+            stream = next(a.stream for a in (*outputs, *inputs) if a is not None)
+            kernels = CudaKernels(self._device, stream, indices)
+            return kernels.execute(call.kernel, inputs, outputs, attributes, private, threads)
+
+        return run
+
+    def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
         """Run on arrays of the declared sizes by slot, on the GPU or on the host."""
         there = [array for array in arrays.values() if isinstance(array, DeviceArray)]
         stream = there[0].stream if there else 0
-        kernels = CudaKernels(self._device, stream, self._indices)
         buffers = {
             name: array
             if isinstance(array, DeviceArray)
             else uploaded(array, self._device, stream)  # outputs too: what is undefined stays
             for name, array in arrays.items()
         }
-        inputs, outputs = (
-            [slot and natural(slot, buffers[slot.name]) for slot in side]
-            for side in (self._inputs, self._outputs)
-        )
-        on_host = [slot for slot in self._outputs
-                   if slot and not isinstance(arrays[slot.name], DeviceArray)]  # fmt: skip
+        on_host = [name for name in self._outputs if not isinstance(arrays[name], DeviceArray)]
         private = private or len(on_host) == len(self._outputs)  # buffers of this call
-        kernels.execute(self._call.kernel, inputs, outputs, dict(self._call.attributes), private,
-                        threads)  # fmt: skip
-        if on_host and self._indices:
-            kernels.wait()
-        for slot in on_host:
-            self._download(arrays[slot.name], buffers[slot.name])
-        return -1
+        self._sequence.run(_CudaMemory(self._device, stream), buffers, private, threads)
+        if on_host and self._checks:
+            CudaKernels(self._device, stream).wait()
+        for name in on_host:
+            arrays[name][...] = downloaded(buffers[name])
 
-    def _download(self, array: Array, buffer: DeviceArray) -> None:
-        array[...] = downloaded(buffer)
+
+class _CudaMemory:
+    """Arrays on one GPU, used on one stream."""
+
+    def __init__(self, device: int, stream: int) -> None:
+        self._device = device
+        self._stream = stream
+
+    def block(self, nbytes: int) -> DeviceArray:
+        return _buffer((nbytes,), np.dtype(np.uint8), self._device, self._stream)
+
+    def view(
+        self, base: DeviceArray, offset: int, spec: ArraySpec, strides: tuple[int, ...]
+    ) -> DeviceArray:
+        made = base.laid_out(spec.shape, np.dtype(spec.dtype), strides)
+        made.address += offset
+        return made
+
+    def pack(self, array: DeviceArray) -> DeviceArray:
+        if not array.flags.c_contiguous:
+            packed = _buffer(array.shape, array.dtype, self._device, self._stream)
+            self.copy(array, packed)
+            array = packed
+        return array.laid_out((array.nbytes,), np.dtype(np.uint8), (1,))
+
+    def clear(self, array: DeviceArray) -> None:
+        extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+        if array.size:
+            nbytes = extent + array.itemsize
+            _cuda().clear(self._device, self._stream, array.address, nbytes)
+
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+        kernels = CudaKernels(self._device, self._stream)
+        kernels.execute("identity", [source], [target], {}, True, 1)
 
 
 class OwnedArray(DeviceArray):

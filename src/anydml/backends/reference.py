@@ -1,18 +1,19 @@
-"""Programs by the rooms' own reference implementations: slow, obvious, on any machine.
+"""Programs by the operators' own reference implementations: slow, obvious, on any machine.
 
-Indices are checked and resolved here, once for all operators; a room's `evaluate` sees only
-positions that exist.
+Indices are checked and resolved here, once for all operators; `evaluate` sees only positions that
+exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from anydml.backends._base import Array, decline, host_copy, natural, zeros
-from anydml.program import IndexUse, Program, Slot
+from anydml.backends._base import Array, Executable, host_copy, zeros
+from anydml.backends._sequence import HostExecutable, Step
+from anydml.program import IndexUse, KernelCall, Program, Slot
 from anydml.registry import evaluation
 
 
@@ -27,38 +28,33 @@ class ReferenceBackend:
 
     copy = staticmethod(host_copy)
 
-    def compile(self, program: Program) -> ReferenceExecutable:
+    def compile(self, program: Program) -> Executable:
         """Look up the reference implementation of each kernel."""
-        return ReferenceExecutable(program)
+        return HostExecutable(program, _step, _block)
 
     def describe(self) -> tuple[str, str]:
         """Loops in Python, on one thread."""
         return "Python", "1"
 
 
-class ReferenceExecutable:
-    """A program that runs by reference."""
+def _step(call: KernelCall) -> Step:
+    evaluate, given = evaluation(call.kernel), dict(call.attributes)
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self.dispatch = decline  # every dispatch is bound and checked in Python
-        self._evaluations = [evaluation(call.kernel) for call in program.calls]
-
-    def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> int:
-        """Run on arrays of the declared sizes, by slot; the first bad index, or -1."""
-        slots = (*self._program.inputs, *self._program.outputs)
-        seen: dict[str | None, Any] = {None: None}  # a tensor that is left out
-        seen |= {slot.name: natural(slot, arrays[slot.name]) for slot in slots}
-        for call, evaluate in zip(self._program.calls, self._evaluations, strict=True):
-            given = dict(call.attributes)
-            operands = [seen[name] for name in call.inputs]
-            if call.indices is not None:
-                at = call.inputs.index(call.indices.slot)
-                operands[at], bad = resolve(operands[at], call.indices, given.get("clamp", False))
-                if bad >= 0:
-                    return bad
-            evaluate(operands, [seen[name] for name in call.outputs], given)
+    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
+        operands = list(inputs)
+        if call.indices is not None:
+            at = call.inputs.index(call.indices.slot)
+            operands[at], bad = resolve(operands[at], call.indices, given.get("clamp", False))
+            if bad >= 0:
+                return bad
+        evaluate(operands, outputs, given)
         return -1
+
+    return run
+
+
+def _block(nbytes: int) -> Array:
+    return np.zeros(nbytes, np.uint8)
 
 
 def resolve(indices: Array, use: IndexUse, clamp: Any) -> tuple[Array, int]:

@@ -10,7 +10,8 @@ import numpy as np
 from anydml._json import shown
 from anydml.arrays import Array
 from anydml.backends import kernels_for
-from anydml.backends.cpu import index_error, know_type, quick
+from anydml.backends._sequence import index_error
+from anydml.backends.cpu import know_type, quick
 from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anydml.arrays import Array
-from anydml.backends.cpu import index_error
+from anydml.backends._sequence import index_error
 
 
 def check(

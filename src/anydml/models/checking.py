@@ -167,8 +167,7 @@ def _refuse_overlap(
             octets = buffers[source.name][source.start(resources[source.name]) :]
             # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
             sides[role].append((path, bind(path, tensor, octets, output=False)))
-    in_place = desc.tensor_fields(Role.INPUT)[0].name if desc.IN_PLACE else None
-    refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], in_place)
+    refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], desc.lower().in_place())
 
 
 def _target_problems(model: Model, limits: Limits) -> Iterator[str]:

@@ -40,6 +40,5 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
             outputs.setdefault(info.name, []).append(slots[path])
         else:
             outputs[info.name] = slots[path]
-    bad = backend_named("reference")[1].compile(desc.lower()).run(slots, private=True, threads=1)
-    assert bad < 0, f"index {bad} is out of range"
+    backend_named("reference")[1].compile(desc.lower()).run(slots, private=True, threads=1)
     return outputs
