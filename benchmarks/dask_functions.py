@@ -1,6 +1,6 @@
 """The functions on dask arrays beside Dask's own, and how they grow with workers and chunks.
 
-``python benchmarks/dask_functions.py [--rows N] [--repeat N] [--workers 1 2 ..] [--cupy]`` prints
+``python -m benchmarks.dask_functions [--rows N] [--repeat N] [--workers 1 2 ..] [--cupy]`` prints
 a table in Markdown, in some two minutes. Calls that are compared run in turns, and the shortest
 time of each counts; every result is checked. Kernels use one thread: the threads are Dask's. With
 ``--cupy`` the chunks are CuPy's, on a GPU.
@@ -95,7 +95,7 @@ def main() -> None:
     given = parser.parse_args()
     x: Any = np.random.default_rng(1).random((given.rows, COLUMNS), np.float32)
     if given.cupy:
-        import cupy
+        import cupy  # type: ignore[import-not-found,unused-ignore]
 
         x = cupy.asarray(x)
     chunkings = [(given.rows // n, COLUMNS // m) for n, m in ((8, 1), (8, 4), (64, 4))]

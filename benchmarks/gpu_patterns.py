@@ -1,9 +1,9 @@
 """Every order and tie pattern on a GPU, beside PyTorch on the same input.
 
-    python benchmarks/gpu_patterns.py [--json FILE] [CASE ..]
+    python -m benchmarks.gpu_patterns [--json FILE] [CASE ..]
 
-The cases are those of `anydml bench --device cuda --suite adversarial`; here nothing is checked,
-which takes most of that suite's time, and PyTorch is timed on each pattern too.
+The cases are those of `python -m benchmarks --device cuda --suite adversarial`; here nothing is
+checked, which takes most of that suite's time, and PyTorch is timed on each pattern too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from anydml.bench import gpu_cases, recipes
-from anydml.bench.cases import Case, chosen
-from anydml.bench.gpu import Gpu
-from anydml.bench.measure import Budget
+from benchmarks import gpu_cases, recipes
+from benchmarks.cases import Case, chosen
+from benchmarks.gpu import Gpu
+from benchmarks.measure import Budget
 
 
 def measured(gpu: Gpu, case: Case, pattern: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The host's wall time of calls on 16 elements on a GPU, beside the arrays' own libraries.
 
-Run it on a machine with a GPU: ``python benchmarks/gpu_small_calls.py``. Ours and theirs take
+Run it on a machine with a GPU: ``python -m benchmarks.gpu_small_calls``. Ours and theirs take
 turns; a time is the least of some rounds of calls, whose end is waited for. The first lines are the
 floor: what a new array, and a launch of a kernel that does nearly nothing, cost PyTorch itself.
 """

@@ -1,7 +1,7 @@
 """Instruction counts of a fixed set of calls: a regression check that noise does not touch.
 
-    python benchmarks/instructions.py            compare with instructions.json beside this file
-    python benchmarks/instructions.py --update   write it anew
+    python -m benchmarks.instructions            compare with instructions.json beside this file
+    python -m benchmarks.instructions --update   write it anew
 
 The calls run on one thread under ``valgrind --tool=callgrind``, with the kernels built for
 x86-64-v3, the newest that it can run. Counts cover everything between the call in Python and its
@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from anydml.bench import ours, recipes
-from anydml.bench.cases import Case
-from anydml.bench.suites import small
+from benchmarks import ours, recipes
+from benchmarks.cases import Case
+from benchmarks.suites import small
 
-FILE = Path(__file__).with_suffix(".json")
+FILE = Path(__file__).resolve().with_suffix(".json")
 TOLERANCE = 0.05
 LEVEL = "v3"
 MANY, FEW = 200, 3
@@ -45,6 +45,7 @@ def main() -> int:
     """Count, and compare or write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--update", action="store_true", help="write the counts anew")
+    parser.add_argument("--file", type=Path, default=FILE, help="another file")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="0.05 by default")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -54,17 +55,18 @@ def main() -> int:
     if platform.machine() not in ("x86_64", "AMD64") or not shutil.which("valgrind"):
         print("instructions: needs valgrind on an x86-64 machine", file=sys.stderr)
         return 2
-    if not options.update and not FILE.exists():
-        print(f"instructions: no {FILE.name} to compare with; --update writes it", file=sys.stderr)
+    file: Path = options.file
+    if not options.update and not file.exists():
+        print(f"instructions: no {file.name} to compare with; --update writes it", file=sys.stderr)
         return 2
     counts = count()
     if counts is None:
         return 2
     if options.update:
-        FILE.write_text(json.dumps({"with": versions(), "counts": counts}, indent=1) + "\n")
-        print(f"{len(counts)} counts written to {FILE.name}")
+        file.write_text(json.dumps({"with": versions(), "counts": counts}, indent=1) + "\n")
+        print(f"{len(counts)} counts written to {file.name}")
         return 0
-    return compare(json.loads(FILE.read_text()), counts, options.tolerance)
+    return compare(json.loads(file.read_text()), counts, options.tolerance)
 
 
 def versions() -> dict[str, str]:
@@ -103,9 +105,9 @@ def count() -> dict[str, int] | None:
         command = [
             *("valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet"),
             f"--callgrind-out-file={folder}/out",
-            *(sys.executable, __file__, "--worker"),
+            *(sys.executable, "-m", "benchmarks.instructions", "--worker"),
         ]
-        done = subprocess.run(command, env=environment, check=False)
+        done = subprocess.run(command, env=environment, cwd=FILE.parents[1], check=False)
         if done.returncode:
             return None
         counts: dict[str, int] = {}

@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
@@ -27,8 +28,9 @@ def calls(seed: int, count: int) -> Iterator[Call]:
     """The calls, each a text and a function; the same for the same arguments."""
     import numpy as np
 
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
     import anydml as dml
-    from anydml.testing import Flavour, contents, indices
+    from support import Flavour, contents, indices
 
     generator = np.random.default_rng(seed)
     flavours = list(Flavour)

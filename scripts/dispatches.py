@@ -27,7 +27,7 @@ from dispatch_case import Array, Arrays, Case, Sizes, bits
 from dispatch_cases import MAKERS
 
 import anydml as dml
-from anydml.testing.contents import special_values
+from support.contents import special_values
 
 CHUNK = 1000
 # Dispatches of one descriptor, each with contents, layouts and threads of its own.

@@ -178,7 +178,7 @@ def _child(target: str, options: list[str]) -> None:
     """What `_command` starts: the target under atheris; never returns."""
     import atheris
 
-    sys.path.insert(0, str(ROOT))
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with atheris.instrument_imports(include=["anydml", "fuzz"]):
         module = importlib.import_module(f"fuzz.targets.{target}")
     mutators = {}

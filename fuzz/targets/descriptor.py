@@ -16,9 +16,9 @@ import numpy as np
 import anydml as dml
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.testing import Flavour, Layout, Poisoned, assert_same_bits, by_reference, contents
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions
+from support import Flavour, Layout, Poisoned, assert_same_bits, by_reference, contents
 
 # Above these a descriptor is checked, but not dispatched: references are slow.
 MOST_ELEMENTS = 600

@@ -1,13 +1,7 @@
 """The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
 
-import sys
-
-if getattr(sys, "argv", [])[:1] == ["-m"]:
-    from anydml_command import guard_import
-
-    guard_import()
-
-from anydml import _processor  # noqa: F401 (before NumPy: it says why a sub-interpreter is refused)
+# First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
+from anydml import _command, _processor  # noqa: F401
 from anydml.bridges import _traced
 from anydml.device import Device, synchronize
 from anydml.dtypes import DataType

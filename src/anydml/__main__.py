@@ -1,8 +1,17 @@
-"""``python -m anydml`` is the command ``anydml``."""
+"""The command ``anydml``, also as ``python -m anydml``."""
 
+import signal
 import sys
 
-from anydml_command import main
+from anydml import cli
+
+
+def main() -> int:
+    """Run the command line and return its exit status."""
+    status = cli.main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the interpreter has to end
+    return status
+
 
 if __name__ == "__main__":
     sys.exit(main())

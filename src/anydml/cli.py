@@ -1,4 +1,4 @@
-"""The command `anydml`: run and check JSON models, look operators and devices up, benchmark.
+"""The command `anydml`: run and check JSON models, look operators and devices up.
 
 Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
 usage; 130 after Ctrl-C. An error is one message on standard error, never a traceback (but in
@@ -56,36 +56,7 @@ def _size(text: str) -> int:
     return int(match[1]) << _UNITS[(match[2] or "").upper()]
 
 
-class _Commands(click.Group):
-    """The commands; `bench` is imported only when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "bench"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "bench":
-            return super().get_command(ctx, cmd_name)
-        try:
-            from anydml.bench.command import command
-        except ImportError as error:
-            return _missing_bench(error)
-        return command
-
-
-def _missing_bench(error: ImportError) -> click.Command:
-    def fail(**_: Any) -> None:
-        raise click.ClickException(f"bench needs the extra anydml[bench]: {error}.")
-
-    return click.Command(
-        "bench",
-        callback=fail,
-        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True},
-        short_help="Needs the extra anydml[bench].",
-    )
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(anydml.__version__, message="anydml %(version)s")
 def commands() -> None:
     """DirectML's operators on Linux: run and check models written for DxDispatch."""

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from small_cases import shrunk
 
-from anydml.bench import ours, recipes
-from anydml.bench.cases import chosen, table
-from anydml.bench.gate import Gate, outputs
-from anydml.bench.jobs import Job
-from anydml.bench.suites import SUITES, suites_named
+from benchmarks import ours, recipes
+from benchmarks.cases import chosen, table
+from benchmarks.gate import Gate, outputs
+from benchmarks.jobs import Job
+from benchmarks.suites import SUITES, suites_named
 
 EVERY = [case for suite in SUITES.values() for case in suite.cases(True)]
 COUNTERPARTS = ("gather", "join", "scatter_add", "scatter_m", "scatter_nd_")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.bench import ours
-from anydml.bench.gate import Gate
-from anydml.bench.jobs import Job
+from benchmarks import ours
+from benchmarks.gate import Gate
+from benchmarks.jobs import Job
 
 NAN = np.nan
 X = np.array([2, NAN, 5, 5, -0.0, 0.0, 5, NAN], np.float32)

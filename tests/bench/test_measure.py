@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from anydml.bench import measure
-from anydml.bench.gate import Gate
-from anydml.bench.jobs import Job
-from anydml.bench.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
+from benchmarks import measure
+from benchmarks.gate import Gate
+from benchmarks.jobs import Job
+from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
 
 
 @pytest.fixture(autouse=True)

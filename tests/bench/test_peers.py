@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from small_cases import shrunk
 
-from anydml.bench import peers
-from anydml.bench.cases import table
-from anydml.bench.gate import Gate, outputs
-from anydml.bench.jobs import Job
-from anydml.bench.suites import SUITES
+from benchmarks import peers
+from benchmarks.cases import table
+from benchmarks.gate import Gate, outputs
+from benchmarks.jobs import Job
+from benchmarks.suites import SUITES
 
 MODULES = ("numpy", "torch", "onnxruntime", "jax")
 

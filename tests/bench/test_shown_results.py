@@ -1,17 +1,12 @@
 """The tables and the plot that are shown are those of the committed results."""
 
 import json
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
+from importlib.util import find_spec
 
 import pytest
 
-from anydml.bench import machine
-
-ROOT = Path(__file__).parents[2]
-_SPEC = spec_from_file_location("show_benchmarks", ROOT / "scripts" / "show_benchmarks.py")
-shown = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(shown)
+from benchmarks import machine
+from benchmarks import show as shown
 
 RESULTS = shown.document()
 
@@ -20,7 +15,7 @@ RESULTS = shown.document()
     "path", [shown.README, shown.PAGE, shown.GPU_PAGE], ids=lambda path: path.name
 )
 def test_a_page_shows_the_results(path):
-    assert path.read_text() == shown.pages(RESULTS)[path], "run scripts/show_benchmarks.py"
+    assert path.read_text() == shown.pages(RESULTS)[path], "run python -m benchmarks.show"
 
 
 GPU_RESULTS = json.loads(shown.GPU_RESULTS.read_bytes())
@@ -57,7 +52,7 @@ def test_a_mean_of_what_does_not_end_early():
 
 def test_the_plot_is_of_the_results():
     line = machine.in_one_line(RESULTS["machine"]).encode()
-    assert line in shown.PLOT.read_bytes(), "run scripts/show_benchmarks.py"
+    assert line in shown.PLOT.read_bytes(), "run python -m benchmarks.show"
 
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import assert_same_bits, contents, indices, strategies
+from support import assert_same_bits, contents, indices, strategies
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

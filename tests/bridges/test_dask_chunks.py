@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

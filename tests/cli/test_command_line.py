@@ -346,7 +346,7 @@ class TestLookingUp:
     def test_help(self, call):
         status, out, _ = call("--help")
         assert status == 0
-        for command in ("run", "check", "ops", "devices", "bench"):
+        for command in ("run", "check", "ops", "devices"):
             assert re.search(rf"^  {command}\s.*[^.]\.$", out, re.MULTILINE)  # not cut
 
     @pytest.mark.parametrize("arguments", [["nonsense"], ["run"], ["run", "a", "b"], ["--what"]])
@@ -354,17 +354,6 @@ class TestLookingUp:
         status, out, err = call(*arguments)
         assert (status, out) == (2, "")
         assert "Usage: anydml" in err
-
-
-class TestBench:
-    def test_it_is_there(self, call):
-        status, out, _ = call("bench", "--help")
-        assert (status, "Usage: anydml bench" in out) == (0, True)
-
-    def test_what_it_needs_is_missing(self, call, monkeypatch):
-        monkeypatch.setitem(sys.modules, "anydml.bench.command", None)
-        status, _, err = call("bench", "--peers", "x")
-        assert (status, "bench needs the extra anydml[bench]" in err) == (1, True)
 
 
 class TestProcess:

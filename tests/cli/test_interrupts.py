@@ -5,12 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 
 import pytest
 
 # Where the tests run in the background, SIGINT is ignored, and children inherit that.
 HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+# The installed script.
+RUN = (
+    f"import runpy; runpy.run_path({sysconfig.get_path('scripts') + '/anydml'!r}, None, '__main__')"
+)
 INTERRUPTED = "\nError: interrupted\n"
 SPLIT = {
     "type": "SPLIT",
@@ -35,7 +40,7 @@ def start(tmp_path):
     """Starts the command; whatever still runs at the end of a test is ended."""
     started = []
 
-    def run(*arguments, code="from anydml_command import main; sys.exit(main())"):
+    def run(*arguments, code=RUN):
         process = subprocess.Popen(
             [sys.executable, "-c", f"{HEED}; import sys; {code}", *arguments],
             stdin=subprocess.PIPE,
@@ -79,16 +84,6 @@ def test_a_run_ends_at_the_next_dispatch(start, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
 
-def test_the_benchmark(start):
-    process = start("bench", "--no-peers", "--seconds", "60")
-    assert process.stdout.readline()
-    status, _, err, taken = ended(process)
-    assert status == 130
-    assert err.endswith(INTERRUPTED)
-    assert "Traceback" not in err
-    assert taken < 30
-
-
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_while_a_model_is_read(start, command):
     process = start(command, "-")
@@ -96,15 +91,14 @@ def test_while_a_model_is_read(start, command):
     assert ended(process)[:3] == (130, "", INTERRUPTED)
 
 
-@pytest.mark.parametrize("module", ["anydml", "numpy", "click", "anydml.models"])
+@pytest.mark.parametrize("module", ["anydml._processor", "numpy", "click", "anydml.models"])
 def test_while_the_package_is_imported(start, module):
     code = (
         "import os, signal\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
         f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupt())\n"
-        "from anydml_command import main; sys.exit(main())"
+        f"sys.meta_path.insert(0, Interrupt())\n{RUN}"
     )
     process = start("ops", code=code)
     out, err = process.communicate(timeout=60)
@@ -113,9 +107,8 @@ def test_while_the_package_is_imported(start, module):
 
 def test_at_the_end(start):
     code = (
-        "import atexit, os, signal; from anydml_command import main\n"
-        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
-        "sys.exit(main())"
+        "import atexit, os, signal\n"
+        f"atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n{RUN}"
     )
     process = start("--version", code=code)
     _, err = process.communicate(timeout=60)

@@ -9,7 +9,7 @@ from good_descriptors import CLASSES, descriptor, fields_of
 from hypothesis import given
 
 import anydml as dml
-from anydml.testing import strategies
+from support import strategies
 
 
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=CLASSES)

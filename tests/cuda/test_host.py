@@ -190,7 +190,7 @@ class TestLaunches:
         # The stand-in refuses grids and blocks that a driver refuses; results are not looked at.
         code = """
         from hypothesis import HealthCheck, given, settings, strategies as st
-        from anydml.testing import strategies
+        from support import strategies
 
         device = dml.Device("cuda")
         kinds = [kind for kind in vars(dml).values() if getattr(kind, "KERNEL", None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Poisoned
+from support import Poisoned
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 I = np.array([[0, 1], [1, 0], [2, -1]])  # noqa: E741  # beside X and U; along axis 1

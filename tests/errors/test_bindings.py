@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Layout, Poisoned
+from support import Layout, Poisoned
 
 T = dml.TensorDesc
 DEVICE = dml.Device("cpu")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing.poison import Poisoned
+from support.poison import Poisoned
 
 X = np.float32(1)
 SHAPES = [(), (6,), (2, 3), (3, 2), (1, 6), (6, 1), (2, 3, 1), (0,), (0, 2)]

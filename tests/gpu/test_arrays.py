@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Flavour, assert_same_bits, contents, strategies
+from support import Flavour, assert_same_bits, contents, strategies
 
 torch = pytest.importorskip("torch")
 

@@ -5,7 +5,7 @@ import pytest
 
 import anydml as dml
 from anydml.dtypes import ALL_TYPES
-from anydml.testing import Flavour, assert_same_bits, contents
+from support import Flavour, assert_same_bits, contents
 
 TYPES = [data_type.numpy for data_type in ALL_TYPES]
 

@@ -5,7 +5,7 @@ import pytest
 
 import anydml as dml
 from anydml.dtypes import ALL_TYPES
-from anydml.testing import Flavour, assert_same_bits, contents
+from support import Flavour, assert_same_bits, contents
 
 
 def compiled(data_type, sizes, scale_bias=None, device="cpu"):

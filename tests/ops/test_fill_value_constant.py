@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Layout, Poisoned, assert_same_bits, strategies
+from support import Layout, Poisoned, assert_same_bits, strategies
 
 
 def operator(data_type, sizes, value, strides=None, kind="cpu"):

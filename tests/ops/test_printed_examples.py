@@ -8,7 +8,7 @@ import pytest
 from printed_examples import EXAMPLES
 
 import anydml as dml
-from anydml.testing import Poisoned, assert_same_bits, by_reference
+from support import Poisoned, assert_same_bits, by_reference
 
 CLASSES = {
     "TOP_K": dml.TopK,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 9, 2**32 - 1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 STRIDES = (1, 2, 3, 9, -1, -2, -3, -9)
 WINDOWS = [(start, size) for start in range(7) for size in range(7 - start)]

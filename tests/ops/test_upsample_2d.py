@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Layout, Poisoned, assert_same_bits
+from support import Layout, Poisoned, assert_same_bits
 
 
 def descriptor(x, width, height, mode, strides=None):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Poisoned, assert_same_bits, strategies
+from support import Poisoned, assert_same_bits, strategies
 
 
 class Subclass(np.ndarray):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Poisoned
+from support import Poisoned
 
 BAD = 2**40
 

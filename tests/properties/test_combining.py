@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import anydml as dml
 from anydml.functions import _engine
-from anydml.testing import assert_same_bits, strategies
+from support import assert_same_bits, strategies
 
 NAMES = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
 EACH = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}

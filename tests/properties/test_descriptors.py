@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import anydml as dml
 from anydml._native import native
 from anydml.ops._fields import Role
-from anydml.testing import (
+from support import (
     Flavour,
     Poisoned,
     assert_same_bits,

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Flavour, Poisoned, contents, indices, strategies
+from support import Flavour, Poisoned, contents, indices, strategies
 
 INDEX = st.sampled_from(strategies.INDEX)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Flavour, Poisoned, assert_same_bits, indices, references, strategies
+from support import Flavour, Poisoned, assert_same_bits, indices, references, strategies
 
 NUMERIC = st.sampled_from((*strategies.NUMERIC, *strategies.ADDED_FLOATS))
 MOVED = st.sampled_from((*strategies.MOVED, *strategies.ADDED_MOVED))

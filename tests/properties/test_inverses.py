@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Flavour, assert_same_bits, contents, strategies
+from support import Flavour, assert_same_bits, contents, strategies
 
 NUMERIC = st.sampled_from(strategies.NUMERIC)
 SHAPES = strategies.shapes(min_rank=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Flavour, Poisoned, assert_same_bits, contents, indices, strategies
+from support import Flavour, Poisoned, assert_same_bits, contents, indices, strategies
 
 FLAVOURS = list(Flavour)
 THREADS = (1, 2, 4)  # in a loop where what is expected takes long to find

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 import anydml as dml
 from anydml.ops._fields import Role
-from anydml.testing import by_reference, strategies
+from support import by_reference, strategies
 
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 sys.path.insert(0, SCRIPTS)

@@ -15,7 +15,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import usable_levels
-from anydml.testing import references
+from support import references
 
 KINDS = ("f2", "f4", "f8")
 BITS = {"f2": (0x7C00, 0x0200), "f4": (0x7F800000, 0x400000), "f8": (0x7FF << 52, 1 << 51)}

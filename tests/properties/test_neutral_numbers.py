@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anydml.functions._combining import neutral
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 EACH = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 TYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8")

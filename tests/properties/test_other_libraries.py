@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.testing import Flavour, assert_same_bits, contents, indices, strategies
+from support import Flavour, assert_same_bits, contents, indices, strategies
 
 SHAPES = strategies.shapes(min_rank=1, max_rank=4, min_side=1)
 FLOATS = st.sampled_from(("float32", "float64", "float16"))

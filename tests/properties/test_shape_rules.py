@@ -24,7 +24,7 @@ from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK1
 from anydml.program import ArraySpec, Dynamic
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 INDICES = st.sampled_from(["i8", "i4", "u8", "u4", "i2", "f4", "?"])

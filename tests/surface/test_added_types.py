@@ -10,7 +10,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import native
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 BFLOAT = np.dtype(ml_dtypes.bfloat16)

@@ -9,7 +9,7 @@ import pytest
 from corner_calls import CASES, FAR, MOST_AXES, ONE, F, X, f, i
 
 import anydml as dml
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 
 @pytest.mark.parametrize("name", CASES)

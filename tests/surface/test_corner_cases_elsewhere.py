@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from corner_calls import CASES
 
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 # Where memory is made, places beyond it are none.
 MOST = ("gather: the most axes", "tile: the most axes")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import strategies
+from support import strategies
 
 X = np.array([[3.0, 0.0, 9.0], [0.0, 5.0, 7.0]], np.float32)
 KINDS = strategies.INDEX

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 X = np.array([[3.0, 0.0, 1.0], [0.0, 2.0, 5.0]], np.float32)
 

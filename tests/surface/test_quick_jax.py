@@ -10,7 +10,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import native
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -14,7 +14,7 @@ import pytest
 import anydml as dml
 from anydml._native import native
 from anydml.arrays import _torch
-from anydml.testing import assert_same_bits
+from support import assert_same_bits
 
 torch = pytest.importorskip("torch")
 

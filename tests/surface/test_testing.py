@@ -1,11 +1,11 @@
-"""The helpers of `anydml.testing` see what they are there to see."""
+"""The helpers of `support` see what they are there to see."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anydml.testing import (
+from support import (
     Flavour,
     Layout,
     Poisoned,
@@ -16,7 +16,7 @@ from anydml.testing import (
     references,
     strategies,
 )
-from anydml.testing.contents import special_values
+from support.contents import special_values
 
 NAN = np.array([0x7FC00000, 0x7FC00001], np.uint32).view("f4")
 

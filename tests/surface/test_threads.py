@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.testing import Flavour, assert_same_bits, contents
+from support import Flavour, assert_same_bits, contents
 
 
 def compiled_top_k(rows, length, k):

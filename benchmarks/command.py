@@ -1,0 +1,298 @@
+"""The command ``python -m benchmarks``, run in the root of the repository."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from anydml.device import Device
+from anydml.errors import DeviceError
+from anydml.threads import get_num_threads
+from benchmarks import machine, ours, peers, plot, recipes, report, stored
+from benchmarks.cases import Case, chosen
+from benchmarks.gate import Gate, outputs
+from benchmarks.jobs import Job
+from benchmarks.measure import Budget, Contestant
+from benchmarks.places import Cpu, Place
+from benchmarks.suites import SUITES, Suite, suites_named
+
+_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("cases", metavar="[CASE]...", nargs=-1)
+@click.option(
+    "--suite",
+    "suite_names",
+    type=click.Choice([*SUITES, "all"]),
+    multiple=True,
+    default=("table",),
+    show_default=True,
+    help="Which cases, and what they are compared with; may be given several times.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to measure; a GPU has suites of its own, and device times.",
+)
+@click.option("--list", "only_list", is_flag=True, help="Print the cases and stop.")
+@click.option("--peers/--no-peers", "with_peers", default=True, help="Run what else is installed.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=Budget.runs,
+    show_default=True,
+    help="The most timed runs of each contestant.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=Budget.seconds,
+    show_default=True,
+    help="Time for each contestant; everybody gets 3 runs at least.",
+)
+@click.option("--full", is_flag=True, help="Sizes up to 2^28 in the suite of types.")
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measure nothing: show what --json has written.",
+)
+@click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
+@click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
+@click.option(
+    "--plot", "plot_file", type=_FILE, help="Draw the first suite's ratios (.svg, .png, .pdf)."
+)
+def command(
+    cases: tuple[str, ...],
+    suite_names: tuple[str, ...],
+    device: str,
+    only_list: bool,
+    with_peers: bool,
+    repeat: int,
+    seconds: float,
+    full: bool,
+    from_file: Path | None,
+    json_file: Path | None,
+    markdown_file: Path | None,
+    plot_file: Path | None,
+) -> None:
+    """Measure this library beside NumPy, PyTorch, ONNX Runtime and JAX, as far as installed.
+
+    Contestants take turns in one process on the same inputs. Every result is checked first, and a
+    wrong one gets no time. CASE is a name or a pattern like 'top_k/*'; all cases by default.
+    """
+    selected = [
+        (suite, found)
+        for suite in suites_named(suite_names, device)
+        if (found := chosen(suite.cases(full), cases))
+    ]
+    if not selected:
+        named = ", ".join(suite_names)
+        raise click.UsageError(
+            f"no case of suite {named} is named {' or '.join(cases)}; --list prints the names"
+        )
+    if only_list:
+        _print_list(selected)
+        return
+    for path in (json_file, markdown_file, plot_file):
+        if path and not path.absolute().parent.is_dir():
+            raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+    if plot_file and not plot.available():
+        raise click.UsageError("--plot needs matplotlib: pip install '.[bench]'")
+    if from_file:
+        described, outcomes = _stored(from_file, selected)
+    else:
+        described, outcomes = _measured(
+            selected, device, with_peers, Budget(repeat, seconds), json_file
+        )
+    if json_file:
+        _write_json(json_file, described, outcomes)
+    if markdown_file:
+        markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
+    if plot_file:
+        first = [o for o in outcomes if o.suite is outcomes[0].suite]
+        plot.draw(plot_file, first, machine.in_one_line(described))
+    wrong = [problem for outcome in outcomes for problem in outcome.wrong]
+    if wrong:
+        raise click.ClickException("\n".join(["wrong results:", *wrong]))
+
+
+def _write_json(path: Path, described: dict[str, Any], outcomes: Sequence[report.Outcome]) -> None:
+    # Renamed, so that whoever ends the command in between leaves a whole file.
+    aside = path.with_name(path.name + ".part")
+    written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
+    aside.write_text(written + "\n", encoding="utf-8")
+    aside.replace(path)
+
+
+def _stored(
+    path: Path, selected: Sequence[tuple[Suite, Sequence[Case]]]
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """What a file has of the selected cases, printed."""
+    names = {(suite.name, case.name) for suite, cases in selected for case in cases}
+    try:
+        document = json.loads(path.read_bytes())
+        found = stored.outcomes_in(document)
+        described = dict(document["machine"])
+        print(machine.in_one_line(described))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from error
+    outcomes = [o for o in found if (o.suite.name, o.case.name) in names]
+    if not outcomes:
+        raise click.ClickException(f"{path} has none of these cases")
+    for suite, _ in selected:
+        done = [o for o in outcomes if o.suite is suite]
+        if done:
+            lines = report.Lines(suite, [o.case for o in done])
+            print("\n".join(["", lines.heading(), *map(lines.line, done), lines.footing(done)]))
+    return described, outcomes
+
+
+def _measured(
+    selected: Sequence[tuple[Suite, Sequence[Case]]],
+    device: str,
+    with_peers: bool,
+    budget: Budget,
+    json_file: Path | None,
+) -> tuple[dict[str, Any], list[report.Outcome]]:
+    """The machine, and the outcomes, each printed, and in the file, as soon as it is there."""
+    threads = get_num_threads()
+    wanted = any(suite.kind == "peers" for suite, _ in selected)
+    place = _place(device, threads)
+    contenders = place.peers(threads) if with_peers and wanted else []
+    described = machine.describe(contenders)
+    if device != "cpu":
+        described["GPU"] = place.describe()
+    print(machine.in_one_line(described))
+    outcomes: list[report.Outcome] = []
+    for suite, found in selected:
+        if suite.arrays and not find_spec(suite.arrays):
+            print(f"\n{suite.name}: left out, as {suite.arrays} is not installed")
+            continue
+        lines = report.Lines(suite, found)
+        print(f"\n{lines.heading()}")
+        done = []
+        for outcome in _run(suite, found, contenders, budget, threads, place):
+            print(lines.line(outcome), flush=True)
+            done.append(outcome)
+            outcomes.append(outcome)
+            if json_file:
+                _write_json(json_file, described, outcomes)
+        print(lines.footing(done))
+    return described, outcomes
+
+
+def _print_list(selected: Sequence[tuple[Suite, Sequence[Case]]]) -> None:
+    for suite, found in selected:
+        print(f"{suite.name}: {suite.summary}")
+        width = max(len(case.name) for case in found)
+        for case in found:
+            print(f"  {case.name:<{width}}  {case.title}")
+
+
+def _run(
+    suite: Suite,
+    cases: Sequence[Case],
+    contenders: Sequence[peers.Peer],
+    budget: Budget,
+    threads: int,
+    place: Place,
+) -> Iterator[report.Outcome]:
+    try:
+        for case in cases:
+            yield run_case(suite, case, contenders, budget, threads, place)
+    finally:
+        place.close()
+
+
+def _place(device: str, threads: int) -> Place:
+    if device == "cpu":
+        return Cpu(threads)
+    if find_spec("torch") is None:
+        raise click.ClickException("--device cuda measures with PyTorch, which is not installed")
+    from benchmarks.gpu import Gpu
+
+    try:
+        Device(device)
+    except DeviceError as error:  # it says what is missing
+        raise click.ClickException(str(error)) from error
+    return Gpu()
+
+
+def run_case(
+    suite: Suite,
+    case: Case,
+    contenders: Sequence[peers.Peer],
+    budget: Budget,
+    threads: int,
+    place: Place,
+) -> report.Outcome:
+    """Gate and measure one case."""
+    job = case.job()
+    gate = Gate(job)
+    if suite.kind == "patterns":
+        entered = _patterns(case, gate, place)
+    else:
+        if suite.kind == "threads":
+            entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
+        elif suite.arrays:
+            entered = _on_arrays_of(suite.arrays, job, contenders, threads)
+        else:
+            entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
+            if not case.dispatch:
+                entered += [c for peer in contenders for c in peer.contestants(job)]
+        for contestant in entered:
+            if not contestant.problem:
+                contestant.pass_gate(gate)
+    into = _into(job, gate, contenders) if suite.into else []
+    del gate
+    traffic = job.traffic
+    copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
+    place.take_turns([*entered, *into, *copies], budget)
+    for contestant in (*entered, *into, *copies):
+        contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
+    del job
+    gc.collect()
+    return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
+
+
+def _on_arrays_of(
+    module: str, job: Job, contenders: Sequence[peers.Peer], threads: int
+) -> list[Contestant]:
+    """The array function on a peer's arrays, and the peer where it is among the contenders."""
+    (library,) = peers.installed(threads, (module,))
+    beside = [peer for peer in contenders if peer.name == library.name]
+    entered = [ours.function(job, library=library)]
+    return entered + [c for peer in beside for c in peer.contestants(job)]
+
+
+def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:
+    """Whoever can write into arrays that are there, each with arrays of its own."""
+    entered = [ours.function(job, outputs(job))]
+    for peer in contenders:
+        entered += peer.contestants_into(job, outputs(job))
+    for contestant in entered:
+        if not contestant.problem:
+            contestant.pass_gate(gate)
+    return entered
+
+
+def _patterns(case: Case, gate: Gate, place: Place) -> list[Contestant]:
+    """Our own calls on every pattern, the random one first."""
+    entered = []
+    for pattern in recipes.patterns(case.operation, case.dtype):
+        job = case.job(pattern)
+        contestant = place.function(job)
+        contestant.name = pattern
+        contestant.pass_gate(gate if pattern == "random" else Gate(job))
+        entered.append(contestant)
+    return entered

@@ -1,0 +1,200 @@
+"""Our own library as a contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+import anydml as dml
+from benchmarks.gate import Results
+from benchmarks.jobs import Array, Job
+from benchmarks.measure import Contestant
+from benchmarks.peers import Peer
+
+NAME: Final = "anydml"
+_OPERATORS: Final = (
+    "element_wise_identity", "fill_value_constant", "fill_value_sequence", "upsample_2d",
+)  # fmt: skip
+"""Jobs that no array function does, only a dispatch."""
+_DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
+
+
+def function(job: Job, outputs: Results | None = None, library: Peer | None = None) -> Contestant:
+    """The array function, called with no more than it needs; the operator where there is none.
+
+    `outputs` are arrays for the results, one for each; `library` is the one whose arrays it gets,
+    NumPy's without it.
+    """
+    if job.operation in _OPERATORS:
+        return dispatch(job)
+    options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
+    called = getattr(dml, job.operation)
+    arrays = job.arrays if library is None else tuple(map(library.take, job.arrays))
+    if outputs is not None:
+        many = job.operation in ("top_k", "split")
+        called = partial(called, out=outputs if many else outputs[0])
+    match job.operation:
+        case "top_k":
+            call = partial(called, *arrays, options.pop("k"), **options)
+        case "split":
+            call = partial(called, *arrays, options.pop("sections"), **options)
+        case "join":
+            call = partial(called, arrays, **options)
+        case "cast":
+            call = partial(called, *arrays, options.pop("dtype"))
+        case _:
+            call = partial(called, *arrays, **options)
+    taken = results if library is None else library.results
+    return Contestant(NAME, f"dml.{job.operation}", call, taken, strict=True)
+
+
+def with_threads(job: Job, threads: int) -> Contestant:
+    """The array function on so many threads."""
+    contestant = function(job)
+    plain = contestant.call
+
+    def call() -> Any:
+        with dml.num_threads(threads):
+            return plain()
+
+    contestant.name = "1 thread" if threads == 1 else f"{threads} threads"
+    contestant.call = call
+    return contestant
+
+
+def dispatch(job: Job) -> Contestant:
+    """A compiled operator's dispatch, into outputs that are there already."""
+    call, outputs = _compiled(job)
+
+    def got(_: Any) -> Results:
+        if job.operation != "nonzero_coordinates":
+            return outputs
+        count, rows = outputs
+        return (rows[: int(count[0])],)
+
+    return Contestant(NAME, "dispatch", call, got, strict=True)
+
+
+def results(returned: Any) -> Results:
+    """What an array function returned, as a plain tuple of arrays."""
+    return tuple(returned) if isinstance(returned, tuple) else (returned,)
+
+
+def _needed(job: Job, name: str, value: Any) -> bool:
+    if job.operation == "top_k" and name == "axis":
+        return bool(value != -1)
+    return name not in _DEFAULTS or value != _DEFAULTS[name]
+
+
+def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
+    tensor = dml.TensorDesc.from_array
+    if job.operation.startswith("fill_value"):
+        return _filled(**job.options)
+    x, *others = job.arrays
+    desc: dml.Descriptor
+    bindings: dict[str, Any]
+    outputs: Results
+    match job.operation:
+        case "top_k":
+            k, axis = job.options["k"], job.options["axis"]
+            outputs = results(dml.top_k(x, k, axis=axis, index_dtype="uint32"))
+            desc = dml.TopK1(
+                input_tensor=tensor(x),
+                output_value_tensor=tensor(outputs[0]),
+                output_index_tensor=tensor(outputs[1]),
+                axis=axis % x.ndim,
+                k=k,
+                axis_direction=dml.AxisDirection(int(job.options["largest"])),
+            )
+            bindings = {"OutputValueTensor": outputs[0], "OutputIndexTensor": outputs[1]}
+        case "nonzero_coordinates":
+            outputs = (np.zeros((1,) * x.ndim, np.uint32), np.zeros((x.size, x.ndim), np.uint32))
+            desc = dml.NonzeroCoordinates(
+                input_tensor=tensor(x),
+                output_count_tensor=tensor(outputs[0]),
+                output_coordinates_tensor=tensor(outputs[1]),
+            )
+            bindings = {"OutputCountTensor": outputs[0], "OutputCoordinatesTensor": outputs[1]}
+        case "split":
+            outputs = dml.split(x, job.options["sections"], axis=job.options["axis"])
+            desc = dml.Split(
+                input_tensor=tensor(x),
+                output_tensors=tuple(map(tensor, outputs)),
+                axis=job.options["axis"],
+            )
+            bindings = {"OutputTensors": outputs}
+        case "scatter_elements" | "scatter_nd":
+            outputs = (np.zeros_like(x),)
+            indices, updates = others
+            # A descriptor's tensors are all of one rank.
+            updates = updates.reshape((1,) * (x.ndim - updates.ndim) + updates.shape)
+            desc = _scatter(job, x, indices, updates)
+            bindings = {
+                "IndicesTensor": indices,
+                "UpdatesTensor": updates,
+                "OutputTensor": outputs[0],
+            }
+        case "element_wise_identity":
+            outputs = (np.zeros_like(x),)
+            scale, bias = job.options["scale"], job.options["bias"]
+            desc = dml.ElementWiseIdentity(
+                input_tensor=tensor(x),
+                output_tensor=tensor(outputs[0]),
+                scale_bias=None if scale is None else dml.ScaleBias(scale, bias),
+            )
+            bindings = {"OutputTensor": outputs[0]}
+        case "upsample_2d":
+            height, width = job.options["scale"]
+            sizes = (*x.shape[:-2], x.shape[-2] * height, x.shape[-1] * width)
+            outputs = (np.zeros(sizes, x.dtype),)
+            desc = dml.Upsample2D(
+                input_tensor=tensor(x),
+                output_tensor=tensor(outputs[0]),
+                scale_size=dml.Size2D(width, height),
+                interpolation_mode=job.options["mode"].upper(),
+            )
+            bindings = {"OutputTensor": outputs[0]}
+        case _:
+            raise ValueError(f"operation: no dispatch is measured for {job.operation!r}")
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    return partial(compiled.dispatch, InputTensor=x, **bindings), outputs
+
+
+def _filled(
+    shape: tuple[int, ...], dtype: str, start: float = 0, delta: float = 0,
+    value: float | None = None,
+) -> tuple[Callable[[], None], Results]:  # fmt: skip
+    output = np.zeros(shape, dtype)
+    tensor = dml.TensorDesc.from_array(output)
+    desc: dml.Descriptor
+    if value is None:
+        desc = dml.FillValueSequence(
+            output_tensor=tensor,
+            value_data_type=tensor.data_type,
+            value_start=start,
+            value_delta=delta,
+        )
+    else:
+        desc = dml.FillValueConstant(
+            output_tensor=tensor, value_data_type=tensor.data_type, value=value
+        )
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    return partial(compiled.dispatch, OutputTensor=output), (output,)
+
+
+def _scatter(job: Job, x: Array, indices: Array, updates: Array) -> dml.Descriptor:
+    data = dml.TensorDesc.from_array(x)
+    tensors = {
+        "input_tensor": data,
+        "indices_tensor": dml.TensorDesc.from_array(indices),
+        "updates_tensor": dml.TensorDesc.from_array(updates),
+        "output_tensor": data,
+    }
+    if job.operation == "scatter_elements":
+        return dml.Scatter(**tensors, axis=job.options["axis"])
+    return dml.ScatterND(
+        **tensors, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim
+    )

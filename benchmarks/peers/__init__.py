@@ -1,0 +1,39 @@
+"""The peers: what else a Python user can call for the same jobs.
+
+Each has a module here that imports it, and is left out when it is not installed. A peer names the
+ways in which it can do a job; all of them run, and the best one counts. Inputs are turned into its
+own arrays beforehand, outputs are allocated by the call, threads are as many as this library's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final
+
+from benchmarks.peers._peer import Peer
+
+_PEERS: Final = {
+    "numpy": "NumPy",
+    "torch": "PyTorch",
+    "onnxruntime": "ONNXRuntime",
+    "jax": "JAX",
+}
+"""Module that must be installed (the peer's module here has the same name), and class."""
+
+_NEEDED: Final = {"onnxruntime": ("onnx",)}
+"""What a peer takes besides: ONNX Runtime runs models, and `onnx` makes them."""
+
+
+def installed(threads: int, only: Iterable[str] = tuple(_PEERS)) -> list[Peer]:
+    """The peers that are here, set to so many threads."""
+    found = []
+    for module in only:
+        if all(find_spec(name) for name in (module, *_NEEDED.get(module, ()))):
+            peer: type[Peer] = getattr(import_module(f"benchmarks.peers.{module}"), _PEERS[module])
+            found.append(peer(threads))
+    return found
+
+
+__all__ = ["Peer", "installed"]

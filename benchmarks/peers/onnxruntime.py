@@ -1,0 +1,258 @@
+"""ONNX Runtime: a session on a model of one node."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.jobs import Array
+from benchmarks.peers._peer import Call, Peer, Ways
+
+_QUIET: Final = 4
+_OLDER_OPSET: Final = 18
+"""The first with every operator and reduction used here; some kernels stop at older ones."""
+
+
+class ONNXRuntime(Peer):
+    """Sessions are made beforehand; what is timed is ``session.run`` on NumPy arrays."""
+
+    name = "ONNX Runtime"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.runtime: Any = import_module("onnxruntime")
+        self.onnx: Any = import_module("onnx")
+        self.version = self.runtime.__version__
+
+    def top_k(self, x: Array, k: int, axis: int, largest: bool) -> Ways:
+        """TopK."""
+        run = self._node("TopK", [x], 2, {"k": np.array([k])}, axis=axis, largest=int(largest))
+        yield "TopK", run
+
+    def nonzero_coordinates(self, x: Array) -> Ways:
+        """NonZero, which has a row for each axis: turned round for the check, untimed."""
+        run = self._node("NonZero", [x])
+        yield "NonZero", lambda: [rows.T for rows in run()]
+
+    def scatter_elements(
+        self, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
+    ) -> Ways:
+        """ScatterElements."""
+        mode = reduction or "none"
+        inputs = [x, indices, updates]
+        yield "ScatterElements", self._node("ScatterElements", inputs, axis=axis, reduction=mode)
+
+    def scatter_nd(self, x: Array, indices: Array, updates: Array, reduction: str | None) -> Ways:
+        """ScatterND."""
+        mode = reduction or "none"
+        yield "ScatterND", self._node("ScatterND", [x, indices, updates], reduction=mode)
+
+    def split(self, x: Array, sections: int, axis: int) -> Ways:
+        """Split."""
+        yield "Split", self._node("Split", [x], sections, axis=axis, num_outputs=sections)
+
+    def join(self, *parts: Array, axis: int) -> Ways:
+        """Concat."""
+        yield "Concat", self._node("Concat", list(parts), axis=axis)
+
+    def gather(self, x: Array, indices: Array, axis: int) -> Ways:
+        """Gather."""
+        yield "Gather", self._node("Gather", [x, indices], axis=axis)
+
+    def gather_elements(self, x: Array, indices: Array, axis: int) -> Ways:
+        """GatherElements."""
+        yield "GatherElements", self._node("GatherElements", [x, indices], axis=axis)
+
+    def gather_nd(self, x: Array, indices: Array, batch_dims: int) -> Ways:
+        """GatherND."""
+        yield "GatherND", self._node("GatherND", [x, indices], batch_dims=batch_dims)
+
+    def top_k_into(self, outs: Any, x: Array, k: int, axis: int, largest: bool) -> Ways:
+        """TopK."""
+        constants = {"k": np.array([k])}
+        yield (
+            "TopK, IOBinding",
+            self._node("TopK", [x], 2, constants, outs, axis=axis, largest=int(largest)),
+        )
+
+    def scatter_elements_into(
+        self,
+        outs: Any,
+        x: Array,
+        indices: Array,
+        updates: Array,
+        axis: int,
+        reduction: str | None,
+    ) -> Ways:
+        """ScatterElements."""
+        run = self._node(
+            "ScatterElements", [x, indices, updates], into=outs, axis=axis,
+            reduction=reduction or "none",
+        )  # fmt: skip
+        yield "ScatterElements, IOBinding", run
+
+    def scatter_nd_into(
+        self, outs: Any, x: Array, indices: Array, updates: Array, reduction: str | None
+    ) -> Ways:
+        """ScatterND."""
+        run = self._node(
+            "ScatterND", [x, indices, updates], into=outs, reduction=reduction or "none"
+        )
+        yield "ScatterND, IOBinding", run
+
+    def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
+        """Split."""
+        run = self._node("Split", [x], sections, None, outs, axis=axis, num_outputs=sections)
+        yield "Split, IOBinding", run
+
+    def join_into(self, outs: Any, *parts: Array, axis: int) -> Ways:
+        """Concat."""
+        yield "Concat, IOBinding", self._node("Concat", list(parts), into=outs, axis=axis)
+
+    def gather_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """Gather."""
+        yield "Gather, IOBinding", self._node("Gather", [x, indices], into=outs, axis=axis)
+
+    def gather_elements_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+        """GatherElements."""
+        run = self._node("GatherElements", [x, indices], into=outs, axis=axis)
+        yield "GatherElements, IOBinding", run
+
+    def gather_nd_into(self, outs: Any, x: Array, indices: Array, batch_dims: int) -> Ways:
+        """GatherND."""
+        run = self._node("GatherND", [x, indices], into=outs, batch_dims=batch_dims)
+        yield "GatherND, IOBinding", run
+
+    def cast(self, x: Array, dtype: str) -> Ways:
+        """Cast."""
+        to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        yield "Cast", self._node("Cast", [x], to=to)
+
+    def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
+        """Pad."""
+        pads = np.array([pair[side] for side in (0, 1) for pair in pad_width])
+        named = "reflect" if mode == "reflection" else mode
+        yield "Pad", self._node("Pad", [x], constants={"pads": pads}, mode=named)
+
+    def slice_window(self, x: Array, starts: Any, sizes: Any, strides: Any) -> Ways:
+        """Slice, which begins at the end where a stride is negative."""
+        least = np.iinfo(np.int64).min
+        triples = list(zip(starts, sizes, strides, strict=True))
+        constants = {
+            "starts": np.array([at if step > 0 else at + n - 1 for at, n, step in triples]),
+            "ends": np.array([at + n if step > 0 else at - 1 for at, n, step in triples]),
+            "axes": np.arange(x.ndim),
+            "steps": np.array(strides),
+        }
+        below = [i for i, (at, _, step) in enumerate(triples) if step < 0 and at == 0]
+        constants["ends"][below] = least
+        yield "Slice", self._node("Slice", [x], constants=constants)
+
+    def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
+        """Tile."""
+        yield "Tile", self._node("Tile", [x], constants={"repeats": np.array(repeats)})
+
+    def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:
+        """ReverseSequence."""
+        if axis == 1:
+            counts = lengths.reshape(-1).astype(np.int64)
+            run = self._node("ReverseSequence", [x, counts], batch_axis=0, time_axis=1)
+            yield "ReverseSequence", run
+
+    def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
+        """Resize."""
+        constants = {
+            "regions": np.zeros(0, np.float32),
+            "scales": np.array([1] * (x.ndim - 2) + list(scale), np.float32),
+        }
+        how: dict[str, Any] = (
+            {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+            if mode == "linear"
+            else {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        )
+        yield "Resize", self._node("Resize", [x], constants=constants, **how)
+
+    def _node(
+        self,
+        operator: str,
+        inputs: list[Array],
+        outputs: int = 1,
+        constants: dict[str, Array] | None = None,
+        into: Sequence[Array] | None = None,
+        **attributes: Any,
+    ) -> Call:
+        """A call that runs one node on the inputs; constants are inputs that the model holds.
+
+        `into` are the outputs, bound beforehand as the inputs then are.
+        """
+        helper = self.onnx.helper
+        fed = {f"input{i}": array for i, array in enumerate(inputs)}
+        given = [f"output{i}" for i in range(outputs)]
+        held = constants or {}
+        node = helper.make_node(operator, [*fed, *held], given, **attributes)
+        graph = helper.make_graph(
+            [node],
+            operator,
+            [
+                helper.make_tensor_value_info(
+                    name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+                )
+                for name, array in fed.items()
+            ],
+            [helper.make_empty_tensor_value_info(name) for name in given],
+            [self.onnx.numpy_helper.from_array(value, name) for name, value in held.items()],
+        )
+        session = self._session(graph)
+        if into is None:
+            return functools.partial(session.run, given, fed)
+        bound = session.io_binding()
+        for name, array in fed.items():
+            bound.bind_cpu_input(name, array)
+        for name, array in zip(given, into, strict=True):
+            bound.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        return functools.partial(session.run_with_iobinding, bound)
+
+    def _session(self, graph: Any) -> Any:
+        """On the newest opset that is taken, or on an older one where only that has a kernel."""
+        try:
+            return self._open(graph, self._newest_opset)
+        except Exception:  # its exceptions share no class of their own
+            with contextlib.suppress(Exception):
+                return self._open(graph, _OLDER_OPSET)
+            raise
+
+    @functools.cached_property
+    def _newest_opset(self) -> int:
+        helper = self.onnx.helper
+        value = functools.partial(
+            helper.make_tensor_value_info, elem_type=self.onnx.TensorProto.FLOAT, shape=[1]
+        )
+        graph = helper.make_graph(
+            [helper.make_node("Identity", ["x"], ["y"])], "identity", [value("x")], [value("y")]
+        )
+        for opset in range(self.onnx.defs.onnx_opset_version(), _OLDER_OPSET, -1):
+            try:
+                self._open(graph, opset)
+            except Exception:  # newer than this runtime
+                continue
+            return opset
+        return _OLDER_OPSET
+
+    def _open(self, graph: Any, opset: int) -> Any:
+        helper = self.onnx.helper
+        opsets = [helper.make_opsetid("", opset)]
+        model = helper.make_model(
+            graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets)
+        )
+        options = self.runtime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _QUIET
+        return self.runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )

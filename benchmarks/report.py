@@ -1,0 +1,345 @@
+"""What came out: as lines on a terminal, as JSON, as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from math import exp, log
+from typing import Any, Final
+
+from benchmarks import machine as machines
+from benchmarks.cases import Case
+from benchmarks.measure import Contestant
+from benchmarks.suites import Suite
+
+SMALLEST_COPY: Final = 2**16
+"""With fewer bytes a copy is all overhead, and a fraction of its bandwidth says nothing."""
+ENDS_EARLY: Final = 2.0
+"""A call that is more than so many times as fast as a plain copy of its bytes has not touched all
+of them: no way of moving them is so much faster than a copy."""
+NONE: Final = "–"
+
+COPY: Final = (
+    "**Of copy bandwidth** is the time of a plain copy divided by the time of the call. The copy "
+    "(`numpy.copyto` between arrays that are used again, on one thread or on all, whichever is "
+    "faster) reads and writes together as many bytes as the call must at least: its inputs once "
+    "and its outputs once. More than 100 % is no error: a call that reads more than it writes, "
+    "such as `top_k`, has less to do than the copy, which writes half of the bytes; and where data "
+    "are only moved, this library's own way of copying can be faster than NumPy's."
+)
+COPY_ON_GPU: Final = (
+    "**Of copy bandwidth** is the time of a device-to-device copy divided by the time of the call. "
+    "The copy reads and writes together as many bytes as the call must at least: its inputs once "
+    "and its outputs once. More than 100 % is no error: a call that reads more than it writes has "
+    "less to do than the copy, which writes half of the bytes."
+)
+INTO: Final = (
+    "**With `out=`** is the same ratio where everybody writes into arrays that are there: what a "
+    "library's way of getting memory for results does to the other ratio is the difference. A peer "
+    "that has no such form does not take part, which can leave a slower one."
+)
+EARLY: Final = (
+    "A call that **ends early** knows its result before it has read its input; its ratio grows "
+    "with the input and says nothing about speed. It is not in the geometric mean."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a case gave.
+
+    Attributes
+    ----------
+    suite, case
+        What was run.
+    base : Contestant
+        Whose time it is about.
+    others : sequence of Contestant
+        What it is compared with.
+    copies : sequence of Contestant
+        Plain copies of as many bytes.
+    traffic : int
+        Those bytes.
+    into : sequence of Contestant
+        Base and others once more, writing into arrays that are there; empty where that was not
+        measured.
+    """
+
+    suite: Suite
+    case: Case
+    base: Contestant
+    others: Sequence[Contestant]
+    copies: Sequence[Contestant] = ()
+    traffic: int = 0
+    into: Sequence[Contestant] = ()
+
+    def _time(self, contestant: Contestant) -> float:
+        return contestant.statistic(self.suite.statistic)
+
+    @property
+    def time(self) -> float | None:
+        """Seconds of the base; None when its result was wrong."""
+        return None if self.base.problem else self._time(self.base)
+
+    @property
+    def against(self) -> Contestant | None:
+        """Whom the base is compared with: the best peer, or the slowest pattern."""
+        valid = [other for other in self.others if not other.problem]
+        choose = max if self.suite.kind == "patterns" else min
+        return choose(valid, key=self._time) if valid else None
+
+    @property
+    def against_time(self) -> float | None:
+        """Seconds of `against`."""
+        return self._time(self.against) if self.against else None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long as the base the other takes."""
+        if self.time is None or self.against_time is None:
+            return None
+        return self.against_time / self.time
+
+    @property
+    def ratio_into(self) -> float | None:
+        """The ratio where results go into arrays that are there, on both sides."""
+        if not self.into or self.into[0].problem:
+            return None
+        times = [self._time(other) for other in self.into[1:] if not other.problem]
+        return min(times) / self._time(self.into[0]) if times else None
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the bandwidth of a plain copy the base reaches."""
+        if self.time is None or not self.copies or self.traffic < SMALLEST_COPY:
+            return None
+        return min(map(self._time, self.copies)) / self.time
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether the base has not read all of its input: then its ratio is none of speeds."""
+        return self.fraction is not None and self.fraction > ENDS_EARLY
+
+    @property
+    def share(self) -> str:
+        """The fraction for reading."""
+        if self.ends_early:
+            return "ends early"
+        return NONE if self.fraction is None else f"{100 * self.fraction:.0f} %"
+
+    @property
+    def wrong(self) -> list[str]:
+        """Whoever of this library had a problem, and which."""
+        ours = [self.base, *(self.others if self.suite.kind != "peers" else ()), *self.into[:1]]
+        return [f"{self.case.name}, {c.name}: {c.problem}" for c in ours if c.problem]
+
+
+def geometric_mean(outcomes: Iterable[Outcome], into: bool = False) -> float | None:
+    """Of the ratios of all that do not end early; `into`: of those with `out=`."""
+    ratios = _comparable(outcomes, into)
+    return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+
+
+def _comparable(outcomes: Iterable[Outcome], into: bool = False) -> list[float]:
+    ratios = [o.ratio_into if into else o.ratio for o in outcomes if not o.ends_early]
+    return [ratio for ratio in ratios if ratio is not None]
+
+
+def duration(seconds: float | None) -> str:
+    """A time in three digits and a unit."""
+    if seconds is None:
+        return NONE
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{_digits(seconds / size)} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def times(ratio: float | None) -> str:
+    """A ratio for reading."""
+    return NONE if ratio is None else f"{_digits(ratio)} ×"
+
+
+def _digits(number: float) -> str:
+    if number >= 99.5:
+        return f"{number:.0f}"
+    return (
+        f"{number:.1f}"
+        if number >= 9.95
+        else f"{number:.2f}"
+        if number >= 0.995
+        else f"{number:.3f}"
+    )
+
+
+class Lines:
+    """Outcomes as lines of a fixed width, one as soon as it is there.
+
+    Parameters
+    ----------
+    suite : Suite
+        Gives the headings.
+    cases : sequence of Case
+        Their longest title sets the width.
+    """
+
+    def __init__(self, suite: Suite, cases: Sequence[Case]) -> None:
+        self.suite = suite
+        self._width = max(len("case"), *(len(case.title) for case in cases))
+
+    def heading(self) -> str:
+        """The line above the others."""
+        return self._line("case", *self.suite.headings, "of copy", "with out=")
+
+    def line(self, outcome: Outcome) -> str:
+        """A case's line; what is wrong follows in lines of their own."""
+        first = self._line(
+            outcome.case.title,
+            duration(outcome.time),
+            _named(outcome, duration),
+            times(outcome.ratio),
+            outcome.share,
+            times(outcome.ratio_into),
+        )
+        entered = [outcome.base, *outcome.others]
+        entered += [c for c in outcome.into if c.wrong]
+        wrong = [f"    {c.label}: {c.problem}" for c in entered if c.wrong]
+        unable = ", ".join(c.label for c in entered if c.problem and not c.wrong)
+        return "\n".join([first, *wrong, *([f"    not done by {unable}"] if unable else [])])
+
+    def footing(self, outcomes: Sequence[Outcome]) -> str:
+        """The geometric mean, of what does not end early."""
+        mean, into = geometric_mean(outcomes), geometric_mean(outcomes, into=True)
+        return self._line("geometric mean", "", "", times(mean), "", times(into))
+
+    def _line(
+        self, case: str, time: str, against: str, ratio: str, fraction: str, into: str
+    ) -> str:
+        base, _, name = self.suite.headings
+        columns = (
+            f"{case:<{self._width}}",
+            f"{time:>{max(len(base), 7)}}",
+            f"{against:<22}",
+            f"{ratio:>{max(len(name), 6)}}",
+            f"{fraction:>10}",
+            *([f"{into:>8}"] if self.suite.into else []),
+        )
+        return "  ".join(columns).rstrip()
+
+
+def _named(outcome: Outcome, form: Callable[[float | None], str]) -> str:
+    if outcome.against is None:
+        return NONE
+    name = f" ({outcome.against.name})" if outcome.suite.kind != "threads" else ""
+    return f"{form(outcome.against_time)}{name}"
+
+
+def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Everything, with the times in seconds."""
+    suites: dict[str, Any] = {}
+    for outcome in outcomes:
+        suite = suites.setdefault(outcome.suite.name, {"statistic": outcome.suite.statistic})
+        suite.setdefault("cases", []).append(_case_json(outcome))
+    for name, suite in suites.items():
+        done = [o for o in outcomes if o.suite.name == name]
+        suite["geometric_mean"] = geometric_mean(done)
+        suite["geometric_mean_into"] = geometric_mean(done, into=True)
+    return {"generated_by": "python -m benchmarks", "machine": machine, "suites": suites}
+
+
+def _case_json(outcome: Outcome) -> dict[str, Any]:
+    case = outcome.case
+    return {
+        "name": case.name,
+        "title": case.title,
+        "operation": case.operation,
+        "parameters": dict(case.parameters),
+        "bytes": outcome.traffic,
+        "contestants": [_contestant_json(c) for c in (outcome.base, *outcome.others)],
+        "copies": [_contestant_json(c) for c in outcome.copies],
+        "into": [_contestant_json(c) for c in outcome.into],
+        "compared_with": outcome.against.name if outcome.against else None,
+        "ratio": outcome.ratio,
+        "ratio_into": outcome.ratio_into,
+        "fraction_of_copy": outcome.fraction,
+        "ends_early": outcome.ends_early,
+    }
+
+
+def _contestant_json(contestant: Contestant) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": contestant.name, "how": contestant.how}
+    if contestant.problem:
+        return told | {"problem": contestant.problem}
+    for name in ("median", "minimum", "p90"):
+        told[name] = contestant.statistic(name)
+    return told | {"samples": len(contestant.samples)}
+
+
+def as_markdown(
+    machine: dict[str, Any], outcomes: Sequence[Outcome], whole: Sequence[Outcome] = ()
+) -> str:
+    """A table for each suite, with what its columns mean and the machine under it.
+
+    Parameters
+    ----------
+    machine : dict
+        As `machine.describe` gives it.
+    outcomes : sequence of Outcome
+        The rows.
+    whole : sequence of Outcome, optional
+        What the rows are a choice of: the geometric means are of these, and the table has no column
+        for the copy.
+    """
+    suites = {outcome.suite.name: outcome.suite for outcome in outcomes}
+    blocks = ["<!-- generated by python -m benchmarks; do not edit -->"]
+    for suite in suites.values():
+        rows = [o for o in outcomes if o.suite is suite]
+        blocks.append(_table(suite, rows, [o for o in whole if o.suite is suite]))
+    if not whole and any(o.fraction is not None for o in outcomes):
+        blocks.append(COPY_ON_GPU if "GPU" in machine else COPY)
+    if not whole and any(o.ratio_into is not None for o in outcomes):
+        blocks.append(INTO)
+    if not whole and any(o.ends_early for o in outcomes):
+        blocks.append(EARLY)
+    blocks.append(f"{machines.in_one_line(machine)}.")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _table(suite: Suite, outcomes: Sequence[Outcome], whole: Sequence[Outcome]) -> str:
+    longest = max((o.time or 0 for o in outcomes), default=0)
+    unit, size = ("ms", 1e-3) if longest >= 1e-4 else ("µs", 1e-6)
+
+    def number(seconds: float | None) -> str:
+        return NONE if seconds is None else _digits(seconds / size)
+
+    base, against, ratio = suite.headings
+    shown = [True] * 4
+    shown.append(not whole and any(o.fraction is not None for o in outcomes))
+    shown.append(not whole and any(o.ratio_into is not None for o in outcomes))
+    rows = [
+        [
+            "case",
+            f"{base}, {unit}",
+            f"{against}, {unit}",
+            ratio,
+            "of copy bandwidth",
+            "with `out=`",
+        ],
+        ["---", *["---:"] * 5],
+    ]
+    rows += [
+        [
+            outcome.case.title,
+            "**wrong**" if outcome.time is None else number(outcome.time),
+            _named(outcome, number),
+            times(outcome.ratio),
+            outcome.share,
+            times(outcome.ratio_into),
+        ]
+        for outcome in outcomes
+    ]
+    mean, into = times(geometric_mean(whole or outcomes)), times(geometric_mean(outcomes, True))
+    of = f" of {len(_comparable(whole))} cases" if whole else ""
+    rows.append([f"**geometric mean{of}**", "", "", f"**{mean}**", "", f"**{into}**"])
+    return "\n".join(f"| {' | '.join(compress(row, shown))} |" for row in rows)

@@ -1,0 +1,106 @@
+"""Write the measured tables and the plot: README.md, docs/performance.md, gpu.md and images/.
+
+    python -m benchmarks.show
+
+They show `benchmarks/results.json` and, in a second block of README.md and on docs/gpu.md,
+`benchmarks/gpu-h200.json`, which are what `python -m benchmarks --json` wrote; a test compares.
+Run this after a new measurement: ``python -m benchmarks --json benchmarks/results.json``, with
+every peer installed and nothing else on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import machine, plot, stored
+from benchmarks.report import Outcome, as_markdown
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+RESULTS: Final = ROOT / "benchmarks" / "results.json"
+README: Final = ROOT / "README.md"
+PAGE: Final = ROOT / "docs" / "performance.md"
+GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h200.json"
+GPU_PAGE: Final = ROOT / "docs" / "gpu.md"
+PLOT: Final = ROOT / "docs" / "images" / "benchmark.png"
+
+# One or two for each operator, among them what is not faster than everybody else.
+REPRESENTATIVE: Final = (
+    "top_k/1024x50257-k50",
+    "top_k/1M-k500000",
+    "nonzero/4096x4096-50%",
+    "scatter/4096x4096-axis1",
+    "scatter_nd/1Mx64-from-100k-rows",
+    "split/4096x12288-axis1-3",
+    "gather/50257x768-8192-rows",
+    "gather_elements/1024x50257-50",
+    "gather_nd/4096x4096-4M-scalars",
+    "join/3-of-4096x4096-axis1",
+)
+REPRESENTATIVE_GPU: Final = (
+    "top_k/1024x50257-k50",
+    "top_k/16M-k100",
+    "nonzero/16384x16384-50%",
+    "split/16384x24576-axis1-3",
+    "join/16384x24576-axis1-3",
+    "gather/rows-128",
+    "gather/float16-32000x4096-8192",
+    "scatter/8192x8192-axis1",
+    "scatter/64M-from-4M",
+    "scatter_nd/4Mx64-from-1M-rows",
+)
+
+
+def document() -> dict[str, Any]:
+    """The stored results."""
+    found: dict[str, Any] = json.loads(RESULTS.read_bytes())
+    return found
+
+
+def measured(results: Mapping[str, Any]) -> list[Outcome]:
+    """The cases of the table."""
+    return [o for o in stored.outcomes_in(results) if o.suite.name == "table"]
+
+
+def representative(outcomes: Sequence[Outcome], gpu: bool = False) -> list[Outcome]:
+    """The rows of the README, at most ten."""
+    chosen = REPRESENTATIVE_GPU if gpu else REPRESENTATIVE
+    return [o for o in outcomes if o.case.name in chosen]
+
+
+def pages(results: Mapping[str, Any]) -> dict[Path, str]:
+    """The text of each page that shows a table."""
+    outcomes, described = measured(results), results["machine"]
+    tables = {
+        README: as_markdown(described, representative(outcomes), outcomes),
+        PAGE: as_markdown(described, outcomes),
+    }
+    gpu = json.loads(GPU_RESULTS.read_bytes())
+    on_gpu = measured(gpu)
+    tables[GPU_PAGE] = as_markdown(gpu["machine"], on_gpu)
+    texts = {path: _replaced(path.read_text(), "bench", table) for path, table in tables.items()}
+    table = as_markdown(gpu["machine"], representative(on_gpu, gpu=True), on_gpu)
+    texts[README] = _replaced(texts[README], "gpu", table)
+    return texts
+
+
+def _replaced(text: str, mark: str, table: str) -> str:
+    block = re.compile(rf"(<!-- {mark}:begin -->\n).*?(<!-- {mark}:end -->)", re.DOTALL)
+    if len(block.findall(text)) != 1:
+        raise ValueError(f"expected one block between {mark}:begin and {mark}:end")
+    return block.sub(lambda match: f"{match[1]}{table}{match[2]}", text)
+
+
+def main() -> None:
+    """Write the pages and the plot."""
+    results = document()
+    for path, text in pages(results).items():
+        path.write_text(text)
+    plot.draw(PLOT, measured(results), machine.in_one_line(results["machine"]))
+
+
+if __name__ == "__main__":
+    main()

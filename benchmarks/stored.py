@@ -1,0 +1,48 @@
+"""Outcomes that `python -m benchmarks --json` has written, to be shown again without measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks import recipes
+from benchmarks.cases import Case
+from benchmarks.measure import Contestant
+from benchmarks.report import Outcome
+from benchmarks.suites import GPU_SUITES, SUITES, Suite
+
+
+def outcomes_in(document: Mapping[str, Any]) -> list[Outcome]:
+    """The outcomes of a file, suite by suite.
+
+    Raises
+    ------
+    ValueError
+        The file has not what `report.as_json` gives.
+    """
+    try:
+        suites = GPU_SUITES if "GPU" in document["machine"] else SUITES
+        return [
+            _outcome(suites[name], case)
+            for name, suite in document["suites"].items()
+            for case in suite["cases"]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"expected what python -m benchmarks --json writes: {error!r}") from error
+
+
+def _outcome(suite: Suite, told: Mapping[str, Any]) -> Outcome:
+    recipe = getattr(recipes, told["operation"])
+    case = Case(told["name"], told["title"], recipe, told["parameters"])
+    base, *others = map(_contestant, told["contestants"])
+    copies = [*map(_contestant, told["copies"])]
+    into = [*map(_contestant, told.get("into", ()))]
+    return Outcome(suite, case, base, others, copies, told["bytes"], into)
+
+
+def _contestant(told: Mapping[str, Any]) -> Contestant:
+    if "problem" in told:
+        return Contestant(told["name"], told["how"], problem=told["problem"])
+    # Of three samples these are the statistics again.
+    samples = [float(told[name]) for name in ("minimum", "median", "p90")]
+    return Contestant(told["name"], told["how"], samples=samples)

@@ -1,0 +1,25 @@
+"""What the tests share.
+
+`poison`      arrays of any memory layout inside watched memory
+`bits`        arrays compared as what they are in memory
+`contents`    arrays full of ties, NaNs, zeros of both signs, denormals and extreme integers
+`references`  the operators on arrays as plain loops, independent of every kernel
+`rooms`       a descriptor's outputs by its room's reference implementation
+`strategies`  hypothesis strategies for all of these and for descriptors (needs hypothesis)
+"""
+
+from support.bits import assert_same_bits, bits
+from support.contents import Flavour, contents, indices
+from support.poison import Layout, Poisoned
+from support.rooms import by_reference
+
+__all__ = [
+    "Flavour",
+    "Layout",
+    "Poisoned",
+    "assert_same_bits",
+    "bits",
+    "by_reference",
+    "contents",
+    "indices",
+]
