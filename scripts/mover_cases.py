@@ -9,7 +9,7 @@ import numpy as np
 from dispatch_case import Array, Arrays, Case, any_sizes, bits, tensor
 
 import anydml as dml
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS
+from anydml.dtypes import ALL_TYPES
 
 
 def slice1(chance: Random) -> Case:
@@ -59,19 +59,19 @@ def tile(chance: Random) -> Case:
 
 
 def reverse(chance: Random) -> Case:
-    rank, data = chance.choice((4, 5)), chance.choice(UP_TO_32_BITS)
-    sizes = tuple(chance.choice((1, 2, 3, 5, 9)) for _ in range(rank))
-    axis = chance.randrange(rank)
+    data, sizes = chance.choice(ALL_TYPES), any_sizes(chance)
+    lengths_type = chance.choice((dml.DataType.UINT32, dml.DataType.UINT64))
+    rank, axis = len(sizes), chance.randrange(len(sizes))
     lengths = (*sizes[:axis], 1, *sizes[axis + 1 :])
     desc = dml.ReverseSubsequences(
         input_tensor=tensor(chance, data, sizes),
-        sequence_lengths_tensor=tensor(chance, dml.DataType.UINT32, lengths),
+        sequence_lengths_tensor=tensor(chance, lengths_type, lengths),
         output_tensor=tensor(chance, data, sizes, output=True),
         axis=axis,
     )
 
     def expected(arrays: Arrays) -> Arrays:
-        counts = arrays["SequenceLengthsTensor"].astype(np.int64).clip(0, sizes[axis])
+        counts = np.minimum(arrays["SequenceLengthsTensor"], sizes[axis]).astype(np.int64)
         at = np.arange(sizes[axis]).reshape((-1,) + (1,) * (rank - 1 - axis))
         places = np.where(at < counts, counts - 1 - at, at)
         return {"OutputTensor": np.take_along_axis(bits(arrays["InputTensor"]), places, axis)}

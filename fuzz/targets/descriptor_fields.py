@@ -195,13 +195,14 @@ def _tile(decide: Decisions, kind: Any) -> Fields:
 
 
 def _reverse(decide: Decisions, kind: Any) -> Fields:
-    data = decide.among(UP_TO_32_BITS)
-    sizes = tuple(1 + decide.below(5) for _ in range(4 + decide.below(2)))
+    data = decide.among(ALL_TYPES)
+    lengths_type = decide.among((dml.DataType.UINT32, dml.DataType.UINT64))
+    sizes = tuple(1 + decide.below(5) for _ in range(1 + decide.below(6)))
     axis = decide.below(len(sizes))
     lengths = _replaced(sizes, axis, 1)
     return {
         "input_tensor": _tensor(decide, data, sizes),
-        "sequence_lengths_tensor": _tensor(decide, dml.DataType.UINT32, lengths),
+        "sequence_lengths_tensor": _tensor(decide, lengths_type, lengths),
         "output_tensor": _tensor(decide, data, sizes, output=True),
         "axis": axis,
     }

@@ -142,8 +142,13 @@ TABLES = {
         "4_1": _slice(ANY, ALL),
     },
     "REVERSE_SUBSEQUENCES": {
-        level: _slice(ranks, LOW) | {"SequenceLengthsTensor": (ranks, U32)}
-        for level, ranks in (("2_1", FOUR), ("3_0", FOUR_FIVE))
+        level: _slice(ranks, types) | {"SequenceLengthsTensor": (ranks, lengths)}
+        for level, ranks, types, lengths in (
+            ("2_1", FOUR, LOW, U32),
+            ("3_0", FOUR_FIVE, LOW, U32),
+            ("4_0", ANY, LOW, U32),
+            ("5_0", ANY, ALL, U64),
+        )
     },
     "UPSAMPLE_2D": {"1_0": _slice(FOUR_FIVE, FLOATS)},
     "TILE": {

@@ -2,14 +2,20 @@
 
 from functools import cache
 from itertools import pairwise, product
+from pathlib import Path
 
 import pytest
 from good_descriptors import CLASSES, INDEX_TENSORS, descriptor, fields_of, padded, types_of
 from support_tables import LEVELS, TABLES, TYPES, accepts, lowest_level, row_at
 
 import anydml as dml
+from anydml.registry import OPERATORS
 
 RANKS = range(1, 9)
+PAGE_LEVELS = dict(
+    line.split("\t")
+    for line in Path(__file__).with_name("page_levels.tsv").read_text().splitlines()[1:]
+)
 
 
 @cache
@@ -33,6 +39,13 @@ def test_table_as_data(operator):
             assert ranks <= above[name][0]
             assert types <= above[name][1]
     assert dml.support(CLASSES[operator]) == dml.support(operator)
+
+
+@pytest.mark.parametrize("operator", sorted(kind.NAME for kind in set(OPERATORS.values())))
+def test_every_level_of_the_newest_page_has_a_row(operator):
+    """`TABLES` may be transcribed from the same outdated page as `SUPPORT`; this list is not."""
+    got = ",".join(row.level.suffix for row in dml.support(operator))
+    assert got == PAGE_LEVELS[operator]
 
 
 def test_levels_are_the_documented_ones_in_order():

@@ -166,14 +166,9 @@ def sample(operator):
     if operator == "JOIN":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (4, 3))
     arrays["SequenceLengthsTensor"] = index[:1] * 2
-    if operator in ("REVERSE_SUBSEQUENCES", "UPSAMPLE_2D"):  # of rank 4 and above
-        four = {"input_tensor": f, "output_tensor": f,
-                "sequence_lengths_tensor": given["sequence_lengths_tensor"]}  # fmt: skip
-        given |= {name: dml.TensorDesc(tensor.data_type, (1, 1, *tensor.sizes))
-                  for name, tensor in four.items()}  # fmt: skip
-        given["axis"] = 2
-        arrays = {name: array[None, None] for name, array in arrays.items()}
-    if operator == "UPSAMPLE_2D":
+    if operator == "UPSAMPLE_2D":  # of rank 4 and above
+        given["input_tensor"] = dml.TensorDesc("FLOAT32", (1, 1, 2, 3))
+        arrays["InputTensor"] = data[None, None]
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (1, 1, 2, 6))
     if operator == "TILE":
         given["output_tensor"] = dml.TensorDesc("FLOAT32", (2, 6))

@@ -97,3 +97,21 @@ def test_overlaps_are_refused():
     x = np.arange(6).reshape(2, 3)
     with pytest.raises(dml.ArgumentError, match=r"out: .* overlap with x"):
         dml.reverse_subsequences(x, 2, axis=1, out=x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("dtype", ["f8", "i8", "u8", "u1"])
+def test_descriptors_of_every_rank_with_64_bit_types(device, dtype):
+    rng = np.random.default_rng(8)
+    for rank in range(1, 9):
+        shape = tuple(rng.integers(1, 4, rank - 1)) + (5,)
+        x = rng.integers(0, 100, shape).astype(dtype)
+        lengths = rng.choice(
+            np.array([0, 1, 3, 5, 6, 2**32 + 2, 2**64 - 1], "u8"), (*shape[:-1], 1)
+        )
+        tensor = dml.TensorDesc.from_array(x)
+        desc = dml.ReverseSubsequences(
+            input_tensor=tensor, output_tensor=tensor, axis=rank - 1,
+            sequence_lengths_tensor=dml.TensorDesc.from_array(lengths))  # fmt: skip
+        operator = dml.Device(device, feature_level="5_0").create_operator(desc)
+        assert_same_bits(operator.compile()(x, lengths), turned(x, lengths, rank - 1))

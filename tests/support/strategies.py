@@ -306,13 +306,14 @@ def _sequence(draw: Draw) -> Descriptor:
 
 
 def _reverse(draw: Draw) -> Descriptor:
-    data = draw(st.sampled_from(UP_TO_32_BITS))
-    sizes: tuple[int, ...] = draw(shapes(4, 5, min_side=1, max_elements=200))
+    data = draw(st.sampled_from(ALL_TYPES))
+    lengths_type = draw(st.sampled_from((DataType.UINT32, DataType.UINT64)))
+    sizes = _sizes(draw)
     axis = draw(st.integers(0, len(sizes) - 1))
     lengths = _replaced(sizes, axis, 1)
     return ReverseSubsequences(
         input_tensor=_tensor(draw, data, sizes, output=False),
-        sequence_lengths_tensor=_tensor(draw, DataType.UINT32, lengths, output=False),
+        sequence_lengths_tensor=_tensor(draw, lengths_type, lengths, output=False),
         output_tensor=_tensor(draw, data, sizes, output=True),
         axis=axis,
     )

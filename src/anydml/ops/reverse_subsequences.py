@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
@@ -68,11 +68,16 @@ class ReverseSubsequences(Descriptor):
     SUPPORT = tuple(
         support(
             level,
-            InputTensor=(ranks, UP_TO_32_BITS),
-            SequenceLengthsTensor=(ranks, data_types("UINT32")),
-            OutputTensor=(ranks, UP_TO_32_BITS),
+            InputTensor=(ranks, types),
+            SequenceLengthsTensor=(ranks, data_types(lengths)),
+            OutputTensor=(ranks, types),
         )
-        for level, ranks in (("2_1", 4), ("3_0", range(4, 6)))
+        for level, ranks, types, lengths in (
+            ("2_1", 4, UP_TO_32_BITS, "UINT32"),
+            ("3_0", range(4, 6), UP_TO_32_BITS, "UINT32"),
+            ("4_0", range(1, 9), UP_TO_32_BITS, "UINT32"),
+            ("5_0", range(1, 9), ALL_TYPES, "UINT64 UINT32"),
+        )
     )
 
     @staticmethod
