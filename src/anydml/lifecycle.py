@@ -137,20 +137,21 @@ class CompiledOperator:
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
 
-    def initialize(self, **bindings: Any) -> CompiledOperator:
+    def initialize(self, /, **bindings: Any) -> CompiledOperator:
         """A compiled operator that owns a copy of its OWNED_BY_DML inputs.
 
         Parameters
         ----------
         **bindings : array or buffer
-            Every tensor that the descriptor flags OWNED_BY_DML, by the page's name. These are not
-            bound again at dispatch.
+            Every tensor that the descriptor flags OWNED_BY_DML, by the page's name or the field's.
+            These are not bound again at dispatch.
 
         Raises
         ------
         BindingError
             A tensor that is not owned, one that is missing, or one that does not fit.
         """
+        bindings = self._by_page_name(bindings)
         for name in bindings:
             if name not in self._owned_names:
                 raise BindingError(f"{name}: not flagged OWNED_BY_DML, bind it at dispatch")
@@ -173,19 +174,27 @@ class CompiledOperator:
         Parameters
         ----------
         **bindings : array, buffer, or sequence of them for a tensor list
-            By the page's names. An array whose shape equals the descriptor's sizes is taken element
-            by element, whatever its memory layout; a flat contiguous array or a bytes-like object
-            is the raw buffer, laid out by the descriptor's strides. SCATTER and SCATTER_ND may
-            have their output bound to exactly the memory of their input.
+            By the page's names (``InputTensor``) or the fields' (``input_tensor``); messages have
+            the page's. An array whose shape equals the descriptor's sizes is taken element by
+            element, whatever its memory layout; a flat contiguous array or a bytes-like object is
+            the raw buffer, laid out by the descriptor's strides. SCATTER and SCATTER_ND may have
+            their output bound to exactly the memory of their input.
 
         Raises
         ------
         BindingError
-            A binding that is missing, unknown or does not fit; nothing has been written.
+            A binding that is missing, unknown, given twice or does not fit; nothing has been
+            written.
         IndexOutOfRangeError
             An index points outside its axis; nothing has been written.
         """
         if self._quick_dispatch(bindings, get_num_threads()) == -1:
+            return
+        spelled, bindings = bindings, self._by_page_name(bindings)
+        if (
+            bindings.keys() != spelled.keys()
+            and self._quick_dispatch(bindings, get_num_threads()) == -1
+        ):
             return
         arrays = self._bind(bindings)
         self._run(arrays, private=False)
@@ -200,7 +209,7 @@ class CompiledOperator:
         Parameters
         ----------
         *inputs, **bindings : array or buffer
-            The inputs, in the page's order or by the page's names.
+            The inputs, in the page's order or by name, as `dispatch` takes them.
 
         Returns
         -------
@@ -222,6 +231,7 @@ class CompiledOperator:
             raise BindingError(
                 f"inputs: expected at most {len(names)} ({', '.join(names)}), got {len(inputs)}"
             )
+        bindings = self._by_page_name(bindings)
         for name, value in zip(names, inputs, strict=False):
             if name in bindings:
                 raise BindingError(f"{name}: bound twice, by position and by name")
@@ -294,17 +304,33 @@ class CompiledOperator:
             for i, (tensor, item) in enumerate(zip(tensors, members, strict=True))
         ]
 
+    def _by_page_name(self, bindings: Mapping[str, Any]) -> dict[str, Any]:
+        """The bindings by the page's names, where some may be given by the fields' names."""
+        spellings = {
+            spelling: info
+            for info in self.desc.tensor_fields()
+            for spelling in (info.name, info.attribute)
+        }
+        points = [info.name for info in self.desc.bind_points()]
+        found: dict[str, Any] = {}
+        for spelling, value in bindings.items():
+            if spelling not in spellings:
+                raise BindingError(
+                    f"{spelling}: expected one of {', '.join(points)}, got an unknown binding"
+                    f"{meant(spelling, spellings)}"
+                )
+            info = spellings[spelling]
+            if info.name not in points:
+                raise BindingError(f"{spelling}: expected nothing (the descriptor leaves it out)")
+            if info.name in found:
+                raise BindingError(f"{info.name}: bound twice, also as {info.attribute}")
+            found[info.name] = value
+        return found
+
     def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
         """Arrays of the declared sizes by slot."""
         fields = {info.name: info for info in self.desc.bind_points()}
         for name in bindings:
-            if name not in fields:
-                if any(name == info.name for info in self.desc.tensor_fields()):
-                    raise BindingError(f"{name}: expected nothing (the descriptor leaves it out)")
-                known = ", ".join(fields)
-                raise BindingError(
-                    f"{name}: expected one of {known}, got an unknown binding{meant(name, fields)}"
-                )
             if name in self._owned_names:
                 raise BindingError(f"{name}: flagged OWNED_BY_DML, bind it to initialize")
         arrays: dict[str, Any] = {}
