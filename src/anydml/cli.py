@@ -23,7 +23,7 @@ import click
 
 import anydml
 from anydml import lookup
-from anydml._json import similar
+from anydml._json import shown, similar
 from anydml.backends import NAMES, cuda, is_name
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
@@ -34,8 +34,9 @@ from anydml.models.printing import visible
 from anydml.models.report import report
 from anydml.registry import OPERATORS, PREFIX
 
-_SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([KMGT])(?:iB|B)?|B)?", re.IGNORECASE)
-_UNITS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+# As many digits as Python makes a number of at any setting.
+_SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
+_UNITS: Final = " KMGTPE"
 
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
@@ -52,8 +53,11 @@ def _level(text: str) -> FeatureLevel:
 def _size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise click.BadParameter(f"expected bytes, as 1000000, 512M or 4GiB, got {text!r}")
-    return int(match[1]) << _UNITS[(match[2] or "").upper()]
+        raise click.BadParameter(
+            f"expected a whole number of bytes, or one with a unit of K, M, G, T, P or E (powers "
+            f"of 1024), such as 1000000, 512M or 4GiB, got {shown(text)}"
+        )
+    return int(match[1]) << 10 * _UNITS.index((match[2] or " ").upper())
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

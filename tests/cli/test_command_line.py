@@ -146,16 +146,6 @@ class TestRun:
         status, _, err = call("run", "model.json", "--feature-level", "2_7")
         assert (status, "expected one of 1_0, 2_0" in err) == (2, True)
 
-    @pytest.mark.parametrize(("size", "fits"), [("2400", 1), ("2400B", 1), ("3K", 1), ("2399", 0)])
-    def test_memory_limit(self, call, size, fits):
-        status, _, err = call("run", "model.json", "--memory-limit", size)
-        assert (status, "--memory-limit" in err) == ((0, False) if fits else (1, True))
-
-    @pytest.mark.parametrize("size", ["", "x", "-1", "1.5G", "3X", "K"])
-    def test_wrong_memory_limit(self, call, size):
-        status, _, err = call("run", "model.json", "--memory-limit", size)
-        assert (status, "--memory-limit" in err) == (2, True)
-
     def test_files_elsewhere(self, call, tmp_path):
         out = {"type": "writeFile", "resource": "Out", "targetPath": str(tmp_path.parent / "o.dat")}
         status, _, err = call("run", "model.json", commands=[out])

@@ -157,7 +157,7 @@ def _refuse_overlap(
     times = Counter(source.name for _, _, source, _ in bound)
     buffers = {
         # Memory that is asked for but never used: only its place counts.
-        name: np.empty(resources[name].size, np.uint8)
+        name: _reserved(resources[name])
         for name in written
         if times[name] > 1 and name in resources
     }
@@ -168,6 +168,13 @@ def _refuse_overlap(
             # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
             sides[role].append((path, bind(path, tensor, octets, output=False)))
     refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], desc.lower().in_place())
+
+
+def _reserved(resource: Resource) -> Array:
+    try:
+        return resource.reserve(np.empty)
+    except ModelError as error:
+        raise ModelError(f"Resource {shown(resource.name)}: {error}") from error
 
 
 def _target_problems(model: Model, limits: Limits) -> Iterator[str]:

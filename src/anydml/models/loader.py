@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 from anydml import _json
 from anydml._json import Fields, shown
@@ -22,6 +22,7 @@ from anydml.models.warnings import unread
 
 T = TypeVar("T")
 
+_PIECE: Final = 2**20
 STANDARD_INPUT: Final = "-"
 """What stands for standard input in place of a model's path."""
 
@@ -153,22 +154,26 @@ class _Told:
 
 def _text(path: Path, limits: Limits) -> bytes:
     with opened(path) as file:
-        return _limited(file.read(limits.text_limit + 1), limits)
+        return _limited(file, limits)
 
 
 def _standard_input(limits: Limits) -> bytes:
     if sys.stdin is None:
         raise ModelError("Standard input is closed.")
-    return _limited(sys.stdin.buffer.read(limits.text_limit + 1), limits)
+    return _limited(sys.stdin.buffer, limits)
 
 
-def _limited(data: bytes, limits: Limits) -> bytes:
-    if len(data) > limits.text_limit:
-        raise ModelError(
-            f"Expected a model of at most {limits.text_limit} bytes (set by --memory-limit), "
-            "got a larger one."
-        )
-    return data
+def _limited(file: BinaryIO, limits: Limits) -> bytes:
+    # In pieces: a read allocates all that it is asked for, whatever the file's length.
+    data = bytearray()
+    while piece := file.read(_PIECE):
+        data += piece
+        if len(data) > limits.text_limit:
+            raise ModelError(
+                f"Expected a model of at most {limits.text_limit} bytes (set by --memory-limit), "
+                "got a larger one."
+            )
+    return bytes(data)
 
 
 def _each(

@@ -48,9 +48,22 @@ class Resource:
 
     def allocate(self) -> Array:
         """The buffer as bytes, with its initial data."""
-        buffer = np.zeros(self.size, np.uint8)
+        buffer = self.reserve(np.zeros)
         self.fill(self.data(buffer))
         return buffer
+
+    def reserve(self, make: Callable[..., Array]) -> Array:
+        """Memory for the buffer, as `numpy.zeros` or `numpy.empty` makes it.
+
+        Raises
+        ------
+        ModelError
+            The system does not have it.
+        """
+        try:
+            return make(self.size, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: beyond the address space
+            raise ModelError(f"{self.size} bytes could not be allocated.") from error
 
     def data(self, buffer: Array) -> Array:
         """The bytes of a buffer in which the initial data were."""

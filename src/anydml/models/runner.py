@@ -123,10 +123,7 @@ def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
 
 def _allocated(resource: Resource) -> Array:
     with _located(f"Resource {shown(resource.name)}"):
-        try:
-            return resource.allocate()
-        except MemoryError as error:
-            raise ModelError(f"No memory for its {resource.size} bytes.") from error
+        return resource.allocate()
 
 
 def _bound(
