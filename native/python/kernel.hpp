@@ -24,7 +24,8 @@ struct List {
   const Operand* operands = nullptr;
   PyObject* const* arrays = nullptr;
   std::size_t count = 0;
-  const Operand* alike = nullptr;  // the type and layout of all arrays, where they have one
+  const Operand* alike = nullptr;    // the type and layout of all members, where they have one
+  void* const* addresses = nullptr;  // of members that are alike and no arrays
 
   // Member i: null where it is no array that a kernel takes.
   const Tensor* get(std::size_t i, Operand& made, void*& data) const {
@@ -33,7 +34,8 @@ struct List {
       return &operands[i].tensor;
     }
     if (alike != nullptr) {
-      data = PyArray_DATA(reinterpret_cast<PyArrayObject*>(arrays[i]));
+      data = addresses != nullptr ? addresses[i]
+                                  : PyArray_DATA(reinterpret_cast<PyArrayObject*>(arrays[i]));
       return &alike->tensor;
     }
     if (!operand_of(arrays[i], made)) return nullptr;

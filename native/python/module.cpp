@@ -2,7 +2,7 @@
 // inline function compiled for a newer processor can be linked into an older one's code.
 #define ANYDML_IMPORT_NUMPY
 #include "added_types.hpp"
-#include "kernel.hpp"
+#include "memory_call.hpp"
 
 #include <string>
 
@@ -40,6 +40,7 @@ NB_MODULE(ANYDML_MODULE, module) {
   bind_added_types(module);
   bind_door(module);
   bind_quick(module);
+  bind_memory_call(module);
   bind_binder(module);
   bind_cuda(module);
 }

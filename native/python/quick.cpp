@@ -289,29 +289,11 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
 PyObject* in_context = nullptr;  // a ContextVar; 0 outside of every block
 std::atomic<int> in_process{1};
 
-// -1 with an exception set.
-int threads_now() {
-  if (in_context == nullptr) return in_process.load();
-  PyObject* value = nullptr;
-  if (PyContextVar_Get(in_context, nullptr, &value) < 0) return -1;
-  const long count = PyLong_AsLong(value);
-  Py_DECREF(value);
-  return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
-}
-
 void use_threads(nb::handle context, int process) {
   in_context = context.inc_ref().ptr();
   in_process = process;
 }
 
-// How many values a quick call takes behind the class of its results.
-Py_ssize_t taken(const Kernel& kernel) {
-  return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
-         static_cast<Py_ssize_t>(kernel.arguments.size());
-}
-
-// With the interpreter's own calling convention: what nanobind does for a call costs as much as the
-// kernel does on 16 elements.
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
   if (count != taken(kernel) + 1) {
@@ -328,25 +310,12 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   }
 }
 
-const Kernel& quick_kernel(const std::string& name) {
-  const Kernel& kernel = kernel_named(name);
-  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kQuickOperands &&
-                    kernel.arguments.size() <= kMostNumbers &&
-                    kernel.attributes.size() <= kMostNumbers;
-  if (kernel.shape == nullptr || !fits) raise_argument(name + ": a kernel without a quick way");
-  return kernel;
-}
-
 // quick(name): the quick call of a kernel.
 nb::object quick(const std::string& name) {
   static PyMethodDef definition = {
       "quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)), METH_FASTCALL,
       nullptr};
-  const nb::object self =
-      nb::steal(PyCapsule_New(const_cast<Kernel*>(&quick_kernel(name)), nullptr, nullptr));
-  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
-  if (!call.is_valid()) throw nb::python_error();
-  return call;
+  return bound_to(quick_kernel(name), definition);
 }
 
 // shapes(name, inputs.., arguments..): what the quick call's results would be, as pairs of shape
@@ -376,6 +345,31 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 }
 
 }  // namespace
+
+int threads_now() {
+  if (in_context == nullptr) return in_process.load();
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(in_context, nullptr, &value) < 0) return -1;
+  const long count = PyLong_AsLong(value);
+  Py_DECREF(value);
+  return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
+}
+
+const Kernel& quick_kernel(const std::string& name) {
+  const Kernel& kernel = kernel_named(name);
+  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kQuickOperands &&
+                    kernel.arguments.size() <= kMostNumbers &&
+                    kernel.attributes.size() <= kMostNumbers;
+  if (kernel.shape == nullptr || !fits) raise_argument(name + ": a kernel without a quick way");
+  return kernel;
+}
+
+nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
+  const nb::object self = nb::steal(PyCapsule_New(const_cast<Kernel*>(&kernel), nullptr, nullptr));
+  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
+  if (!call.is_valid()) throw nb::python_error();
+  return call;
+}
 
 void bind_quick(nb::module_& module) {
   module.def("take_tensors", &take_tensors);

@@ -1,0 +1,170 @@
+// The arguments of a quick call, whatever library its arrays are from: exact ints, bools, words and
+// types become numbers.
+#pragma once
+
+#include <new>
+#include <string>
+#include <vector>
+
+#include "kernel.hpp"
+#include "memory_call.hpp"
+#include "types.hpp"
+
+namespace anydml::python {
+
+// The position of a type of indices; -1 for what is none.
+inline Int index_type_of(PyObject* object) {
+  if (object == Py_None) return 0;
+  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
+    PyArray_Descr* const descr = index_type(i).descr;
+    if (object == reinterpret_cast<PyObject*>(descr) ||
+        object == reinterpret_cast<PyObject*>(descr->typeobj))
+      return i;
+  }
+  return -1;
+}
+
+inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
+  switch (argument.kind) {
+    case Argument::integer: {
+      if (!PyLong_CheckExact(object)) return false;  // a bool is none
+      int overflow = 0;
+      number = PyLong_AsLongLongAndOverflow(object, &overflow);
+      return overflow == 0;
+    }
+    case Argument::boolean:
+      number = object == Py_True;
+      return PyBool_Check(object);
+    case Argument::index_type_or_none:
+      number = index_type_of(object);
+      return number >= 0;
+    case Argument::word_or_none:
+      if (object == Py_None) {
+        number = 0;
+        return true;
+      }
+      [[fallthrough]];
+    case Argument::word:
+      number = PyUnicode_CheckExact(object) ? code_of(object, *argument.words) : -1;
+      return number >= 0;
+    default:  // Given::take_other
+      return false;
+  }
+}
+
+// Exact ints, alone, in a list or tuple, or in pairs.
+[[gnu::noinline]] inline bool integers_of(PyObject* const& object, Integers& integers) {
+  const auto is_list = [](PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); };
+  if (!is_list(object)) {
+    integers = {object == Py_None ? Integers::none : Integers::number, object != Py_None, &object};
+    return object == Py_None || PyLong_CheckExact(object);
+  }
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+  PyObject* const* const items = PySequence_Fast_ITEMS(object);
+  const bool pairs = count > 0 && is_list(items[0]);
+  if (count > (pairs ? kMaxRank : 2 * kMaxRank)) return false;
+  const int numbers = static_cast<int>(pairs ? 2 * count : count);
+  integers = {pairs ? Integers::pairs : Integers::list, numbers, items};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!pairs && !PyLong_CheckExact(items[i])) return false;
+    if (!pairs) continue;
+    if (!is_list(items[i]) || PySequence_Fast_GET_SIZE(items[i]) != 2) return false;
+    PyObject* const* const pair = PySequence_Fast_ITEMS(items[i]);
+    if (!PyLong_CheckExact(pair[0]) || !PyLong_CheckExact(pair[1])) return false;
+  }
+  return true;
+}
+
+// So many of a kind, a few of them without asking for memory: a small call would notice. Nothing is
+// made, or even touched, before it is asked for.
+template <class Kind, std::size_t kFew>
+class Several {
+ public:
+  Several() {}
+  ~Several() {
+    for (std::size_t i = 0; i < few_count_; ++i) few()[i].~Kind();
+  }
+  Several(const Several&) = delete;
+  Several& operator=(const Several&) = delete;
+
+  Kind* make(std::size_t count) {
+    if (count > kFew) {
+      many_ = std::vector<Kind>(count);
+      return many_.data();
+    }
+    for (; few_count_ < count; ++few_count_) new (few() + few_count_) Kind;
+    return few();
+  }
+
+ private:
+  Kind* few() { return reinterpret_cast<Kind*>(few_); }
+
+  alignas(Kind) unsigned char few_[kFew * sizeof(Kind)];
+  std::size_t few_count_ = 0;
+  std::vector<Kind> many_;
+};
+
+// A quick call's operands and arguments.
+struct Arguments {
+  Operand operands[kQuickOperands];
+  List list;
+  Int arguments[kMostNumbers];
+  Integers integers[kMostIntegers];
+
+  Quick quick() const { return {operands, list, arguments, integers}; }
+
+  // Most arguments are numbers of their own.
+  bool take_argument(const Argument& argument, PyObject* const& value, Int& number,
+                     Integers*& several) {
+    return argument.kind >= Argument::integers ? take_other(argument, value, number, several)
+                                               : number_of(argument, value, number);
+  }
+
+  bool take_arguments(const Kernel& kernel, PyObject* const* values) {
+    Int* next = arguments;
+    Integers* several = integers;
+    for (const Argument& argument : kernel.arguments)
+      if (!take_argument(argument, *values++, *next++, several)) return false;
+    return true;
+  }
+
+ private:
+  [[gnu::noinline]] bool take_other(const Argument& argument, PyObject* const& value, Int& number,
+                                    Integers*& several) {
+    switch (argument.kind) {
+      case Argument::integers:
+        number = several - integers;
+        return integers_of(value, *several++);
+      case Argument::type: {
+        int overflow = 0;  // then -1, which is no code
+        number = reinterpret_cast<Int>(
+            PyLong_CheckExact(value) ? descr_of_code(PyLong_AsLongLongAndOverflow(value, &overflow))
+                                     : known_type(value));
+        return number != 0;
+      }
+      case Argument::constant:
+        return constant_of(value, operands[0].descr, number);
+      default:
+        return false;
+    }
+  }
+};
+
+// How many values a quick call takes for operands and arguments.
+inline Py_ssize_t taken(const Kernel& kernel) {
+  return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
+         static_cast<Py_ssize_t>(kernel.arguments.size());
+}
+
+// How many threads a call may use; -1 with an exception set.
+int threads_now();
+
+// A kernel with a quick way, by its name; ArgumentError for any other.
+const Kernel& quick_kernel(const std::string& name);
+
+// A function of Python's that gets the kernel as its self: the interpreter's own calling
+// convention, as what nanobind does for a call costs as much as a kernel does on 16 elements.
+nanobind::object bound_to(const Kernel& kernel, PyMethodDef& definition);
+
+}  // namespace anydml::python

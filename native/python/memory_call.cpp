@@ -1,0 +1,391 @@
+#include "memory_call.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+
+#include "../cuda/host/compiler.hpp"
+#include "../cuda/host/device.hpp"
+#include "added_types.hpp"
+#include "arguments.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+// The types that NumPy has; the others are in added_types.cpp.
+struct Known {
+  std::uint8_t code, bits;
+  int number;
+};
+constexpr Known kKnown[] = {{0, 8, NPY_INT8},         {0, 16, NPY_INT16},   {0, 32, NPY_INT32},
+                            {0, 64, NPY_INT64},       {1, 8, NPY_UINT8},    {1, 16, NPY_UINT16},
+                            {1, 32, NPY_UINT32},      {1, 64, NPY_UINT64},  {2, 16, NPY_FLOAT16},
+                            {2, 32, NPY_FLOAT32},     {2, 64, NPY_FLOAT64}, {5, 64, NPY_COMPLEX64},
+                            {5, 128, NPY_COMPLEX128}, {6, 8, NPY_BOOL}};
+
+constexpr Py_ssize_t kOperandParts = 7;
+
+// False, without an exception, for what is no integer of 64 bits.
+bool integer_of(PyObject* object, Int& number) {
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0;
+}
+
+bool address_of(PyObject* object, void*& address) {
+  if (!PyLong_CheckExact(object)) return false;
+  const unsigned long long number = PyLong_AsUnsignedLongLong(object);
+  if (number == ~0ull && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
+  return true;
+}
+
+bool take_layout(PyObject* sizes, PyObject* strides, Int unit, Operand& operand) {
+  if (!PyTuple_Check(sizes) || !PyTuple_Check(strides)) return false;
+  const Py_ssize_t rank = PyTuple_GET_SIZE(sizes);
+  if (rank > kMaxRank || PyTuple_GET_SIZE(strides) != rank) return false;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  for (Py_ssize_t i = 0; i < rank; ++i) {
+    Int size, stride;
+    if (!integer_of(PyTuple_GET_ITEM(sizes, i), size) ||
+        !integer_of(PyTuple_GET_ITEM(strides, i), stride) ||
+        __builtin_mul_overflow(stride, unit, &stride))
+      return false;
+    layout.push(size, stride);
+  }
+  return layout.settle(operand.tensor.element_size);
+}
+
+// Whether all elements lie in the block, `offset` bytes from its begin.
+bool lies_within(const Operand& operand, Int offset, Int bytes) {
+  const Layout& layout = operand.tensor.layout;
+  if (bytes < 0 || layout.count() == 0) return true;
+  Int low = offset, high = offset;  // settled: no sum overflows but those with the offset
+  for (int i = 0; i < layout.rank; ++i) {
+    const Int reach = (layout.sizes[i] - 1) * layout.strides[i];
+    if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+      return false;
+  }
+  return low >= 0 && high <= bytes - operand.tensor.element_size;
+}
+
+// A GPU faults where a processor takes a little longer.
+bool is_aligned(const Operand& operand) {
+  const Layout& layout = operand.tensor.layout;
+  auto low_bits = reinterpret_cast<std::uintptr_t>(operand.data);
+  for (int i = 0; i < layout.rank; ++i)
+    if (layout.sizes[i] > 1) low_bits |= static_cast<std::uintptr_t>(layout.strides[i]);
+  const auto size = static_cast<std::uintptr_t>(std::min(operand.tensor.element_size, 8));
+  return layout.count() == 0 || low_bits % size == 0;
+}
+
+// False, without an exception, for what is no operand that a kernel takes.
+bool operand_of_memory(PyObject* given, bool on_device, Operand& operand) {
+  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) < kOperandParts) return false;
+  const auto part = [&](int i) { return PyTuple_GET_ITEM(given, i); };
+  Int code, unit, offset, bytes;
+  void* address = nullptr;
+  if (!integer_of(part(0), code) || !integer_of(part(3), unit) || !address_of(part(4), address) ||
+      !integer_of(part(5), offset) || !integer_of(part(6), bytes))
+    return false;
+  operand.array = nullptr;
+  operand.descr = descr_of_code(code);
+  if (operand.descr == nullptr ||
+      !element_of(operand.descr, operand.tensor.type, operand.tensor.element_size) ||
+      !take_layout(part(1), part(2), unit, operand) ||
+      __builtin_mul_overflow(offset, unit, &offset) || !lies_within(operand, offset, bytes))
+    return false;
+  operand.data = static_cast<char*>(address) + offset;
+  if (operand.tensor.layout.count() != 0 && address == nullptr) return false;
+  return !on_device || is_aligned(operand);
+}
+
+// ---- a call -------------------------------------------------------------------------------------
+
+struct Place {
+  int device = -1;  // the host
+  void* stream = nullptr;
+
+  bool on_device() const { return device >= 0; }
+};
+
+bool place_of(PyObject* given, Place& place) {
+  if (given == Py_None) return true;
+  Int device;
+  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 ||
+      !integer_of(PyTuple_GET_ITEM(given, 0), device) || device < 0 ||
+      !address_of(PyTuple_GET_ITEM(given, 1), place.stream))
+    return false;
+  place.device = static_cast<int>(device);
+  return true;
+}
+
+struct Given : Arguments {
+  Place place;
+  Several<Operand, 8> members;  // of a list
+
+  bool take(const Kernel& kernel, PyObject* const* values) {
+    for (int i = 0; i < kernel.inputs; ++i)
+      if (!operand_of_memory(*values++, place.on_device(), operands[i])) return false;
+    if (kernel.list == Lists::inputs && !take_list(*values++)) return false;
+    return take_arguments(kernel, values);
+  }
+
+  bool take_list(PyObject* given) {
+    if (!PyList_CheckExact(given) && !PyTuple_CheckExact(given)) return false;
+    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given));
+    Operand* const taken = members.make(count);
+    for (std::size_t i = 0; i < count; ++i)
+      if (!operand_of_memory(PySequence_Fast_ITEMS(given)[i], place.on_device(), taken[i]))
+        return false;
+    list = {taken, nullptr, count};
+    return true;
+  }
+};
+
+// Results by the library's own allocator.
+class Maker {
+ public:
+  explicit Maker(PyObject* make) : make_(make) {}
+
+  // A result, and the operand's address.
+  nb::object make(const Results::One& one, void*& data) const {
+    const Int code = code_of_descr(one.descr);
+    if (code < 0) return {};
+    const nb::object shape = nb::steal(PyTuple_New(one.rank));
+    const nb::object type = nb::steal(PyLong_FromLongLong(code));
+    if (!shape.is_valid() || !type.is_valid()) throw nb::python_error();
+    for (int i = 0; i < one.rank; ++i) {
+      PyObject* const size = PyLong_FromSsize_t(one.dims[i]);
+      if (size == nullptr) throw nb::python_error();
+      PyTuple_SET_ITEM(shape.ptr(), i, size);
+    }
+    PyObject* const arguments[] = {nullptr, type.ptr(), shape.ptr()};
+    const nb::object pair = nb::steal(
+        PyObject_Vectorcall(make_, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (!pair.is_valid()) throw nb::python_error();
+    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2 ||
+        !address_of(PyTuple_GET_ITEM(pair.ptr(), 1), data))
+      raise_argument("make: expected a pair of a result and its address");
+    return nb::borrow(PyTuple_GET_ITEM(pair.ptr(), 0));
+  }
+
+ private:
+  PyObject* make_;
+};
+
+bool lay_out(const Results::One& one, Operand& operand) {
+  operand.descr = one.descr;
+  operand.array = nullptr;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  if (one.rank > kMaxRank ||
+      !element_of(one.descr, operand.tensor.type, operand.tensor.element_size))
+    return false;
+  for (int i = 0; i < one.rank; ++i) layout.push(one.dims[i], 0);
+  set_packed_strides(layout, operand.tensor.element_size);
+  return layout.settle(operand.tensor.element_size);
+}
+
+bool blocks() {
+  const char* const value = std::getenv("ANYDML_BLOCKING");
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+void wait_if_blocking(cuda::Device& device, cuda::Queue& queue) {
+  if (!blocks()) return;
+  queue.wait(false);
+  device.raise_bad_indices(cuda::BadIndices::latest_of_thread());
+}
+
+void enqueue(const Kernel& kernel, const Call& call, const Place& place) {
+  without_gil(kDriver, [&] {
+    cuda::Device& device = cuda::device_at(place.device);
+    device.refuse_bad_indices();
+    cuda::Queue queue(device, place.stream);
+    queue.name_call({std::string(kernel.name) + ": indices"});
+    kernel.enqueue(call, queue);
+    wait_if_blocking(device, queue);
+  });
+}
+
+bool run(const Kernel& kernel, const Call& call, const Place& place) {
+  if (!place.on_device()) return kernel.run(call) == -1;
+  enqueue(kernel, call, place);
+  return true;
+}
+
+void set_measured(Results::One& one, Int count) {
+  for (int i = 0; i < one.rank; ++i)
+    if (one.dims[i] == kMeasured) one.dims[i] = count;
+}
+
+// A result whose size the data decide.
+nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& one, Call& call,
+                              const Maker& maker) {
+  Int count = 0;
+  std::unique_ptr<cuda::Queue> queue;
+  cuda::NonzeroFound found;
+  without_gil(kDriver, [&] {
+    cuda::Device& device = cuda::device_at(given.place.device);
+    device.refuse_bad_indices();
+    queue = std::make_unique<cuda::Queue>(device, given.place.stream);
+    found = kernel.measure_on_device(call, *queue);
+    count = queue->told_number(found.count);
+    queue->leave();
+  });
+  set_measured(one, count);
+  Operand& rows = given.operands[kernel.inputs];
+  nb::object result = maker.make(one, rows.data);
+  if (!result.is_valid() || !lay_out(one, rows)) return nb::none();
+  without_gil(kDriver, [&] {
+    queue->enter();
+    kernel.fill_on_device(call, found, count, *queue);
+    if (blocks()) queue->wait(false);
+    queue->leave();
+  });
+  return result;
+}
+
+nb::object measured(const Kernel& kernel, Given& given, Results::One& one, Call& call,
+                    const Maker& maker) {
+  if (given.place.on_device()) return measured_on_device(kernel, given, one, call, maker);
+  const Found found = kernel.measure(call);
+  set_measured(one, found.count);
+  Operand& rows = given.operands[kernel.inputs];
+  nb::object result = maker.make(one, rows.data);
+  if (!result.is_valid() || !lay_out(one, rows)) return nb::none();
+  kernel.fill(call, found);
+  return result;
+}
+
+// A list of results: members of one layout need no operand each, of which one takes a kilobyte.
+nb::object listed(const Kernel& kernel, const Given& given, Results& results, Call& call,
+                  const Maker& maker) {
+  Results::One& one = results.one[0];
+  const auto count = static_cast<std::size_t>(results.equal);
+  const bool equal = results.sizes == nullptr;
+  nb::object tuple = nb::steal(PyTuple_New(results.equal));
+  if (!tuple.is_valid()) raise_set(kernel.name, kUncounted, "the list of arrays");
+  std::vector<Operand> members(equal ? 1 : count);
+  std::vector<void*> addresses(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!equal) one.dims[results.axis] = results.sizes[i];
+    nb::object made = maker.make(one, addresses[i]);
+    if (!made.is_valid()) return nb::none();
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), made.release().ptr());
+    if (equal && i > 0) continue;
+    if (!lay_out(one, members[i])) return nb::none();
+    members[i].data = addresses[i];
+  }
+  if (equal)
+    call.list = {nullptr, nullptr, count, members.data(), addresses.data()};
+  else
+    call.list = {members.data(), nullptr, count};
+  return run(kernel, call, given.place) ? tuple : nb::none();
+}
+
+nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
+  const nb::object plain = nb::steal(PyTuple_New(count));
+  if (!plain.is_valid()) throw nb::python_error();
+  for (int i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(plain.ptr(), i, nb::object(members[i]).release().ptr());
+  return kind == Py_None ? plain : nb::borrow(kind)(*nb::borrow<nb::tuple>(plain));
+}
+
+// values: the class of several results, the place, what makes results, inputs, arguments.
+nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
+  Given given;
+  Results results;
+  Int numbers[kMostValues];
+  if (!place_of(values[1], given.place) || !given.take(kernel, values + 3) ||
+      !kernel.shape(given.quick(), numbers, results))
+    return nb::none();
+  if (given.place.on_device() &&
+      (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
+    return nb::none();
+  const Maker maker(values[2]);
+  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
+  if (kernel.measure != nullptr) return measured(kernel, given, results.one[0], call, maker);
+  if (kernel.list == Lists::outputs) return listed(kernel, given, results, call, maker);
+  nb::object outputs[kMostResults];
+  Operand* const next = given.operands + kernel.inputs;
+  for (int i = 0; i < kernel.outputs; ++i) {
+    outputs[i] = maker.make(results.one[i], next[i].data);
+    if (!outputs[i].is_valid() || !lay_out(results.one[i], next[i])) return nb::none();
+  }
+  if (!run(kernel, call, given.place)) return nb::none();
+  return kernel.outputs == 1 ? outputs[0] : named_tuple(values[0], outputs, kernel.outputs);
+}
+
+constexpr Py_ssize_t kLeading = 3;  // values in front of a quick call's
+
+PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
+  if (count != taken(kernel) + kLeading) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd values, got %zd", kernel.name,
+                 taken(kernel) + kLeading, count);
+    return nullptr;
+  }
+  const int threads = threads_now();
+  if (threads < 1) return nullptr;
+  try {
+    return told(kernel.name, [&] { return called(kernel, values, threads); }).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+nb::object memory_call(const std::string& name) {
+  static PyMethodDef definition = {
+      "memory_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)),
+      METH_FASTCALL, nullptr};
+  return bound_to(quick_kernel(name), definition);
+}
+
+}  // namespace
+
+PyArray_Descr* descr_of_code(Int code) {
+  static PyArray_Descr* found[std::size(kKnown)] = {};
+  for (std::size_t i = 0; i < std::size(kKnown); ++i)
+    if (code == (Int{kKnown[i].code} << 8 | kKnown[i].bits)) {
+      if (found[i] == nullptr) found[i] = PyArray_DescrFromType(kKnown[i].number);
+      return found[i];
+    }
+  if (code < 0 || code >= Int{1} << 16) return nullptr;
+  const AddedType* const added =
+      added_type_of_dlpack(static_cast<std::uint8_t>(code >> 8), static_cast<std::uint8_t>(code));
+  return added == nullptr ? nullptr : added->descr;
+}
+
+Int code_of_descr(const PyArray_Descr* descr) {
+  const Int bits = 8 * static_cast<Int>(PyDataType_ELSIZE(descr));
+  for (const Known& known : kKnown)
+    if (known.bits == bits && "iuf??cb"[known.code] == descr->kind)
+      return Int{known.code} << 8 | bits;
+  const AddedType* const added = added_type(descr->type_num);
+  return added == nullptr ? -1 : Int{added->dlpack_code} << 8 | bits;
+}
+
+void bind_memory_call(nb::module_& module) {
+  module.def("memory_call", &memory_call);
+  module.def("type_code", [](nb::handle dtype) -> nb::object {
+    if (PyArray_DescrCheck(dtype.ptr()) == 0) return nb::none();
+    const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));
+    return code < 0 ? nb::none() : nb::object(nb::int_(code));
+  });
+}
+
+}  // namespace anydml::python
