@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from anydml.lookup import meanings, sections
-from anydml.ops._descriptor import Descriptor, TensorSupport
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._pages import TensorSupport
 from anydml.registry import OPERATORS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]

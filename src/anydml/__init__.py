@@ -26,8 +26,9 @@ from anydml.functions.slabs import join, split
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
-from anydml.ops._descriptor import Descriptor, Support, TensorSupport
+from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
+from anydml.ops._pages import Support, TensorSupport
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
 from anydml.ops.fill_value_constant import FillValueConstant

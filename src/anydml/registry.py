@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, Support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
+from anydml.ops._pages import Support
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
 from anydml.ops.fill_value_constant import FillValueConstant

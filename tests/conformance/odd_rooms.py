@@ -5,12 +5,23 @@ from dataclasses import dataclass
 import numpy as np
 
 import anydml as dml
-from anydml.dtypes import UP_TO_32_BITS
+from anydml._named import NamedEnum
+from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.levels import FeatureLevel
 from anydml.ops import _fields as fields
-from anydml.ops._descriptor import Descriptor, support
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._pages import Support, TensorSupport
 from anydml.program import ArraySpec, Inferred
 
-ANY = (range(1, 9), UP_TO_32_BITS)
+ANY = TensorSupport(range(1, 9), UP_TO_32_BITS)
+
+
+def row(level, when=(), **tensors):
+    return Support(FeatureLevel.parse(level), tensors, dict(when))
+
+
+def _of(types):
+    return TensorSupport(range(1, 9), data_types(types))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,7 +35,7 @@ class Curve(Descriptor):
     NAME = "ACTIVATION_CURVE"
     KERNEL = "curve"
     FUSED = True
-    SUPPORT = (support("3_0", InputTensor=ANY, OutputTensor=ANY),)
+    SUPPORT = (row("3_0", InputTensor=ANY, OutputTensor=ANY),)
 
     def check(self):
         if self.input_tensor.sizes != self.output_tensor.sizes:
@@ -38,7 +49,7 @@ class Other(Descriptor):
     input_tensor: dml.TensorDesc = fields.input_field()
 
     NAME = "OTHER"
-    SUPPORT = (support("1_0", InputTensor=ANY),)
+    SUPPORT = (row("1_0", InputTensor=ANY),)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,7 +77,7 @@ class Everything(Descriptor):
 
     NAME = "EVERYTHING"
     KERNEL = "everything"
-    SUPPORT = (support("1_0", InputTensor=ANY, BiasTensor=ANY, OutputTensor=ANY, CountTensor=ANY),)
+    SUPPORT = (row("1_0", InputTensor=ANY, BiasTensor=ANY, OutputTensor=ANY, CountTensor=ANY),)
 
     @staticmethod
     def infer(inputs, given):
@@ -106,3 +117,33 @@ GIVEN = {
 def everything(**fields_given):
     """A good descriptor, some fields replaced."""
     return Everything(**GIVEN | fields_given)
+
+
+class Function(NamedEnum):
+    """What a reduction does."""
+
+    SUM = 0
+    ARGMAX = 1
+
+    @classmethod
+    def prefix(cls):
+        return "FUNCTION_"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reduction(Descriptor):
+    """An operator with a table for each of some members of an attribute, as REDUCE has."""
+
+    input_tensor: dml.TensorDesc = fields.input_field()
+    output_tensor: dml.TensorDesc = fields.output_field()
+    function: Function = fields.enumeration(Function)
+
+    NAME = "REDUCTION"
+    SUPPORT = (
+        row("2_0", {"Function": ("SUM",)}, InputTensor=ANY, OutputTensor=_of("FLOAT32")),
+        row("2_0", {"Function": ("ARGMAX",)}, InputTensor=ANY, OutputTensor=_of("UINT32")),
+        row("3_0", {"Function": ("ARGMAX",)}, InputTensor=ANY, OutputTensor=_of("UINT32 INT64")),
+    )
+
+    def check(self):
+        yield from ()

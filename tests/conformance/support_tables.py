@@ -1,4 +1,4 @@
-"""The pages' support tables, transcribed from the pages and not from the rooms.
+"""The pages' support tables, transcribed from the pages and not from `_pages.json`.
 
 operator → level of the row → tensor → (ranks, data types). Between two rows the lower one holds;
 below the first the operator does not exist.

@@ -126,7 +126,7 @@ def test_modules_are_short_and_say_what_they_are(name):
     ids=lambda kind: kind.__name__,
 )  # fmt: skip
 def test_a_room_holds_its_whole_operator(kind):
-    """Descriptor, support table, rules, kernel call and reference in one file, in that order."""
+    """Descriptor, name, rules, kernel call and reference in one file, in that order."""
     tree = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
     first = next(node for node in tree.body if isinstance(node, ast.ClassDef)
                  and "Descriptor" in {getattr(base, "id", "") for base in node.bases})  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_room_holds_its_whole_operator(kind):
         or (node.targets[0].id if isinstance(node, ast.Assign) else None)
         for node in first.body
     ]
-    order = [members.index(name) for name in ("SUPPORT", "infer", "check", "lower", "evaluate")]
+    order = [members.index(name) for name in ("NAME", "infer", "check", "lower", "evaluate")]
     assert order == sorted(order)
     assert "Worked example" in ast.get_docstring(tree)
     assert f"DML_{kind.NAME}_OPERATOR_DESC" in ast.get_docstring(tree) + (kind.__doc__ or "")

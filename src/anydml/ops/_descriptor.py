@@ -1,4 +1,4 @@
-"""What every room is built from: the descriptor base class, its fields and its support rows."""
+"""What every operator's definition is built from: the base class of the descriptors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from anydml import _json
-from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.levels import FeatureLevel
 from anydml.ops._fields import PREFIX, FieldInfo, Role
+from anydml.ops._pages import PAGES, Support
 from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
 from anydml.tensor import TensorDesc
 
@@ -26,46 +26,6 @@ Attributes = Mapping[str, Any]
 """A kernel call's attributes by name."""
 
 
-@dataclass(frozen=True)
-class TensorSupport:
-    """What one row of a support table says of one tensor."""
-
-    ranks: range
-    data_types: tuple[DataType, ...]
-
-    @property
-    def ranks_text(self) -> str:
-        """The ranks as a message shows them."""
-        return span(self.ranks[0], self.ranks[-1])
-
-
-@dataclass(frozen=True)
-class Support:
-    """One row of a support table: what a level and those above it, up to the next row, accept.
-
-    Attributes
-    ----------
-    level : FeatureLevel
-        The first level that the row is for.
-    tensors : dict of str to TensorSupport
-        Ranks and data types by the page's tensor name.
-    """
-
-    level: FeatureLevel
-    tensors: Mapping[str, TensorSupport]
-
-
-def support(level: str, **tensors: tuple[range | int, tuple[DataType, ...]]) -> Support:
-    """A row, written as ``support("3_0", InputTensor=(range(1, 9), LOW), …)``."""
-    return Support(
-        FeatureLevel.parse(level),
-        {
-            name: TensorSupport(range(ranks, ranks + 1) if isinstance(ranks, int) else ranks, types)
-            for name, (ranks, types) in tensors.items()
-        },
-    )
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Descriptor:
     """Base of the operator descriptors: frozen, keyword-only, comparable and hashable."""
@@ -73,15 +33,22 @@ class Descriptor:
     NAME: ClassVar[str]
     """The operator's name, as in ``DML_OPERATOR_…``."""
     SUPPORT: ClassVar[tuple[Support, ...]]
-    """The page's support table, lowest level first."""
+    """The page's support table, lowest level first: `PAGES` has it by `NAME`."""
     KERNEL: ClassVar[str]
     """The kernel that runs it; the same name on every backend."""
     CLAMPS: ClassVar[bool] = False
     """Whether the operator can read the nearest element for an index out of range."""
     IN_PLACE: ClassVar[bool] = False
-    """Whether the output may be the first input's own memory."""
+    """Whether the output may be the first input's own memory: as the page says, or said here."""
     FUSED: ClassVar[bool] = False
     """Whether it can be nested in another operator; it has no tensors there."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        page = PAGES.get(cls.__dict__.get("NAME", ""))
+        if page is not None:
+            cls.SUPPORT = page.support
+            cls.IN_PLACE = cls.__dict__.get("IN_PLACE", page.in_place)
 
     def __new__(cls, *values: Any, **fields: Any) -> Self:
         if values:
@@ -289,10 +256,11 @@ class Descriptor:
         if level < first:
             yield Violation("FeatureLevel", f"{first} or above ({self.NAME} came with it)", level)
             level = first  # what would be wrong there as well
-        rows = [row for row in self.SUPPORT if row.level <= level]
+        table = [row for row in self.SUPPORT if self._is_for(row)]
+        rows = [row for row in table if row.level <= level]
         for path, tensor, info in self.tensors():
             accepted = rows[-1].tensors[info.name]
-            rows_of = [(row.level, row.tensors[info.name]) for row in self.SUPPORT]
+            rows_of = [(row.level, row.tensors[info.name]) for row in table]
             rank, data_type = tensor.dimension_count, tensor.data_type
             if rank not in accepted.ranks:
                 levels = [at for at, row in rows_of if rank in row.ranks]
@@ -304,6 +272,13 @@ class Descriptor:
                 one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
                 rule = _at_level(one_of, level, data_type, levels)
                 yield Violation(f"{path}.DataType", rule, data_type)
+
+    def _is_for(self, row: Support) -> bool:
+        return all(
+            getattr(self, info.attribute).suffix in row.when[info.name]
+            for info in (self.fields() if row.when else ())
+            if info.name in row.when
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form: ``type``, then the page's fields, as a model's dispatchable has them.
@@ -381,13 +356,6 @@ def _fields_of(kind: type[Descriptor]) -> tuple[FieldInfo, ...]:
 def page_name(attribute: str) -> str:
     """The page's name of a field: ``axis_direction`` is ``AxisDirection``."""
     return "".join(part.capitalize() for part in attribute.split("_"))
-
-
-def span(low: int, high: int) -> str:
-    """A closed range as a message shows it; an empty one accepts nothing."""
-    if low > high:
-        return "nothing"
-    return f"{low}" if low == high else f"{low}..{high}"
 
 
 def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""One number as another type, or as its bits: what several rooms need."""
+"""Numbers as another type, as their bits and in messages: what several operators need."""
 
 from __future__ import annotations
 
@@ -40,3 +40,10 @@ def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
 def value_of(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
     """The value of these bytes."""
     return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
+
+
+def span(low: int, high: int) -> str:
+    """A closed range as a message shows it; an empty one accepts nothing."""
+    if low > high:
+        return "nothing"
+    return f"{low}" if low == high else f"{low}..{high}"

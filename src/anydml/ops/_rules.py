@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from anydml.dtypes import DataType
 from anydml.errors import Violation
-from anydml.ops._descriptor import Attributes, span
+from anydml.ops._descriptor import Attributes
+from anydml.ops._numbers import span
 from anydml.program import ArraySpec
 from anydml.tensor import TensorDesc
 

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import cast_element
 from anydml.program import ArraySpec, Inferred, Program
@@ -60,15 +59,6 @@ class Cast(Descriptor):
 
     NAME = "CAST"
     KERNEL = "cast"
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", 4, data_types("FLOAT32 FLOAT16 INT16 INT8 UINT16 UINT8")),
-            ("3_0", 4, ALL_TYPES[1:]),  # all but FLOAT64
-            ("3_1", range(1, 9), ALL_TYPES[1:]),
-            ("4_1", range(1, 9), ALL_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -26,10 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
 from anydml.ops._numbers import cast_element
 from anydml.program import ArraySpec, Inferred, Program
@@ -65,16 +64,6 @@ class ElementWiseIdentity(Descriptor):
 
     NAME = "ELEMENT_WISE_IDENTITY"
     KERNEL = "identity"
-    IN_PLACE = True
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16")),
-            ("2_1", range(4, 6), UP_TO_32_BITS),
-            ("3_0", range(1, 9), UP_TO_32_BITS),
-            ("4_1", range(1, 9), ALL_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import Violation
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._numbers import bits_of, value_of
 from anydml.ops._rules import type_of_scalar
@@ -56,14 +56,6 @@ class FillValueConstant(Descriptor):
 
     NAME = "FILL_VALUE_CONSTANT"
     KERNEL = "fill_constant"
-    SUPPORT = tuple(
-        support(level, OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("2_1", 4, UP_TO_32_BITS),
-            ("4_0", range(1, 9), UP_TO_32_BITS),
-            ("4_1", range(1, 9), ALL_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

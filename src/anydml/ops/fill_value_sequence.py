@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import Violation
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
 from anydml.program import ArraySpec, Inferred, Program
@@ -66,14 +66,6 @@ class FillValueSequence(Descriptor):
 
     NAME = "FILL_VALUE_SEQUENCE"
     KERNEL = "fill_sequence"
-    SUPPORT = tuple(
-        support(level, OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("2_1", 4, UP_TO_32_BITS),
-            ("4_0", range(1, 9), UP_TO_32_BITS),
-            ("5_0", range(1, 9), ALL_TYPES[1:]),  # all but FLOAT64
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
@@ -66,19 +65,6 @@ class GatherElements(Descriptor):
     NAME = "GATHER_ELEMENTS"
     KERNEL = "gather_elements"
     CLAMPS = True
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            IndicesTensor=(ranks, indices),
-            OutputTensor=(ranks, data),
-        )
-        for level, ranks, data, indices in (
-            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
-            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
-            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -28,19 +28,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
-
-# Level, ranks, data types, index types: what both pages share.
-_ROWS = (
-    ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
-    ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
-)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,18 +73,6 @@ class GatherND(Descriptor):
     NAME = "GATHER_ND"
     KERNEL = "gather_nd"
     CLAMPS = True
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            IndicesTensor=(ranks, indices),
-            OutputTensor=(ranks, data),
-        )
-        for level, ranks, data, indices in (
-            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
-            *_ROWS,
-        )
-    )
 
     @property
     def batch(self) -> int:
@@ -182,15 +164,6 @@ class GatherND1(GatherND):
     batch_dimension_count: int = uint()
 
     NAME = "GATHER_ND1"
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            IndicesTensor=(ranks, indices),
-            OutputTensor=(ranks, data),
-        )
-        for level, ranks, data, indices in _ROWS
-    )
 
     @property
     def batch(self) -> int:

@@ -22,10 +22,10 @@ from math import prod
 
 import numpy as np
 
-from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field
+from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Dynamic, Inferred, Program
 from anydml.tensor import TensorDesc
 
@@ -61,20 +61,6 @@ class NonzeroCoordinates(Descriptor):
 
     NAME = "NONZERO_COORDINATES"
     KERNEL = "nonzero_coordinates"
-    SUPPORT = (
-        support(
-            "3_0",
-            InputTensor=(range(4, 6), UP_TO_32_BITS),
-            OutputCountTensor=(range(4, 6), data_types("UINT32")),
-            OutputCoordinatesTensor=(range(4, 6), data_types("UINT32")),
-        ),
-        support(
-            "4_0",
-            InputTensor=(range(1, 9), UP_TO_32_BITS),
-            OutputCountTensor=(range(1, 9), data_types("UINT32")),
-            OutputCoordinatesTensor=(range(2, 9), data_types("UINT32")),
-        ),
-    )
 
     @property
     def effective_rank(self) -> int:

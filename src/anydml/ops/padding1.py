@@ -35,11 +35,11 @@ from typing import Literal
 import numpy as np
 
 from anydml._named import NamedEnum
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, DataType, DataTypeName, data_types
+from anydml.dtypes import DataType, DataTypeName
 from anydml.errors import Violation
 from anydml.levels import FeatureLevel
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import (
     count_of,
     enumeration,
@@ -122,9 +122,6 @@ class Padding1(Descriptor):
 
     NAME = "PADDING1"
     KERNEL = "pad"
-    SUPPORT = (
-        support("5_0", InputTensor=(range(1, 9), ALL_TYPES), OutputTensor=(range(1, 9), ALL_TYPES)),
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
@@ -215,15 +212,6 @@ class Padding(Descriptor):
 
     NAME = "PADDING"
     KERNEL = Padding1.KERNEL
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16")),
-            ("2_1", range(4, 6), UP_TO_32_BITS),
-            ("3_1", range(1, 9), UP_TO_32_BITS),
-            ("5_0", range(1, 9), ALL_TYPES),
-        )
-    )
 
     infer = staticmethod(Padding1.infer)
 

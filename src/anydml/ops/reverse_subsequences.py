@@ -23,10 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
@@ -65,20 +64,6 @@ class ReverseSubsequences(Descriptor):
 
     NAME = "REVERSE_SUBSEQUENCES"
     KERNEL = "reverse_subsequences"
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, types),
-            SequenceLengthsTensor=(ranks, data_types(lengths)),
-            OutputTensor=(ranks, types),
-        )
-        for level, ranks, types, lengths in (
-            ("2_1", 4, UP_TO_32_BITS, "UINT32"),
-            ("3_0", range(4, 6), UP_TO_32_BITS, "UINT32"),
-            ("4_0", range(1, 9), UP_TO_32_BITS, "UINT32"),
-            ("5_0", range(1, 9), ALL_TYPES, "UINT64 UINT32"),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
@@ -76,21 +75,6 @@ class Scatter(Descriptor):
     NAME = "SCATTER"
     KERNEL = "scatter_elements"
     IN_PLACE = True
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            IndicesTensor=(ranks, indices),
-            UpdatesTensor=(ranks, data),
-            OutputTensor=(ranks, data),
-        )
-        for level, ranks, data, indices in (
-            ("1_0", 4, data_types("FLOAT32 FLOAT16"), data_types("UINT32")),
-            ("2_1", 4, UP_TO_32_BITS, data_types("UINT32")),
-            ("3_0", range(1, 9), UP_TO_32_BITS, INDEX_TYPES),
-            ("4_1", range(1, 9), ALL_TYPES, INDEX_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

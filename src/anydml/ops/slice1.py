@@ -29,20 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
+from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
-
-# Level, ranks, data types: what both pages share.
-_ROWS = (
-    ("2_1", range(4, 6), UP_TO_32_BITS),
-    ("3_0", range(1, 9), UP_TO_32_BITS),
-    ("4_1", range(1, 9), ALL_TYPES),
-)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -84,10 +77,6 @@ class Slice1(Descriptor):
 
     NAME = "SLICE1"
     KERNEL = "slice_window"
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in _ROWS
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
@@ -195,13 +184,6 @@ class Slice(Descriptor):
 
     NAME = "SLICE"
     KERNEL = Slice1.KERNEL
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", range(4, 6), data_types("FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16")),
-            *_ROWS,
-        )
-    )
 
     infer = staticmethod(Slice1.infer)
 

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, output_list, uint
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
@@ -56,15 +55,6 @@ class Split(Descriptor):
 
     NAME = "SPLIT"
     KERNEL = "split"
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensors=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", 4, data_types("FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16")),
-            ("2_1", 4, UP_TO_32_BITS),
-            ("3_0", range(1, 9), UP_TO_32_BITS),
-            ("4_1", range(1, 9), ALL_TYPES),
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import ALL_TYPES, UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, output_field, uints
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
@@ -59,15 +58,6 @@ class Tile(Descriptor):
 
     NAME = "TILE"
     KERNEL = "tile"
-    SUPPORT = tuple(
-        support(level, InputTensor=(ranks, data), OutputTensor=(ranks, data))
-        for level, ranks, data in (
-            ("1_0", 4, data_types("FLOAT32 FLOAT16")),
-            ("2_1", 4, UP_TO_32_BITS),
-            ("3_1", range(1, 9), UP_TO_32_BITS),
-            ("4_1", range(1, 9), ALL_TYPES[1:]),  # all but FLOAT64
-        )
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

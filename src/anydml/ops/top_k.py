@@ -24,11 +24,11 @@ from typing import Literal
 import numpy as np
 
 from anydml._named import NamedEnum
-from anydml.dtypes import UP_TO_32_BITS, data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, input_field, output_field, uint
+from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
@@ -47,18 +47,6 @@ class AxisDirection(NamedEnum):
 DirectionName = Literal[
     "INCREASING", "DECREASING", "DML_AXIS_DIRECTION_INCREASING", "DML_AXIS_DIRECTION_DECREASING"
 ]
-
-
-_WITH_64_BIT_INTEGERS = data_types(
-    "FLOAT32 FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8"
-)
-_UINT32 = data_types("UINT32")
-# Level, ranks, data types, index types: what both pages share.
-_ROWS = (
-    ("2_1", 4, UP_TO_32_BITS, _UINT32),
-    ("3_1", range(1, 9), UP_TO_32_BITS, _UINT32),
-    ("5_0", range(1, 9), _WITH_64_BIT_INTEGERS, data_types("UINT64 UINT32")),
-)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -96,18 +84,6 @@ class TopK(Descriptor):
 
     NAME = "TOP_K"
     KERNEL = "top_k"
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            OutputValueTensor=(ranks, data),
-            OutputIndexTensor=(ranks, indices),
-        )
-        for level, ranks, data, indices in (
-            ("2_0", 4, data_types("FLOAT32 FLOAT16"), _UINT32),
-            *_ROWS,
-        )
-    )
 
     @property
     def direction(self) -> AxisDirection:
@@ -190,15 +166,6 @@ class TopK1(TopK):
     axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
 
     NAME = "TOP_K1"
-    SUPPORT = tuple(
-        support(
-            level,
-            InputTensor=(ranks, data),
-            OutputValueTensor=(ranks, data),
-            OutputIndexTensor=(ranks, indices),
-        )
-        for level, ranks, data, indices in _ROWS
-    )
 
     @property
     def direction(self) -> AxisDirection:

@@ -32,12 +32,11 @@ import numpy as np
 
 from anydml._json import UINT32_MAX
 from anydml._named import NamedEnum
-from anydml.dtypes import data_types
 from anydml.errors import Violation
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor, span, support
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
-from anydml.ops._numbers import cast_element
+from anydml.ops._numbers import cast_element, span
 from anydml.program import ArraySpec, Inferred, Program
 from anydml.tensor import TensorDesc
 
@@ -93,10 +92,6 @@ class Upsample2D(Descriptor):
 
     NAME = "UPSAMPLE_2D"
     KERNEL = "upsample"
-    SUPPORT = tuple(
-        support("1_0", InputTensor=(ranks, floats), OutputTensor=(ranks, floats))
-        for ranks, floats in ((range(4, 6), data_types("FLOAT32 FLOAT16")),)
-    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
