@@ -61,9 +61,14 @@ def run_problems(
     wrong = [*bound_wrongly(model, refused)]
     yield from wrong
     yield from _memory_problems(model, limits, refused)
-    if not wrong and sum(item.size for item in model.resources.values()) <= limits.memory_limit:
+    if fits(model, limits) and not wrong:
         yield from _overlaps(model, refused)
     yield from _target_problems(model, limits)
+
+
+def fits(model: Model, limits: Limits) -> bool:
+    """Whether the resources together are within the memory limit."""
+    return sum(resource.size for resource in model.resources.values()) <= limits.memory_limit
 
 
 def bound_wrongly(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:

@@ -11,7 +11,8 @@ from anydml._json import shown
 from anydml.device import Device
 from anydml.errors import ModelError, Violation
 from anydml.levels import FeatureLevel
-from anydml.models.checking import Target, refused_text, run_problems, targets
+from anydml.models.checking import Target, fits, refused_text, run_problems, targets
+from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Dispatchable
 from anydml.models.loader import read_model
 from anydml.models.paths import Limits
@@ -120,7 +121,11 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
             for item in model.dispatchables.values()
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
-        problems = (*model.problems, *run_problems(model, limits, refused))
-        return Report(path, (), problems, model.warnings, checked, (*targets(model, limits),))
+        problems = [*model.problems, *run_problems(model, limits, refused)]
+        if fits(model, limits):
+            problems += index_problems(model, refused)
+        return Report(
+            path, (), tuple(problems), model.warnings, checked, (*targets(model, limits),)
+        )
     except ModelError as error:
         return Report(path, error.problems)

@@ -35,7 +35,7 @@ class Resource:
     size_given : bool
         Whether the model says the size; otherwise it is the data's, rounded up to 4.
     fill : callable
-        Writes the initial data into the bytes that it is given.
+        Writes the initial data, or as many whole elements as it is given bytes for, into them.
     """
 
     name: str
@@ -46,10 +46,14 @@ class Resource:
     size_given: bool
     fill: Callable[[Array], None]
 
-    def allocate(self) -> Array:
-        """The buffer as bytes, with its initial data."""
+    def allocate(self, end: int | None = None) -> Array:
+        """The buffer as bytes, with its initial data: all of it, or the first bytes up to `end`."""
         buffer = self.reserve(np.zeros)
-        self.fill(self.data(buffer))
+        data = self.data(buffer)
+        if end is not None:  # and whole elements of any type
+            data = data[: max(0, -(-(end - self.offset) // 8) * 8)]
+        if data.size:
+            self.fill(data)
         return buffer
 
     def reserve(self, make: Callable[..., Array]) -> Array:
@@ -131,7 +135,9 @@ def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _
     if isinstance(value, list):
         data = values.mixed(value) if data_type is None else values.many(data_type, value)
         octets = data.view(np.uint8)
-        return _Data(data_type, octets.size, lambda buffer: np.copyto(buffer, octets))
+        return _Data(
+            data_type, octets.size, lambda buffer: np.copyto(buffer, octets[: buffer.size])
+        )
     if value == "deferred":
         raise ModelError("Expected values: 'deferred' is for the outputs of ONNX models.")
     if not isinstance(value, Mapping):

@@ -18,6 +18,7 @@ from anydml.lifecycle import CompiledOperator
 from anydml.models import npy
 from anydml.models.checking import refusal, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
+from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Bindings, Dispatchable, owned
 from anydml.models.files import Output
 from anydml.models.loader import Model
@@ -81,6 +82,9 @@ def run_model(
     if problems:
         raise ModelError(*problems)
     buffers = {name: _allocated(resource) for name, resource in model.resources.items()}
+    problems = [*index_problems(model, contents=lambda resource, _: buffers[resource.name])]
+    if problems:
+        raise ModelError(*problems)
     for name, dispatchable in model.dispatchables.items():
         with _located(f"Dispatchable {shown(name)}"):
             bound = _bound(dispatchable, dispatchable.bindings, True, model.resources, buffers)

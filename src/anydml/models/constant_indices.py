@@ -1,0 +1,163 @@
+"""Constant indices: values that are known before a run, and that would stop it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anydml._json import shown
+from anydml.backends.cpu import index_error
+from anydml.binding import bind, elements_size
+from anydml.errors import ModelError
+from anydml.models.commands import Dispatch
+from anydml.models.dispatchables import Dispatchable, Source, binding_problems, named, owned
+from anydml.models.loader import Model
+from anydml.models.resources import Resource
+from anydml.ops._fields import Role
+from anydml.program import IndexUse
+from anydml.tensor import TensorDesc
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+Contents = Callable[[Resource, int], Array]
+"""The bytes of a resource, of which at least the first are those that a run begins with."""
+
+
+class _Reading(NamedTuple):
+    """A tensor of indices in a resource; equal ones have the same fault."""
+
+    operator: str
+    tensor: TensorDesc
+    start: int
+    use: IndexUse
+
+    @property
+    def end(self) -> int:
+        """The byte behind the last element."""
+        return self.start + elements_size(self.tensor)
+
+    def fault(self, resource: Resource, octets: Array) -> str | None:
+        """The first index that is out of range, as a run reports it."""
+        array = bind(self.use.slot, self.tensor, octets[self.start :], output=False)
+        position = _first_bad(array, self.use.sizes)
+        if position is None:
+            return None
+        flat = int(np.ravel_multi_index(position, array.shape))
+        axis, size = self.use.axis_and_size(flat)
+        error = index_error(f"{self.operator}.{self.use.slot}", array, flat, axis, size)
+        return f"{error} (resource {shown(resource.name)})"
+
+
+def index_problems(
+    model: Model,
+    refused: frozenset[str] = frozenset(),
+    contents: Contents = Resource.allocate,
+) -> Iterator[str]:
+    """Indices out of range in resources that no command has written before they are read.
+
+    Parameters
+    ----------
+    model : Model
+        Whose resources have room within its limits.
+    refused : frozenset of str
+        Dispatchables that a device refuses.
+    contents : callable
+        What a resource contains at the beginning.
+    """
+    found: list[tuple[int, str]] = []
+    for name, readings in _constant_readings(model, refused).items():
+        resource = model.resources[name]
+        try:
+            octets = contents(resource, max(reading.end for reading in readings))
+        except ModelError as error:
+            yield f"Resource {shown(name)}: {error}"
+            continue
+        for reading, commands in readings.items():
+            fault = reading.fault(resource, octets)
+            if fault is not None:
+                found += ((index, fault) for index in commands)
+    for index, fault in sorted(found):
+        yield f"Command at index {index}: {fault}"
+
+
+def _constant_readings(
+    model: Model, refused: frozenset[str]
+) -> dict[str, dict[_Reading, list[int]]]:
+    """By resource, the index tensors that are read while it is unwritten, and by which commands."""
+    found: dict[str, dict[_Reading, list[int]]] = defaultdict(lambda: defaultdict(list))
+    uses: dict[str, list[IndexUse]] = {}
+    written: set[str] = set()
+    for index, command in model.commands.items():
+        if not isinstance(command, Dispatch):
+            continue
+        dispatchable = model.dispatchables.get(command.dispatchable)
+        if dispatchable is None or command.dispatchable in refused:
+            written.update(command.resources())  # what it would write is not known
+            continue
+        desc = dispatchable.desc
+        if dispatchable.name not in uses:
+            calls = desc.lower().calls
+            uses[dispatchable.name] = [call.indices for call in calls if call.indices is not None]
+        if uses[dispatchable.name] and _is_bound(dispatchable, command, model):
+            for use in uses[dispatchable.name]:
+                tensor, source, is_owned = _bound(dispatchable, command, use.slot)
+                # A copy of an owned tensor is made before the first command.
+                if is_owned or source.name not in written:
+                    start = source.start(model.resources[source.name])
+                    reading = _Reading(desc.NAME, tensor, start, use)
+                    found[source.name][reading].append(index)
+        for info in desc.bind_points(Role.OUTPUT):
+            written.update(source.name for source in command.bindings.get(info.name, ()))
+    return found
+
+
+def _is_bound(dispatchable: Dispatchable, command: Dispatch, model: Model) -> bool:
+    """Whether all tensors of a dispatch are bound to resources that they fit."""
+    desc, resources = dispatchable.desc, model.resources
+    sources = [source for b in (dispatchable.bindings, command.bindings) for source in named(b)]
+    return (
+        all(source in resources for source in sources)
+        and not any(binding_problems(desc, dispatchable.bindings, resources, initial=True))
+        and not any(binding_problems(desc, command.bindings, resources, initial=False))
+    )
+
+
+def _bound(
+    dispatchable: Dispatchable, command: Dispatch, slot: str
+) -> tuple[TensorDesc, Source, bool]:
+    """The tensor of a program's slot, what is bound to it, and whether that is owned."""
+    desc = dispatchable.desc
+    info = next(info for info in desc.bind_points() if info.name == slot.partition("[")[0])
+    is_owned = owned(desc, info)
+    bindings = dispatchable.bindings if is_owned else command.bindings
+    paths = info.paths(getattr(desc, info.attribute))
+    return next(
+        (tensor, source, is_owned)
+        for (path, tensor), source in zip(paths, bindings[info.name], strict=True)
+        if path == slot
+    )
+
+
+def _first_bad(indices: Array, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The first position, in row-major order, of an index outside its axis."""
+    # Where elements repeat, the first one stands for all; coordinates have axes of their own.
+    coordinates = len(sizes) > 1
+    kept = indices[
+        tuple(
+            slice(1) if stride == 0 and not (coordinates and i == indices.ndim - 1) else slice(None)
+            for i, stride in enumerate(indices.strides)
+        )
+    ]
+    found = []
+    for i, size in enumerate(sizes):
+        values = kept[..., i] if coordinates else kept
+        if int(values.max()) >= size or int(values.min()) < -size:
+            bad = values >= size
+            if values.dtype.kind == "i":
+                bad |= values < -size
+            position = np.unravel_index(int(bad.argmax()), values.shape)
+            found.append((*map(int, position), *([i] if coordinates else [])))
+    return min(found, default=None)
