@@ -30,8 +30,11 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
     Every other operator runs as it is: ``torch.use_deterministic_algorithms`` says which of them
     have no deterministic kernel, and may be on together with this.
 
-    Functions of ``torch.compile`` run as they are written in the block, not compiled: nothing can
-    be replaced inside compiled code. For the same reason a block cannot stand inside one.
+    Nothing can be replaced inside compiled code, so functions of ``torch.compile`` run in the block
+    as they are written: PyTorch does not compile while the thread has a dispatch mode. It runs
+    them so until ``torch.compiler.reset()``, and refuses those with ``fullgraph=True``; put
+    ``torch.compiler.set_stance("force_eager")`` around the block to keep both. A block inside a
+    compiled function runs as it is written too.
 
     Notes
     -----
@@ -47,27 +50,13 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
     tensor([4., 2.])
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._stances: list[Any] = []
-
     def __enter__(self) -> Any:
         """Begin to replace."""
         if torch.compiler.is_compiling():
-            raise _inside()
-        # Also a function that is compiled already would bring its own kernels.
-        try:
-            stance = torch.compiler.set_stance("force_eager")
-            stance.__enter__()
-        except RuntimeError:
-            raise _inside() from None
-        self._stances.append(stance)
+            raise ArgumentError(
+                "deterministic: expected a block around a compiled function, got one inside it"
+            )
         return super().__enter__()
-
-    def __exit__(self, *raised: object) -> None:
-        """End it."""
-        super().__exit__(*raised)
-        self._stances.pop().__exit__(*raised)
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -84,9 +73,3 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             if parts is not NotImplemented:
                 return parts
         return function(*args, **named)
-
-
-def _inside() -> ArgumentError:
-    return ArgumentError(
-        "deterministic: expected a block around a compiled function, got one inside it"
-    )
