@@ -1,6 +1,7 @@
 """What all tests share: hypothesis profiles; heavy tests and those on a GPU only on request."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -17,6 +18,10 @@ settings.register_profile("brief", max_examples=8, derandomize=True, database=No
 settings.register_profile("explore", max_examples=300, **_COMMON)
 settings.register_profile("heavy", max_examples=3000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Processes that tests start find `support` as the tests do.
+_OTHERS = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *_OTHERS])
 
 
 def pytest_collection_modifyitems(config, items):
