@@ -9,8 +9,8 @@
 Works in a copy of the tree, in `build/mutation`. A mutant is killed by the first test that fails or
 takes too long; what does not compile, or compiles to the same machine code, is replaced by the next
 of the sample. Outcomes are kept in
-`outcomes.jsonl` there, by mutant and contents of its file. Code in which a mutant can alter nothing
-is left out by `mutation/equivalent.toml`, with reasons.
+`outcomes.jsonl` there, by mutant and contents of its file. Code that is marked `Speed only` is left
+out (`mutation/mutants.py`).
 """
 
 from __future__ import annotations

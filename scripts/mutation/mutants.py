@@ -1,4 +1,4 @@
-"""What a mutant is, which files are mutated, and which places are left out and why."""
+"""What a mutant is, which files are mutated, and which places are left out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import difflib
 import hashlib
 import random
 import re
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mutation import cpp_rules, python_rules
 from mutation.edit import Edit
 
-HERE = Path(__file__).parent
 SOURCES = (
     "native/common/*.hpp",
     "native/cpu/**/*.[ch]pp",
@@ -87,85 +85,64 @@ class Mutant:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Exclusion:
-    """Code in which a change alters no result, no memory access and no error."""
+CATEGORIES = ("prefetch", "sharing", "stores", "choice")
+"""What alters no result, no memory access and no error, as `// Speed only: CATEGORY.` marks it.
 
-    file: str
-    reason: str
-    line: re.Pattern[str] | None  # lines that match
-    block: re.Pattern[str] | None  # from a line that matches to the end of its block
-    rule: str | None
-    mutant: re.Pattern[str] | None  # only mutants whose line matches this
+What is asked for ahead of its use; how work is divided among threads, blocks and passes; whether
+stores go past the cache; which of several algorithms is taken where each is right.
+"""
+_MARK = re.compile(r"^ *// Speed only: (\w+)\.\n", re.MULTILINE)
+_PREFETCH = re.compile(r"\b\w*prefetch\w*\(")
 
-    def spans(self, text: str, blank: str) -> Iterator[tuple[int, int]]:
-        """Where it holds in a file; `blank` is the text without comments and strings."""
-        if self.line is None and self.block is None:
-            yield 0, len(text)
-        for pattern in (self.line, self.block):
-            for match in pattern.finditer(text) if pattern else ():
-                begin = text.rfind("\n", 0, match.start()) + 1
-                end = text.find("\n", match.end())
-                if pattern is self.block:
-                    end = _block_end(text, blank, begin, match.end())
-                yield begin, len(text) if end < 0 else end
+
+def speed_only(text: str, blank: str) -> Iterator[tuple[int, int]]:
+    """What the marks of a C++ file cover, and prefetches; `blank` is it without comments.
+
+    A mark stands before a definition at the margin, and covers all of it, or before a statement, of
+    which it covers what stands in front of a block.
+    """
+    for match in _MARK.finditer(text):
+        if match[1] not in CATEGORIES:
+            raise ValueError(f"{match[0].strip()}: expected one of {', '.join(CATEGORIES)}")
+        ends = "}" if blank[match.end()] != " " else ";{"
+        yield match.end(), _until(blank, match.end(), ends)
+    for match in _PREFETCH.finditer(blank):
+        yield match.start(), _until(blank, match.start(), ";{")
+
+
+def _until(blank: str, at: int, ends: str) -> int:
+    """Behind the first of some characters that no bracket holds, which opened behind `at`."""
+    depth = 0
+    for end in range(at, len(blank)):
+        depth -= blank[end] in ")}"
+        if depth <= 0 and blank[end] in ends:
+            return end + 1
+        depth += blank[end] in "({"
+    return len(blank)
 
 
 def _block_end(text: str, blank: str, begin: int, after: int) -> int:
     """The end of the block that is opened behind `after`: by braces, or by indentation."""
-    brace = blank.find("{", after - 1)
-    if blank is text:  # Python
-        indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]  # always matches
-        for match in re.finditer(r"^( *)[^\s)]", text[text.find("\n", after) + 1 :], re.MULTILINE):
-            if len(match[1]) <= indent:
-                return text.find("\n", after) + match.start()
-        return len(text)
-    depth = 0
-    for at in range(brace, len(blank)):
-        depth += {"{": 1, "}": -1}.get(blank[at], 0)
-        if depth == 0:
-            return at + 1
+    if blank is not text:
+        return _until(blank, blank.find("{", after - 1), "}")
+    indent = len(re.match(r" *", text[begin:])[0])  # type: ignore[index]  # always matches
+    for match in re.finditer(r"^( *)[^\s)]", text[text.find("\n", after) + 1 :], re.MULTILINE):
+        if len(match[1]) <= indent:
+            return text.find("\n", after) + match.start()
     return len(text)
 
 
-def exclusions(path: Path = HERE / "equivalent.toml") -> list[Exclusion]:
-    """What the data file says."""
-    found = []
-    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exclude", []):
-        unknown = set(entry) - {"file", "reason", "line", "block", "rule", "mutant"}
-        if unknown or not entry["reason"].strip():
-            raise ValueError(f"{path}: {entry}: a reason, and no {sorted(unknown)}")
-        line, block, mutant = (
-            re.compile(entry[name], re.MULTILINE) if name in entry else None
-            for name in ("line", "block", "mutant")
-        )
-        rule = entry.get("rule")
-        found.append(Exclusion(entry["file"], entry["reason"], line, block, rule, mutant))
-    return found
-
-
-def mutants_of(name: str, text: str, excluded: Iterable[Exclusion] = ()) -> list[Mutant]:
+def mutants_of(name: str, text: str) -> list[Mutant]:
     """All mutants of a file, in order."""
     rules = python_rules if name.endswith(".py") else cpp_rules
     blank = text if name.endswith(".py") else cpp_rules.blanked(text)
-    left_out = [
-        (entry, span)
-        for entry in excluded
-        if entry.file == name
-        for span in entry.spans(text, blank)
-    ]
+    left_out = list(speed_only(text, blank)) if blank is not text else []
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
     on_a_gpu = list(_gpu_spans(name, text, blank))
     found, seen = [], dict[str, int]()
     for edit in sorted(set(rules.edits(text)), key=lambda edit: (edit.start, edit.end, edit.new)):
         begin = text.rfind("\n", 0, edit.start) + 1
-        mutated = text[begin : edit.start] + edit.new + text[edit.end : text.find("\n", edit.end)]
-        if any(
-            first <= edit.start < last
-            and entry.rule in (None, edit.rule)
-            and (entry.mutant is None or entry.mutant.search(mutated))
-            for entry, (first, last) in left_out
-        ):
+        if any(first <= edit.start < last for first, last in left_out):
             continue
         end = text.find("\n", edit.start)
         label = f"{name}|{edit.rule}|{text[begin:end].strip()}|{edit.start - begin}|{edit.new}"
@@ -187,16 +164,11 @@ def _gpu_spans(name: str, text: str, blank: str) -> Iterator[tuple[int, int]]:
 
 def all_mutants(root: Path, gpu: bool = False) -> list[Mutant]:
     """The mutants that any machine judges, or those that a GPU does; without those left out."""
-    excluded = exclusions()
     files = sorted({path for pattern in SOURCES for path in root.glob(pattern)})
-    names = [path.relative_to(root).as_posix() for path in files]
-    unknown = {entry.file for entry in excluded} - set(names)
-    if unknown:
-        raise ValueError(f"equivalent.toml names files that are not there: {sorted(unknown)}")
     return [
         mutant
-        for path, name in zip(files, names, strict=True)
-        for mutant in mutants_of(name, path.read_text(encoding="utf-8"), excluded)
+        for path in files
+        for mutant in mutants_of(path.relative_to(root).as_posix(), path.read_text("utf-8"))
         if mutant.gpu == gpu
     ]
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.mutants import HERE, Mutant
+from mutation.mutants import Mutant
 
 _NO_TESTS = 5  # pytest: all of a file's tests are heavy, say
 _NATIVE = {
@@ -50,7 +50,7 @@ class Outcome:
     seconds: float
 
 
-def concerns(path: Path = HERE / "concerns.toml") -> list[Concern]:
+def concerns(path: Path = Path(__file__).with_name("concerns.toml")) -> list[Concern]:
     """What the data file says."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     return [

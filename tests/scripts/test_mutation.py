@@ -198,47 +198,37 @@ def test_order_is_of_the_seed():
 
 
 CODE = """void f() {
+  // Speed only: choice.
   if (a < b) {
     c = d < e;
   }
-  g = h < i;
+  // Speed only: sharing.
+  f([] {
+    if (g < h) i();
+  });
+  for (Int i = 0; i < n; ++i) prefetch(j + k);
+  l = m < n;
+}
+// Speed only: stores.
+Int g() {
+  return h < i;
 }
 """
 
 
-@pytest.mark.parametrize(
-    ("entry", "left"),
-    [
-        ("line = '''c = d'''", ["  if (a < b) {", "  g = h < i;"]),
-        ("block = '''if \\(a'''", ["  g = h < i;"]),
-        ("block = '''void f'''", []),
-        ("rule = '''logic'''", ["  if (a < b) {", "    c = d < e;", "  g = h < i;"]),
-        ("block = '''void f'''\nmutant = '''<='''", []),
-        ("line = '''[<]'''\nmutant = '''a <= b'''", ["    c = d < e;", "  g = h < i;"]),
-        ("", []),
-    ],
-)
-def test_exclusions(tmp_path, entry, left):
-    data = tmp_path / "equivalent.toml"
-    data.write_text(f"[[exclude]]\nfile = 'f.cpp'\nreason = 'none'\n{entry}\n")
-    excluded = mutants.exclusions(data)
-    found = mutants.mutants_of("f.cpp", CODE, excluded)
+def test_what_is_for_speed_only_is_left_out():
     lines = CODE.splitlines()
-    assert [lines[mutant.line - 1] for mutant in found] == left
+    found = {lines[mutant.line - 1].strip() for mutant in mutants.mutants_of("f.cpp", CODE)}
+    assert found == {"c = d < e;", "for (Int i = 0; i < n; ++i) prefetch(j + k);", "l = m < n;"}
+    assert not any("k" in m.edit.new for m in mutants.mutants_of("f.cpp", CODE))
 
 
-def test_an_exclusion_needs_a_reason(tmp_path):
-    data = tmp_path / "equivalent.toml"
-    data.write_text("[[exclude]]\nfile = 'f.cpp'\nreason = ' '\n")
-    with pytest.raises(ValueError, match="reason"):
-        mutants.exclusions(data)
-
-
-def test_exclusions_match_what_they_name():
-    for entry in mutants.exclusions():
-        text = (ROOT / entry.file).read_text(encoding="utf-8")
-        blank = text if entry.file.endswith(".py") else cpp_rules.blanked(text)
-        assert list(entry.spans(text, blank)), f"{entry.file}: {entry.line} {entry.block}"
+def test_a_mark_names_its_category():
+    with pytest.raises(ValueError, match="expected one of prefetch, sharing"):
+        mutants.mutants_of("f.cpp", CODE.replace("choice", "luck"))
+    assert not any("Speed only" in line and not mutants._MARK.match(f"{line}\n")
+                   for name in ROOT.glob("native/**/*.[ch]pp")
+                   for line in name.read_text(encoding="utf-8").splitlines())  # fmt: skip
 
 
 @pytest.mark.parametrize("gpu", [False, True])

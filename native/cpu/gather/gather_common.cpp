@@ -8,6 +8,7 @@ namespace {
 constexpr Int kAheadLines = 160, kRowLines = 16;
 
 // Rows that so many lines are.
+// Speed only: prefetch.
 Int rows_ahead(Int lines) { return std::max<Int>(4, kAheadLines / std::max<Int>(1, lines)); }
 
 template <class T>
@@ -48,6 +49,7 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
     return;
   }
   // Rows: the first lines of one that comes soon are prefetched, the prefetcher gets the others.
+  // Speed only: prefetch.
   const Int head = std::min<Int>(block, 512), ahead = far ? rows_ahead(head / 64 + 1) : count;
   for (Int i = 0; i < count; ++i) {
     if (i + ahead < count) {
@@ -68,8 +70,11 @@ void BlockCopier::copy_single(char* target, Int step, const char* source, const 
   target += steps.to;
   source += steps.from;
   // As for rows, of the lines that elements lie in.
+  // Speed only: prefetch.
   const Int length = (steps.count - 1) * steps.from_step + steps.size;
+  // Speed only: prefetch.
   const Int line = std::abs(steps.from_step) < 64 ? (length < 0 ? -64 : 64) : steps.from_step;
+  // Speed only: prefetch.
   const Int lines = std::min<Int>(length / line + 1, kRowLines);
   const Int ahead = far ? rows_ahead(lines) : count;
   for (Int i = 0; i < count; ++i) {

@@ -164,6 +164,7 @@ class Padding {
             (padding.size_ > 1 || row_ <= (from_row_ <= 16 ? kRepeatedRow : kShuffledRow)))
           together_ = shuffle(1) ? 1 : 0;
       }
+      // Speed only: choice.
       if (count_ > kMostRuns && together_ == 0) count_ = 0;
     }
 
@@ -286,6 +287,7 @@ class Padding {
         const char* const from = from_ + offsets.from + run.place * d.from_step;
         short_rows.put(target, step, from, run.step * d.from_step, count,
                        run.step > 0 ? std::min(run.length, d.size - at) - count : 0, filled);
+        // Speed only: prefetch.
         next = from + (run.step > 0 ? count : -most) * d.from_step;
       }
       i += count;
@@ -293,6 +295,7 @@ class Padding {
       held += writer != nullptr ? count : 0;
       if (writer != nullptr && (held == most || i == end)) {
         // Most rows go on where these end.
+        // Speed only: prefetch.
         const bool rows_packed = next != nullptr && d.from_step == from_row;
         writer->append(block, held * row,
                        rows_packed ? Ahead(next, most * from_row, held * row / 64) : Ahead());

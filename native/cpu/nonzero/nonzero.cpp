@@ -43,8 +43,10 @@ Int bits_set(const uint64_t* words, Int count) {
 }
 
 Scan choose_scan(Scan wanted, bool packed, const Tiling& tiling) {
+  // Speed only: choice.
   if (wanted == Scan::gathered) return Scan::gathered;
   if (packed) return Scan::packed;
+  // Speed only: choice.
   return tiling.dimension >= 0 ? Scan::transposed : Scan::gathered;
 }
 
@@ -56,6 +58,7 @@ Write choose_write(Write wanted, const RowTarget& target, Int count) {
                       reinterpret_cast<uintptr_t>(target.data) % static_cast<uintptr_t>(value) == 0;
   if (wanted == Write::grouped || !packed) return Write::grouped;
   if (wanted != Write::automatic) return wanted;
+  // Speed only: stores.
   return count * row >= kStreamBytes ? Write::streamed : Write::direct;
 }
 
@@ -78,6 +81,7 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     source.layout = input.layout;
     Layout* only[] = {&source.layout};
     collapse(only);
+    // Speed only: choice.
     tiling = transposed_tiling(source, wanted == Scan::transposed);
   }
   const Scan how = choose_scan(wanted, packed, tiling);
@@ -100,6 +104,7 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     return found;
   }
   Int* const starts = found.starts.get();
+  // Speed only: sharing.
   const Int grain = std::max<Int>(1, kScanGrain / (kChunk * input.element_size));
   parallel_ranges(chunks, grain, threads, [&](Int first, Int last) {
     for (Int chunk = first; chunk < last; ++chunk) {
@@ -137,10 +142,12 @@ void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tenso
   // Ranges of equal work, not of equal length: the non-zero elements may all be in one place.
   const Int row_cost = kValueCost * plan.columns * rows.element_size / 4;
   const auto work_before = [&](Int chunk) {
+    // Speed only: sharing.
     return chunk * kChunkCost + bitmap.rows_before(chunk) * row_cost;
   };
   const Int total = work_before(bitmap.chunks);
   const Int ranges = std::min({bitmap.chunks, Int{8} * threads, total / kWriteGrain});
+  // Speed only: sharing.
   if (ranges <= 1) {
     write_chunks(target, bitmap, 0, bitmap.chunks);
     return;

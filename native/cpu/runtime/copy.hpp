@@ -158,6 +158,7 @@ class Ahead {
 #if defined(__SSE2__)
     for (Int i = 0; i < step_; i += 64) _mm_prefetch(at_ + i, _MM_HINT_T0);
 #endif
+    // Speed only: prefetch.
     at_ += step_;
   }
 
@@ -167,6 +168,7 @@ class Ahead {
 };
 
 // For `count` elements at a step that are read next, in so many parts; for none that lie far apart.
+// Speed only: prefetch.
 inline Ahead ahead_of(const char* source, Int step, Int count, Int size, Int parts) {
   const Int apart = step < 0 ? -step : step;
   if (count <= 0 || apart > 64) return {};

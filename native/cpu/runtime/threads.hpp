@@ -67,6 +67,7 @@ void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   if (total <= 0) return;
   if (grain < 1) grain = 1;
   Int chunks = total / grain;
+  // Speed only: sharing.
   const Int most = threads <= 1 ? 1 : Int{8} * threads;
   if (chunks > most) chunks = most;
   if (chunks <= 1) {

@@ -167,6 +167,7 @@ void apply(const Work& work, Int bucket, char* block) {
       const char* group = work.pages + static_cast<Int>(page) * kGroupsPerPage * kGroupBytes;
       const bool more = left > kGroupsPerPage * kCount;
       const uint32_t following = more ? work.next[page] : page;
+      // Speed only: prefetch.
       const char* ahead = work.pages + static_cast<Int>(following) * kGroupsPerPage * kGroupBytes;
       for (Int g = 0; g < kGroupsPerPage && left > 0; ++g) {
         for (Int line = 0; line < kGroupBytes; line += 64) prefetch_read(ahead + line);
@@ -174,6 +175,7 @@ void apply(const Work& work, Int bucket, char* block) {
                                         group + kCount * 2, std::min(left, kCount));
         left -= std::min(left, kCount);
         group += kGroupBytes;
+        // Speed only: prefetch.
         ahead += kGroupBytes;
       }
       page = following;
@@ -193,18 +195,22 @@ Status run(const Buckets& job, int threads) {
   work.buckets = (job.elements + bucket_elements - 1) >> work.bits;
   const Int most = std::min(job.updates, job.round);
   // Parts cost a page for each bucket, which must stay small beside the updates.
+  // Speed only: sharing.
   const Int wanted = threads <= 1 || most < kParallelElements ? 1 : Int{2} * threads;
   work.parts = std::max<Int>(1, std::min(wanted, most / (work.buckets * kGroupsPerPage * kCount)));
   const Int pieces = (most + kPiece - 1) / kPiece;
   const Int part_updates = (pieces / work.parts + 1) * kPiece;
   work.pages_per_part = part_updates / (kGroupsPerPage * kCount) + 1 + work.buckets;
   const Int pages = work.pages_per_part * work.parts;
+  // Speed only: stores.
   work.streams = most * (2 + kSize) >= kStreamBytes;
   const Int cells = work.parts * work.buckets;
   const Int block_bytes = std::min(bucket_elements, job.elements) * kSize;
+  // Speed only: sharing.
   const Int workers = threads <= 1 || job.elements + most < kParallelElements
                           ? 1
                           : std::min<Int>(threads, work.buckets);
+  // Speed only: stores.
   const bool out_streams = job.elements * kSize >= kStreamBytes;
 
   Scratch<char> page_memory(pages * kGroupsPerPage * kGroupBytes);

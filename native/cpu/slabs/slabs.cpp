@@ -119,6 +119,7 @@ template <bool Split>
 void by_rows(const Matrix& matrix, int threads) {
   constexpr Int unit = 4096;
   const Int total = matrix.total();
+  // Speed only: stores.
   const bool stream = total >= kStreamBytes;
   parallel_ranges((total + unit - 1) / unit, kCopyGrain / unit, threads, [&](Int begin, Int end) {
     copy_range<Split>(matrix, begin * unit, std::min(end * unit, total), stream);
@@ -209,6 +210,7 @@ void by_tiles(const Matrix& matrix, int threads) {
         stream && (reinterpret_cast<uintptr_t>(matrix.whole) | uintptr_t(matrix.step)) % 64 == 0;
   }
   const Int strips = (rows + high - 1) / high;
+  // Speed only: sharing.
   const Int grain = std::max<Int>(1, kCopyGrain / (high * W * count));
   parallel_ranges(strips, grain, threads, [&](Int begin, Int end) {
     void* lines[high];  // rows of the whole
@@ -265,6 +267,7 @@ void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int thre
     }
   };
   // Many parts are shared out as they are; few are each shared out.
+  // Speed only: choice.
   if (count >= 8 * Int{threads})
     parallel_ranges(count, std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / count)), threads,
                     [&](Int begin, Int end) { copy(begin, end, 1); });
@@ -315,7 +318,9 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
                    (part.step == part.bytes || matrix.rows == 1);
   }
 
+  // Speed only: choice.
   if (method == SlabMethod::choose) {
+    // Speed only: choice.
     if (matrix.bytes >= kRowPiece * count || matrix.rows == 1 || matrix.total() <= 1024)
       method = SlabMethod::rows;
     else

@@ -39,7 +39,9 @@ class Vertical {
     const Int bytes_each = inner_ * job_.n * W;
     const Int batch =
         std::max<Int>(1, std::min(outer, (Int{4} << 20) * std::max(1, job_.threads) / bytes_each));
+    // Speed only: sharing.
     const Int work = outer * bytes_each / 16;  // ns, about
+    // Speed only: sharing.
     int threads = work < 100000 ? 1 : job_.threads;
     const int slots = static_cast<int>(std::min<Int>(threads, batch * strips_));
     const Int list = list_capacity(job_.k) + kListSlack;
