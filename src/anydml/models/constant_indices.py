@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anydml._json import shown
-from anydml.backends.cpu import index_error
+from anydml.backends._sequence import index_error
 from anydml.binding import bind, elements_size
 from anydml.errors import ModelError
 from anydml.models.commands import Dispatch
