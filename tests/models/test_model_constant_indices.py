@@ -14,7 +14,7 @@ from anydml.errors import IndexOutOfRangeError, ModelError
 from anydml.models import Limits
 from anydml.models.report import report
 from anydml.registry import OPERATORS
-from anydml.testing.strategies import descriptors
+from support.strategies import descriptors
 
 DEVICE = dml.Device("cpu")
 KINDS = sorted(set(OPERATORS.values()), key=lambda kind: kind.NAME)
