@@ -50,8 +50,9 @@ class Outcome:
     seconds: float
 
 
-def concerns(path: Path = Path(__file__).with_name("concerns.toml")) -> list[Concern]:
+def concerns() -> list[Concern]:
     """What the data file says."""
+    path = Path(__file__).with_name("concerns.toml")
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         Concern(
