@@ -17,6 +17,7 @@ from anydml.errors import (
     ModelError,
     Violation,
 )
+from anydml.exactness import Tolerance
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast, pad, slice_window
 from anydml.functions.rearranging import reverse_subsequences, tile
@@ -47,7 +48,7 @@ from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import AxisDirection, TopK, TopK1
 from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
-from anydml.registry import from_json, support
+from anydml.registry import from_json, support, tolerance
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
 
@@ -106,6 +107,7 @@ __all__ = [
     "TensorFlags",
     "TensorSupport",
     "Tile",
+    "Tolerance",
     "TopK",
     "TopK1",
     "TopKResult",
@@ -132,5 +134,6 @@ __all__ = [
     "support",
     "synchronize",
     "tile",
+    "tolerance",
     "top_k",
 ]

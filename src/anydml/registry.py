@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
+from anydml.exactness import Tolerance
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
 from anydml.ops._pages import Support
@@ -101,14 +102,40 @@ def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...
     >>> [row.level.suffix for row in dml.support(dml.Split)]
     ['1_0', '2_1', '3_0', '4_1']
     """
+    return _kind_of(operator).SUPPORT
+
+
+def tolerance(operator: type[Descriptor] | Descriptor | str) -> Tolerance:
+    """How far an operator's results may be from the exact ones.
+
+    Parameters
+    ----------
+    operator : descriptor class, descriptor or name
+        As `TopK1` or ``"TOP_K1"``.
+
+    Returns
+    -------
+    Tolerance
+        A unit, and how many of it: ``EXACT`` for the same bits on every device.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> str(dml.tolerance("TOP_K1"))
+    'EXACT'
+    """
+    return _kind_of(operator).TOLERANCE
+
+
+def _kind_of(operator: type[Descriptor] | Descriptor | str) -> type[Descriptor]:
     if isinstance(operator, str):
-        return operator_named(operator).SUPPORT
+        return operator_named(operator)
     kind = operator if isinstance(operator, type) else type(operator)
     if not issubclass(kind, Descriptor) or kind is Descriptor:
         raise ArgumentTypeError(
             f"operator: expected a descriptor class or a name, got {_json.shown(operator)}"
         )
-    return kind.SUPPORT
+    return kind
 
 
 def from_json(value: Any) -> Descriptor:

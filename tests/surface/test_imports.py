@@ -16,7 +16,7 @@ PACKAGE = Path(anydml.__file__).parent
 # From the ground floor up: a module imports from its own floor and those below. `arrays` stands
 # below `binding`, which sees what a caller binds through it.
 FLOORS = [
-    {"errors"},
+    {"errors", "exactness"},
     {"_named", "_json", "dtypes", "levels", "tensor"},
     {"program"},
     {"ops"},

@@ -12,6 +12,7 @@ import numpy as np
 
 from anydml import _json
 from anydml.errors import ArgumentTypeError, InvalidDescriptorError, Violation
+from anydml.exactness import EXACT, Tolerance
 from anydml.levels import FeatureLevel
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
@@ -42,6 +43,8 @@ class Descriptor:
     """Whether the output may be the first input's own memory: as the page says, or said here."""
     FUSED: ClassVar[bool] = False
     """Whether it can be nested in another operator; it has no tensors there."""
+    TOLERANCE: ClassVar[Tolerance] = EXACT
+    """How far a result may be from the exact one."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
