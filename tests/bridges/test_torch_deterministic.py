@@ -473,12 +473,100 @@ def test_what_is_wrong_is_told():
     with deterministic():
         with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[1, 0\]: expected -4\.\.3"):
             x.index_add(0, torch.tensor([0, 4]), x[:2])
-        with pytest.raises(dml.ArgumentTypeError, match="deterministic: expected a type that has"):
-            x.to(torch.complex64).scatter_reduce(0, index(4, 4, 5), x.to(torch.complex64), "prod")
         y = x.clone()
         with pytest.raises(dml.IndexOutOfRangeError):
             y.scatter_(0, torch.tensor([[0, 9]]), y[:1].clone())
         assert torch.equal(y, x)
+
+
+def outcome(call):
+    """What a call returns, or the error that it ends in."""
+    try:
+        result = call()
+    except Exception as error:
+        return type(error), str(error)
+    return result.dtype, result.tolist()
+
+
+@pytest.mark.parametrize("dtype", [*NUMBERS, *COMPLEX, torch.bool])
+@pytest.mark.parametrize("alpha", [2, 0, -1, True, False, 2.0, 2.5, 0.5, 300, 1 + 0j, 2 + 1j])
+def test_the_factor_of_index_add(dtype, alpha):
+    """It is truncated to the type of the elements, and one that does not fit is refused."""
+    for shape in ((4,), (4, 2), ()):
+        x, source = torch.ones(shape).to(dtype), torch.full(shape, 3).to(dtype)
+        at = torch.zeros(shape[:1] or 1, dtype=torch.int64)
+        for call in (
+            lambda x=x, source=source, at=at: x.index_add(0, at, source, alpha=alpha),
+            lambda x=x, source=source, at=at: x.clone().index_add_(0, at, source, alpha=alpha),
+        ):
+            expected = outcome(call)
+            with deterministic():
+                assert outcome(call) == expected
+
+
+@pytest.mark.parametrize("dtype", [*NUMBERS, *COMPLEX, torch.bool])
+def test_rank_0_in_place(dtype):
+    for at in (torch.tensor(0), torch.tensor([0])):
+        source = torch.full(at.shape, 3).to(dtype)
+        for call in (
+            lambda at=at, source=source: torch.ones(()).to(dtype).scatter_(0, at, source),
+            lambda at=at, source=source: torch.ones(()).to(dtype).scatter_add_(0, at, source),
+            lambda at=at, source=source: torch.ones(()).to(dtype).scatter_reduce_(
+                0, at, source, "prod"),
+            lambda at=at, source=source: torch.ones(()).to(dtype).index_copy_(
+                0, at.reshape(1), source),
+        ):  # fmt: skip
+            expected = outcome(call)
+            if isinstance(expected[0], torch.dtype):
+                with deterministic():
+                    assert outcome(call) == expected
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_complex_products(dtype, include_self):
+    x, src, at = numbers(5, 4, dtype=dtype), numbers(6, 5, dtype=dtype, seed=2), index(5, 6, 3)
+    x, src = x * (1 + 1j), src * (2 - 1j)
+    both(lambda: x.scatter_reduce(0, at, src, "prod", include_self=include_self),
+         replaced="scatter_reduce")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # experimental, says PyTorch
+def test_halves_of_complex_numbers():
+    x = numbers(5, 4, dtype=torch.complex32)
+    both(x.nonzero, replaced="nonzero")
+    both(lambda: x.index_copy(0, torch.tensor([3, 0]), x[:2]), replaced="index_copy")
+    both(lambda: x.index_put((torch.tensor([3, 0]),), x[:2]), replaced="index_put")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.scatter_reduce(0, index(4, 4, 5), x.double(), "sum"),
+        lambda x: x.cfloat().scatter_reduce(0, index(4, 4, 5), x.cfloat(), "amax"),
+        lambda x: x.scatter(0, index(4, 4), x),
+        lambda x: x.scatter_add(0, index(4, 9, 5), x),
+        lambda x: x.scatter(0, index(4, 4, 5).float(), x),
+        lambda x: x.index_add(0, index(4, 4, 2), x),
+        lambda x: x.index_add(0, index(4, 3), x),
+        lambda x: x.index_add(0, index(4, 4), x.double()),
+        lambda x: x.index_copy(7, index(4, 4), x),
+        lambda x: x.index_put((index(4, 3),), x),
+        lambda x: x.long().index_add(0, index(4, 4), x.long(), alpha=float("nan")),
+        lambda x: x.sort(5),
+        lambda x: x.topk(9),
+        lambda x: x.topk(-1),
+        lambda x: x.cfloat().sort(),
+        lambda x: x.put(index(20, 3), x),
+        lambda x: x.clone().scatter_(0, index(4, 4, 5), x.int()),
+    ],
+)
+def test_what_pytorch_refuses_ends_in_its_own_error(call):
+    x = numbers(4, 5)
+    expected = outcome(lambda: call(x))
+    assert issubclass(expected[0], Exception)
+    with deterministic():
+        assert outcome(lambda: call(x)) == expected
 
 
 def test_bfloat16_is_added_in_float32():

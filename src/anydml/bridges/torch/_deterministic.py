@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from anydml.bridges.torch._pytorch import torch
 from anydml.bridges.torch._replacements import REPLACEMENTS
-from anydml.errors import ArgumentError
+from anydml.errors import ArgumentError, IndexOutOfRangeError
 
 _Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchMode
 
@@ -38,7 +38,8 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
 
     Notes
     -----
-    An index out of range, or an element type that no kernel has, is an error of this library.
+    An index out of range, or an element type that no kernel has and PyTorch takes, is an error of
+    this library. Everything else that PyTorch refuses ends in PyTorch's own error.
 
     Examples
     --------
@@ -65,7 +66,12 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
         named = kwargs or {}
         replacement = REPLACEMENTS.get(function)
         if replacement is not None:
-            return replacement(*args, **named)
+            try:
+                return replacement(*args, **named)
+            except (IndexOutOfRangeError, MemoryError):
+                raise
+            except Exception as error:
+                raise _pytorchs_own(function, args, named) or error from None
         # In inference mode operators that are made of others come whole.
         if torch.is_inference_mode_enabled() and function._can_decompose():
             with self:
@@ -73,3 +79,19 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             if parts is not NotImplemented:
                 return parts
         return function(*args, **named)
+
+
+def _pytorchs_own(function: Any, args: Any, named: Any) -> Exception | None:
+    """The error that PyTorch itself reports for a call, if it refuses the call as well."""
+
+    def copied(value: Any) -> Any:
+        # On the CPU: a bad index would end the work of a GPU.
+        if isinstance(value, torch.Tensor):
+            return value.detach().to("cpu", copy=True)
+        return [copied(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    try:
+        function(*copied(args), **{name: copied(value) for name, value in named.items()})
+    except Exception as error:
+        return None if "INTERNAL ASSERT" in str(error) else error
+    return None

@@ -24,6 +24,7 @@ _elements: Final[Any] = scatter.scatter_elements
 _blocks: Final[Any] = scatter.scatter_nd
 
 _KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *TYPED))
+_MOVED_TYPES: Final = _KERNEL_TYPES | {torch.complex64, torch.complex128}
 
 # PyTorch's words for reductions.
 _REDUCTIONS: Final = {
@@ -37,8 +38,10 @@ _REDUCTIONS: Final = {
 
 def _bits(x: Tensor) -> Tensor:
     """The same elements as a type that kernels move."""
-    if x.dtype in _KERNEL_TYPES or x.is_complex():
+    if x.dtype in _MOVED_TYPES:
         return x
+    if x.dtype == torch.complex32:
+        return x.view(torch.int32)
     if x.element_size() != 1 or x.is_quantized:  # floats of 8 bits
         raise _no_kernel(x)
     return x.view(torch.uint8)
@@ -55,13 +58,15 @@ def _numbers(x: Tensor) -> Tensor:
 
 def _terms(x: Tensor) -> Tensor:
     """The same values as a type to add and multiply in, which is wider for bfloat16 in PyTorch."""
+    if x.is_complex():
+        return x.to(torch.complex64) if x.dtype == torch.complex32 else x
     return x.to(torch.float32) if x.dtype == torch.bfloat16 else _numbers(x)
 
 
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
     return ArgumentTypeError(
         f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, "
-        f"complex64 and complex128 in sums), got {x.dtype}"
+        f"complex64 and complex128 in sums and products), got {x.dtype}"
     )
 
 
@@ -86,8 +91,7 @@ def _sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = N
 
 def _nonzero(x: Tensor) -> Tensor:
     x = x.detach()
-    plain = x.dtype in _KERNEL_TYPES or x.is_complex()
-    return selection.nonzero_coordinates(x if plain else x != 0)
+    return selection.nonzero_coordinates(x if x.dtype in _MOVED_TYPES else x != 0)
 
 
 # ---- scatters -----------------------------------------------------------------------------------
@@ -105,12 +109,6 @@ def _combined(
         x = x if x.dtype == updates.dtype else x.view(updates.dtype)
     if how == "mean":
         return _into(target, _mean(x, updates, include_self, run))
-    if x.is_complex():
-        if how != "add":
-            raise _no_kernel(x)
-        pairs = ((x.real, updates.real), (x.imag, updates.imag))
-        parts = [run(*pair, "add", None) for pair in pairs]
-        return _into(target, torch.complex(*parts))
     wide = _terms(x) if how in ("add", "mul") else _numbers(x)
     if wide.dtype == x.dtype:
         return run(x, updates, how, target)
@@ -121,6 +119,8 @@ def _identity(how: str, x: Tensor) -> Any:
     """What leaves every other operand as it is, as one element."""
     if how in ("add", "mean", "mul"):
         number: Any = 1 if how == "mul" else 0
+    elif x.is_complex():
+        raise _no_kernel(x)
     elif x.is_floating_point():
         number = float("inf") if how == "min" else -float("inf")
     elif x.dtype == torch.bool:
@@ -177,7 +177,11 @@ def _along(
     if not isinstance(src, torch.Tensor):
         src = x.new_full((), src)
     src = src.detach()
-    if x.ndim and not index.ndim:
+    if x.ndim == 0:
+        flat = None if target is None else target.reshape(1)
+        src = src.reshape(-1)
+        return _along(x.reshape(1), dim, index.reshape(-1), src, how, include_self, flat)[0]
+    if not index.ndim:
         index = index.reshape(1)
     if src.ndim != index.ndim and src.numel() == 1:
         src = src.expand(index.shape)
@@ -264,7 +268,11 @@ def _tuples(
 
 
 def _scaled(source: Tensor, alpha: Any) -> Tensor:
-    return source if alpha == 1 else source * alpha
+    if alpha == 1:
+        return source
+    factor = source.new_full((), alpha)  # refuses what PyTorch does, truncates as it does
+    # Of 16-bit floats, PyTorch does not round the factor.
+    return source * (alpha if source.is_floating_point() else factor)
 
 
 def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -355,6 +363,8 @@ def _index_put_(
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    if index.numel() != source.numel():
+        raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
     how = "add" if accumulate else "none"
     flat = _along(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), how)
     return flat.reshape(x.shape)
