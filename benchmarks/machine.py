@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
-from anydml._native import native
+from anydml._native import LEVEL
 from benchmarks.peers import Peer
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -29,7 +29,7 @@ def describe(peers: Iterable[Peer]) -> dict[str, Any]:
         "cores": cores(),
         "caches": caches(),
         "system": f"{platform.system()} {platform.machine()}",
-        "instruction set": native.level,
+        "instruction set": LEVEL,
         "threads": dml.get_num_threads(),
         "versions": versions,
     }

@@ -267,10 +267,10 @@ def listing(file: Path) -> list[str]:
 
 
 def modules() -> list[Path]:
-    """The extension modules of the package that is installed."""
-    from anydml._native import native
+    """The kernels of the package that is installed."""
+    from anydml._native import built_levels, kernels_path
 
-    return sorted(Path(native.__file__).parent.glob("_native_*.so"))
+    return [Path(kernels_path(level)) for level in built_levels()]
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,8 @@
 // (native/python/numpy.cpp).
 #pragma once
 
+#include <utility>
+
 #include "order.hpp"
 
 namespace anydml {
@@ -153,6 +155,30 @@ inline void collapse(Layout* (&layouts)[N]) {
     if (!fuse) ++kept;
   }
   for (int n = 0; n < N; ++n) layouts[n]->rank = kept;
+}
+
+// Two layouts of the same sizes in the order of the target's memory: no size of 1, target strides
+// positive and descending, neighbours fused. The shifts are from the given addresses to those of
+// the flipped layouts.
+inline void order_by_target(Layout& to, Int& to_shift, Layout& from, Int& from_shift) {
+  for (int i = 0; i < to.rank; ++i) {
+    if (to.sizes[i] == 1) to.strides[i] = from.strides[i] = 0;
+    if (to.strides[i] >= 0) continue;
+    to_shift += (to.sizes[i] - 1) * to.strides[i];
+    from_shift += (to.sizes[i] - 1) * from.strides[i];
+    to.strides[i] = -to.strides[i];
+    from.strides[i] = -from.strides[i];
+  }
+  for (int i = 1; i < to.rank; ++i) {
+    for (int k = i; k > 0 && to.strides[k - 1] < to.strides[k]; --k) {
+      std::swap(to.sizes[k - 1], to.sizes[k]);
+      std::swap(from.sizes[k - 1], from.sizes[k]);
+      std::swap(to.strides[k - 1], to.strides[k]);
+      std::swap(from.strides[k - 1], from.strides[k]);
+    }
+  }
+  Layout* both[2] = {&to, &from};
+  collapse(both);
 }
 
 // Walks N layouts of the same sizes in row-major order, one element of the outermost `rank`

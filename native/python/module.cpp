@@ -1,5 +1,5 @@
-// The native extension of one instruction-set level. Every level is a module of its own, so that no
-// inline function compiled for a newer processor can be linked into an older one's code.
+// The extension module: bindings, and the GPU's host side, for the oldest processor. The kernels
+// are libraries that it loads.
 #define ANYDML_IMPORT_NUMPY
 #include "added_types.hpp"
 #include "memory_call.hpp"
@@ -9,12 +9,9 @@
 #include <nanobind/stl/string.h>
 
 #include "../cpu/runtime/threads.hpp"
+#include "loaded_kernels.hpp"
 
 namespace nb = nanobind;
-
-#ifndef ANYDML_LEVEL
-#define ANYDML_LEVEL "baseline"
-#endif
 
 namespace anydml::python {
 namespace {
@@ -27,12 +24,12 @@ nb::tuple pool() {
 }  // namespace
 }  // namespace anydml::python
 
-NB_MODULE(ANYDML_MODULE, module) {
+NB_MODULE(_bindings, module) {
   using namespace anydml::python;
   // A daemon thread that the exit finds in a call never gives back what it holds.
   nb::set_leak_warnings(false);
   if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
-  module.attr("level") = ANYDML_LEVEL;
+  module.def("load_kernels", &load_kernels);
   module.def("available_threads", &anydml::available_threads);
   module.def("pool", &pool);
   module.def("pool_peak", &anydml::pool_peak);

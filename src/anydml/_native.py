@@ -1,4 +1,4 @@
-"""The native extension of the best instruction-set level that this processor runs.
+"""The native extension, with the kernels of the best instruction-set level that can be used.
 
 ``ANYDML_INSTRUCTION_SET`` (``v2``, ``v3``, ``v4``) forces a level, for tests.
 """
@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 from anydml._processor import levels as processor_levels
 from anydml.errors import DeviceError
 
 VARIABLE: Final = "ANYDML_INSTRUCTION_SET"
+native: Final[Any] = import_module("anydml._bindings")
 LEVELS: Final = ("v4", "v3", "v2", "baseline")
+
+
+def kernels_path(level: str) -> str:
+    """The library of the kernels of a level, beside the extension module."""
+    return os.path.join(os.path.dirname(native.__file__), f"_kernels_{level}.so")
 
 
 def built_levels() -> list[str]:
     """The levels that this installation has, best first."""
-    return [level for level in LEVELS if find_spec(f"anydml._native_{level}")]
+    return [level for level in LEVELS if os.path.exists(kernels_path(level))]
 
 
 def usable_levels() -> list[str]:
@@ -28,7 +33,7 @@ def usable_levels() -> list[str]:
     return [level for level in built_levels() if level in runs]
 
 
-def _load() -> Any:
+def _load() -> str:
     levels = usable_levels()
     if not levels:
         raise ImportError(
@@ -44,7 +49,8 @@ def _load() -> Any:
             f"{VARIABLE}: expected one of {', '.join(levels)} (what this installation has and "
             f"this processor runs), got {forced!r}"
         )
-    return import_module(f"anydml._native_{forced or levels[0]}")
+    level: str = native.load_kernels(kernels_path(forced or levels[0]))
+    return level
 
 
-native: Final[Any] = _load()
+LEVEL: Final = _load()

@@ -5,11 +5,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from anydml._native import usable_levels
 from benchmarks import instructions as script
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def test_the_calls_have_names_of_their_own():
 
 @pytest.mark.heavy
 @pytest.mark.skipif(not X86_64 or not shutil.which("valgrind"), reason="needs valgrind on x86-64")
-@pytest.mark.skipif(find_spec("anydml._native_v3") is None, reason="not built for x86-64-v3")
+@pytest.mark.skipif("v3" not in usable_levels(), reason="not built for x86-64-v3")
 def test_counting_twice_gives_the_same(tmp_path):
     file = tmp_path / "counts.json"
     for arguments in (["--update"], []):

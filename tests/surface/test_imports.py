@@ -20,7 +20,7 @@ FLOORS = [
     {"_named", "_json", "dtypes", "levels", "tensor"},
     {"program"},
     {"ops"},
-    {"registry", "_native", "_processor", "threads", "memory", "arrays"},
+    {"registry", "_native", "_bindings", "_processor", "threads", "memory", "arrays"},
     {"backends"},
     {"device", "binding", "lifecycle"},
     {"functions"},
@@ -162,11 +162,12 @@ print([n for n in ("torch", "jax", "onnx", "cupy", "click", "rich", "json5") if 
 def test_instruction_set_by_environment(forced):
     if forced not in usable_levels():
         pytest.skip(f"{forced} is not built, or not for this processor")
-    script = "import anydml._native as n; print(n.native.level, n.native.__name__)"
-    assert run(script, ANYDML_INSTRUCTION_SET=forced).split() == [
-        forced,
-        f"anydml._native_{forced}",
-    ]
+    script = """
+import anydml._native as n, pathlib
+maps = pathlib.Path("/proc/self/maps").read_text()
+print(n.LEVEL, [level for level in n.LEVELS if n.kernels_path(level) in maps])
+"""
+    assert run(script, ANYDML_INSTRUCTION_SET=forced).strip() == f"{forced} ['{forced}']"
 
 
 LESSER_PROCESSOR = """

@@ -83,7 +83,9 @@ def test_every_public_method_is_documented(name):
 
 def modules():
     for info in pkgutil.walk_packages([str(PACKAGE)], "anydml."):
-        if not info.name.rpartition(".")[2].startswith(("_native_", "_processor", "__main__")):
+        if not info.name.rpartition(".")[2].startswith(
+            ("_bindings", "_kernels_", "_processor", "__main__")
+        ):
             yield info.name
 
 

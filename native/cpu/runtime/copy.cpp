@@ -144,27 +144,6 @@ Int grain_of(Int bytes, Int items) {
 
 }  // namespace
 
-void order_by_target(Layout& to, Int& to_shift, Layout& from, Int& from_shift) {
-  for (int i = 0; i < to.rank; ++i) {
-    if (to.sizes[i] == 1) to.strides[i] = from.strides[i] = 0;
-    if (to.strides[i] >= 0) continue;
-    to_shift += (to.sizes[i] - 1) * to.strides[i];
-    from_shift += (to.sizes[i] - 1) * from.strides[i];
-    to.strides[i] = -to.strides[i];
-    from.strides[i] = -from.strides[i];
-  }
-  for (int i = 1; i < to.rank; ++i) {
-    for (int k = i; k > 0 && to.strides[k - 1] < to.strides[k]; --k) {
-      std::swap(to.sizes[k - 1], to.sizes[k]);
-      std::swap(from.sizes[k - 1], from.sizes[k]);
-      std::swap(to.strides[k - 1], to.strides[k]);
-      std::swap(from.strides[k - 1], from.strides[k]);
-    }
-  }
-  Layout* both[2] = {&to, &from};
-  collapse(both);
-}
-
 CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
     : to_(target), from_(source), size_(element_size), bytes_(target.count() * element_size) {
   if (bytes_ == 0) return;

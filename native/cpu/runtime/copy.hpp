@@ -94,11 +94,6 @@ inline void stream_line(char* target, const char* source) {
 #endif
 }
 
-// Two layouts of the same sizes in the order of the target's memory: no size of 1, target strides
-// positive and descending, neighbours fused. The shifts are from the given addresses to those of
-// the flipped layouts.
-void order_by_target(Layout& to, Int& to_shift, Layout& from, Int& from_shift);
-
 // A copy between two layouts, made ready once for many pairs of addresses.
 class CopyPlan {
  public:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import native
+from anydml._native import LEVEL, native
 from anydml.backends._base import Array, Executable, Measured, decline, host_copy, zeros
 from anydml.backends._sequence import HostExecutable, Step
 from anydml.dtypes import DataType
@@ -40,7 +40,7 @@ class CpuBackend:
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""
-        return str(native.level), str(get_num_threads())
+        return LEVEL, str(get_num_threads())
 
 
 def _step(call: KernelCall) -> Step:
