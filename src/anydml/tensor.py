@@ -360,7 +360,7 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
     return search(0, 0, False)
 
 
-_NUMBERS = frozenset((bool, int, float, complex))
+NUMBERS = frozenset((bool, int, float, complex))
 
 
 def frozen(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
@@ -375,7 +375,7 @@ def frozen(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
         return seen[id(value)][1]
     seen[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
     items = tuple(value)
-    if not _NUMBERS.issuperset(map(type, items)):  # numbers run no code
+    if not NUMBERS.issuperset(map(type, items)):  # numbers run no code
         items = tuple([frozen(item, seen) for item in items])
     seen[id(value)] = value, items
     return items

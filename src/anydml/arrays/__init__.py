@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.arrays._base import Array, Library, Wrap
+from anydml.arrays._base import Array, Library, Wrap, check_unlabelled
 from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
@@ -24,6 +24,7 @@ from anydml.arrays._device import (
     packed_strides,
     stand_in,
 )
+from anydml.arrays._numpy import unmasked
 from anydml.arrays._torch import is_symbol
 from anydml.arrays._types import (
     USER_DEFINED,
@@ -52,6 +53,7 @@ __all__ = [
     "as_numpy",
     "as_type",
     "bridge_of",
+    "check_unlabelled",
     "counterpart",
     "given_back",
     "index_type",
@@ -64,6 +66,7 @@ __all__ = [
     "seen",
     "stand_in",
     "type_of",
+    "unmasked",
     "written",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -52,6 +53,37 @@ class Library(Protocol):
 
     def written(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""
+
+
+def class_of(module: str, name: str) -> type | tuple[()]:
+    """A class of a loaded library, for isinstance; () where there is none.
+
+    Anything may go by a library's name: a user's own module, a stand-in for documentation.
+    """
+    try:
+        kind = getattr(sys.modules.get(module), name, None)
+    except Exception:  # the module's own code
+        return ()
+    return kind if isinstance(kind, type) else ()
+
+
+def check_unlabelled(value: Any, name: str) -> None:
+    """Refuse a container of values with labels: a result would silently be without them.
+
+    That is an object of pandas, xarray or Polars, or of a library with the same protocol.
+    """
+    kind = type(value)
+    if not hasattr(kind, "to_numpy") or hasattr(kind, "__dlpack__"):
+        return
+    # xarray's data may be a lazy or foreign array, which .to_numpy() would compute.
+    use = next(
+        (use for use in ("data", "to_dask_array()") if hasattr(kind, use.removesuffix("()"))),
+        "to_numpy()",
+    )
+    raise ArgumentTypeError(
+        f"{name}: expected an array without labels, got an object of class "
+        f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}; use .{use}"
+    )
 
 
 def intp() -> np.dtype[Any]:

@@ -7,17 +7,16 @@ of these values comes in.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
 from anydml.arrays import _jax, _torch
+from anydml.arrays._base import class_of
 
 
 def _is_dask(value: Any) -> bool:
-    kind = getattr(sys.modules.get("dask.array"), "Array", None)
-    return kind is not None and isinstance(value, kind)
+    return isinstance(value, class_of("dask.array", "Array"))
 
 
 BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.arrays._base import Array, Wrap, every_type, intp, unnoticed
+from anydml.arrays._base import Array, Wrap, class_of, every_type, intp, unnoticed
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.arrays._types import by_numpy
 from anydml.errors import AllocationError
@@ -23,8 +23,7 @@ promoted = by_numpy
 
 def owns(value: Any) -> bool:
     """Whether the value is an array, or of a class made from one."""
-    cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(value, getattr(cupy, "ndarray", ()))
+    return isinstance(value, class_of("cupy", "ndarray"))
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:

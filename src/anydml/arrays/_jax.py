@@ -17,7 +17,7 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import _dlpack
-from anydml.arrays._base import Array, Wrap, unnoticed, unreadable
+from anydml.arrays._base import Array, Wrap, class_of, unnoticed, unreadable
 from anydml.arrays._device import DeviceArray, Shape, address_of, packed_strides
 from anydml.arrays._types import DLPACK_CODES, counterpart, is_added, own_type
 from anydml.errors import ArgumentTypeError
@@ -222,6 +222,4 @@ def _wrap_cuda(array: Any) -> Any:
 
 def is_tracer(value: Any) -> bool:
     """Whether the value stands for an array inside of jit, vmap or grad."""
-    core = getattr(sys.modules.get("jax"), "core", None)
-    tracer = getattr(core, "Tracer", None)
-    return tracer is not None and isinstance(value, tracer)
+    return isinstance(value, class_of("jax.core", "Tracer"))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays._base import Array, Wrap, intp, unnoticed
+from anydml.arrays._base import Array, Wrap, check_unlabelled, intp, unnoticed
 from anydml.arrays._types import by_numpy, counterpart, given_back
 from anydml.errors import AllocationError, ArgumentTypeError
-from anydml.tensor import frozen
+from anydml.tensor import NUMBERS, frozen
 
 index_type = intp
 promoted = by_numpy
@@ -29,15 +29,37 @@ def keep(dtype: np.dtype[Any], name: str) -> None:
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array itself."""
+    return unmasked(value, name), given_back
+
+
+def unmasked(value: Any, name: str) -> Array:
+    """An array of any class but NumPy's masked one, whose mask no function keeps."""
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{name}: expected an array without a mask, got a MaskedArray")
-    return np.asarray(value), given_back
+        raise ArgumentTypeError(
+            f"{name}: expected an array without a mask, got a MaskedArray; use .filled(..) or .data"
+        )
+    return np.asarray(value)
+
+
+def _check_members(values: Any, name: str, seen: set[int]) -> None:
+    # NumPy takes arrays inside lists too, and drops their masks and labels.
+    if isinstance(values, np.ndarray):
+        unmasked(values, name)
+    elif not isinstance(values, tuple):
+        check_unlabelled(values, name)
+    elif id(values) not in seen:
+        seen.add(id(values))
+        if not NUMBERS.issuperset(map(type, values)):
+            for i, member in enumerate(values):
+                _check_members(member, f"{name}[{i}]", seen)
 
 
 def from_values(value: Any, name: str) -> Array:
     """A new array of numbers or lists of them, or one over a buffer."""
     try:
-        array = np.asarray(frozen(value))
+        values = frozen(value)
+        _check_members(values, name, set())
+        array = np.asarray(values)
         _inside_its_buffer(array, name)
         return array
     except ArgumentTypeError:

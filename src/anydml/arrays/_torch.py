@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.arrays._base import Array, Wrap, every_type
+from anydml.arrays._base import Array, Wrap, class_of, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.arrays._types import ADDED, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
@@ -25,14 +25,12 @@ keep = every_type
 
 def owns(value: Any) -> bool:
     """Whether the value is a tensor, or of a class made from one."""
-    torch = sys.modules.get("torch")
-    return isinstance(value, getattr(torch, "Tensor", ()))
+    return isinstance(value, class_of("torch", "Tensor"))
 
 
 def is_symbol(value: Any) -> bool:
     """Whether the value is a size that a tracer leaves open."""
-    torch = sys.modules.get("torch")
-    return isinstance(value, getattr(torch, "SymInt", ()))
+    return isinstance(value, class_of("torch", "SymInt"))
 
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:

@@ -8,14 +8,13 @@ imported here: what an array of its types shows is that it is loaded.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from anydml._native import native
-from anydml.arrays._base import Array
+from anydml.arrays._base import Array, class_of
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.threads import get_num_threads
 
@@ -76,8 +75,8 @@ def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     """
     if not is_added(dtype):
         return dtype
-    kind = getattr(sys.modules.get("ml_dtypes"), dtype.name, None)
-    if kind is None:
+    kind = class_of("ml_dtypes", dtype.name)
+    if not isinstance(kind, type) or not issubclass(kind, np.generic):
         raise ArgumentTypeError(
             f"{name}: expected a type that NumPy has, got {dtype}; import ml_dtypes, which adds it"
         )

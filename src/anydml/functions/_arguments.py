@@ -16,12 +16,14 @@ from anydml.arrays import (
     Wrap,
     adopt,
     as_type,
+    check_unlabelled,
     index_type,
     is_added,
     is_symbol,
     keep,
     own_type,
     seen,
+    unmasked,
     written,
 )
 from anydml.backends import kernels_for
@@ -315,9 +317,10 @@ def output(
     countable(operands)
     if isinstance(out, np.generic):
         raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
+    check_unlabelled(out, name)
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = seen(np.asarray(out)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
+    array = seen(unmasked(out, name)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
     if array.dtype != wanted:  # one in foreign byte order is another
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
     if array.shape != shape:
