@@ -31,10 +31,6 @@ _WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")
 _LONGEST_GUESSED: Final = 40
 _MOST_GUESSED: Final = 100
 
-_SHORT: Final = reprlib.Repr()
-_SHORT.maxlevel = 3
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
-
 _REQUIRED: Final[Any] = object()
 
 
@@ -198,34 +194,56 @@ def anything(value: Any) -> Any:
     return value
 
 
-def _got(value: Any) -> str:
-    """A value as its JSON text has it, where Python has another word."""
-    if value is None:
+class _JsonRepr(reprlib.Repr):
+    """Short forms with JSON's words in place of Python's."""
+
+    def repr_NoneType(self, value: None, level: int) -> str:  # noqa: N802  # reprlib's own name
         return "null"
-    return str(value).lower() if isinstance(value, bool) else shown(value)
+
+    def repr_bool(self, value: bool, level: int) -> str:
+        return "true" if value else "false"
+
+    def repr_Fields(self, value: Fields, level: int) -> str:  # noqa: N802
+        return self.repr_dict(value, level)
+
+
+def _short(kind: type[reprlib.Repr]) -> reprlib.Repr:
+    short = kind()
+    short.maxlevel = 3
+    short.maxstring = short.maxother = short.maxlong = 60
+    return short
+
+
+_SHORT: Final = _short(reprlib.Repr)
+_JSON_SHORT: Final = _short(_JsonRepr)
+
+
+def json_shown(value: Any) -> str:
+    """A value that comes from JSON, as `shown` gives it but with JSON's words."""
+    return shown(value, short=_JSON_SHORT)
 
 
 def json_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(f"Expected an object, got {_got(value)}.")
+        raise ModelError(f"Expected an object, got {json_shown(value)}.")
     return value
 
 
 def json_array(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise ModelError(f"Expected an array, got {_got(value)}.")
+        raise ModelError(f"Expected an array, got {json_shown(value)}.")
     return list(value)
 
 
 def json_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ModelError(f"Expected a string, got {_got(value)}.")
+        raise ModelError(f"Expected a string, got {json_shown(value)}.")
     return value
 
 
 def json_bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ModelError(f"Expected true or false, got {_got(value)}.")
+        raise ModelError(f"Expected true or false, got {json_shown(value)}.")
     return value
 
 
@@ -234,9 +252,9 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
         if not low <= value <= high:
-            raise ModelError(f"Expected an integer in {low}..{high}, got {_got(value)}.")
+            raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
         return value
 
     return read
@@ -247,7 +265,7 @@ def json_float(value: Any) -> float:
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {_got(value)}.")
+        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {json_shown(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -282,10 +300,10 @@ def meant(word: Any, known: Iterable[Any]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def shown(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:
-        text = _SHORT.repr(value)
+        text = short.repr(value)
     except (ValueError, RecursionError):  # an integer too long to print, somewhere inside
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"

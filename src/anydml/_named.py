@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Self
 
-from anydml._json import meant, shown
+from anydml._json import json_shown, meant, shown
 from anydml.errors import ArgumentError, ModelError
 
 
@@ -25,7 +25,7 @@ class NamedEnum(enum.IntEnum):
         """The member that `value` names: the member itself, its full name or its suffix."""
         member = cls._named(value)
         if member is None:
-            raise ArgumentError(f"{cls.__name__}: expected {cls._expected(value)}")
+            raise ArgumentError(f"{cls.__name__}: expected {cls._expected(value, shown(value))}")
         return member
 
     @classmethod
@@ -33,7 +33,7 @@ class NamedEnum(enum.IntEnum):
         """The same from a JSON field, whose name is the reader's to say."""
         member = cls._named(value)
         if member is None:
-            raise ModelError(f"Expected {cls._expected(value)}")
+            raise ModelError(f"Expected {cls._expected(value, json_shown(value))}")
         return member
 
     @classmethod
@@ -47,10 +47,10 @@ class NamedEnum(enum.IntEnum):
         return None
 
     @classmethod
-    def _expected(cls, value: object) -> str:
+    def _expected(cls, value: object, got: str) -> str:
         names = [member.suffix for member in cls]
         word = value.removeprefix(cls.prefix()) if type(value) is str else value
-        return f"one of {', '.join(names)}, got {shown(value)}{meant(word, names)}"
+        return f"one of {', '.join(names)}, got {got}{meant(word, names)}"
 
     @property
     def suffix(self) -> str:

@@ -8,6 +8,7 @@ Python's development mode, ``python -X dev -m anydml``, for faults of the comman
 from __future__ import annotations
 
 import codecs
+import errno
 import inspect
 import io
 import json
@@ -29,6 +30,7 @@ from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
 from anydml.levels import LATEST, FeatureLevel
 from anydml.models import Limits, load_model, run_model
+from anydml.models.files import system_reason
 from anydml.models.loader import STANDARD_INPUT
 from anydml.models.printing import visible
 from anydml.models.report import report
@@ -282,8 +284,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("interrupted", 130)
     except MemoryError:
         return _failed("not enough memory")
-    except (AnyDMLError, OSError) as error:
+    except AnyDMLError as error:
         return _failed(str(error))
+    except OSError as error:
+        return _failed(_system_error(error))
     except Exception as error:
         if sys.flags.dev_mode:
             raise
@@ -329,6 +333,14 @@ def _tell(show: Callable[[], object]) -> None:
 
 def _say(message: str) -> None:
     _tell(lambda: print(message, file=sys.stderr))
+
+
+def _system_error(error: OSError) -> str:
+    """What the system refuses, and why; a model's files have messages of their own."""
+    where = "" if error.filename is None else f"{visible(str(error.filename))}: "
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        where = "standard output: "
+    return f"{where}{system_reason(error)}"
 
 
 def _failed(message: str, status: int = 1) -> int:

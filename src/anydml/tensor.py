@@ -280,7 +280,7 @@ class TensorDesc:
         count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
         read(fields, "DimensionCount", count, None)
         strides = read(fields, "Strides", _optional_strides, None)
-        flags = read(fields, "Flags", parse_flags, TensorFlags.NONE)
+        flags = read(fields, "Flags", _json_flags, TensorFlags.NONE)
         total = read(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
         alignment = read(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
         faults.finish()
@@ -394,6 +394,12 @@ def parse_flags(value: Any) -> TensorFlags:
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"TensorFlags: {error}") from error
     return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
+
+
+def _json_flags(value: Any) -> TensorFlags:
+    if isinstance(value, list):
+        return max(_json.each(value, TensorFlags.read_json), default=TensorFlags.NONE)
+    return TensorFlags.read_json(value)
 
 
 def _integer(value: Any) -> int:

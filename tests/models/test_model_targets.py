@@ -133,7 +133,7 @@ class TestTargets:
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr("anydml.models.npy.write", full)
+        monkeypatch.setattr(files.os, "write", full)
         (folders / "other" / "x.npy").write_bytes(b"old") if overwrite else None
         before = {path: path.read_bytes() for path in (folders / "other").glob("*.*")}
         with pytest.raises(ModelError, match=r"index 0: File .* cannot be written: No space left"):

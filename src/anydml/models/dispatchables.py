@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from anydml import _json
-from anydml._json import shown
+from anydml._json import json_shown, shown
 from anydml.binding import elements_size
 from anydml.errors import ModelError
 from anydml.models.resources import Resource
@@ -125,14 +125,16 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
 
 def _compile_type(value: Any) -> None:
     if value not in _COMPILE_TYPES:
-        raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {shown(value)}.")
+        raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {json_shown(value)}.")
 
 
 def _execution_flags(value: Any) -> None:
     for flag in value if isinstance(value, list) else [value]:
         if not isinstance(flag, str) or flag.removeprefix(_EXECUTION_FLAG) not in _EXECUTION_FLAGS:
             known = ", ".join(_EXECUTION_FLAGS)
-            raise ModelError(f"Expected one of {known} or an array of them, got {shown(flag)}.")
+            raise ModelError(
+                f"Expected one of {known} or an array of them, got {json_shown(flag)}."
+            )
 
 
 def read_bindings(value: Any) -> Bindings:
@@ -153,7 +155,7 @@ def _source(value: Any) -> Source:
         return Source(value)
     if not isinstance(value, Mapping):
         raise ModelError(
-            f"Expected a resource's name, an object or an array of these, got {shown(value)}."
+            f"Expected a resource's name, an object or an array of these, got {json_shown(value)}."
         )
     # The range runs to the resource's end whatever the count says, as in the original, which takes
     # the format for other kinds of dispatchables.

@@ -10,7 +10,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ from anydml.models.paths import Folder, parts_below
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Opening does not wait, so that a pipe cannot hold the run up before it is refused.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# Of a write, so that Ctrl-C need not wait for a large one.
+_PIECE: Final = 2**24
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -130,8 +132,7 @@ class Output:
             self._handle = _entered(self._folder.path)
         except OSError as error:
             raise ModelError(
-                f"Output folder {str(self._folder.shown)!r} cannot be made: "
-                f"{error.strerror or error}."
+                f"Output folder {str(self._folder.shown)!r} cannot be made: {system_reason(error)}."
             ) from error
         return self
 
@@ -141,9 +142,8 @@ class Output:
             with suppress(OSError):  # something is in it: it stays
                 self._folder.path.rmdir()
 
-    @contextmanager
-    def file(self, name: str) -> Iterator[BinaryIO]:
-        """A new file, open for writing; nothing is left of it when writing fails.
+    def write(self, name: str, pieces: Sequence[memoryview]) -> None:
+        """Write a new file of these bytes; nothing is left of it when that fails.
 
         What this run has written it may write again. A file that is replaced is so at once, when
         the new one is complete; other names of the old one keep its content.
@@ -163,10 +163,8 @@ class Output:
             own = place.name if old is None else f".{secrets.token_hex(8)}"
             handle = os.open(own, _NEW, 0o666, dir_fd=folder)
             try:
-                with cast(BinaryIO, os.fdopen(handle, "wb")) as file:
-                    yield file
-                    if old is not None:
-                        os.fchmod(handle, stat.S_IMODE(old.st_mode))
+                mode = None if old is None else stat.S_IMODE(old.st_mode)
+                _write(handle, pieces, place, mode)
                 if old is not None:
                     os.rename(own, place.name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
@@ -199,7 +197,9 @@ def target_problem(place: Place, overwrite: bool) -> str | None:
                 handle = below
             found = os.lstat(name, dir_fd=handle)
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=handle):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            read_only = os.fstatvfs(handle).f_flag & os.ST_RDONLY
+            code = errno.EROFS if read_only else errno.EACCES
+            raise OSError(code, os.strerror(code))
     problem = _irreplaceable(found, overwrite) if found else None
     return f"File {place} cannot be written: {problem}." if problem else None
 
@@ -216,12 +216,45 @@ def _irreplaceable(found: os.stat_result, overwrite: bool) -> str | None:
     return None
 
 
+def _write(
+    handle: int, pieces: Sequence[memoryview], place: Place, mode: int | None = None
+) -> None:
+    """Write all bytes to an open file and close it."""
+    total = sum(piece.nbytes for piece in pieces)
+    written = 0
+    try:
+        try:
+            if mode is not None:
+                os.fchmod(handle, mode)
+            for piece in pieces:
+                at = 0
+                while at < piece.nbytes:  # a write may end early: at a signal, or on a full disk
+                    count = os.write(handle, piece[at : at + _PIECE])
+                    if not count:
+                        raise OSError(errno.EIO, os.strerror(errno.EIO))
+                    at += count
+                    written += count
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise ModelError(
+            f"File {place} cannot be written: {system_reason(error)}; "
+            f"wrote {written} of {total} bytes."
+        ) from error
+
+
+def system_reason(error: OSError) -> str:
+    """Why the system refuses something."""
+    reason = error.strerror or str(error)
+    return f"{reason}: the disk is full" if error.errno == errno.ENOSPC else reason
+
+
 @contextmanager
 def _reported(place: Place | str, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ModelError(f"File {place} cannot be {done}: {error.strerror or error}.") from error
+        raise ModelError(f"File {place} cannot be {done}: {system_reason(error)}.") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from anydml._json import Fields, shown
 from anydml.errors import AnyDMLError, ModelError
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
 from anydml.models.dispatchables import Dispatchable, named, read_dispatchable
-from anydml.models.files import opened
+from anydml.models.files import opened, system_reason
 from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
 from anydml.models.text import parse
@@ -160,7 +160,10 @@ def _text(path: Path, limits: Limits) -> bytes:
 def _standard_input(limits: Limits) -> bytes:
     if sys.stdin is None:
         raise ModelError("Standard input is closed.")
-    return _limited(sys.stdin.buffer, limits)
+    try:
+        return _limited(sys.stdin.buffer, limits)
+    except OSError as error:  # a folder, say
+        raise ModelError(f"Standard input cannot be read: {system_reason(error)}.") from error
 
 
 def _limited(file: BinaryIO, limits: Limits) -> bytes:

@@ -6,6 +6,7 @@ time or memory, whatever its length, depth and numbers.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from math import prod
@@ -121,6 +122,8 @@ def _dtype(text: str) -> np.dtype[Any]:
     raise ModelError(f"Expected elements of a tensor's type: got {shown(text)}.")
 
 
-def write(file: BinaryIO, array: Array) -> None:
-    """The array as a `.npy` file."""
-    np.lib.format.write_array(file, array, allow_pickle=False)
+def header_of(array: Array) -> bytes:
+    """What stands in front of a contiguous array's elements in a `.npy` file."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    return file.getvalue()

@@ -141,7 +141,7 @@ def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _
     if value == "deferred":
         raise ModelError("Expected values: 'deferred' is for the outputs of ONNX models.")
     if not isinstance(value, Mapping):
-        raise ModelError(f"Expected an array or an object, got {_json.shown(value)}.")
+        raise ModelError(f"Expected an array or an object, got {_json.json_shown(value)}.")
     if "value" in value and ("valueStart" in value or "sourcePath" in value):
         raise ModelError("Expected one of 'value', 'valueStart' and 'sourcePath', got several.")
     if "value" in value or "valueStart" in value:

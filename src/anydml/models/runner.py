@@ -225,11 +225,9 @@ def _show(
         return
     assert output is not None, "there is one for every model that writes"
     contents = command.contents(resource, buffer)
-    with output.file(command.target) as file:
-        if command.npy:
-            npy.write(file, contents)
-        else:
-            file.write(contents.data)
+    elements = contents.reshape(-1).view(np.uint8).data
+    header = npy.header_of(contents) if command.npy else b""
+    output.write(command.target, [memoryview(header), elements])
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from anydml._json import Fields, shown
+from anydml._json import Fields, json_shown
 from anydml.errors import ModelError
 
 # A string or comment that is not closed runs to the end of the text: each character is looked at
@@ -64,7 +64,7 @@ def parse(data: bytes) -> Fields:
     except RecursionError as error:
         raise _error(text, _deepest(text), "nested too deeply") from error
     if not isinstance(value, Fields):
-        raise ModelError(f"Expected an object, got {shown(value)}.")
+        raise ModelError(f"Expected an object, got {json_shown(value)}.")
     return value
 
 

@@ -21,7 +21,7 @@ def known_type(value: Any) -> DataType | None:
     """A data type, None for UNKNOWN; only those that NumPy has can fill a buffer."""
     if value in ("UNKNOWN", "DML_TENSOR_DATA_TYPE_UNKNOWN"):
         return None
-    found = DataType.parse(value)
+    found = DataType.read_json(value)
     if not found.element_size:
         raise ModelError(f"Expected a type of whole bytes, got {found}.")
     return found
@@ -104,7 +104,7 @@ def _typed(value: Any) -> bytes:
     if isinstance(value, int | float | str):
         raise ModelError(
             f"Expected an object of a type and a value (or give the resource's "
-            f"'initialValuesDataType'), got {_json.shown(value)}."
+            f"'initialValuesDataType'), got {_json.json_shown(value)}."
         )
     fields = _json.json_object(value)
     _json.field(fields, "name", _json.anything, None)  # for readers

@@ -101,7 +101,7 @@ class ScalarKind(Kind):
         name = _MEMBERS.get(data_type)
         if name is None or list(value) != [name]:
             wanted = "a number" if name is None else f"a number or an object of one field '{name}'"
-            raise ModelError(f"Expected {wanted} ({data_type}), got {_json.shown(value)}.")
+            raise ModelError(f"Expected {wanted} ({data_type}), got {_json.json_shown(value)}.")
         if data_type is not DataType.FLOAT16:
             return _json.field(
                 value, name, lambda inner: self.read(inner, {self.typed_by: data_type})
