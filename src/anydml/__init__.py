@@ -1,5 +1,8 @@
 """The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import NoReturn as _NoReturn
+
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
 from anydml.bridges import _traced
@@ -49,6 +52,7 @@ from anydml.ops.tile import Tile
 from anydml.ops.top_k import AxisDirection, TopK, TopK1
 from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 from anydml.registry import from_json, support, tolerance
+from anydml.registry import operator_lacking as _operator_lacking
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
 
@@ -60,6 +64,14 @@ for _function in (
 ):  # fmt: skip
     _traced.tell(_function)
 del _function
+
+if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
+
+    def __getattr__(name: str) -> _NoReturn:
+        lacking = None if name.startswith("_") else _operator_lacking(name)
+        hint = f": {lacking}" if lacking else ""
+        raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")
+
 
 __all__ = [
     "AllocationError",

@@ -29,7 +29,7 @@ _WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")
 
 # What is looked through for a similar name: those of people, not those made to take time.
 _LONGEST_GUESSED: Final = 40
-_MOST_GUESSED: Final = 100
+_MOST_GUESSED: Final = 200
 
 _REQUIRED: Final[Any] = object()
 

@@ -24,7 +24,7 @@ import click
 
 import anydml
 from anydml import lookup
-from anydml._json import shown, similar
+from anydml._json import shown
 from anydml.backends import NAMES, cuda, is_name
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError
@@ -34,7 +34,7 @@ from anydml.models.files import system_reason
 from anydml.models.loader import STANDARD_INPUT
 from anydml.models.printing import visible
 from anydml.models.report import report
-from anydml.registry import OPERATORS, PREFIX
+from anydml.registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 
 # As many digits as Python makes a number of at any setting.
 _SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
@@ -205,33 +205,40 @@ def check(
 
 @commands.command(short_help="List the operators, or show one.")
 @click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="List what anydml lacks of DirectML, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all of it, or one operator's.")
-def ops(name: str | None, as_json: bool) -> None:
-    """List the operators, or show what one of them means, takes and refuses."""
+def ops(name: str | None, everything: bool, as_json: bool) -> None:
+    """List the operators, or show what one of them means, takes and refuses.
+
+    NAME is DirectML's, or that of a function of the same meaning: TOP_K1, torch.topk, Concat.
+    """
+    if name is not None:
+        _show_operator(_operator(name), as_json)
+    elif as_json:
+        _echo_json(lookup.all_operators_data() if everything else lookup.operators_data())
+    else:
+        _echo_lines(lookup.all_operators(_width()) if everything else lookup.operators(_width()))
+
+
+def _show_operator(name: str, as_json: bool) -> None:
     if as_json:
-        everything = [lookup.operator_data(known) for known in OPERATORS]
-        _echo_json(everything if name is None else lookup.operator_data(_operator(name)))
+        _echo_json(lookup.operator_data(name))
         return
-    if name is None:
-        _echo_lines(lookup.operators(_width()))
-        return
-    operator = OPERATORS[_operator(name)]
+    operator = OPERATORS[name]
     print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
     print(f"{inspect.getdoc(inspect.getmodule(operator)) or ''}\n")
+    if operator.ALSO_KNOWN_AS:
+        print(f"Also known as: {', '.join(operator.ALSO_KNOWN_AS.split())}\n")
     _echo_lines(lookup.fields(operator, _width()))
     print()
     _echo_lines(lookup.support(operator, _width()))
 
 
 def _operator(name: str) -> str:
-    wanted = name.upper().removeprefix(PREFIX)
-    for known, operator in OPERATORS.items():
-        if wanted in (known, operator.__name__.upper()):
-            return known
-    longer = (known for known in OPERATORS if wanted and known.startswith(wanted))
-    near = similar(wanted, OPERATORS) or next(longer, None)
-    hint = f"; did you mean {near}?" if near else ""
-    raise click.BadParameter(f"expected one of {', '.join(OPERATORS)}, got {name!r}{hint}")
+    found = operator_meant(name)
+    if found is None:
+        raise click.UsageError(unknown_operator(name))
+    return found
 
 
 @commands.command(short_help="Show the devices that are here.")

@@ -11,6 +11,7 @@ from typing import Any, Final
 from anydml.backends import backends_here
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import EnumerationKind, FieldInfo
+from anydml.ops._pages import PAGES, Page
 from anydml.registry import OPERATORS
 
 _GAP: Final = "  "
@@ -72,6 +73,15 @@ def operators(width: int | None) -> Iterator[str]:
     yield from table("Operators", heading, rows, width)
 
 
+def all_operators(width: int | None) -> Iterator[str]:
+    """Every operator of DirectML in a line: the level it came with, and whether it runs here."""
+    rows = [
+        [name, str(page.level), "yes" if name in OPERATORS else "no"]
+        for name, page in PAGES.items()
+    ]
+    yield from table("Operators of DirectML", ["name", "from level", "runs here"], rows, width)
+
+
 def fields(operator: type[Descriptor], width: int | None) -> Iterator[str]:
     """The fields of an operator, with what each means."""
     told = _in_full(operator)
@@ -98,20 +108,43 @@ def devices(width: int | None) -> Iterator[str]:
     yield from table("Devices", ["device", "computes with", "threads"], rows, width)
 
 
+def operators_data() -> list[dict[str, Any]]:
+    """The operators that anydml has as JSON."""
+    return [operator_data(name) for name in OPERATORS]
+
+
+def all_operators_data() -> list[dict[str, Any]]:
+    """Every operator of DirectML as JSON; of those that anydml lacks, their tables."""
+    return [
+        operator_data(name) if name in OPERATORS else _page_data(name, page)
+        for name, page in PAGES.items()
+    ]
+
+
 def operator_data(name: str) -> dict[str, Any]:
     """An operator as JSON: what it means, its fields, its support table."""
     operator = OPERATORS[name]
     told = _in_full(operator)
-    text = inspect.getdoc(inspect.getmodule(operator)) or ""
+    return {
+        **_page_data(name, PAGES[operator.NAME]),
+        "descriptor": operator.__name__,
+        "text": inspect.getdoc(inspect.getmodule(operator)) or "",
+        "also_known_as": operator.ALSO_KNOWN_AS.split(),
+        "fields": [_field_data(info, told[info.attribute]) for info in operator.fields()],
+        "in_place": operator.IN_PLACE,
+    }
+
+
+def _page_data(name: str, page: Page) -> dict[str, Any]:
     return {
         "name": name,
-        "descriptor": operator.__name__,
-        "feature_level": operator.SUPPORT[0].level.suffix,
-        "text": text,
-        "fields": [_field_data(info, told[info.attribute]) for info in operator.fields()],
+        "runs": name in OPERATORS,
+        "feature_level": page.level.suffix,
+        "in_place": page.in_place,
         "support": [
             {
                 "feature_level": row.level.suffix,
+                **({"when": row.when} if row.when else {}),
                 "tensors": {
                     tensor: {
                         "ranks": [accepted.ranks[0], accepted.ranks[-1]],
@@ -120,7 +153,7 @@ def operator_data(name: str) -> dict[str, Any]:
                     for tensor, accepted in row.tensors.items()
                 },
             }
-            for row in operator.SUPPORT
+            for row in page.support
         ],
     }
 

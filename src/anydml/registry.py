@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from anydml import _json
@@ -10,7 +12,7 @@ from anydml.errors import ArgumentTypeError, ModelError
 from anydml.exactness import Tolerance
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
-from anydml.ops._pages import Support
+from anydml.ops._pages import PAGES, Support
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
 from anydml.ops.fill_value_constant import FillValueConstant
@@ -59,6 +61,14 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
 
 PREFIX: Final = OPERATOR_PREFIX
 
+_STRUCTURE: Final = re.compile(r"DML_(\w{1,60})_OPERATOR_DESC")
+_SHORT_NAMES: Final = {
+    "dml": "anydml", "np": "numpy", "jnp": "jax.numpy", "lax": "jax.lax",
+    "f": "torch.nn.functional", "nn": "torch.nn",
+}  # fmt: skip
+_LONGEST: Final = 60
+"""Characters of a name for which a similar one is looked for."""
+
 
 def operator_named(name: str) -> type[Descriptor]:
     """The descriptor class of an operator, named with or without ``DML_OPERATOR_``.
@@ -66,16 +76,85 @@ def operator_named(name: str) -> type[Descriptor]:
     Raises
     ------
     ModelError
-        No such operator here.
+        DirectML has no such operator, or anydml does not have it yet.
     """
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
-        known = ", ".join(OPERATORS)
-        near = _json.meant(name.removeprefix(PREFIX), OPERATORS)
-        raise ModelError(
-            f"Expected an operator that anydml has ({known}), got {_json.shown(name)}{near or '.'}"
-        )
+        raise ModelError(unknown_operator(name))
     return found
+
+
+def operator_meant(name: str) -> str | None:
+    """The name in `OPERATORS` of the operator that a name means, or None.
+
+    The name is an operator's in any case, its descriptor class's or structure's, or what ONNX,
+    NumPy, PyTorch, JAX or the array functions here call it: ``top_k1``, ``TopK1``,
+    ``DML_TOP_K1_OPERATOR_DESC``, ``torch.topk``, ``lax.top_k``, ``Concat``.
+    """
+    plain = _plain(name)
+    for known, kind in OPERATORS.items():
+        if plain in (known.lower(), kind.__name__.lower()):
+            return known
+    full, last = _also_known()
+    library, dot, rest = plain.partition(".")
+    if not dot:
+        return last.get(plain)
+    return full.get(f"{_SHORT_NAMES.get(library, library)}.{rest}")
+
+
+def operator_lacking(name: str) -> str | None:
+    """What a message says of an operator of DirectML that anydml does not have yet; or None.
+
+    The name is the operator's or that of its class, in any case: ``GEMM``, ``ElementWiseAdd1``.
+    """
+    plain = _plain(name).upper().replace("_", "")
+    for known, page in PAGES.items():
+        if known.replace("_", "") == plain and known not in OPERATORS:
+            return (
+                f"{known} is a DirectML operator (since {page.level}) that anydml does not have yet"
+            )
+    return None
+
+
+def unknown_operator(name: str) -> str:
+    """Why a name that is not in `OPERATORS` is refused, and what may be meant instead."""
+    if lacking := operator_lacking(name):
+        return f"{lacking}."
+    plain = _plain(name).upper()
+    near = operator_meant(name) or operator_meant(name.rpartition(".")[2])
+    if near is None and 2 < len(plain) <= _LONGEST:
+        near = _json.similar(plain, OPERATORS) or _json.similar(plain, PAGES)
+        near = near or next((known for known in PAGES if _is_part(plain, known)), None)
+    hint = f"; did you mean {near}?" if near else " (`anydml ops --all` lists them)."
+    return f"Expected the name of a DirectML operator, got {_json.shown(name)}{hint}"
+
+
+def _plain(name: str) -> str:
+    """A name in lower case, without what the header puts around an operator's."""
+    structure = _STRUCTURE.fullmatch(name)
+    return (structure[1] if structure else name.removeprefix(PREFIX)).lower()
+
+
+def _is_part(name: str, known: str) -> bool:
+    """Whether a name begins a known one, or is the rest of one behind its family's name."""
+    return known.startswith(name) or known.endswith(f"_{name}")
+
+
+@cache
+def _also_known() -> tuple[dict[str, str], dict[str, str]]:
+    """Operators by what they are called elsewhere, in full, and by the last part of that.
+
+    The last part of several operators' names stands for none of them.
+    """
+    full = {
+        also.lower(): kind.NAME
+        for kind in OPERATORS.values()
+        for also in kind.ALSO_KNOWN_AS.split()
+    }
+    last: dict[str, set[str]] = {}
+    for also, name in full.items():
+        last.setdefault(also.rpartition(".")[2], set()).add(name)
+    return full, {also: names.pop() for also, names in last.items() if len(names) == 1}
 
 
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:

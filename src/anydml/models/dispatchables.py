@@ -14,7 +14,7 @@ from anydml.errors import ModelError
 from anydml.models.resources import Resource
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo
-from anydml.registry import OPERATORS, from_json
+from anydml.registry import from_json
 from anydml.tensor import TensorDesc, TensorFlags
 
 # Kinds that need a device or a runtime of their own.
@@ -109,7 +109,7 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
     kind = _json.field(fields, "type", _json.json_string)
     if kind.lower() in _OTHER_KINDS:
         raise ModelError(
-            f"Expected an operator that anydml has ({', '.join(OPERATORS)}), "
+            "Expected the name of a DirectML operator, "
             f"got a dispatchable of type {shown(kind)}, which needs DxDispatch."
         )
     faults = _json.Faults()

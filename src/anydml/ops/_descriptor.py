@@ -46,6 +46,12 @@ class Descriptor:
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """How far a result may be from the exact one."""
 
+    ALSO_KNOWN_AS: ClassVar[str] = ""
+    """Full names of what has this meaning elsewhere, separated by blanks: ``onnx.TopK torch.topk``.
+
+    One operator has a name: of several versions, the latest.
+    """
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         page = PAGES.get(cls.__dict__.get("NAME", ""))

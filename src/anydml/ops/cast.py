@@ -59,6 +59,7 @@ class Cast(Descriptor):
 
     NAME = "CAST"
     KERNEL = "cast"
+    ALSO_KNOWN_AS = "anydml.cast onnx.Cast numpy.ndarray.astype torch.Tensor.to jax.Array.astype"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -64,6 +64,7 @@ class ElementWiseIdentity(Descriptor):
 
     NAME = "ELEMENT_WISE_IDENTITY"
     KERNEL = "identity"
+    ALSO_KNOWN_AS = "onnx.Identity"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

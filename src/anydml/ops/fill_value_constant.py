@@ -56,6 +56,7 @@ class FillValueConstant(Descriptor):
 
     NAME = "FILL_VALUE_CONSTANT"
     KERNEL = "fill_constant"
+    ALSO_KNOWN_AS = "onnx.ConstantOfShape numpy.full torch.full jax.numpy.full"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

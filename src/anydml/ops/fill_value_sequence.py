@@ -66,6 +66,7 @@ class FillValueSequence(Descriptor):
 
     NAME = "FILL_VALUE_SEQUENCE"
     KERNEL = "fill_sequence"
+    ALSO_KNOWN_AS = "onnx.Range numpy.arange torch.arange jax.numpy.arange"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

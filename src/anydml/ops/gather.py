@@ -75,6 +75,7 @@ class Gather(Descriptor):
     NAME = "GATHER"
     KERNEL = "gather"
     CLAMPS = True
+    ALSO_KNOWN_AS = "anydml.gather onnx.Gather numpy.take torch.index_select jax.numpy.take"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

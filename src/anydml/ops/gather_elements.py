@@ -65,6 +65,10 @@ class GatherElements(Descriptor):
     NAME = "GATHER_ELEMENTS"
     KERNEL = "gather_elements"
     CLAMPS = True
+    ALSO_KNOWN_AS = (
+        "anydml.gather_elements onnx.GatherElements numpy.take_along_axis "
+        "torch.gather jax.numpy.take_along_axis"
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

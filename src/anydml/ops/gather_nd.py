@@ -164,6 +164,7 @@ class GatherND1(GatherND):
     batch_dimension_count: int = uint()
 
     NAME = "GATHER_ND1"
+    ALSO_KNOWN_AS = "anydml.gather_nd onnx.GatherND"
 
     @property
     def batch(self) -> int:

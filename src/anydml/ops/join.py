@@ -55,6 +55,7 @@ class Join(Descriptor):
 
     NAME = "JOIN"
     KERNEL = "join"
+    ALSO_KNOWN_AS = "anydml.join onnx.Concat numpy.concatenate torch.cat jax.numpy.concatenate"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -61,6 +61,10 @@ class NonzeroCoordinates(Descriptor):
 
     NAME = "NONZERO_COORDINATES"
     KERNEL = "nonzero_coordinates"
+    ALSO_KNOWN_AS = (
+        "anydml.nonzero_coordinates onnx.NonZero numpy.argwhere torch.nonzero "
+        "torch.argwhere jax.numpy.argwhere"
+    )
 
     @property
     def effective_rank(self) -> int:

@@ -122,6 +122,7 @@ class Padding1(Descriptor):
 
     NAME = "PADDING1"
     KERNEL = "pad"
+    ALSO_KNOWN_AS = "anydml.pad onnx.Pad numpy.pad torch.nn.functional.pad jax.numpy.pad"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

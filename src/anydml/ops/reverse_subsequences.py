@@ -64,6 +64,7 @@ class ReverseSubsequences(Descriptor):
 
     NAME = "REVERSE_SUBSEQUENCES"
     KERNEL = "reverse_subsequences"
+    ALSO_KNOWN_AS = "anydml.reverse_subsequences onnx.ReverseSequence"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -75,6 +75,10 @@ class Scatter(Descriptor):
     NAME = "SCATTER"
     KERNEL = "scatter_elements"
     IN_PLACE = True
+    ALSO_KNOWN_AS = (
+        "anydml.scatter_elements onnx.ScatterElements numpy.put_along_axis "
+        "torch.scatter jax.numpy.put_along_axis"
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

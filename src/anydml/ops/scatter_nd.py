@@ -74,6 +74,7 @@ class ScatterND(Descriptor):
     NAME = "SCATTER_ND"
     KERNEL = "scatter_nd"
     IN_PLACE = True
+    ALSO_KNOWN_AS = "anydml.scatter_nd onnx.ScatterND torch.index_put"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -77,6 +77,7 @@ class Slice1(Descriptor):
 
     NAME = "SLICE1"
     KERNEL = "slice_window"
+    ALSO_KNOWN_AS = "anydml.slice_window onnx.Slice torch.narrow jax.lax.slice"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

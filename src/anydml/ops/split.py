@@ -55,6 +55,7 @@ class Split(Descriptor):
 
     NAME = "SPLIT"
     KERNEL = "split"
+    ALSO_KNOWN_AS = "anydml.split onnx.Split numpy.split torch.split jax.numpy.split"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

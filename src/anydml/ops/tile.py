@@ -58,6 +58,7 @@ class Tile(Descriptor):
 
     NAME = "TILE"
     KERNEL = "tile"
+    ALSO_KNOWN_AS = "anydml.tile onnx.Tile numpy.tile torch.tile jax.numpy.tile"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

@@ -166,6 +166,7 @@ class TopK1(TopK):
     axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
 
     NAME = "TOP_K1"
+    ALSO_KNOWN_AS = "anydml.top_k onnx.TopK numpy.argpartition torch.topk jax.lax.top_k"
 
     @property
     def direction(self) -> AxisDirection:

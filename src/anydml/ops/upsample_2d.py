@@ -92,6 +92,7 @@ class Upsample2D(Descriptor):
 
     NAME = "UPSAMPLE_2D"
     KERNEL = "upsample"
+    ALSO_KNOWN_AS = "onnx.Resize torch.nn.functional.interpolate jax.image.resize"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:

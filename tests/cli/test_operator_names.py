@@ -1,0 +1,132 @@
+"""Operators by other names: of other libraries, misspelt, and those that anydml lacks."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import anydml as dml
+from anydml import cli
+from anydml.ops._pages import PAGES
+from anydml.registry import OPERATORS, operator_meant, unknown_operator
+
+NAMES = {kind.NAME: kind.ALSO_KNOWN_AS.split() for kind in OPERATORS.values()}
+TABLE = Path(__file__).parents[2] / "docs" / "names.md"
+LACKING = [name for name in PAGES if name not in OPERATORS]
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [
+        ("Concat", "JOIN"), ("onnx.Concat", "JOIN"), ("torch.cat", "JOIN"),
+        ("torch.topk", "TOP_K1"), ("np.argpartition", "TOP_K1"), ("lax.top_k", "TOP_K1"),
+        ("jnp.take", "GATHER"), ("F.pad", "PADDING1"), ("dml.slice_window", "SLICE1"),
+        ("TopK", "TOP_K"), ("top_k", "TOP_K"), ("DML_OPERATOR_SPLIT", "SPLIT"),
+        ("DML_TOP_K1_OPERATOR_DESC", "TOP_K1"), ("Scatter_Elements", "SCATTER_ELEMENTS"),
+        ("gather", "GATHER"), ("torch.gather", "GATHER_ELEMENTS"),
+        ("nonzero", "NONZERO_COORDINATES"),
+    ],
+)  # fmt: skip
+def test_the_operator_that_a_name_means(capsys, name, operator):
+    assert operator_meant(name) == operator
+    assert cli.main(["ops", name]) == 0
+    assert capsys.readouterr().out.startswith(f"DML_OPERATOR_{OPERATORS[operator].NAME} ")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("SPILT", "SPLIT"), ("TOP_K2", "TOP_K"), ("DML_OPERATOR_CASST", "CAST"),
+        ("ELEMENT_WISE_ADDD", "ELEMENT_WISE_ADD"), ("gelu", "ACTIVATION_GELU"),
+        ("CONV", "CONVOLUTION"), ("tf.concat", "JOIN"),
+        ("FROBNICATE", None), ("ELEMENT_WISE_FROBNICATE", None), ("", None), ("TO.P.K", None),
+        ("E", None), ("x" * 100_000, None), ("torch.", None), (".", None),
+    ],
+)  # fmt: skip
+def test_only_a_near_name_is_suggested(capsys, name, hint):
+    end = f"; did you mean {hint}?" if hint else " (`anydml ops --all` lists them)."
+    message = unknown_operator(name)
+    assert message.startswith("Expected the name of a DirectML operator, got '")
+    assert message.endswith(end)
+    assert len(message) < 200
+    assert cli.main(["ops", name]) == 2
+    assert capsys.readouterr().err.endswith(f"Error: {message}\n")
+    with pytest.raises(dml.ModelError) as raised:
+        dml.from_json({"type": name})
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_an_operator_that_anydml_lacks(name):
+    message = (
+        f"{name} is a DirectML operator (since {PAGES[name].level}) that anydml does not have yet."
+    )
+    camel = "".join(part.capitalize() for part in name.split("_"))
+    for spelling in (name, f"DML_OPERATOR_{name}", name.lower(), camel):
+        with pytest.raises(dml.ModelError) as raised:
+            dml.from_json({"type": spelling})
+        assert str(raised.value) == message
+    with pytest.raises(AttributeError, match=re.escape(message[:-1])):
+        getattr(dml, camel)
+
+
+def test_an_attribute_that_is_no_operator():
+    with pytest.raises(AttributeError, match=r"has no attribute 'Frobnicate'$"):
+        dml.Frobnicate  # noqa: B018
+    assert not hasattr(dml, "_nothing")
+
+
+def test_a_name_stands_for_one_operator():
+    names = [name.lower() for listed in NAMES.values() for name in listed]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("library", ["anydml", "numpy", "torch", "jax", "onnx"])
+def test_names_exist(library):
+    names = {name for listed in NAMES.values() for name in listed if name.startswith(f"{library}.")}
+    assert names
+    found = pytest.importorskip(library)
+    if library == "onnx":
+        assert all(found.defs.has(name.removeprefix("onnx.")) for name in names)
+        return
+    for name in names:
+        value = found
+        for part in name.split(".")[1:]:
+            if not hasattr(value, part):  # a module that is not loaded yet
+                importlib.import_module(f"{value.__name__}.{part}")
+            value = getattr(value, part)
+
+
+def documented():
+    """Operators and other names of each row of the first table of docs/names.md."""
+    methods = {"NumPy": "numpy.ndarray", "PyTorch": "torch.Tensor", "JAX": "jax.Array"}
+    short = {"np": "numpy", "jnp": "jax.numpy"}
+    lines = TABLE.read_text(encoding="utf-8").partition("| DirectML |")[2].splitlines()
+    libraries = [cell.split()[0] for cell in lines[0].strip("| ").split(" | ")]
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            return
+        operators, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        found = []
+        for library, cell in zip(libraries, cells, strict=True):
+            if library == "ONNX":
+                found.append("onnx." + re.match(r"\w+", cell)[0])
+                continue
+            for name in re.findall(r"`([\w.]+)`", cell):
+                first, dot, rest = name.partition(".")
+                if library == "here":
+                    found.append(f"anydml.{name}")
+                elif first == "x":
+                    found.append(f"{methods[library]}.{rest}")
+                else:
+                    found.append(f"{short.get(first, first)}.{rest}" if dot else name)
+        yield operators.split(", "), found
+
+
+def test_the_documented_names():
+    rows = [*documented()]
+    assert {name for operators, _ in rows for name in operators} == OPERATORS.keys()
+    for operators, names in rows:
+        kinds = dict.fromkeys(OPERATORS[name] for name in operators)
+        assert names == [also for kind in kinds for also in kind.ALSO_KNOWN_AS.split()], operators
