@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing: targets, corpora and dictionaries; `scripts/fuzz.py` runs them."""
+"""Coverage-guided fuzzing: targets, corpora and dictionaries; `python -m fuzz` runs them."""

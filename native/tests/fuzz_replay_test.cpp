@@ -13,13 +13,16 @@
 #include "../../fuzz/native/selections.cpp"
 #include "../../fuzz/native/slabs.cpp"
 
-int main() {
+int main(int, char** arguments) {
   namespace fs = std::filesystem;
-  const fs::path corpus =
-      fs::path(__FILE__).parent_path() / ".." / ".." / "fuzz" / "corpus" / "native";
+  // The build has unpacked the archive beside this program.
+  const fs::path corpus = fs::path(arguments[0]).parent_path() / "corpus";
+  const fs::path findings =
+      fs::path(__FILE__).parent_path() / ".." / ".." / "fuzz" / "findings" / "native";
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(corpus))
-    files.push_back(entry.path());
+  for (const fs::path& folder : {corpus, findings})
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   EXPECT(files.size() > 100, "%zu inputs in %s", files.size(), corpus.c_str());
   const std::size_t step = static_cast<std::size_t>(std::max(1, anydml::test::shortening()));

@@ -1,41 +1,29 @@
 """What the fuzzer of descriptors has kept goes through without a finding."""
 
 import random
-import sys
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-CORPUS = sorted((ROOT / "fuzz" / "corpus" / "descriptor").iterdir())
+from fuzz import corpora
+from fuzz.targets import descriptor
 
 
-@pytest.fixture(scope="module")
-def descriptor():
-    sys.path.insert(0, str(ROOT))
-    from fuzz.targets import descriptor
-
-    yield descriptor
-    sys.path.remove(str(ROOT))
-
-
-def test_corpus(descriptor):
-    assert CORPUS
-    for path in CORPUS:
+def test_corpus():
+    inputs = corpora.inputs("descriptor")
+    assert len(inputs) > 100
+    for name, data in inputs.items():
         try:
-            descriptor.run(path.read_bytes())
+            descriptor.run(data)
         except Exception as error:
-            error.add_note(path.name)
+            error.add_note(name)
             raise
 
 
-def test_random_bytes(descriptor):
+def test_random_bytes():
     generator = random.Random(8)
     for _ in range(300):
         descriptor.run(generator.randbytes(generator.choice([0, 40, 120, 240])))
 
 
-def test_a_wrong_result_is_found(descriptor, monkeypatch):
+def test_a_wrong_result_is_found(monkeypatch):
     """The target can fail: of random bytes, some reach a comparison."""
     right = descriptor.by_reference
 

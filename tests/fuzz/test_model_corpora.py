@@ -4,59 +4,59 @@ Whatever fails here failed under the fuzzer: an exception that is not the librar
 is none, a file touched that is not the model's, more than a second or 256 MiB.
 """
 
-import importlib
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from fuzz import corpora
+from fuzz.targets import model, npy
+
+TARGETS = {"model": model, "npy": npy}
 
 
-@pytest.fixture
-def target(request, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module(f"fuzz.targets.{request.param}")
-
-
-@pytest.mark.parametrize("target", ["model", "npy"], indirect=True, ids=str)
+@pytest.mark.parametrize("target", TARGETS)
 def test_corpus(target):
-    name = target.__name__.rpartition(".")[2]
-    inputs = sorted((ROOT / "fuzz" / "corpus" / name).iterdir())
+    inputs = corpora.inputs(target)
     assert len(inputs) > 10
-    for path in inputs:
+    for name, data in inputs.items():
         try:
-            target.run(path.read_bytes())
+            TARGETS[target].run(data)
         except Exception as error:
-            raise AssertionError(f"{path.relative_to(ROOT)} is a finding") from error
+            raise AssertionError(f"{target}: {name} is a finding") from error
 
 
-@pytest.mark.parametrize("target", ["model"], indirect=True, ids=str)
-def test_the_mutator_makes_models(target):
-    seed = (ROOT / "fuzz" / "corpus" / "model" / "split_all").read_bytes()
-    made = {target.mutated(seed, 4096, i, lambda data, most: data[:most]) for i in range(300)}
+def test_the_mutator_makes_models():
+    seed = corpora.inputs("model")["split_all"]
+    made = {model.mutated(seed, 4096, i, lambda data, most: data[:most]) for i in range(300)}
     assert len(made) > 200
     for data in made:
-        target.run(data)
+        model.run(data)
+
+
+def test_an_archive_holds_what_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "FOLDER", tmp_path)
+    (tmp_path / "corpus").mkdir()
+    corpora.findings("x").mkdir(parents=True)
+    (corpora.findings("x") / "crash").write_bytes(b"3")
+    kept = {"b": b"", "a": bytes(range(256))}
+    corpora.write("x", kept)
+    first = corpora.archive("x").read_bytes()
+    assert corpora.inputs("x") == kept | {"crash": b"3"}
+    corpora.write("x", dict(reversed(kept.items())))
+    assert corpora.archive("x").read_bytes() == first
 
 
 @pytest.mark.parametrize(
     ("target", "broken"),
     [("model", "anydml.models.loader.Folder.of"), ("npy", "anydml.models.npy._dtype")],
-    indirect=["target"],
-    ids=str,
 )
 def test_an_exception_of_another_kind_is_a_finding(target, broken, monkeypatch):
-    name = target.__name__.rpartition(".")[2]
-    inputs = sorted((ROOT / "fuzz" / "corpus" / name).iterdir())
-
     def fail(*_):
         raise KeyError("broken")
 
     monkeypatch.setattr(broken, fail)
     found = 0
-    for path in inputs:
+    for data in corpora.inputs(target).values():
         try:
-            target.run(path.read_bytes())
+            TARGETS[target].run(data)
         except KeyError:
             found += 1
     assert found > 5
