@@ -129,8 +129,7 @@ def command(
 def _write_json(path: Path, described: dict[str, Any], outcomes: Sequence[report.Outcome]) -> None:
     # Renamed, so that whoever ends the command in between leaves a whole file.
     aside = path.with_name(path.name + ".part")
-    written = json.dumps(report.as_json(described, outcomes), indent=1, ensure_ascii=False)
-    aside.write_text(written + "\n", encoding="utf-8")
+    aside.write_text(stored.as_text(report.as_json(described, outcomes)), encoding="utf-8")
     aside.replace(path)
 
 

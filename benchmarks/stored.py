@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,21 @@ from benchmarks.cases import Case
 from benchmarks.measure import Contestant
 from benchmarks.report import Outcome
 from benchmarks.suites import GPU_SUITES, SUITES, Suite
+
+
+def as_text(document: Mapping[str, Any]) -> str:
+    """A document of `report.as_json` as JSON with a line for each case."""
+
+    def line(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    suites = []
+    for name, suite in document["suites"].items():
+        cases = ",\n".join(map(line, suite["cases"]))
+        means = {key: value for key, value in suite.items() if key != "cases"}
+        suites.append(f"{line(name)}: {line({**means, 'cases': []})[:-2]}\n{cases}\n]}}")
+    head = line({**document, "suites": {}})
+    return f"{head[:-2]}\n" + ",\n".join(suites) + "\n}}\n"
 
 
 def outcomes_in(document: Mapping[str, Any]) -> list[Outcome]:

@@ -52,9 +52,11 @@ def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
     )
     assert told.exit_code == 0, told.output
     assert "geometric mean" in told.stdout
-    document = json.loads(files[0].read_text(encoding="utf-8"))
+    text = files[0].read_text(encoding="utf-8")
+    document = json.loads(text)
     cases = document["suites"][suite]["cases"]
     assert cases
+    assert text.count("\n{") == len(cases)  # a line each
     for case in cases:
         assert case["contestants"][0]["median"] > 0
         others = len(case["contestants"]) - 1

@@ -10,7 +10,7 @@ namespace anydml::cuda {
 namespace {
 
 // How long the host looks for a number of a kernel's before it lets the driver wait, which takes
-// some 8 us longer to see it (benchmarks/gpu/selection-last.txt).
+// some 8 us longer to see it (benchmarks/gpu-h200.md).
 constexpr std::chrono::microseconds kLookedFor{3000};
 
 void pause() {
