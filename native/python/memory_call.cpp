@@ -10,7 +10,6 @@
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
-#include "added_types.hpp"
 #include "arguments.hpp"
 
 namespace nb = nanobind;
@@ -18,7 +17,7 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-// The types that NumPy has; the others are in added_types.cpp.
+// The types that NumPy has; the others are in types.cpp.
 struct Known {
   std::uint8_t code, bits;
   int number;
@@ -375,7 +374,7 @@ Int code_of_descr(const PyArray_Descr* descr) {
   for (const Known& known : kKnown)
     if (known.bits == bits && "iuf??cb"[known.code] == descr->kind)
       return Int{known.code} << 8 | bits;
-  const AddedType* const added = added_type(descr->type_num);
+  const AddedType* const added = added_type(descr);
   return added == nullptr ? -1 : Int{added->dlpack_code} << 8 | bits;
 }
 

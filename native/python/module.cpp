@@ -1,8 +1,8 @@
 // The extension module: bindings, and the GPU's host side, for the oldest processor. The kernels
 // are libraries that it loads.
 #define ANYDML_IMPORT_NUMPY
-#include "added_types.hpp"
 #include "memory_call.hpp"
+#include "types.hpp"
 
 #include <string>
 
@@ -34,7 +34,7 @@ NB_MODULE(_bindings, module) {
   module.def("pool", &pool);
   module.def("pool_peak", &anydml::pool_peak);
   module.def("set_pool_limit", [](std::size_t bytes) { anydml::pool_set_limit(bytes); });
-  bind_added_types(module);
+  bind_types(module);
   bind_door(module);
   bind_quick(module);
   bind_memory_call(module);

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "added_types.hpp"
+#include "types.hpp"
 
 namespace anydml::python {
 namespace {
@@ -17,7 +17,7 @@ void release_block(PyObject* capsule) { pool_release(PyCapsule_GetPointer(capsul
 }  // namespace
 
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size) {
-  const AddedType* const added = added_type(descr->type_num);
+  const AddedType* const added = added_type(descr);
   if (added == nullptr || !PyArray_ISNBO(descr->byteorder)) return false;
   type = added->type;
   size = added->size;

@@ -72,17 +72,17 @@ inline constexpr std::array<Element, NPY_HALF + 1> kElementTypes = [] {
   return all;
 }();
 
-// Of a type that is ours.
+// The same of a type that NumPy lacks (types.hpp).
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size);
 
-// DataType and element size of a type of NumPy's or ours; false for what no kernel takes, foreign
-// byte order included.
+// DataType and element size of a type; false for what no kernel takes, foreign byte order included.
 inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const auto number = static_cast<std::size_t>(descr->type_num);
-  if (number >= kElementTypes.size()) return added_element_of(descr, type, size);
+  if (number >= kElementTypes.size() || kElementTypes[number].size == 0)
+    return added_element_of(descr, type, size);
   type = kElementTypes[number].type;
   size = kElementTypes[number].size;
-  return size != 0 && PyArray_ISNBO(descr->byteorder);
+  return PyArray_ISNBO(descr->byteorder);
 }
 
 // An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose

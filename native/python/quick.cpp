@@ -378,7 +378,6 @@ void bind_quick(nb::module_& module) {
   module.def("take_jax_split", &jax::take_split_maker);
   module.def("take_jax_gpu", &jax::take_gpu);
   module.def("take_cupy", &cupy::take);
-  module.def("know_type", &know_type);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "added_types.hpp"
 #include "libtorch.hpp"
+#include "types.hpp"
 
 namespace nb = nanobind;
 
@@ -66,7 +66,7 @@ std::int32_t library_type(const PyArray_Descr* descr) {
     }
     return found[i] == kNone ? -1 : found[i] - kFirst;
   }
-  const AddedType* const added = added_type(descr->type_num);
+  const AddedType* const added = added_type(descr);
   static const AddedType* latest = nullptr;
   static std::int32_t number = -1;
   if (added != latest) {
@@ -211,7 +211,7 @@ bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
       type = {known.code, known.bits, 1};
       return true;
     }
-  const AddedType* const added = added_type(descr->type_num);
+  const AddedType* const added = added_type(descr);
   if (added == nullptr) return false;
   type = {added->dlpack_code, static_cast<std::uint8_t>(8 * added->size), 1};
   return true;

@@ -1,5 +1,7 @@
 #include "types.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -9,6 +11,45 @@ namespace nb = nanobind;
 
 namespace anydml::python {
 namespace {
+
+// Codes of DLPack 1.1.
+AddedType added[] = {
+    {"bfloat16", 2, 4, DataType::bfloat16},       {"float8_e3m4", 1, 7, DataType::unknown},
+    {"float8_e4m3", 1, 8, DataType::unknown},     {"float8_e4m3b11fnuz", 1, 9, DataType::unknown},
+    {"float8_e4m3fn", 1, 10, DataType::unknown},  {"float8_e4m3fnuz", 1, 11, DataType::unknown},
+    {"float8_e5m2", 1, 12, DataType::unknown},    {"float8_e5m2fnuz", 1, 13, DataType::unknown},
+    {"float8_e8m0fnu", 1, 14, DataType::unknown},
+};
+
+// Records of one field, whose name no user's records have by accident.
+PyArray_Descr* record_of(const AddedType& type) {
+  const nb::tuple field =
+      nb::make_tuple(std::string("anydml.") + type.name, type.size == 2 ? "u2" : "u1");
+  PyArray_Descr* descr = nullptr;
+  nb::list fields;
+  fields.append(field);
+  if (PyArray_DescrAlignConverter(fields.ptr(), &descr) == NPY_FAIL) throw nb::python_error();
+  return descr;
+}
+
+// added_types(): (this library's dtype, DLPack's code) by name.
+nb::dict added_types() {
+  nb::dict found;
+  for (const AddedType& type : added)
+    found[type.name] =
+        nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(type.descr)), type.dlpack_code);
+  return found;
+}
+
+// ml_dtypes' type of the same meaning: quick calls take arrays of it from now on.
+void know_added_type(nb::handle dtype, const std::string& name) {
+  if (PyArray_DescrCheck(dtype.ptr()) == 0) return;
+  const auto* const descr = reinterpret_cast<const PyArray_Descr*>(dtype.ptr());
+  for (AddedType& type : added)
+    if (name == type.name && PyDataType_ELSIZE(descr) == type.size &&
+        descr->type_num >= NPY_USERDEF)
+      type.user_number = descr->type_num;
+}
 
 PyObject* known = nullptr;  // descriptors by what stands for them
 constexpr Py_ssize_t kMost = 256;
@@ -24,10 +65,35 @@ bool is_fixed(PyObject* object) {
 
 }  // namespace
 
+const AddedType* added_type(const PyArray_Descr* descr) {
+  if (descr->type_num != NPY_VOID && descr->type_num < NPY_USERDEF) return nullptr;
+  for (const AddedType& type : added)
+    if (descr == type.descr || descr->type_num == type.user_number) return &type;
+  if (descr->type_num != NPY_VOID) return nullptr;
+  for (const AddedType& type : added)
+    if (PyDataType_ELSIZE(descr) == type.size &&
+        PyArray_EquivTypes(const_cast<PyArray_Descr*>(descr), type.descr) != 0)
+      return &type;
+  return nullptr;
+}
+
+const AddedType* added_type_of_dlpack(std::uint8_t code, std::uint8_t bits) {
+  for (const AddedType& type : added)
+    if (type.dlpack_code == code && 8 * type.size == bits) return &type;
+  return nullptr;
+}
+
+void bind_types(nb::module_& module) {
+  for (AddedType& type : added) type.descr = record_of(type);
+  module.def("added_types", &added_types);
+  module.def("know_added_type", &know_added_type);
+  module.def("know_type", &know_type);
+}
+
 void know_type(nb::handle object, nb::handle dtype) {
   if (!is_fixed(object.ptr()) || PyArray_DescrCheck(dtype.ptr()) == 0) return;
-  // Results of added types are given back as another one by each library: the general path's work.
-  if (reinterpret_cast<PyArray_Descr*>(dtype.ptr())->type_num >= NPY_USERDEF) return;
+  // Each library has its own type for an added one: the general path returns it.
+  if (added_type(reinterpret_cast<PyArray_Descr*>(dtype.ptr())) != nullptr) return;
   if (known == nullptr) known = PyDict_New();
   if (known == nullptr) throw nb::python_error();
   if (PyDict_Size(known) < kMost && PyDict_SetItem(known, object.ptr(), dtype.ptr()) != 0)

@@ -1,9 +1,31 @@
-// What users write for a type: quick calls know what the general path has understood once.
+// Element types: those that NumPy lacks, and what users write for a type.
 #pragma once
 
 #include "failures.hpp"
 
 namespace anydml::python {
+
+// An element type that NumPy lacks: bfloat16, or a float of 8 bits, which is only moved.
+//
+// An array of such a type is seen here as records of one unsigned integer, whichever library it
+// comes from: `descr` is this library's name for the element type, and nothing is registered with
+// NumPy. The table in types.cpp is the only list of these types.
+struct AddedType {
+  const char* name;  // as PyTorch, JAX and ml_dtypes call it
+  int size;
+  std::uint8_t dlpack_code;
+  DataType type;
+  PyArray_Descr* descr = nullptr;  // never released
+  int user_number = -1;            // NumPy's number of ml_dtypes' type, once it is known
+};
+
+// By a descriptor, this library's or ml_dtypes'. Null for any other.
+const AddedType* added_type(const PyArray_Descr* descr);
+
+// By DLPack's code and number of bits.
+const AddedType* added_type_of_dlpack(std::uint8_t code, std::uint8_t bits);
+
+void bind_types(nanobind::module_& module);
 
 // From now on this stands for the type: a string, a dtype, NumPy's class of a scalar or PyTorch's
 // type. What may mean something else the next time is not kept.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays import DeviceArray, address_of, adopt, apart_from, stand_in
+from anydml.arrays import DeviceArray, address_of, adopt, apart_from, dtype_name, stand_in
 from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError, BindingError
 from anydml.tensor import TensorDesc, overlapping
@@ -96,12 +96,12 @@ def _raw_buffer(name: str, tensor: TensorDesc, array: Array) -> Array:
     if array.ndim != 1 or not array.flags.c_contiguous:
         raise BindingError(
             f"{name}: expected {expected} or a flat contiguous buffer, "
-            f"got {array.dtype} of shape {array.shape}"
+            f"got {dtype_name(array.dtype)} of shape {array.shape}"
         )
     if array.dtype != wanted and array.dtype not in _RAW:
         raise BindingError(
             f"{name}: expected {expected} or a flat buffer of {wanted} or bytes, "
-            f"got a flat buffer of {array.dtype}"
+            f"got a flat buffer of {dtype_name(array.dtype)}"
         )
     total, least = tensor.total_tensor_size_in_bytes, elements_size(tensor)
     exact = total == tensor.minimum_size_in_bytes and array.nbytes >= least

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import textwrap
 from fractions import Fraction
 
 import numpy as np
@@ -62,8 +63,8 @@ def test_quick_calls_take_them(kind):
         result = native.quick("gather")(None, x, order, 0, "raise")
     assert_same_bits(result, x[order])
     assert result.dtype == x.dtype
-    native.know_added_type(5, kind)  # no type
-    native.know_added_type(x.dtype, "float16")  # none of these
+    native.know_added_type(5, kind)  # not a type
+    native.know_added_type(x.dtype, "float16")  # not one of these
     assert native.quick("gather")(None, x, order, 0, "raise") is not None
 
 
@@ -177,25 +178,61 @@ class TestLibraries:
         with pytest.raises(dml.ArgumentTypeError, match="out: expected bfloat16, got >V2"):
             dml.tile(x, 1, out=swapped)
 
-    def test_without_ml_dtypes(self):
+    def test_torch_without_ml_dtypes(self):
+        """PyTorch's types need no other package; NumPy's results need one, which is named."""
         pytest.importorskip("torch")
-        program = """if True:
+        assert printed(
+            """
             import sys, torch, numpy as np, anydml as dml
+            sys.modules["ml_dtypes"] = None  # as if it was not installed
             x = torch.tensor([1, 3, 2], dtype=torch.bfloat16)
             assert dml.top_k(x, 2).values.tolist() == [3, 2]
+            assert dml.cast(torch.tensor([1, 3]), "bfloat16").dtype == torch.bfloat16
+            assert dml.join([x, torch.ones(1)], promote=True).dtype == torch.float32
+            got = dml.scatter_elements(x, [1, 1], [2.5, 1], reduction="mean")
+            assert got.tolist() == [1, 2.171875, 2] and got.dtype == torch.bfloat16
             assert dml.tile(x.to(torch.float8_e5m2), 2).dtype == torch.float8_e5m2
+            for call in (lambda: dml.cast(np.ones(3), "bfloat16"),
+                         lambda: dml.tile(dml.tile(x, 1, out=np.empty(3, "f2")), 1)):
+                try:
+                    call()
+                except dml.ArgumentTypeError as error:
+                    print(error)
+            """
+        ) == [
+            "dtype: expected a type that NumPy has, got bfloat16; "
+            "pip install 'anydml[bfloat16]' adds it",
+            "out: expected bfloat16, got float16",
+        ]
+
+    def test_ml_dtypes_is_imported_where_a_result_needs_it(self):
+        assert printed(
+            """
+            import sys, numpy as np, anydml as dml
             assert "ml_dtypes" not in sys.modules
-            try:
-                dml.cast(np.ones(3), "bfloat16")
-            except dml.ArgumentTypeError as error:
-                print(error)
-        """
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=False
-        )
-        assert done.stdout == (
-            "dtype: expected a type that NumPy has, got bfloat16; import ml_dtypes, which adds it\n"
-        ), done.stderr
+            print(dml.cast(np.ones(3), "bfloat16").dtype, "ml_dtypes" in sys.modules)
+            """
+        ) == ["bfloat16 True"]
+
+    def test_numpy_is_left_as_it_is(self):
+        """Nothing is registered with NumPy, whose first user-defined type is the next package's."""
+        assert printed(
+            """
+            import anydml as dml, numpy as np
+            dml.tile(np.ones(2), 2)
+            import ml_dtypes
+            print(np.dtype(ml_dtypes.bfloat16).num)
+            """
+        ) == ["256"]
+
+
+def printed(program):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.splitlines()
 
 
 class TestArguments:

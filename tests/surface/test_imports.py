@@ -42,6 +42,7 @@ ONLY_IN = {
     "hypothesis": set(),
     "matplotlib": set(),
     "cupy": set(),
+    "ml_dtypes": {"arrays", "testing"},
     "scipy": set(),
     "pandas": set(),
 }

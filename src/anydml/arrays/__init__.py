@@ -27,9 +27,9 @@ from anydml.arrays._device import (
 from anydml.arrays._numpy import unmasked
 from anydml.arrays._torch import is_symbol
 from anydml.arrays._types import (
-    USER_DEFINED,
     as_type,
     counterpart,
+    dtype_name,
     given_back,
     is_added,
     own_type,
@@ -55,6 +55,7 @@ __all__ = [
     "bridge_of",
     "check_unlabelled",
     "counterpart",
+    "dtype_name",
     "given_back",
     "index_type",
     "is_added",
@@ -132,7 +133,7 @@ def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype
     except ArgumentTypeError:
         raise
     except (TypeError, AttributeError, RuntimeError) as error:
-        types = ", ".join(map(str, dtypes))
+        types = ", ".join(map(dtype_name, dtypes))
         raise ArgumentTypeError(
             f"{name}: expected types that can be promoted to one, got {types}"
         ) from error
@@ -168,10 +169,11 @@ _OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "V": "records"}
 
 
 def _numbers(array: Array, name: str) -> Array:
-    if array.dtype.num >= USER_DEFINED:
-        native = array.dtype.newbyteorder("=")
-        if is_added(own_type(native)):
-            return seen(array if array.dtype.isnative else as_type(array, native, name))
+    if is_added(array.dtype):
+        return array
+    native = array.dtype.newbyteorder("=")
+    if is_added(own_type(native)):
+        return seen(array if array.dtype.isnative else as_type(array, native, name))
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
         raise _no_numbers(array.dtype, name)
     if not array.dtype.isnative:

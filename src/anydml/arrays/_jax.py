@@ -19,7 +19,7 @@ from anydml._native import native
 from anydml.arrays import _dlpack
 from anydml.arrays._base import Array, Wrap, class_of, unnoticed, unreadable
 from anydml.arrays._device import DeviceArray, Shape, address_of, packed_strides
-from anydml.arrays._types import DLPACK_CODES, counterpart, is_added, own_type
+from anydml.arrays._types import DLPACK_CODES, counterpart, dtype_name, is_added, own_type
 from anydml.errors import ArgumentTypeError
 
 written = unnoticed
@@ -130,7 +130,7 @@ def keep(dtype: np.dtype[Any], name: str) -> None:
     kind = counterpart(dtype, name)
     if jax.dtypes.canonicalize_dtype(kind) != kind:
         raise ArgumentTypeError(
-            f"{name}: expected a type that JAX has, got {dtype}; "
+            f"{name}: expected a type that JAX has, got {dtype_name(dtype)}; "
             f"64 bits need jax.config.update('jax_enable_x64', True)"
         )
 
@@ -209,7 +209,7 @@ class _Exported:
             native.cuda.synchronize(array.device, array.stream)
             device, owner = array.device, array.owner
         kind = array.dtype
-        code = DLPACK_CODES[kind.name] if is_added(kind) else _CODES[kind.kind]
+        code = DLPACK_CODES[dtype_name(kind)] if is_added(kind) else _CODES[kind.kind]
         return native.cuda.dlpack(owner, address_of(array), device, code, 8 * kind.itemsize,
                                   list(array.shape))  # fmt: skip
 

@@ -17,7 +17,7 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays._base import Array, Wrap, class_of, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
-from anydml.arrays._types import ADDED, type_of
+from anydml.arrays._types import ADDED, dtype_name, is_added, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
 
 keep = every_type
@@ -46,11 +46,10 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
 def tensor_of(array: Array) -> Any:
     """A result as a tensor over the same memory."""
     torch: Any = sys.modules["torch"]
-    own = ADDED.get(array.dtype.name)
-    if own is None:
+    if not is_added(array.dtype):
         return torch.from_dlpack(array)
-    bits = np.dtype(f"i{own.itemsize}")  # NumPy hands out types of its own only
-    return torch.from_dlpack(array.view(bits)).view(_types(torch)[1][own])
+    bits = np.dtype(f"i{array.itemsize}")  # NumPy exports types of its own only
+    return torch.from_dlpack(array.view(bits)).view(_types(torch)[1][array.dtype])
 
 
 def index_type() -> np.dtype[Any]:
@@ -61,7 +60,7 @@ def index_type() -> np.dtype[Any]:
 def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """PyTorch's rules: an integer and a float give the float."""
     torch: Any = sys.modules["torch"]
-    found = reduce(torch.promote_types, [getattr(torch, dtype.name) for dtype in dtypes])
+    found = reduce(torch.promote_types, [getattr(torch, dtype_name(dtype)) for dtype in dtypes])
     return type_of(str(found).removeprefix("torch."))
 
 
@@ -245,7 +244,7 @@ Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
 
 @cache
 def _types(torch: Any) -> Types:
-    """NumPy's types, or this library's own, by PyTorch's, and the other way."""
+    """NumPy's types, or what stands for them, by PyTorch's, and the other way."""
     names = (
         "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
         "float16", "float32", "float64", "complex64", "complex128", *ADDED,

@@ -1,9 +1,9 @@
-"""Types of elements: those that NumPy lacks, conversion and promotion.
+"""Element types: those that NumPy lacks, conversion and promotion.
 
-NumPy lacks bfloat16 and floats of 8 bits, which are only moved. Arrays of these types, whichever
-library they come from, are seen under types of this library's own, of which
-native/python/added_types.cpp has the list. NumPy's users have them from `ml_dtypes`, which is never
-imported here: what an array of its types shows is that it is loaded.
+NumPy lacks bfloat16 and floats of 8 bits. An array of such a type, whichever library it comes from,
+is seen here as records of one unsigned integer: plain NumPy, in which nothing is registered. The
+list of these types is in native/python/types.cpp. NumPy's users have them from `ml_dtypes`, which
+is imported only for a result that NumPy's users get: an array of its types shows that it is loaded.
 """
 
 from __future__ import annotations
@@ -21,66 +21,70 @@ from anydml.threads import get_num_threads
 _FOUND: Final[dict[str, tuple[np.dtype[Any], int]]] = native.added_types()
 
 ADDED: Final = {name: dtype for name, (dtype, _) in _FOUND.items()}
-"""This library's own types by name."""
-
-FLOATS_OF_8_BITS: Final = tuple(name for name, dtype in ADDED.items() if dtype.itemsize == 1)
-"""Those that have no numbers here."""
+"""The types that NumPy lacks, by name."""
 
 DLPACK_CODES: Final = {name: code for name, (_, code) in _FOUND.items()}
+
+_NAMES: Final = {dtype: name for name, dtype in ADDED.items()}
 
 # What becomes bfloat16.
 _CONVERTED: Final = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64",
                      "uint32", "uint16", "uint8")  # fmt: skip
 
-USER_DEFINED: Final = 256
-"""Types of this number and above come from libraries."""
+_USER_DEFINED: Final = 256  # NumPy's types of this number and above come from other packages
 
 
 def is_added(dtype: np.dtype[Any]) -> bool:
-    """Whether it is one of this library's own types."""
-    return dtype.num >= USER_DEFINED and ADDED.get(dtype.name) == dtype
+    """Whether it stands for a type that NumPy lacks."""
+    return dtype in _NAMES
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a type: of one that NumPy lacks its own, else what NumPy prints."""
+    return _NAMES.get(dtype) or str(dtype)
 
 
 def own_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What stands here for a type of `ml_dtypes` in native byte order; any other as it is."""
-    foreign = dtype.type.__module__.startswith("ml_dtypes")
-    if not foreign or not dtype.isnative:
+    if dtype.num < _USER_DEFINED or dtype.name not in ADDED or not dtype.isnative:
         return dtype
-    own = ADDED.get(dtype.name)
-    if own is None or own.itemsize != dtype.itemsize:
+    if getattr(sys.modules.get("ml_dtypes"), dtype.name, None) is not dtype.type:
         return dtype
     native.know_added_type(dtype, dtype.name)
-    return own
+    return ADDED[dtype.name]
 
 
 def type_of(name: str) -> np.dtype[Any]:
-    """The type of a name, NumPy's or this library's own."""
+    """The type of a name, NumPy's or what stands here for one that NumPy lacks."""
     own = ADDED.get(name)
     return np.dtype(name) if own is None else own
 
 
 def seen(array: Array) -> Array:
-    """An array under this library's own type, where it has `ml_dtypes`' of the same name."""
+    """An array as it is seen here, where it has a type of `ml_dtypes`."""
     own = own_type(array.dtype)
     return array if own is array.dtype else array.view(own)
 
 
 def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """What NumPy's users have in place of one of this library's own types.
+    """What NumPy's users have in place of a type that NumPy lacks.
 
     Raises
     ------
     ArgumentTypeError
-        `ml_dtypes` is not loaded, or has it not; the message begins with `name`.
+        `ml_dtypes` is not installed, or too old; the message begins with `name`.
     """
     if not is_added(dtype):
         return dtype
-    kind = class_of("ml_dtypes", dtype.name)
-    if not isinstance(kind, type) or not issubclass(kind, np.generic):
+    try:
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _NAMES[dtype]))
+    except (ImportError, AttributeError):
         raise ArgumentTypeError(
-            f"{name}: expected a type that NumPy has, got {dtype}; import ml_dtypes, which adds it"
-        )
-    found: np.dtype[Any] = np.dtype(kind)
+            f"{name}: expected a type that NumPy has, got {_NAMES[dtype]}; "
+            f"pip install 'anydml[bfloat16]' adds it"
+        ) from None
     return found
 
 
@@ -91,8 +95,7 @@ def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 def given_back(array: Array) -> Array:
     """A result as a NumPy array that its users know."""
-    dtype = array.dtype
-    return array if dtype.num < USER_DEFINED else array.view(counterpart(dtype, "result"))
+    return array.view(counterpart(array.dtype, "result")) if is_added(array.dtype) else array
 
 
 def as_type(array: Array, dtype: Any, name: str) -> Array:
@@ -108,8 +111,8 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
     wanted = np.dtype(dtype)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"{name}: expected {wanted}, got {array.dtype}, which is converted in memory "
-            f"that the CPU reads only; use dml.cast first"
+            f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}, which is "
+            f"converted in memory that the CPU reads only; use dml.cast first"
         )
     try:
         if is_added(wanted) or is_added(array.dtype):
@@ -119,7 +122,7 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
         raise
     except (MemoryError, ValueError):  # "array is too big"
         size = array.size * wanted.itemsize
-        raise AllocationError(name, size, f"a copy as {wanted}") from None
+        raise AllocationError(name, size, f"a copy as {dtype_name(wanted)}") from None
 
 
 def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
@@ -130,10 +133,10 @@ def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
         floats <<= 16  # in place: rank 0 stays an array
         return floats.view(np.float32).astype(wanted, copy=False)
     numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
-    if wanted.name == "bfloat16" and numbers.dtype.name in _CONVERTED:
+    if wanted == ADDED["bfloat16"] and numbers.dtype.name in _CONVERTED:
         made = np.empty(array.shape, wanted)
         native.run("cast", (numbers,), (made,), {}, True, get_num_threads())
         return made
-    if wanted.name in FLOATS_OF_8_BITS and array.dtype.kind in "iuf" and not array.any():
+    if is_added(wanted) and wanted.itemsize == 1 and array.dtype.kind in "iuf" and not array.any():
         return np.zeros(array.shape, wanted)
-    raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
+    raise ArgumentTypeError(f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}")

@@ -17,6 +17,7 @@ from anydml.arrays import (
     adopt,
     as_type,
     check_unlabelled,
+    dtype_name,
     index_type,
     is_added,
     is_symbol,
@@ -113,7 +114,7 @@ def index_array(value: Any, name: str = "indices") -> Array:
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
         f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
-        f"got {array.dtype}"
+        f"got {dtype_name(array.dtype)}"
     )
 
 
@@ -213,7 +214,8 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         made = as_type(array, wanted, name)
         return made if wanted == of.dtype else made.view(of.dtype)
     raise ArgumentTypeError(
-        f"{name}: expected {of.dtype} (the type of {of_name}), got {array.dtype}"
+        f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
+        f"got {dtype_name(array.dtype)}"
         + ("" if typed else " values that do not fit")
         + _how_to_say(wanted, typed)
     )
@@ -235,8 +237,9 @@ def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
     if is_added(wanted):
         if array.dtype.kind not in "iuf":
             return False
-        if wanted.name != "bfloat16":  # of these only zero is known here, where they have one
-            return not (array.any() or np.signbit(array).any()) and wanted.name != "float8_e8m0fnu"
+        if wanted.itemsize == 1:  # of these only zero is known here, where they have one
+            zeros = not (array.any() or np.signbit(array).any())
+            return zeros and dtype_name(wanted) != "float8_e8m0fnu"
         numbers = np.abs(array.astype(np.float64))
         return bool((numbers[np.isfinite(numbers)] < _BFLOAT_OVERFLOW).all())
     if wanted.kind == "c":
@@ -322,7 +325,9 @@ def output(
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
     array = seen(unmasked(out, name)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
     if array.dtype != wanted:  # one in foreign byte order is another
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {array.dtype}")
+        raise ArgumentTypeError(
+            f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}"
+        )
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
     if not array.flags.writeable:

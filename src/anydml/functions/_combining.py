@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, DeviceArray, as_type, is_added, seen
+from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added, seen
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine, _indices
 from anydml.program import Inferred
@@ -51,9 +51,10 @@ def reduction_of(reduction: Any, array: Array) -> str:
         types += ("bool",)
     if name in ("add", "mul", "mean"):
         types += ("complex64", "complex128")
-    if name != "none" and array.dtype.name not in types:
+    if name != "none" and dtype_name(array.dtype) not in types:
         raise ArgumentTypeError(
-            f"x: reduction {reduction!r} expected one of {', '.join(types)}, got {array.dtype}"
+            f"x: reduction {reduction!r} expected one of {', '.join(types)}, "
+            f"got {dtype_name(array.dtype)}"
         )
     return name
 

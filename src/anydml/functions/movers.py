@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, keep, type_of
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, dtype_name, keep, type_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -339,9 +339,9 @@ def _with_numbers(array: Array) -> Array:
 
 def check_numbers(array: Any) -> None:
     """Refuse an operand of a type that is not cast."""
-    if array.dtype.name not in ("bool", *_arguments.TYPED):
+    if dtype_name(array.dtype) not in ("bool", *_arguments.TYPED):
         raise ArgumentTypeError(
-            f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {array.dtype}"
+            f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {dtype_name(array.dtype)}"
         )
 
 
@@ -390,7 +390,7 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def constant_of(value: Any, of: Any, mode: Any) -> Array:
     """What stands around an array where the mode is "constant"."""
-    if of.dtype.name == "float8_e8m0fnu" and mode != "constant":  # which has no zero
+    if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
         return np.zeros((), of.dtype)
     array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
     if array.ndim:

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -198,7 +198,9 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     if isinstance(array, DeviceArray):  # which nobody here can count
         if array.itemsize < 4:
             accepted = "int32, int64, uint32 or uint64"
-            raise ArgumentTypeError(f"lengths: expected {accepted} on a GPU, got {array.dtype}")
+            raise ArgumentTypeError(
+                f"lengths: expected {accepted} on a GPU, got {dtype_name(array.dtype)}"
+            )
         return _arguments.broadcast_to(array, shape, "lengths")
     counts = _engine.scratch("reverse_subsequences", array.copy)
     if array.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
@@ -211,4 +213,4 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
 def check_lengths(array: Any) -> None:
     """Refuse lengths that are no integers."""
     if array.dtype.kind not in "iu" and array.size:
-        raise ArgumentTypeError(f"lengths: expected integers, got {array.dtype}")
+        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(array.dtype)}")

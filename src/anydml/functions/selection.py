@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import (
@@ -488,5 +488,7 @@ def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
 
 def check_type(array: Any, accepted: tuple[str, ...]) -> None:
     """Refuse an operand of a type that the function does not take."""
-    if array.dtype.name not in accepted:
-        raise ArgumentTypeError(f"x: expected one of {', '.join(accepted)}, got {array.dtype}")
+    if dtype_name(array.dtype) not in accepted:
+        raise ArgumentTypeError(
+            f"x: expected one of {', '.join(accepted)}, got {dtype_name(array.dtype)}"
+        )

@@ -29,7 +29,7 @@ from anydml.functions.selection import TopKResult
 _TYPES: Final[dict[Any, Any]] = {
     said: getattr(torch, name)
     for name in _arguments.TYPED
-    for said in (getattr(torch, name), name, name.upper(), type_of(name).type)
+    for said in (getattr(torch, name), name, name.upper(), getattr(np, name, name))
 }
 
 
