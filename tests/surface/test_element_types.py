@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.arrays._types import ADDED, as_type, dtype_name, is_added, own_type, type_of
+from anydml.arrays._types import (
+    ADDED,
+    DLPACK_CODES,
+    as_type,
+    dtype_name,
+    is_added,
+    own_type,
+    type_of,
+)
 from anydml.backends.cpu import native
 
 BFLOAT16 = ADDED["bfloat16"]
@@ -22,6 +30,7 @@ def test_they_are_named_views_of_integers(name):
     assert own.num == np.dtype("V1").num  # records, which every NumPy has
     assert (dtype_name(own), type_of(name), own_type(own)) == (name, own, own)
     assert is_added(own)
+    assert native.type_code(own) == DLPACK_CODES[name] << 8 | 8 * own.itemsize
     assert [other for other in ADDED.values() if other == own] == [own]
     assert not is_added(np.dtype(f"V{own.itemsize}"))
     assert not is_added(np.dtype(f"u{own.itemsize}"))
