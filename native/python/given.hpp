@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "arguments.hpp"
-#include "cupy_arrays.hpp"
 #include "jax_arrays.hpp"
 #include "tensors.hpp"
 
@@ -54,7 +53,7 @@ struct Given : Arguments {
   Held held;
 
   // Of what kind all arrays are, all on one device.
-  enum { unknown, numpy, tensors, jax_arrays, cupy_arrays } kind = unknown;
+  enum { unknown, numpy, tensors, jax_arrays } kind = unknown;
   int device = kHost;
 
   // What only other libraries' arrays need.
@@ -73,18 +72,8 @@ struct Given : Arguments {
       }
       if (kind == numpy) return false;
     }
-    if (kind != tensors && kind != cupy_arrays && jax::is_array(value))
-      return take_jax(value, operand);
-    return kind != tensors && cupy::is_array(value) ? take_cupy(value, operand)
-                                                    : take_tensor(value, operand);
-  }
-
-  [[gnu::noinline]] bool take_cupy(PyObject* value, Operand& operand) {
-    int place = kHost;
-    if (kind == jax_arrays || !cupy::operand_of(value, operand, place)) return false;
-    kind = cupy_arrays;  // all on the device that CuPy works on
-    device = place;
-    return true;
+    return kind != tensors && jax::is_array(value) ? take_jax(value, operand)
+                                                   : take_tensor(value, operand);
   }
 
   [[gnu::noinline]] bool take_jax(PyObject* value, Operand& operand) {
@@ -97,8 +86,7 @@ struct Given : Arguments {
   }
 
   [[gnu::noinline]] bool take_tensor(PyObject* value, Operand& operand) {
-    if (kind == jax_arrays || kind == cupy_arrays ||
-        (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
+    if (kind == jax_arrays || (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
       return false;
     int place = kHost;
     if (!tensor_of(value, operand, place) || (kind == tensors && place != device)) return false;
@@ -109,9 +97,7 @@ struct Given : Arguments {
 
   bool take_list(const Kernel& kernel, PyObject* value) {
     if (!held.hold(kernel.name, value, list)) return false;
-    const auto is_elsewhere = [](PyObject* one) {
-      return is_tensor(one) || jax::is_array(one) || cupy::is_array(one);
-    };
+    const auto is_elsewhere = [](PyObject* one) { return is_tensor(one) || jax::is_array(one); };
     if (list.count == 0 || list.count > kMostMembers || !is_elsewhere(list.arrays[0])) return true;
     Operand* const taken = there().members.make(list.count);
     for (std::size_t i = 0; i < list.count; ++i)

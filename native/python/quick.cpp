@@ -1,5 +1,5 @@
 // The array functions' quick way: a user's arguments as they are, NumPy arrays, plain tensors of a
-// library with an exchange table, on the CPU or on a GPU, or arrays of JAX and CuPy. It does the
+// library with an exchange table, on the CPU or on a GPU, or arrays of JAX. It does the
 // whole job when nothing is unusual about them, and returns None otherwise: the general path then
 // finds out why.
 #include <nanobind/stl/string.h>
@@ -89,21 +89,18 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
 
 // A result by its library's own allocator, or handed over to it.
 struct NewResult {
-  std::variant<std::monostate, NewTensor, jax::NewArray, cupy::NewArray> made;
+  std::variant<std::monostate, NewTensor, jax::NewArray> made;
 
   bool make(const Results::One& one, const Given& given, Operand& operand) {
     switch (given.kind) {
       case Given::tensors:
         return made.emplace<NewTensor>().make(one.rank, one.dims, one.descr, given.device, operand);
-      case Given::cupy_arrays:
-        return made.emplace<cupy::NewArray>().make(one, operand);
       default:
         return made.emplace<jax::NewArray>().make(one, given.device, operand);
     }
   }
   nb::object object() {
     if (auto* const tensor = std::get_if<NewTensor>(&made)) return tensor->object();
-    if (auto* const array = std::get_if<cupy::NewArray>(&made)) return array->object();
     return std::get<jax::NewArray>(made).object();
   }
 };
@@ -111,7 +108,7 @@ struct NewResult {
 // The stream that the arrays' library works on now.
 void* stream_of(const Given& given) {
   if (given.kind == Given::jax_arrays) return nullptr;  // JAX tells nobody its streams
-  return given.kind == Given::cupy_arrays ? cupy::stream() : python::stream_of(given.device);
+  return python::stream_of(given.device);
 }
 
 // Whether a call on a GPU waits for itself: so that an error is raised where it comes from, or as
@@ -377,7 +374,6 @@ void bind_quick(nb::module_& module) {
   module.def("take_jax", &jax::take);
   module.def("take_jax_split", &jax::take_split_maker);
   module.def("take_jax_gpu", &jax::take_gpu);
-  module.def("take_cupy", &cupy::take);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

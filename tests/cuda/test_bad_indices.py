@@ -5,32 +5,11 @@ A stand-in for the driver finds what STUB_BAD says; the kernels' own findings ar
 """
 
 import pytest
+from cupy_stand_in import CUPY
 
-# A stand-in for CuPy whose arrays the stand-in driver takes for its own.
-CUPY = """
-cupy = types.ModuleType("cupy")
-
-class Pointer:
-    def __init__(self, held):
-        self.ptr = held.__array_interface__["data"][0]
-
-class ndarray:
-    def __init__(self, held):
-        self.held, self.data = held, Pointer(held)
-        self.shape, self.strides, self.dtype = held.shape, held.strides, held.dtype
-        self.device = types.SimpleNamespace(id=1)
-
-class Device:
-    def __init__(self, number): pass
-    def __enter__(self): pass
-    def __exit__(self, *_): pass
-
-cupy.ndarray = ndarray
-cupy.empty = lambda shape, dtype: ndarray(np.full(shape, 0xA5, dtype))
-cupy.cuda = types.SimpleNamespace(
-    Device=Device, get_current_stream=lambda: types.SimpleNamespace(ptr=0x40))
-sys.modules["cupy"] = cupy
-
+CALLS = (
+    CUPY
+    + """
 data = np.arange(60, dtype=np.float32).reshape(5, 12)
 at = np.array([[0, 4, 1], [2, 3, 9]], np.int64)
 x, indices = ndarray(data), ndarray(at)
@@ -44,6 +23,7 @@ def told(call):
         return error
 
 """
+)
 BAD = {"STUB_BAD": "5=9"}
 WORDS = "gather: indices[1, 2]: expected -5..4 (axis 0 of size 5), got 9"
 EARLIER = f"IndexOutOfRangeError: {WORDS}; found on cuda:1 in an earlier call"
@@ -58,7 +38,7 @@ class TestWhoIsTold:
         print(error.position, error.value, error.size)
         told(lambda: dml.top_k(x, 2))
         """
-        assert with_stubs(CUPY + _plain(code), **BAD).splitlines() == [
+        assert with_stubs(CALLS + _plain(code), **BAD).splitlines() == [
             "ndarray (2, 3, 12)",
             EARLIER,
             "(1, 2) 9 5",
@@ -71,13 +51,13 @@ class TestWhoIsTold:
         dml.gather(x, indices)
         told(dml.synchronize)
         """
-        on_cpu, on_gpu = with_stubs(CUPY + _plain(code), **BAD).splitlines()
+        on_cpu, on_gpu = with_stubs(CALLS + _plain(code), **BAD).splitlines()
         assert on_cpu == f"IndexOutOfRangeError: {WORDS}"
         assert on_gpu == EARLIER
 
     def test_a_call_that_waits_is_told_itself(self, with_stubs):
         code = "told(lambda: dml.gather(x, indices))\ntold(dml.synchronize)"
-        out = with_stubs(CUPY + code, ANYDML_BLOCKING="1", **BAD)
+        out = with_stubs(CALLS + code, ANYDML_BLOCKING="1", **BAD)
         assert out.splitlines() == [f"IndexOutOfRangeError: {WORDS}", "NoneType"]
 
     def test_calls_of_several_are_told_once(self, with_stubs):
@@ -89,7 +69,7 @@ class TestWhoIsTold:
         told(dml.synchronize)
         told(dml.synchronize)
         """
-        first, second = with_stubs(CUPY + _plain(code), **BAD).splitlines()
+        first, second = with_stubs(CALLS + _plain(code), **BAD).splitlines()
         assert first.startswith(EARLIER + ", and 255 more calls had one")
         assert second == "NoneType"
 
@@ -109,7 +89,7 @@ class TestWhoIsTold:
         told(lambda: cpu.dispatch(**bound))
         print(stub().stub_lent(), stub().stub_depth())
         """
-        on_gpu, kept, on_cpu, balance = with_stubs(CUPY + _plain(code), **BAD).splitlines()
+        on_gpu, kept, on_cpu, balance = with_stubs(CALLS + _plain(code), **BAD).splitlines()
         assert on_gpu == on_cpu
         assert "GATHER.IndicesTensor[0, 1, 2]: expected -5..4 (axis 1 of size 5), got 9" in on_gpu
         assert kept == "True"
@@ -125,7 +105,7 @@ class TestWhoIsTold:
     )
     def test_the_end_of_the_interpreter(self, with_stubs, ending, line):
         code = f"dml.gather(x, indices)\n{ending}\n"
-        told = with_stubs(CUPY + code, errors=True, ANYDML_QUIET="1", **BAD)
+        told = with_stubs(CALLS + code, errors=True, ANYDML_QUIET="1", **BAD)
         assert told == line if line.endswith("\n") or not line else line in told
 
     def test_another_threads_call(self, with_stubs):
@@ -136,7 +116,7 @@ class TestWhoIsTold:
         thread.join()
         told(lambda: dml.gather(x, indices))
         """
-        assert with_stubs(CUPY + _plain(code), **BAD).startswith(EARLIER)
+        assert with_stubs(CALLS + _plain(code), **BAD).startswith(EARLIER)
 
     def test_a_forked_process_ends_quietly(self, with_stubs):
         code = """
@@ -146,7 +126,7 @@ class TestWhoIsTold:
         os.wait()
         told(dml.synchronize)
         """
-        assert with_stubs(CUPY + _plain(code), **BAD) == EARLIER + "\n"
+        assert with_stubs(CALLS + _plain(code), **BAD) == EARLIER + "\n"
 
 
 class TestGraphs:
@@ -166,10 +146,10 @@ class TestGraphs:
         """
         words = "gather: indices[1, 0]: expected -5..4 (axis 0 of size 5), got -7"
         told = f"IndexOutOfRangeError: {words}; found on cuda:1 in a call captured in a graph"
-        assert with_stubs(CUPY + _plain(code), STUB_BAD="x").splitlines() == [told, told]
+        assert with_stubs(CALLS + _plain(code), STUB_BAD="x").splitlines() == [told, told]
 
     def test_the_first_call_cannot_be_captured(self, with_stubs):
-        out = with_stubs(CUPY + "told(lambda: dml.gather(x, indices))", STUB_CAPTURING="1")
+        out = with_stubs(CALLS + "told(lambda: dml.gather(x, indices))", STUB_CAPTURING="1")
         assert "DeviceError: a CUDA graph is being captured" in out
         assert "before the capture" in out
 
@@ -182,7 +162,7 @@ class TestArguments:
         told(lambda: dml.gather(x, indices, mode="wrap"))
         told(lambda: dml.gather(x, indices, mode="clip"))
         """
-        lines = with_stubs(CUPY + _plain(code), **BAD).splitlines()
+        lines = with_stubs(CALLS + _plain(code), **BAD).splitlines()
         assert lines == ["ndarray", "NoneType", "ndarray", "ndarray"]
 
     def test_types_and_places(self, with_stubs):
@@ -192,7 +172,7 @@ class TestArguments:
         told(lambda: dml.gather(x, at))
         told(lambda: dml.gather(data, indices))
         """
-        small, floats, ours, theirs = with_stubs(CUPY + _plain(code)).splitlines()
+        small, floats, ours, theirs = with_stubs(CALLS + _plain(code)).splitlines()
         assert "indices: expected int64, got int16" in small
         assert "dml.cast" in small
         assert "indices: expected one of int64, int32, uint32, uint64" in floats
@@ -207,7 +187,7 @@ class TestArguments:
         told(lambda: dml.gather_elements(ndarray(data[:, :2]), row, broadcast=True))
         print(dml.gather(ndarray(data[0, 0]), row).shape)
         """
-        shapes, wrong, scalar = with_stubs(CUPY + _plain(code)).splitlines()
+        shapes, wrong, scalar = with_stubs(CALLS + _plain(code)).splitlines()
         assert shapes == "(1, 3) (1, 3)"
         assert "can be broadcast" in wrong
         assert scalar == "(1, 3)"

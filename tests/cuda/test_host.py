@@ -6,8 +6,10 @@ cache of compiled kernels.
 
 import os
 import stat
+import textwrap
 
 import pytest
+from cupy_stand_in import CUPY
 
 # An operator that takes a kernel: a plain copy would not.
 CAST = """
@@ -316,31 +318,8 @@ except dml.DeviceError as error:
 
 
 def test_a_library_on_the_gpu(with_stubs):
-    # A stand-in for CuPy; the count that the stand-in driver gives back is zero's pattern.
+    # The count that the stand-in driver gives back is zero's pattern.
     code = """
-    cupy = types.ModuleType("cupy")
-
-    class Pointer:
-        def __init__(self, held):
-            self.ptr = held.__array_interface__["data"][0]
-
-    class ndarray:
-        def __init__(self, held):
-            self.held, self.data = held, Pointer(held)
-            self.shape, self.strides, self.dtype = held.shape, held.strides, held.dtype
-            self.device = types.SimpleNamespace(id=1)
-
-    class Device:
-        def __init__(self, number): pass
-        def __enter__(self): pass
-        def __exit__(self, *_): pass
-
-    cupy.ndarray = ndarray
-    cupy.empty = lambda shape, dtype: ndarray(np.full(shape, 0xA5, dtype))
-    stream = types.SimpleNamespace(ptr=0x40)
-    cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=lambda: stream)
-    sys.modules["cupy"] = cupy
-
     x = ndarray(np.arange(100, dtype=np.int32))
     values, indices = dml.top_k(x, 3)
     print(type(values) is ndarray, values.shape, indices.shape)
@@ -364,7 +343,8 @@ def test_a_library_on_the_gpu(with_stubs):
             assert type(result) is ndarray and result.shape == (100,)
     print(stub().stub_lent(), stub().stub_depth())
     """
-    kind, streams, first, apart, gathered, balance = with_stubs(code).splitlines()
+    program = CUPY + textwrap.dedent(code)
+    kind, streams, first, apart, gathered, balance = with_stubs(program).splitlines()
     assert kind == "True (3,) (3,)"
     assert streams == "True"
     assert first == "push 1"

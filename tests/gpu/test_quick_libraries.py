@@ -88,6 +88,7 @@ def test_results(library, call, dtype):
         assert_same_bits(library.back(ours), theirs)
 
 
+@pytest.mark.parametrize("library", [Jax], indirect=True)
 def test_they_are_taken(library):
     x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([8, -1], np.int32))
     assert native.quick("gather")(None, x, i, 0, "raise") is not None

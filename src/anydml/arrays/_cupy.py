@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from anydml._native import native
 from anydml.arrays._base import Array, Wrap, class_of, every_type, intp, unnoticed
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
-from anydml.arrays._types import by_numpy
+from anydml.arrays._types import by_numpy, counterpart
 from anydml.errors import AllocationError
 
 written = unnoticed
@@ -28,23 +26,8 @@ def owns(value: Any) -> bool:
 
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array's place on its GPU."""
-    _offer(sys.modules["cupy"])
     array: Any = _on_cuda(value)
     return array, owner_of
-
-
-@cache
-def _offer(cupy: Any) -> None:
-    """Tell the quick calls of CuPy's own functions, where its modules export them."""
-    exported = [
-        getattr(sys.modules.get(module), "__pyx_capi__", {}).get(function)
-        for module, function in (
-            ("cupy_backends.cuda.stream", "get_current_stream_ptr"),
-            ("cupy.cuda.device", "get_device_id"),
-        )
-    ]
-    if None not in exported:
-        native.take_cupy(cupy.ndarray, *exported)
 
 
 def _on_cuda(value: Any) -> DeviceArray:
@@ -54,10 +37,11 @@ def _on_cuda(value: Any) -> DeviceArray:
         stream = int(cupy.cuda.get_current_stream().ptr)
 
     def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
+        kind = counterpart(like, "result")
         try:
             with cupy.cuda.Device(device):
-                made = cupy.empty(shape, like)
-        except cupy.cuda.memory.OutOfMemoryError:
+                made = cupy.empty(shape, kind)
+        except (MemoryError, ValueError):  # the latter: larger than any memory
             raise AllocationError("cupy", prod(shape) * like.itemsize, "an array") from None
         strides = packed_strides(shape, like.itemsize)
         return DeviceArray(int(made.data.ptr), like, shape, strides, device, stream, made, make)

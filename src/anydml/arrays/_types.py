@@ -48,7 +48,7 @@ def own_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What stands here for a type of `ml_dtypes` in native byte order; any other as it is."""
     if dtype.num < _USER_DEFINED or dtype.name not in ADDED or not dtype.isnative:
         return dtype
-    if getattr(sys.modules.get("ml_dtypes"), dtype.name, None) is not dtype.type:
+    if class_of("ml_dtypes", dtype.name) is not dtype.type:
         return dtype
     native.know_added_type(dtype, dtype.name)
     return ADDED[dtype.name]

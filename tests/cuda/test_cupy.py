@@ -1,0 +1,139 @@
+"""CuPy's arrays, on stand-ins for CuPy and the driver: which are taken, and how."""
+
+import pytest
+from cupy_stand_in import CUPY
+
+ARRAYS = """
+def array(*values, dtype="f4"):
+    return ndarray(np.array(values, dtype))
+
+def changed(**attributes):
+    one = array(1, 2, 3)
+    for name, value in attributes.items():
+        setattr(one, name, value)
+    return one
+
+def refused(call):
+    try:
+        print(type(call()).__name__)
+    except dml.AnyDMLError as error:
+        print(type(error).__name__, error, sep=": ")
+
+x = array(5, 6, 7)
+i = array(2, 0, 1, dtype="i8")
+
+"""
+
+
+@pytest.fixture
+def run(with_stubs):
+    """What a program prints, by lines."""
+
+    def lines(code, **variables):
+        return with_stubs(CUPY + ARRAYS + code, **variables).splitlines()
+
+    return lines
+
+
+def test_results_are_arrays_of_the_same_device(run):
+    code = """
+before = len(log())
+result = dml.gather(x, i)
+print(type(result) is ndarray, result.shape, result.dtype, result.device.id)
+values, indices = dml.top_k(x, 2)
+print(type(values) is ndarray, values.dtype, indices.dtype, indices.shape)
+print(dml.join([x, x, x]).shape, dml.nonzero_coordinates(x).shape)
+out = array(0, 0)
+print(dml.slice_window(x, (0,), (2,), out=out) is out)
+launched = [line for line in log()[before:] if line.startswith("launch")]
+print(len(launched) > 4, all("stream 0x40" in line for line in launched), "push 1" in log())
+print(stub().stub_lent(), stub().stub_depth())
+"""
+    assert run(code, STUB_COUNT="2") == [
+        "True (3,) float32 1",
+        "True float32 int64 (2,)",
+        "(9,) (2, 1)",
+        "True",
+        "True True True",
+        "0 0",
+    ]
+
+
+def test_an_array_on_another_device_than_cupy_works_on(run):
+    """Results lie with the operands, on that device's own stream."""
+    code = """
+x.device.id = i.device.id = 0
+before = len(log())
+print(dml.gather(x, i).device.id)
+launched = [line for line in log()[before:] if line.startswith("launch")]
+print(all("stream 0x80" in line for line in launched), Device.now)
+refused(lambda: dml.gather(x, array(0, dtype="i8")))
+"""
+    assert run(code) == [
+        "0",
+        "True [1]",
+        "ArgumentError: arrays: expected all on one device, got cuda:0 and cuda:1",
+    ]
+
+
+def test_arrays_of_any_layout_are_taken(run):
+    code = """
+most = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+for dtype, shape, strides, shift in (
+    ("u1", (3,), (-1,), 2),
+    ("f4", (1,), (2,), 0),  # no second element
+    ("f4", (0,), (2,), 1),
+    ("f4", (), (), 0),
+    ("f4", (1,) * most, (4,) * most, 0),
+):
+    one = array(1, 2, 3, dtype=dtype)
+    one.shape, one.strides, one.data.ptr = shape, strides, one.data.ptr + shift
+    print(dml.tile(one, (1,) * len(shape)).shape == shape)
+print(type(dml.tile(type("Own", (ndarray,), {})(np.ones(2)), 2)).__name__)
+"""
+    assert run(code) == ["True"] * 5 + ["ndarray"]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        ("changed(strides=(2,))", "expected elements that are aligned"),
+        ("changed(shape=(1 << 62, 1 << 62), strides=(4, 4))", "EB for an array"),
+        ("changed(shape=(1,) * 65, strides=(4,) * 65)", "axes"),
+        ("changed(dtype=np.dtype('>f4'))", "use dml.cast first"),
+        ("changed(dtype=np.dtype('U1'))", "expected numbers"),
+        ("changed(dtype=np.dtype([('a', 'i4')]))", "expected numbers"),
+    ],
+)
+def test_what_no_kernel_reads_is_refused(run, array, message):
+    code = f"""
+before = len(log())
+refused(lambda: dml.gather({array}, i))
+print(len(log()) - before)
+"""
+    error, calls = run(code)
+    assert error.startswith(("ArgumentError", "ArgumentTypeError", "AllocationError"))
+    assert message in error
+    assert calls == "0"
+
+
+def test_no_memory_for_a_result(run):
+    code = """
+refused(lambda: dml.join([x] * 37))
+print(stub().stub_lent(), stub().stub_depth())
+"""
+    message, balance = run(code, NO_MEMORY="111")
+    assert message.startswith("AllocationError: ")
+    assert "444 bytes" in message
+    assert balance == "0 0"
+
+
+def test_bfloat16(run):
+    """CuPy has ml_dtypes' type, as NumPy does."""
+    pytest.importorskip("ml_dtypes")
+    code = """
+import ml_dtypes
+x = ndarray(np.ones(3, ml_dtypes.bfloat16))
+print(dml.top_k(x, 2).values.dtype, dml.cast(x, "float32").dtype, dml.cast(i, "bfloat16").dtype)
+"""
+    assert run(code) == ["bfloat16 float32 bfloat16"]
