@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.ops._descriptor import span
+from anydml.ops._numbers import span
 from anydml.ops._rules import has_axis, size_is
 
 T = dml.TensorDesc
