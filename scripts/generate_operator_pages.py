@@ -1,17 +1,24 @@
-"""Write docs/operators/: one page for each room, from the room itself.
+"""Write what follows from the operators' definitions; run it after a change to one.
 
-Run it after a change to a room; a test compares the committed pages with what it gives.
+- src/anydml/ops/__init__.py: the imports of all definitions, the only list of them;
+- docs/operators/: a page for each module of definitions;
+- mkdocs.yml: the navigation to these pages.
+
+A test compares the committed files with what it gives.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
+from anydml._named import NamedEnum
 from anydml.lookup import meanings, sections
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._pages import TensorSupport
@@ -19,9 +26,55 @@ from anydml.registry import OPERATORS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "operators"
+MENU = ROOT / "mkdocs.yml"
+DEFINITIONS = ROOT / "src" / "anydml" / "ops"
+IMPORTS = DEFINITIONS / "__init__.py"
 HEADER = (
     "<!-- Written by scripts/generate_operator_pages.py from {source}: change that instead. -->"
 )
+
+
+def imports() -> str:
+    """The module that imports every definition and the enumerations beside it."""
+    lines, names = [], list[str]()
+    for path in sorted(DEFINITIONS.glob("[!_]*.py")):
+        module = import_module(f"anydml.ops.{path.stem}")
+        found = sorted(
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type)
+            and issubclass(value, Descriptor | NamedEnum)
+            and value.__module__ == module.__name__
+        )
+        line = f"from {module.__name__} import {', '.join(found)}"
+        if len(line) > 100:
+            line = "".join(
+                [f"from {module.__name__} import (\n", *map("    {},\n".format, found), ")"]
+            )
+        lines.append(line)
+        names += found
+    return "\n".join(
+        [
+            f'"""The operators. Written by {Path(__file__).name}; the only list of them."""',
+            "",
+            *lines,
+            "",
+            "__all__ = [",
+            *(f'    "{name}",' for name in sorted(names)),
+            "]",
+            "",
+        ]
+    )
+
+
+def menu() -> str:
+    """The documentation's configuration, with a line for each page of the operators."""
+    lines = [
+        f"      - {', '.join(kind.NAME for kind in kinds)}: operators/{page_of(kinds[0])}\n"
+        for kinds in rooms().values()
+    ]
+    text = MENU.read_text(encoding="utf-8")
+    return re.sub(r"(      - [A-Z]\w+(, \w+)*: operators/\w+\.md\n)+", "".join(lines), text)
 
 
 def rooms() -> dict[str, list[type[Descriptor]]]:
@@ -167,7 +220,12 @@ def _inline(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages and remove those that no room has."""
+    """Write everything, and remove the pages that no definition has."""
+    listed = imports()
+    if listed != IMPORTS.read_text(encoding="utf-8"):
+        IMPORTS.write_text(listed, encoding="utf-8")
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # with the definitions that are new
+    MENU.write_text(menu(), encoding="utf-8")
     FOLDER.mkdir(parents=True, exist_ok=True)
     written = pages()
     for path in FOLDER.glob("*.md"):

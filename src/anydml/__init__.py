@@ -5,6 +5,7 @@ from typing import NoReturn as _NoReturn
 
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
+from anydml import ops as _ops
 from anydml.bridges import _traced
 from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
@@ -30,27 +31,10 @@ from anydml.functions.slabs import join, split
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
+from anydml.ops import *  # noqa: F403
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops._pages import Support, TensorSupport
-from anydml.ops.cast import Cast
-from anydml.ops.element_wise_identity import ElementWiseIdentity
-from anydml.ops.fill_value_constant import FillValueConstant
-from anydml.ops.fill_value_sequence import FillValueSequence
-from anydml.ops.gather import Gather
-from anydml.ops.gather_elements import GatherElements
-from anydml.ops.gather_nd import GatherND, GatherND1
-from anydml.ops.join import Join
-from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.ops.padding1 import Padding, Padding1, PaddingMode
-from anydml.ops.reverse_subsequences import ReverseSubsequences
-from anydml.ops.scatter import Scatter, ScatterElements
-from anydml.ops.scatter_nd import ScatterND
-from anydml.ops.slice1 import Slice, Slice1
-from anydml.ops.split import Split
-from anydml.ops.tile import Tile
-from anydml.ops.top_k import AxisDirection, TopK, TopK1
-from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 from anydml.registry import from_json, support, tolerance
 from anydml.registry import operator_lacking as _operator_lacking
 from anydml.tensor import TensorDesc, TensorFlags
@@ -78,52 +62,26 @@ __all__ = [
     "AnyDMLError",
     "ArgumentError",
     "ArgumentTypeError",
-    "AxisDirection",
     "BindingError",
-    "Cast",
     "CompiledOperator",
     "DataType",
     "Descriptor",
     "Device",
     "DeviceError",
-    "ElementWiseIdentity",
     "FeatureLevel",
-    "FillValueConstant",
-    "FillValueSequence",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "GatherND1",
     "IndexOutOfRangeError",
-    "InterpolationMode",
     "InvalidDescriptorError",
-    "Join",
     "MemoryPool",
     "ModelError",
-    "NonzeroCoordinates",
     "Operator",
-    "Padding",
-    "Padding1",
-    "PaddingMode",
-    "ReverseSubsequences",
     "ScaleBias",
-    "Scatter",
-    "ScatterElements",
-    "ScatterND",
     "Size2D",
-    "Slice",
-    "Slice1",
-    "Split",
     "Support",
     "TensorDesc",
     "TensorFlags",
     "TensorSupport",
-    "Tile",
     "Tolerance",
-    "TopK",
-    "TopK1",
     "TopKResult",
-    "Upsample2D",
     "Violation",
     "cast",
     "from_json",
@@ -149,3 +107,4 @@ __all__ = [
     "tolerance",
     "top_k",
 ]
+__all__ += _ops.__all__

@@ -1,4 +1,4 @@
-"""Operator name → room: the one table of all operators."""
+"""Operators by name: those that anydml has, and what is said of others."""
 
 from __future__ import annotations
 
@@ -10,54 +10,12 @@ from typing import Any, Final
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
 from anydml.exactness import Tolerance
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import DEFINED, Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
 from anydml.ops._pages import PAGES, Support
-from anydml.ops.cast import Cast
-from anydml.ops.element_wise_identity import ElementWiseIdentity
-from anydml.ops.fill_value_constant import FillValueConstant
-from anydml.ops.fill_value_sequence import FillValueSequence
-from anydml.ops.gather import Gather
-from anydml.ops.gather_elements import GatherElements
-from anydml.ops.gather_nd import GatherND, GatherND1
-from anydml.ops.join import Join
-from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-from anydml.ops.padding1 import Padding, Padding1
-from anydml.ops.reverse_subsequences import ReverseSubsequences
-from anydml.ops.scatter import Scatter
-from anydml.ops.scatter_nd import ScatterND
-from anydml.ops.slice1 import Slice, Slice1
-from anydml.ops.split import Split
-from anydml.ops.tile import Tile
-from anydml.ops.top_k import TopK, TopK1
-from anydml.ops.upsample_2d import Upsample2D
 
-OPERATORS: Final[Mapping[str, type[Descriptor]]] = {
-    "CAST": Cast,
-    "ELEMENT_WISE_IDENTITY": ElementWiseIdentity,
-    "FILL_VALUE_CONSTANT": FillValueConstant,
-    "FILL_VALUE_SEQUENCE": FillValueSequence,
-    "GATHER": Gather,
-    "GATHER_ELEMENTS": GatherElements,
-    "GATHER_ND": GatherND,
-    "GATHER_ND1": GatherND1,
-    "JOIN": Join,
-    "NONZERO_COORDINATES": NonzeroCoordinates,
-    "PADDING": Padding,
-    "PADDING1": Padding1,
-    "REVERSE_SUBSEQUENCES": ReverseSubsequences,
-    "SCATTER": Scatter,
-    "SCATTER_ELEMENTS": Scatter,
-    "SCATTER_ND": ScatterND,
-    "SLICE": Slice,
-    "SLICE1": Slice1,
-    "SPLIT": Split,
-    "TILE": Tile,
-    "TOP_K": TopK,
-    "TOP_K1": TopK1,
-    "UPSAMPLE_2D": Upsample2D,
-}
-
+OPERATORS: Final[Mapping[str, type[Descriptor]]] = dict(sorted(DEFINED.items()))
+"""The definition of each operator, by its names."""
 
 PREFIX: Final = OPERATOR_PREFIX
 

@@ -3,33 +3,11 @@
 import re
 
 import anydml as dml
+from anydml.registry import OPERATORS
 
 T = dml.TensorDesc
 
-CLASSES = {
-    "TOP_K": dml.TopK,
-    "TOP_K1": dml.TopK1,
-    "SCATTER": dml.Scatter,
-    "SCATTER_ND": dml.ScatterND,
-    "NONZERO_COORDINATES": dml.NonzeroCoordinates,
-    "SLICE": dml.Slice,
-    "SLICE1": dml.Slice1,
-    "TILE": dml.Tile,
-    "REVERSE_SUBSEQUENCES": dml.ReverseSubsequences,
-    "UPSAMPLE_2D": dml.Upsample2D,
-    "CAST": dml.Cast,
-    "PADDING": dml.Padding,
-    "PADDING1": dml.Padding1,
-    "ELEMENT_WISE_IDENTITY": dml.ElementWiseIdentity,
-    "FILL_VALUE_CONSTANT": dml.FillValueConstant,
-    "FILL_VALUE_SEQUENCE": dml.FillValueSequence,
-    "SPLIT": dml.Split,
-    "JOIN": dml.Join,
-    "GATHER": dml.Gather,
-    "GATHER_ELEMENTS": dml.GatherElements,
-    "GATHER_ND": dml.GatherND,
-    "GATHER_ND1": dml.GatherND1,
-}
+CLASSES = {kind.NAME: kind for kind in OPERATORS.values()}
 
 
 def snake(name):

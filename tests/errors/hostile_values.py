@@ -4,6 +4,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.ops._fields import EnumerationKind, IntegersKind, ScaleBiasKind, Size2DKind
+from anydml.registry import OPERATORS
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
@@ -93,11 +94,7 @@ CALLS = {
     "set_memory_pool_limit": (dml.set_memory_pool_limit, lambda: {"limit": 1 << 30}),
 }  # fmt: skip
 
-for kind in (dml.Split, dml.Join, dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.Gather,
-             dml.GatherElements, dml.GatherND, dml.GatherND1, dml.NonzeroCoordinates,
-             dml.Slice1, dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence,
-             dml.Padding1, dml.Padding, dml.Slice, dml.Tile, dml.FillValueConstant,
-             dml.ReverseSubsequences, dml.Upsample2D):  # fmt: skip
+for kind in dict.fromkeys(OPERATORS.values()):
 
     def fields(kind=kind):
         values = {}

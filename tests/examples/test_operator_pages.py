@@ -27,9 +27,16 @@ def test_no_page_is_left_over():
     assert sorted(path.name for path in folder.glob("*.md")) == sorted(PAGES)
 
 
+def test_lists_of_operators_are_up_to_date():
+    for path, text in (
+        (generator.IMPORTS, generator.imports()),
+        (generator.MENU, generator.menu()),
+    ):
+        assert path.read_text(encoding="utf-8") == text, "run scripts/generate_operator_pages.py"
+
+
 def test_every_operator_is_in_the_menu_and_the_index():
-    menu = (ROOT / "mkdocs.yml").read_text()
-    index = PAGES["index.md"]
-    for room in OPERATORS.values():
-        assert f"[{room.NAME}]" in index
-        assert f"operators/{generator.page_of(room)}" in menu
+    menu = generator.menu()
+    for kind in OPERATORS.values():
+        assert f"[{kind.NAME}]" in PAGES["index.md"]
+        assert f"operators/{generator.page_of(kind)}" in menu

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import anydml as dml
 from anydml._native import native
 from anydml.ops._fields import Role
+from anydml.registry import OPERATORS
 from support import (
     Flavour,
     Poisoned,
@@ -18,12 +19,7 @@ from support import (
     strategies,
 )
 
-KINDS = [
-    dml.Cast, dml.ElementWiseIdentity, dml.FillValueSequence, dml.FillValueConstant, dml.Padding1,
-    dml.Padding, dml.Slice, dml.Tile, dml.ReverseSubsequences, dml.Upsample2D,
-    dml.TopK, dml.TopK1, dml.Scatter, dml.ScatterND, dml.NonzeroCoordinates,
-    dml.Slice1, dml.Split, dml.Join, dml.Gather, dml.GatherElements, dml.GatherND, dml.GatherND1,
-]  # fmt: skip
+KINDS = [*dict.fromkeys(OPERATORS.values())]
 INDICES = "IndicesTensor"
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -27,12 +27,18 @@ Attributes = Mapping[str, Any]
 """A kernel call's attributes by name."""
 
 
+DEFINED: Final[dict[str, type[Descriptor]]] = {}
+"""Every definition that has been loaded and has a page, by the operator's names."""
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Descriptor:
     """Base of the operator descriptors: frozen, keyword-only, comparable and hashable."""
 
     NAME: ClassVar[str]
     """The operator's name, as in ``DML_OPERATOR_…``."""
+    ALIASES: ClassVar[tuple[str, ...]] = ()
+    """Its other names of that form."""
     SUPPORT: ClassVar[tuple[Support, ...]]
     """The page's support table, lowest level first: `PAGES` has it by `NAME`."""
     KERNEL: ClassVar[str]
@@ -58,6 +64,7 @@ class Descriptor:
         if page is not None:
             cls.SUPPORT = page.support
             cls.IN_PLACE = cls.__dict__.get("IN_PLACE", page.in_place)
+            DEFINED.update(dict.fromkeys((cls.NAME, *cls.ALIASES), cls))
 
     def __new__(cls, *values: Any, **fields: Any) -> Self:
         if values:

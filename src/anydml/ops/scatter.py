@@ -73,6 +73,7 @@ class Scatter(Descriptor):
     axis: int = uint()
 
     NAME = "SCATTER"
+    ALIASES = ("SCATTER_ELEMENTS",)
     KERNEL = "scatter_elements"
     IN_PLACE = True
     ALSO_KNOWN_AS = (
