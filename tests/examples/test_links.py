@@ -1,0 +1,59 @@
+"""Links between the pages lead somewhere: the file is there, and the heading is in it."""
+
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "fuzz/*.md", "benchmarks/*.md", "examples/**/*.md")
+    for path in ROOT.glob(pattern)
+)
+_CODE = re.compile(r"^ *(```|~~~).*?^ *\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(
+    r"(?<!\\)\[[^\]]*\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)|^\[[^\]]+\]: (\S+)", re.MULTILINE
+)
+_HEADING = re.compile(r"^#{1,6} +(.+?)(?: +\{#([\w-]+)\})?$", re.MULTILINE)
+
+
+def anchors(page):
+    """What the site makes of a page's headings."""
+    text = re.sub(
+        r"^ *(```|~~~).*?^ *\1",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    for heading, given in _HEADING.findall(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading)
+        plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        yield given or re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def dead_links(page):
+    for written, reference in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+        link = written or reference
+        if re.match(r"[a-z]+:", link):
+            continue  # elsewhere
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in set(anchors(target))):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    assert not list(dead_links(page))
+
+
+def test_a_dead_link_is_found(tmp_path):
+    (tmp_path / "other.md").write_text("# Two `words`, and more\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](other.md) [b](other.md#two-words-and-more) [c](https://x.org/y) `[d](none.md)`\n"
+        "[e](none.md) [f](other.md#none) [g](#here)\n\n# Here\n\n```md\n[h](none.md)\n```\n"
+    )
+    assert list(dead_links(page)) == ["none.md", "other.md#none"]
