@@ -49,6 +49,13 @@ def test_links_lead_somewhere(page):
     assert not list(dead_links(page))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_library_is_installed_from_a_clone(page):
+    """No package index has it."""
+    commands = re.findall(r"pip install[^\n`]*", page.read_text(encoding="utf-8"))
+    assert not [command for command in commands if "anydml" in command.partition("&&")[0]]
+
+
 def test_a_dead_link_is_found(tmp_path):
     (tmp_path / "other.md").write_text("# Two `words`, and more\n")
     page = tmp_path / "page.md"
