@@ -18,6 +18,7 @@ from anydml.errors import (
     DeviceError,
     IndexOutOfRangeError,
     InvalidDescriptorError,
+    MissingKernelError,
     ModelError,
     Violation,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "IndexOutOfRangeError",
     "InvalidDescriptorError",
     "MemoryPool",
+    "MissingKernelError",
     "ModelError",
     "Operator",
     "ScaleBias",

@@ -116,9 +116,7 @@ def _checked_device(_context: click.Context, _option: click.Parameter, name: str
     return name
 
 
-@commands.command(short_help="Run a JSON model.")
-@click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
-@click.option(
+_device_option = click.option(
     "--device",
     metavar="[cpu|cuda|cuda:N|reference|auto]",
     callback=_checked_device,
@@ -126,6 +124,11 @@ def _checked_device(_context: click.Context, _option: click.Parameter, name: str
     show_default=True,
     help="Where the operators run.",
 )
+
+
+@commands.command(short_help="Run a JSON model.")
+@click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
+@_device_option
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1_000_000),
@@ -162,10 +165,12 @@ def run(
 @click.argument(
     "models", metavar="MODEL.json|-...", type=click.Path(path_type=Path), nargs=-1, required=True
 )
+@_device_option
 @_model_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an array of a report for each.")
 def check(
     models: tuple[Path, ...],
+    device: str,
     feature_level: FeatureLevel,
     input_dir: Path | None,
     output_dir: Path | None,
@@ -182,10 +187,10 @@ def check(
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read once only")
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
-    device = Device("cpu", feature_level=feature_level)
+    chosen = Device(device, feature_level=feature_level)
     reports = []
     for path in models:
-        found = report(path, device, limits)
+        found = report(path, chosen, limits)
         reports.append((found.good, found.as_json() if as_json else None))
         if as_json:
             continue

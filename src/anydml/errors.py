@@ -10,6 +10,7 @@
     ├── ArgumentTypeError        (TypeError)     … is of a kind or type that is not taken
     ├── ModelError               (ValueError)    a JSON model or descriptor cannot be read or run
     ├── DeviceError              (RuntimeError)  a device that this machine does not have
+    │   └── MissingKernelError                   an operator that a device has no kernel for
     └── AllocationError          (MemoryError)   memory for a result or for scratch is not there
 
 Every message names the tensor or argument, the rule, what was got and what would be accepted.
@@ -123,6 +124,26 @@ class ModelError(AnyDMLError, ValueError):
 
 class DeviceError(AnyDMLError, RuntimeError):
     """A device that does not exist here, or cannot do what was asked."""
+
+
+class MissingKernelError(DeviceError):
+    """An operator that a device has no kernel for.
+
+    Attributes
+    ----------
+    operator : str
+        Its name.
+    backend : str
+        What lacks the kernel: ``"CPU"`` or ``"CUDA"``.
+    """
+
+    def __init__(self, operator: str, backend: str) -> None:
+        self.operator = operator
+        self.backend = backend
+        super().__init__(f"{operator} has no {backend} kernel; Device('reference') runs it")
+
+    def __reduce__(self) -> tuple[type[MissingKernelError], tuple[str, str]]:
+        return type(self), (self.operator, self.backend)
 
 
 class AllocationError(AnyDMLError, MemoryError):

@@ -116,8 +116,13 @@ def _also_known() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
-    """The reference implementation of a kernel: the room's own."""
-    return next(kind.evaluate for kind in OPERATORS.values() if kernel == kind.KERNEL)
+    """The reference implementation of a kernel: that of a definition which is lowered to it."""
+    kinds: list[type[Descriptor]] = [Descriptor]
+    for kind in kinds:
+        if getattr(kind, "KERNEL", None) == kernel:
+            return kind.evaluate
+        kinds += kind.__subclasses__()
+    raise LookupError(f"{kernel}: no definition is lowered to it")
 
 
 def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:

@@ -16,6 +16,7 @@ from anydml._native import LEVEL, native
 from anydml.backends._base import Array, Executable, Measured, decline, host_copy, zeros
 from anydml.backends._sequence import HostExecutable, Step
 from anydml.dtypes import DataType
+from anydml.errors import MissingKernelError
 from anydml.program import KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
@@ -34,7 +35,17 @@ class CpuBackend:
     copy = staticmethod(host_copy)
 
     def compile(self, program: Program) -> Executable:
-        """Look up the kernels; a program of one call is dispatched natively."""
+        """Look up the kernels; a program of one call is dispatched natively.
+
+        Raises
+        ------
+        MissingKernelError
+            There is none for a call.
+        """
+        known = native.kernels()
+        for call in program.calls:
+            if call.kernel not in known:
+                raise MissingKernelError(call.source or program.name, "CPU")
         dispatch = _binder(program) if len(program.calls) == 1 else decline
         return HostExecutable(program, _step, partial(_block, program.name), dispatch)
 

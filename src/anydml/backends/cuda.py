@@ -27,7 +27,13 @@ from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
 from anydml.backends._base import Array, Executable, decline, out_of_range
 from anydml.backends._sequence import Sequence, Step, host_constants
-from anydml.errors import AnyDMLError, ArgumentError, DeviceError, IndexOutOfRangeError
+from anydml.errors import (
+    AnyDMLError,
+    ArgumentError,
+    DeviceError,
+    IndexOutOfRangeError,
+    MissingKernelError,
+)
 from anydml.program import ArraySpec, KernelCall, Program, Slot
 from anydml.threads import get_num_threads
 
@@ -269,7 +275,7 @@ class CudaBackend:
 
         Raises
         ------
-        DeviceError
+        MissingKernelError
             The operator has no kernel for CUDA.
         """
         assert self.device is not None
@@ -292,7 +298,7 @@ class CudaExecutable:
     def __init__(self, program: Program, device: int) -> None:
         for call in program.calls:
             if call.kernel not in _cuda().kernels():
-                raise DeviceError(f"{program.name}: this operator has no kernel for CUDA yet")
+                raise MissingKernelError(call.source or program.name, "CUDA")
         self._padding = {slot.name: slot.padding for slot in (*program.inputs, *program.outputs)}
         self._outputs = [slot.name for slot in program.outputs]
         self._program = program

@@ -12,7 +12,8 @@ import numpy as np
 from anydml._json import shown
 from anydml.binding import bind, elements_size, refuse_overlap
 from anydml.device import Device
-from anydml.errors import AnyDMLError, ModelError, Violation
+from anydml.errors import AnyDMLError, MissingKernelError, ModelError, Violation
+from anydml.lifecycle import CompiledOperator
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
 from anydml.models.files import Place, target_problem
@@ -52,6 +53,23 @@ def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Vi
             f"Lowest feature level that accepts it: {lowest or 'none'}",
         )
     )
+
+
+def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
+    """A dispatchable that the device accepts, ready to run.
+
+    Raises
+    ------
+    ModelError
+        The device has no kernel for it.
+    """
+    try:
+        return device.create_operator(dispatchable.desc).compile()
+    except MissingKernelError as error:
+        raise ModelError(
+            f"Dispatchable {shown(dispatchable.name)} ({error.operator}): no {error.backend} "
+            "kernel; --device reference runs it."
+        ) from error
 
 
 def run_problems(

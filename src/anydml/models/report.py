@@ -11,10 +11,17 @@ from anydml._json import shown
 from anydml.device import Device
 from anydml.errors import ModelError, Violation
 from anydml.levels import FeatureLevel
-from anydml.models.checking import Target, fits, refused_text, run_problems, targets
+from anydml.models.checking import (
+    Target,
+    compiled,
+    fits,
+    refused_text,
+    run_problems,
+    targets,
+)
 from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Dispatchable
-from anydml.models.loader import read_model
+from anydml.models.loader import Model, read_model
 from anydml.models.paths import Limits
 
 
@@ -112,6 +119,15 @@ class Report:
         }
 
 
+def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> Iterator[str]:
+    for name, dispatchable in model.dispatchables.items():
+        if name not in refused:
+            try:
+                compiled(dispatchable, device)
+            except ModelError as error:
+                yield str(error)
+
+
 def report(path: Path, device: Device, limits: Limits) -> Report:
     """The report of a model, whatever it is."""
     try:
@@ -121,7 +137,8 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
             for item in model.dispatchables.values()
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
-        problems = [*model.problems, *run_problems(model, limits, refused)]
+        problems = [*model.problems, *_without_kernel(model, device, refused)]
+        problems += run_problems(model, limits, refused)
         if fits(model, limits):
             problems += index_problems(model, refused)
         return Report(

@@ -16,7 +16,7 @@ from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError, ModelError
 from anydml.lifecycle import CompiledOperator
 from anydml.models import npy
-from anydml.models.checking import refusal, run_problems
+from anydml.models.checking import compiled, refusal, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Bindings, Dispatchable, owned
@@ -75,7 +75,7 @@ def run_model(
     write = write or sys.stdout.write
     if repeat < 1:
         raise ArgumentError(f"repeat: expected at least 1, got {repeat}")
-    compiled = {
+    operators = {
         name: _compiled(dispatchable, device) for name, dispatchable in model.dispatchables.items()
     }
     problems = [*run_problems(model, limits), *_copies_problems(model, limits, repeat)]
@@ -89,12 +89,12 @@ def run_model(
         with _located(f"Dispatchable {shown(name)}"):
             bound = _bound(dispatchable, dispatchable.bindings, True, model.resources, buffers)
             if bound:
-                compiled[name] = compiled[name].initialize(**bound)
+                operators[name] = operators[name].initialize(**bound)
     with _output(model, limits, write) as output:
         for index, command in model.commands.items():
             with _located(f"Command at index {index}"):
                 if isinstance(command, Dispatch):
-                    seconds = _dispatch(command, model, compiled, buffers, repeat)
+                    seconds = _dispatch(command, model, operators, buffers, repeat)
                     if timing:
                         desc = model.dispatchables[command.dispatchable].desc
                         write(f"{timed(index, command.dispatchable, desc.NAME, seconds)}\n")
@@ -122,7 +122,7 @@ def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
     refused = refusal(dispatchable, device)
     if refused is not None:
         raise ModelError(refused)
-    return device.create_operator(dispatchable.desc).compile()
+    return compiled(dispatchable, device)
 
 
 def _allocated(resource: Resource) -> Array:
@@ -161,14 +161,14 @@ def _elements(tensor: TensorDesc, octets: Array) -> Array:
 def _dispatch(
     command: Dispatch,
     model: Model,
-    compiled: Mapping[str, CompiledOperator],
+    operators: Mapping[str, CompiledOperator],
     buffers: Mapping[str, Array],
     repeat: int,
 ) -> array.array[float]:
     """Run a dispatch so many times; the seconds of each."""
     dispatchable = model.dispatchables[command.dispatchable]
     bound = _bound(dispatchable, command.bindings, False, model.resources, buffers)
-    operator = compiled[command.dispatchable]
+    operator = operators[command.dispatchable]
     both = _in_place(dispatchable, command) if repeat > 1 else ()
     before = [(buffers[name], buffers[name].copy()) for name in both]
     seconds = array.array("d")
