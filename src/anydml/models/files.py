@@ -28,6 +28,15 @@ _PIECE: Final = 2**24
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
 class State(NamedTuple):
     """What tells that a file is the one it was: changes of its data change it."""
 
@@ -260,8 +269,10 @@ def _reported(place: Place | str, done: str) -> Iterator[None]:
 @contextmanager
 def _regular(handle: int, shown: Place | str) -> Iterator[BinaryIO]:
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ModelError(f"Expected a regular file, got {shown}.")
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            kind = next((kind for holds, kind in _KINDS if holds(mode)), "something else")
+            raise ModelError(f"Expected a regular file, got {shown} ({kind}).")
     except BaseException:
         os.close(handle)
         raise

@@ -14,6 +14,7 @@ from anydml._json import Fields, shown
 from anydml.errors import AnyDMLError, ModelError
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
 from anydml.models.dispatchables import Dispatchable, named, read_dispatchable
+from anydml.models.file_kinds import kind_of
 from anydml.models.files import opened, system_reason
 from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
@@ -90,9 +91,9 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     limits = limits or Limits()
     if str(path) == STANDARD_INPUT:
         folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
-        return _read(parse(_standard_input(limits)), "stdin", folder, limits)
+        return _read(_parsed(_standard_input(limits)), "stdin", folder, limits)
     path = Path(path)
-    document = parse(_text(path, limits))
+    document = _parsed(_text(path, limits))
     return _read(document, model_name(path), Folder.of(limits.input_dir or path.parent), limits)
 
 
@@ -172,11 +173,26 @@ def _limited(file: BinaryIO, limits: Limits) -> bytes:
     while piece := file.read(_PIECE):
         data += piece
         if len(data) > limits.text_limit:
+            _refuse_others(bytes(data), whole=False)
             raise ModelError(
                 f"Expected a model of at most {limits.text_limit} bytes (set by --memory-limit), "
                 "got a larger one."
             )
     return bytes(data)
+
+
+def _parsed(data: bytes) -> Fields:
+    try:
+        return parse(data)
+    except ModelError:
+        _refuse_others(data, whole=True)
+        raise
+
+
+def _refuse_others(data: bytes, whole: bool) -> None:
+    kind = kind_of(data, whole)
+    if kind is not None:
+        raise ModelError(f"Expected a JSON model of DxDispatch, got {kind}.")
 
 
 def _each(
