@@ -40,6 +40,8 @@ from anydml.registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 _SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
 _UNITS: Final = " KMGTPE"
 
+_MOST_REPEATS: Final = 1_000_000
+
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
                    "→": "->", "…": "...", "µ": "u", "²": "^2", "Σ": "sum of"}  # fmt: skip
@@ -60,6 +62,24 @@ def _size(text: str) -> int:
             f"of 1024), such as 1000000, 512M or 4GiB, got {shown(text)}"
         )
     return int(match[1]) << 10 * _UNITS.index((match[2] or " ").upper())
+
+
+def _repeats(text: int | str) -> int:
+    text = str(text)  # an option's default comes as it is
+    if re.fullmatch(r"[0-9]{1,20}", text) is None or not 1 <= int(text) <= _MOST_REPEATS:
+        raise click.BadParameter(
+            f"expected a whole number in 1..{_MOST_REPEATS}, got {shown(text)}"
+        )
+    return int(text)
+
+
+class _PathType(click.Path):
+    """Paths; an empty one, of a variable that is not set, is not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("expected a path, got ''", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,14 +105,14 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--output-dir",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=_PathType(file_okay=False, path_type=Path),
             metavar="DIR",
             help="The folder that writeFile commands write to; by default a new one, MODEL.out, in "
             "the current folder.",
         ),
         click.option(
             "--input-dir",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            type=_PathType(exists=True, file_okay=False, path_type=Path),
             metavar="DIR",
             help="The folder that files are read from; the model's own by default, and none for "
             "standard input.",
@@ -127,11 +147,11 @@ _device_option = click.option(
 
 
 @commands.command(short_help="Run a JSON model.")
-@click.argument("model", metavar="MODEL.json|-", type=click.Path(path_type=Path))
+@click.argument("model", metavar="MODEL.json|-", type=_PathType(path_type=Path))
 @_device_option
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 1_000_000),
+    type=_repeats,
     metavar="N",
     default=1,
     show_default=True,
@@ -163,7 +183,7 @@ def run(
 
 @commands.command(short_help="Say what is wrong with JSON models.")
 @click.argument(
-    "models", metavar="MODEL.json|-...", type=click.Path(path_type=Path), nargs=-1, required=True
+    "models", metavar="MODEL.json|-...", type=_PathType(path_type=Path), nargs=-1, required=True
 )
 @_device_option
 @_model_options

@@ -17,7 +17,7 @@ from anydml.models.dispatchables import Dispatchable, Source, binding_problems, 
 from anydml.models.loader import Model
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
-from anydml.program import IndexUse
+from anydml.program import IndexUse, Program
 from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,7 +29,7 @@ Contents = Callable[[Resource, int], Array]
 class _Reading(NamedTuple):
     """A tensor of indices in a resource; equal ones have the same fault."""
 
-    operator: str
+    where: str
     tensor: TensorDesc
     start: int
     use: IndexUse
@@ -47,7 +47,7 @@ class _Reading(NamedTuple):
             return None
         flat = int(np.ravel_multi_index(position, array.shape))
         axis, size = self.use.axis_and_size(flat)
-        error = index_error(f"{self.operator}.{self.use.slot}", array, flat, axis, size)
+        error = index_error(self.where, array, flat, axis, size)
         return f"{error} (resource {shown(resource.name)})"
 
 
@@ -88,7 +88,7 @@ def _constant_readings(
 ) -> dict[str, dict[_Reading, list[int]]]:
     """By resource, the index tensors that are read while it is unwritten, and by which commands."""
     found: dict[str, dict[_Reading, list[int]]] = defaultdict(lambda: defaultdict(list))
-    uses: dict[str, list[IndexUse]] = {}
+    uses: dict[str, list[tuple[str, IndexUse]]] = {}
     written: set[str] = set()
     for index, command in model.commands.items():
         if not isinstance(command, Dispatch):
@@ -99,19 +99,27 @@ def _constant_readings(
             continue
         desc = dispatchable.desc
         if dispatchable.name not in uses:
-            calls = desc.lower().calls
-            uses[dispatchable.name] = [call.indices for call in calls if call.indices is not None]
+            uses[dispatchable.name] = [*_uses(desc.lower())]
         if uses[dispatchable.name] and _is_bound(dispatchable, command, model):
-            for use in uses[dispatchable.name]:
+            for where, use in uses[dispatchable.name]:
                 tensor, source, is_owned = _bound(dispatchable, command, use.slot)
                 # A copy of an owned tensor is made before the first command.
                 if is_owned or source.name not in written:
                     start = source.start(model.resources[source.name])
-                    reading = _Reading(desc.NAME, tensor, start, use)
+                    reading = _Reading(where, tensor, start, use)
                     found[source.name][reading].append(index)
         for info in desc.bind_points(Role.OUTPUT):
             written.update(source.name for source in command.bindings.get(info.name, ()))
     return found
+
+
+def _uses(program: Program) -> Iterator[tuple[str, IndexUse]]:
+    """What is bound to a program and read as indices, and how messages call it."""
+    bound = {slot.name for slot in program.inputs}
+    for call in program.calls:
+        use = call.indices
+        if use is not None and use.slot in bound:
+            yield f"{call.source or program.name}.{use.tensor or use.slot}", use
 
 
 def _is_bound(dispatchable: Dispatchable, command: Dispatch, model: Model) -> bool:
