@@ -63,6 +63,12 @@ bool is_fixed(PyObject* object) {
           (reinterpret_cast<PyTypeObject*>(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0);
 }
 
+// Whether an integer type has a number.
+bool holds(char kind, int size, Int number) {
+  if (kind == 'i') return size == 8 || number >> (8 * size - 1) == (number < 0 ? -1 : 0);
+  return number >= 0 && (size == 8 || number >> (8 * size) == 0);
+}
+
 }  // namespace
 
 const AddedType* added_type(const PyArray_Descr* descr) {
@@ -117,12 +123,16 @@ bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits) {
     if (overflow != 0) return false;
     if (bits == 0) return kind == 'f' || kind == 'i' || kind == 'u' || kind == 'b' || kind == 'c';
     if (size > 8) return false;
-    if (kind == 'i') return size == 8 || bits >> (8 * size - 1) == (bits < 0 ? -1 : 0);
-    if (kind == 'u') return bits > 0 && (size == 8 || bits >> (8 * size) == 0);
+    if (kind == 'i' || kind == 'u') return holds(kind, size, bits);
     number = static_cast<double>(bits);
     if (bits > Int{1} << 24 || bits < -(Int{1} << 24)) return false;  // may be rounded twice
   } else if (PyFloat_CheckExact(object)) {
     number = PyFloat_AS_DOUBLE(object);
+    if (kind == 'i' || kind == 'u') {  // an integer, of those that are far from the limits
+      if (std::trunc(number) != number || std::abs(number) >= 0x1p62) return false;
+      bits = static_cast<Int>(number);
+      return holds(kind, size, bits);
+    }
   } else {
     return false;
   }

@@ -78,11 +78,11 @@ class DataType(NamedEnum):
         accepted = ", ".join(_FROM_NUMPY)
         try:
             kind = np.dtype(dtype)
+            name = kind.newbyteorder("=").name
         except (TypeError, ValueError, RecursionError) as error:
             raise ArgumentTypeError(
                 f"dtype: expected one of {accepted}, got {shown(dtype)}"
             ) from error
-        name = kind.newbyteorder("=").name
         found = _FROM_NUMPY.get("uint8" if name == "bool" else name)
         if found is None:
             raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {kind}")

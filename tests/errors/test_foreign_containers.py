@@ -1,4 +1,4 @@
-"""Arrays with masks and labels are refused everywhere; modules that only have a library's name."""
+"""What other libraries have and the functions do not take: masks, labels, strings, many axes."""
 
 import subprocess
 import sys
@@ -165,3 +165,60 @@ def test_modules_with_a_librarys_name(name):
     code = f"NAME = {name!r}\n{ODD_MODULES}"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2 has these")
+def test_strings_of_any_length():
+    odd = np.array(["a", "b"], np.dtypes.StringDType())
+    for place, cases in calls(odd).items():
+        if place.startswith("x["):  # beside numbers of another shape
+            continue
+        for case in cases:
+            with pytest.raises(dml.ArgumentTypeError) as raised:
+                case()
+            assert str(raised.value).startswith(place), raised.value
+            assert "StringDType" in str(raised.value)
+    with pytest.raises(dml.ArgumentTypeError, match="array: expected"):
+        dml.TensorDesc.from_array(odd)
+
+
+def test_more_axes_than_numpy_has():
+    torch = pytest.importorskip("torch")
+    most = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+    got = f"expected at most {most} axes, got {most + 1}"
+    odd = torch.zeros((1,) * (most + 1))
+    for x in (odd, odd.bfloat16(), odd.clone().requires_grad_()):
+        with pytest.raises(dml.ArgumentTypeError, match=f"x: {got}"):
+            dml.top_k(x, 1)
+    with pytest.raises(dml.ArgumentTypeError, match=rf"arrays\[1\]: {got}"):
+        dml.join([torch.zeros(1), odd])
+    with pytest.raises(dml.ArgumentTypeError, match=f"indices: {got}"):
+        dml.gather(torch.zeros(1), odd.long())
+    with pytest.raises(dml.ArgumentTypeError, match=f"out: {got}"):
+        dml.cast(torch.zeros(1), "float32", out=odd)
+
+
+def test_dask_over_tensors():
+    torch = pytest.importorskip("torch")
+    dask = pytest.importorskip("dask.array")
+    odd = dask.from_array(np.arange(4.0), chunks=2).map_blocks(torch.from_numpy)
+    got = (
+        r"got chunks of class torch\.Tensor; use \w+(\[1\])?\.map_blocks\(np\.asarray, dtype=\.\.\)"
+    )
+    for call in (
+        lambda: dml.top_k(odd, 1),
+        lambda: dml.gather(np.arange(3), odd),
+        lambda: dml.scatter_elements(np.zeros(4), [0, 1, 2, 3], odd),
+        lambda: dml.join([np.zeros(2), odd]),
+    ):
+        with pytest.raises(dml.ArgumentTypeError, match=got):
+            call()
+    numbers = odd.map_blocks(np.asarray, dtype=np.float64)
+    assert dml.top_k(numbers, 1).values.compute().tolist() == [3]
+
+
+@pytest.mark.parametrize("stride", [-(2**63), 2**63, -(2**64), 2**70])
+def test_strides_that_no_kernel_counts(stride):
+    with pytest.raises(dml.ArgumentError, match=rf"strides\[0\]: expected .*, got {stride}"):
+        dml.slice_window(np.arange(5), [0], [3], [stride])
+    assert dml.slice_window(np.arange(5), [0], [3], [1 - 2**63]).tolist() == [2]

@@ -9,7 +9,8 @@ namespace {
 // What is wrong with a window of one dimension.
 const char* outside(Int start, Int size, Int stride, Int most) {
   if (start < 0 || size < 0 || size > most - start) return "a window outside the input";
-  if (stride == 0 || stride == std::numeric_limits<Int>::min()) return "a stride of 0";
+  if (stride == 0) return "a stride of 0";
+  if (stride == std::numeric_limits<Int>::min()) return "a stride of -2^63";
   return nullptr;
 }
 

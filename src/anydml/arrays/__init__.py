@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml._json import shown
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.arrays._base import Array, Library, Wrap, check_unlabelled
+from anydml.arrays._base import MOST_AXES, Array, Library, Wrap, check_unlabelled
 from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
@@ -43,6 +43,7 @@ LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 
 __all__ = [
     "LIBRARIES",
+    "MOST_AXES",
     "Array",
     "DeviceArray",
     "Library",
@@ -165,13 +166,16 @@ _TYPES = (
     "bool, integers of 8 to 64 bits, floats of 8 to 128 bits, bfloat16, complex64, complex128, "
     "datetime64, timedelta64"
 )
-_OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "V": "records"}
+_OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "T": "strings", "V": "records"}
 
 
 def _numbers(array: Array, name: str) -> Array:
     if is_added(array.dtype):
         return array
-    native = array.dtype.newbyteorder("=")
+    try:
+        native = array.dtype.newbyteorder("=")
+    except TypeError as error:  # types of NumPy 2's kind, as strings of any length
+        raise _no_numbers(array.dtype, name) from error
     if is_added(own_type(native)):
         return seen(array if array.dtype.isnative else as_type(array, native, name))
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from anydml.errors import ArgumentTypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+# NumPy's limit.
+MOST_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+
 Wrap = Callable[[Array], Any]
 """Makes a result of the kind that came in from a NumPy array."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anydml._native import native
-from anydml.arrays._base import Array, Wrap, class_of, every_type
+from anydml.arrays._base import MOST_AXES, Array, Wrap, class_of, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.arrays._types import ADDED, dtype_name, is_added, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
@@ -37,6 +37,8 @@ def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
     _offer(torch)
+    if value.ndim > MOST_AXES:
+        raise ArgumentTypeError(f"{name}: expected at most {MOST_AXES} axes, got {value.ndim}")
     if getattr(value.device, "type", None) == "cuda":
         array: Any = _from_cuda(torch, value, name)
         return array, owner_of

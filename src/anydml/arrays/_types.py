@@ -9,6 +9,7 @@ is imported only for a result that NumPy's users get: an array of its types show
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -76,16 +77,15 @@ def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     """
     if not is_added(dtype):
         return dtype
-    try:
-        import ml_dtypes
-
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _NAMES[dtype]))
-    except (ImportError, AttributeError):
+    with suppress(ImportError):
+        import ml_dtypes  # noqa: F401 (class_of finds it)
+    kind = class_of("ml_dtypes", _NAMES[dtype])
+    if not (isinstance(kind, type) and issubclass(kind, np.generic)):
         raise ArgumentTypeError(
             f"{name}: expected a type that NumPy has, got {_NAMES[dtype]}; "
             f"pip install 'anydml[bfloat16]' adds it"
-        ) from None
-    return found
+        )
+    return np.dtype(kind)
 
 
 def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from anydml._json import meant, shown
 from anydml.arrays import (
+    MOST_AXES,
     Array,
     DeviceArray,
     Wrap,
@@ -33,14 +34,12 @@ from anydml.backends.cuda import uploaded
 from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.dtypes import DataType
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.tensor import frozen
 
 INDEX_KINDS = ("int64", "int32", "uint32", "uint64")
 
 # As native/common/layout.hpp has it.
 MOST_ELEMENTS = 2**48
-
-# NumPy's limit.
-MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 def integer(value: Any, name: str) -> int:
@@ -201,8 +200,8 @@ def result_indices(
 def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x") -> Array:
     """An operand that must have another's type.
 
-    Lists and Python numbers have no type of their own: they take it on where their values fit.
-    Floats round to a float type as any number does when it is written down.
+    Lists and Python numbers have no type of their own: they take it on where their values fit, as
+    2.0 does in an integer type. Numbers round to a float type as any does when it is written down.
     """
     wanted = own_type(of.dtype)
     if own_type(array.dtype) == wanted:
@@ -210,51 +209,63 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     typed = isinstance(value, np.ndarray | np.generic) or any(
         hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
-    if not typed and _fits(array, wanted):
-        made = as_type(array, wanted, name)
-        return made if wanted == of.dtype else made.view(of.dtype)
+    got, advice = dtype_name(array.dtype), ""
+    if not typed:
+        made, unfit = _converted(array, value, wanted, name)
+        if made is not None:
+            return made if wanted == of.dtype else made.view(of.dtype)
+        got += f" values that do not fit: {shown(unfit)}"
+        if is_added(wanted) and wanted.itemsize == 1:  # which takes no number but zero
+            advice = "; give an array of that type"
     raise ArgumentTypeError(
-        f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
-        f"got {dtype_name(array.dtype)}"
-        + ("" if typed else " values that do not fit")
-        + _how_to_say(wanted, typed)
+        f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), got {got}{advice}"
     )
-
-
-def _how_to_say(wanted: np.dtype[Any], typed: bool) -> str:
-    # What has no numbers here takes none from lists.
-    unsaid = not typed and is_added(wanted) and wanted.itemsize == 1
-    return "; give an array of that type" if unsaid else ""
 
 
 # The least number that rounds to infinity.
 _BFLOAT_OVERFLOW = float.fromhex("0x1.ffp127")
 
 
-def _fits(array: Array, wanted: np.dtype[Any]) -> bool:
-    if array.size == 0:
-        return True
+def _converted(
+    array: Array, value: Any, wanted: np.dtype[Any], name: str
+) -> tuple[Array | None, Any]:
+    """Python numbers as another type, or None and the first of them that it lacks."""
+    integers = wanted.kind in "iu" and not is_added(wanted)
+    if integers and array.dtype.kind == "f" and (np.abs(array) >= 2**53).any():
+        # NumPy has rounded the integers that stand among floats.
+        numbers, limits = np.asarray(frozen(value), object), np.iinfo(wanted)
+        for number in numbers.flat:
+            if not limits.min <= number <= limits.max or number != int(number):
+                return None, number
+        return numbers.astype(wanted), None
+    unfit = _unfit(array, wanted)
+    if unfit.any():
+        return None, array[unfit][0].item()
+    return as_type(array, wanted, name), None
+
+
+def _unfit(array: Array, wanted: np.dtype[Any]) -> Array:
+    """Which values another type lacks."""
+    kinds = {"c": "iufc", "f": "iuf", "i": "iuf", "u": "iuf", "b": "iuf"}
+    if array.dtype.kind not in kinds.get("f" if is_added(wanted) else wanted.kind, ""):
+        return np.ones(array.shape, np.bool_)
     if is_added(wanted):
-        if array.dtype.kind not in "iuf":
-            return False
         if wanted.itemsize == 1:  # of these only zero is known here, where they have one
-            zeros = not (array.any() or np.signbit(array).any())
-            return zeros and dtype_name(wanted) != "float8_e8m0fnu"
+            nonzero = (array != 0) | np.signbit(array)
+            return cast(Array, nonzero | (dtype_name(wanted) == "float8_e8m0fnu"))
         numbers = np.abs(array.astype(np.float64))
-        return bool((numbers[np.isfinite(numbers)] < _BFLOAT_OVERFLOW).all())
-    if wanted.kind == "c":
-        return array.dtype.kind in "iufc"
-    if wanted.kind == "f":
-        if array.dtype.kind not in "iuf":
-            return False
-        with np.errstate(over="ignore"):  # what overflows is refused here
-            return bool(np.isfinite(array.astype(wanted)).sum() == np.isfinite(array).sum())
-    if wanted.kind in "iu" and array.dtype.kind in "iu":
+        return cast(Array, np.isfinite(numbers) & (numbers >= _BFLOAT_OVERFLOW))
+    if wanted.kind == "b":
+        return cast(Array, (array != 0) & (array != 1))
+    if wanted.kind in "iu":
         limits = np.iinfo(wanted)
-        return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
-    if wanted.kind == "b" and array.dtype.kind in "iu":
-        return bool(((array == 0) | (array == 1)).all())
-    return False
+        if array.dtype.kind != "f":
+            return cast(Array, (array < limits.min) | (array > limits.max))
+        # As floats, both limits are exact.
+        outside = (array < float(limits.min)) | (array >= float(limits.max + 1))
+        return cast(Array, outside | (np.trunc(array) != array))
+    with np.errstate(over="ignore"):  # what overflows is refused
+        return cast(Array, np.isfinite(array) & ~np.isfinite(array.astype(wanted)))
 
 
 def spread(array: Any, shape: Sequence[Any], name: str, broadcast: Callable[..., Any]) -> Any:

@@ -156,7 +156,8 @@ def pad(
         ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
         ``"wrap"``.
     constant : number
-        What stands around `x` where the mode is ``"constant"``; one that the type has.
+        What stands around `x` where the mode is ``"constant"``; one that the type has, as
+        an integer type has 1.0.
     out : array, optional
         Where to write.
 
@@ -314,10 +315,16 @@ def slice_window(
 
 def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
     """The operator's own terms for what `slice_window` is given."""
+    steps = (1,) * rank if strides is None else _arguments.integers(strides, "strides")
+    for i, step in enumerate(steps):
+        if type(step) is int and abs(step) >= 2**63:
+            raise ArgumentError(
+                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {shown(step)}"
+            )
     return {
         "starts": _arguments.integers(starts, "starts"),
         "sizes": _arguments.integers(sizes, "sizes"),
-        "strides": (1,) * rank if strides is None else _arguments.integers(strides, "strides"),
+        "strides": steps,
     }
 
 
@@ -350,9 +357,8 @@ def type_named(dtype: Any) -> np.dtype[Any]:
     name = _arguments.type_name(dtype)
     if name not in _arguments.TYPED:
         accepted = ", ".join(_arguments.TYPED)
-        raise ArgumentTypeError(
-            f"dtype: expected one of {accepted}, got {shown(dtype)}{meant(dtype, _arguments.TYPED)}"
-        )
+        use = "; use x != 0" if name == "bool" else meant(dtype, _arguments.TYPED)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}{use}")
     return type_of(name)
 
 

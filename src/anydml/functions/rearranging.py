@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
+from anydml.arrays import MOST_AXES, Array, DeviceArray, adopt, bridge_of, dtype_name
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
@@ -96,10 +96,8 @@ def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
     """The array with as many axes as there are repeats, and the operator's own terms for these."""
     counts = _repeats(repeats)
     missing = len(counts) - data.ndim
-    if max(len(counts), data.ndim) > _arguments.MOST_AXES:
-        raise ArgumentError(
-            f"repeats: expected at most {_arguments.MOST_AXES} values, got {len(counts)}"
-        )
+    if max(len(counts), data.ndim) > MOST_AXES:
+        raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
     return data, {"repeats": (1,) * -missing + counts}

@@ -51,6 +51,13 @@ def lazy(value: Any, name: str) -> Lazy:
         array, _ = adopt(value, name)
         held = value if isinstance(array, DeviceArray) else given_back(array)
         return from_array(held, chunks="auto" if array.size else -1, asarray=False)
+    if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
+        kind = type(value._meta)
+        raise ArgumentTypeError(
+            f"{name}: expected a dask array of NumPy or CuPy arrays, got chunks of class "
+            f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
+            f"dtype=..)"
+        )
     meta = given_back(adopt(value._meta, name)[0])
     for axis, size in enumerate(value.shape):
         if math.isnan(size):

@@ -295,6 +295,21 @@ def _indices(value: Any, data: Tensor) -> Tensor:
     return torch.as_tensor(_arguments.index_array(value), device=data.device)
 
 
+def _check_fit(value: Any, dtype: Any) -> None:
+    """Refuse Python numbers that a tensor would not keep; in terms that torch.compile traces."""
+    if isinstance(value, (list, tuple)):
+        for member in value:
+            _check_fit(member, dtype)
+    elif isinstance(value, (int, float)) and not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (
+            (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        )
+        if not low <= value <= high or value % 1:  # torch.compile formats no number
+            raise ArgumentTypeError(
+                "updates: expected the type of x, got a number that does not fit"
+            )
+
+
 def _updates(value: Any, data: Tensor) -> Tensor:
     if isinstance(value, torch.Tensor):
         if value.dtype != data.dtype:
@@ -303,6 +318,7 @@ def _updates(value: Any, data: Tensor) -> Tensor:
             )
         return value
     if torch.compiler.is_compiling():
+        _check_fit(value, data.dtype)
         return torch.tensor(value, dtype=data.dtype, device=data.device)
     like = np.empty(0, type_of(_name(data.dtype)))
     array = _arguments.same_type(adopt(value, "updates")[0], value, "updates", like)
