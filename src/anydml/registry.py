@@ -60,6 +60,16 @@ def operator_meant(name: str) -> str | None:
     return full.get(f"{_SHORT_NAMES.get(library, library)}.{rest}")
 
 
+def function_called(name: str) -> str | None:
+    """What is called so in another library, as ``topk``: its array function, else its class."""
+    operator = _also_known()[1].get(_plain(name)) or operator_meant(name)
+    if operator is None:
+        return None
+    also = OPERATORS[operator].ALSO_KNOWN_AS.split()
+    kind = f"anydml.{OPERATORS[operator].__name__}"
+    return next((full for full in also if full.startswith("anydml.")), kind)
+
+
 def operator_lacking(name: str) -> str | None:
     """What a message says of an operator of DirectML that anydml does not have yet; or None.
 

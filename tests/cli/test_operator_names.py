@@ -72,6 +72,15 @@ def test_an_operator_that_anydml_lacks(name):
 
 
 def test_an_attribute_that_is_no_operator():
+    for name, use in {
+        "topk": "top_k", "argwhere": "nonzero_coordinates", "nonzero": "nonzero_coordinates",
+        "scatter": "scatter_elements", "index_select": "gather", "take": "gather",
+        "take_along_axis": "gather_elements", "concatenate": "join", "cat": "join",
+        "Concat": "join", "narrow": "slice_window", "arange": "FillValueSequence",
+    }.items():  # fmt: skip
+        with pytest.raises(AttributeError, match=rf"'{name}'; use anydml\.{use}$"):
+            getattr(dml, name)
+        assert hasattr(dml, use)
     with pytest.raises(AttributeError, match=r"has no attribute 'Frobnicate'$"):
         dml.Frobnicate  # noqa: B018
     assert not hasattr(dml, "_nothing")
