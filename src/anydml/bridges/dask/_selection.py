@@ -97,9 +97,10 @@ def top_k(
             level += 1
         _graphs.same(layer, (name, *at), found[0])
     pairs = _graphs.made(name, layer, [shaped], chunks, shaped, data.dtype)
-    values = pairs.map_blocks(_values, token="anydml-top-k-values", meta=pairs._meta)
+    values = pairs.map_blocks(_values, name=_graphs.named("top-k-values", name), meta=pairs._meta)
     meta = _graphs.like(pairs, len(chunks), kind)
-    indices = pairs.map_blocks(_indices, kind, token="anydml-top-k-indices", meta=meta)
+    named = _graphs.named("top-k-indices", name, kind)
+    indices = pairs.map_blocks(_indices, kind, name=named, meta=meta)
     if scalar and count == 1:
         values, indices = values.reshape(()), indices.reshape(())
     return TopKResult(values, indices)
