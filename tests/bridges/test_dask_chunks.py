@@ -9,7 +9,7 @@ from support import assert_same_bits
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-from anydml.bridges.dask import _graphs, _movers  # noqa: E402 (it needs Dask)
+from anydml.dask import _graphs, _movers  # noqa: E402 (it needs Dask)
 
 X = np.arange(24, dtype="f4").reshape(6, 4)
 

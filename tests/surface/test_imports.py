@@ -24,7 +24,7 @@ FLOORS = [
     {"backends"},
     {"device", "binding", "lifecycle"},
     {"functions"},
-    {"models", "bridges"},
+    {"models", "bridges", "dask"},
     {"_command", "cli", "lookup", "__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -35,7 +35,7 @@ ONLY_IN = {
     "json5": {"models"},
     "torch": {"bridges"},
     "jax": {"bridges"},
-    "dask": {"bridges"},
+    "dask": {"dask"},
     "distributed": set(),
     "onnx": set(),
     "onnxruntime": set(),

@@ -20,7 +20,7 @@ def _is_dask(value: Any) -> bool:
 
 
 BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
-    (_is_dask, "anydml.bridges.dask"),
+    (_is_dask, "anydml.dask"),
     (_torch.asks_the_dispatcher, "anydml.bridges.torch"),
     (_jax.is_tracer, "anydml.bridges.jax"),
 )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask.array import broadcast_to, from_array
 
-from anydml.bridges.dask import _graphs
-from anydml.bridges.dask._graphs import Chunks, Lazy, Position
+from anydml.dask import _graphs
+from anydml.dask._graphs import Chunks, Lazy, Position
 from anydml.functions import _indices
 
 

@@ -4,8 +4,8 @@ The functions of the package send dask arrays here. What is wrong with arguments
 is an error at once; a bad index is one when the block that holds it is computed.
 """
 
-from anydml.bridges.dask._gathers import gather, gather_elements, gather_nd
-from anydml.bridges.dask._movers import (
+from anydml.dask._gathers import gather, gather_elements, gather_nd
+from anydml.dask._movers import (
     cast,
     join,
     pad,
@@ -14,8 +14,8 @@ from anydml.bridges.dask._movers import (
     split,
     tile,
 )
-from anydml.bridges.dask._scatters import scatter_elements, scatter_nd
-from anydml.bridges.dask._selection import nonzero_coordinates, top_k
+from anydml.dask._scatters import scatter_elements, scatter_nd
+from anydml.dask._selection import nonzero_coordinates, top_k
 
 __all__ = [
     "cast",

@@ -11,9 +11,9 @@ import numpy as np
 from dask.array import arange, concatenate, full_like, take, where, zeros_like
 
 from anydml.arrays import counterpart, keep, promoted
-from anydml.bridges.dask import _graphs
-from anydml.bridges.dask._gathers import gather_elements
-from anydml.bridges.dask._graphs import Lazy
+from anydml.dask import _graphs
+from anydml.dask._gathers import gather_elements
+from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments, _engine, movers, rearranging, slabs
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
@@ -60,7 +60,7 @@ def split(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import split
+    >>> from anydml.dask import split
     >>> [part.compute().tolist() for part in split(da.arange(5, chunks=2), [3, 2])]
     [[0, 1, 2], [3, 4]]
     """
@@ -101,7 +101,7 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import join
+    >>> from anydml.dask import join
     >>> join([da.arange(3, chunks=2), da.arange(2)]).compute()
     array([0, 1, 2, 0, 1])
     """
@@ -173,7 +173,7 @@ def slice_window(x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: N
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import slice_window
+    >>> from anydml.dask import slice_window
     >>> slice_window(da.arange(6, chunks=2), [1], [5], [-2]).compute()
     array([5, 3, 1])
     """
@@ -221,7 +221,7 @@ def pad(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import pad
+    >>> from anydml.dask import pad
     >>> pad(da.arange(4, chunks=2), (2, 3), "reflection").compute()
     array([2, 1, 0, 1, 2, 3, 2, 1, 0])
     """
@@ -287,7 +287,7 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Lazy:
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import tile
+    >>> from anydml.dask import tile
     >>> tile(da.arange(3, chunks=2), 2).compute()
     array([0, 1, 2, 0, 1, 2])
     """
@@ -327,7 +327,7 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import reverse_subsequences
+    >>> from anydml.dask import reverse_subsequences
     >>> reverse_subsequences(da.arange(5, chunks=2), [4], axis=0).compute()
     array([3, 2, 1, 0, 4])
     """
@@ -375,7 +375,7 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Lazy:
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import cast
+    >>> from anydml.dask import cast
     >>> cast(da.from_array([1.9, 300.0], chunks=1), "uint8").compute()
     array([  1, 255], dtype=uint8)
     """

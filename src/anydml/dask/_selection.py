@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import shown
-from anydml.bridges.dask import _graphs
-from anydml.bridges.dask._graphs import Lazy
+from anydml.dask import _graphs
+from anydml.dask._graphs import Lazy
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, selection
 from anydml.functions.gather import gather_elements
@@ -57,7 +57,7 @@ def top_k(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import top_k
+    >>> from anydml.dask import top_k
     >>> values, indices = top_k(da.from_array([3, 1, 3, 2], chunks=2), 2)
     >>> values.compute(), indices.compute()
     (array([3, 3]), array([0, 2]))
@@ -165,7 +165,7 @@ def nonzero_coordinates(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import nonzero_coordinates
+    >>> from anydml.dask import nonzero_coordinates
     >>> nonzero_coordinates(da.eye(3, chunks=2)).compute()
     array([[0, 0],
            [1, 1],

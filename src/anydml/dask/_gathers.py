@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask.array import broadcast_to
 
-from anydml.bridges.dask import _graphs, _places
-from anydml.bridges.dask._graphs import Chunks, Lazy, Position
-from anydml.bridges.dask._places import Places
+from anydml.dask import _graphs, _places
+from anydml.dask._graphs import Chunks, Lazy, Position
+from anydml.dask._places import Places
 from anydml.functions import _arguments, _engine
 from anydml.functions import gather as functions
 from anydml.ops.gather import Gather
@@ -55,7 +55,7 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import gather
+    >>> from anydml.dask import gather
     >>> gather(da.arange(6, chunks=2), [5, 0, -2]).compute()
     array([5, 0, 4])
     """
@@ -125,7 +125,7 @@ def gather_elements(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import gather_elements
+    >>> from anydml.dask import gather_elements
     >>> x = da.from_array([[3, 9, 5], [1, 2, 4]], chunks=(1, 2))
     >>> gather_elements(x, [[1, 2], [0, -1]], axis=1).compute()
     array([[9, 5],
@@ -201,7 +201,7 @@ def gather_nd(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import gather_nd
+    >>> from anydml.dask import gather_nd
     >>> gather_nd(da.arange(6, chunks=2).reshape(2, 3), [[1, 0], [0, -1]]).compute()
     array([3, 2])
     """

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from dask.array import zeros_like
 
-from anydml.bridges.dask import _graphs, _places
-from anydml.bridges.dask._graphs import Chunks, Lazy, Position
-from anydml.bridges.dask._places import Places
+from anydml.dask import _graphs, _places
+from anydml.dask._graphs import Chunks, Lazy, Position
+from anydml.dask._places import Places
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions import scatter as functions
 from anydml.ops.scatter import Scatter
@@ -65,7 +65,7 @@ def scatter_elements(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import scatter_elements
+    >>> from anydml.dask import scatter_elements
     >>> scatter_elements(da.zeros(5, chunks=2, dtype=int), [3, 1, 3], [5, 6, 7]).compute()
     array([0, 6, 0, 7, 0])
     """
@@ -153,7 +153,7 @@ def scatter_nd(
     Examples
     --------
     >>> import dask.array as da
-    >>> from anydml.bridges.dask import scatter_nd
+    >>> from anydml.dask import scatter_nd
     >>> scatter_nd(da.zeros(4, chunks=2, dtype=int), [[3], [0], [3]], [5, 6, 7]).compute()
     array([6, 0, 0, 7])
     """
