@@ -103,7 +103,7 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         "or '-inf', got 'x'.",
         "Resource 'a': Error parsing field 'initialValues': [2]: Expected a number, 'nan', 'inf' "
         "or '-inf', got null.",
-        "Resource 'b': Error parsing field 'initialValuesDataType': DataType: expected one of",
+        "Resource 'b': Error parsing field 'initialValuesDataType': Expected one of",
         "Resource 'b': Error parsing field 'sizeInBytes': Expected an integer in "
         "0..18446744073709551615, got 'x'.",
         "Resource 'c': Error parsing field 'initialValues': Field 'valueCount' is required.",
@@ -148,7 +148,7 @@ def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
     assert max(map(len, found)) < 300
 
 
-@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true"), ([False], "[False]")])
+@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true"), ([False], "[false]")])
 def test_words_of_json(tmp_path, value, shown):
     (found,) = problems(tmp_path, only(commands=[{"type": value}]))
     assert found.endswith(f"Error parsing field 'type': Expected a string, got {shown}.")

@@ -128,7 +128,7 @@ def test_offset_and_size(tmp_path):
         (listed(5), "Expected an array or an object"),
         (listed("deferred"), "'deferred' is for the outputs of ONNX models"),
         ({"initialValues": [{"type": "UNKNOWN", "value": 1}]}, "a known type, got UNKNOWN"),
-        (listed([1], "FLOAT31"), "'initialValuesDataType': DataType: expected one of"),
+        (listed([1], "FLOAT31"), "'initialValuesDataType': Expected one of"),
         (listed([1], "float32"), "'initialValuesDataType'"),
         (listed([1], 5), "'initialValuesDataType'"),
         (listed([1], "INT4"), "whole bytes"),
