@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "dlpack.hpp"
+
 namespace nb = nanobind;
 
 namespace anydml::python {
@@ -49,6 +51,28 @@ void know_added_type(nb::handle dtype, const std::string& name) {
     if (name == type.name && PyDataType_ELSIZE(descr) == type.size &&
         descr->type_num >= NPY_USERDEF)
       type.user_number = descr->type_num;
+}
+
+// The tensor of a capsule of DLPack's; null for anything else, and for versions to come.
+dlpack::Tensor* tensor_in(PyObject* capsule) {
+  constexpr const char *kPlain = "dltensor", *kVersioned = "dltensor_versioned";
+  if (PyCapsule_IsValid(capsule, kPlain) != 0)
+    return &static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain))->tensor;
+  if (PyCapsule_IsValid(capsule, kVersioned) == 0) return nullptr;
+  auto* const managed =
+      static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
+  return managed->version.major == 1 ? &managed->tensor : nullptr;
+}
+
+// as_integers(capsule): makes a capsule of an added type one of unsigned integers, which NumPy
+// imports, and gives the type's name; None, and nothing is changed, for any other.
+nb::object as_integers(nb::handle capsule) {
+  dlpack::Tensor* const tensor = tensor_in(capsule.ptr());
+  if (tensor == nullptr || tensor->type.lanes != 1) return nb::none();
+  const AddedType* const type = added_type_of_dlpack(tensor->type.code, tensor->type.bits);
+  if (type == nullptr) return nb::none();
+  tensor->type.code = 1;
+  return nb::str(type->name);
 }
 
 PyObject* known = nullptr;  // descriptors by what stands for them
@@ -94,6 +118,7 @@ void bind_types(nb::module_& module) {
   module.def("added_types", &added_types);
   module.def("know_added_type", &know_added_type);
   module.def("know_type", &know_type);
+  module.def("as_integers", &as_integers);
 }
 
 void know_type(nb::handle object, nb::handle dtype) {

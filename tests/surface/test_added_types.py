@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from fractions import Fraction
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -170,6 +171,40 @@ class TestLibraries:
         got = dml.scatter_nd(updates, [[0]], x[2:3])
         assert got.dtype == torch.bfloat16
         assert_same_bits(got.view(torch.int16).numpy(), x[2:3].view(np.int16))
+
+    @pytest.mark.parametrize("kind", ["bfloat16", "float8_e5m2"])
+    @pytest.mark.parametrize("imports", [True, False])
+    def test_any_library_with_dlpack(self, kind, imports, monkeypatch):
+        """Results are of the library where it imports them, and NumPy's otherwise."""
+        torch = pytest.importorskip("torch")
+        dtype = getattr(torch, kind)
+
+        class Exporter:
+            def __init__(self, tensor):
+                self.tensor = tensor
+
+            def __dlpack__(self, **options):
+                return self.tensor.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.tensor.__dlpack_device__()
+
+        library = ModuleType("library_of_exporters")
+        if imports:
+            library.from_dlpack = lambda one: Exporter(torch.from_dlpack(one))
+        Exporter.__module__ = library.__name__
+        monkeypatch.setitem(sys.modules, library.__name__, library)
+        x = torch.tensor([[1.0, 3.0], [2.0, -0.0]], dtype=dtype)
+        result = dml.gather(Exporter(x.t()), [1, 0])
+        if imports:
+            assert type(result) is Exporter
+            assert result.tensor.dtype == dtype
+            assert result.tensor.tolist() == [[3, 0], [1, 2]]
+        else:
+            assert result.dtype == np.dtype(getattr(ml_dtypes, kind))
+            assert result.astype(np.float32).tolist() == [[3, 0], [1, 2]]
+        with pytest.raises(dml.ArgumentTypeError, match=f"expected float32 .*, got {kind}"):
+            dml.scatter_nd(np.zeros((2, 2), np.float32), [[0]], Exporter(x[:1]))
 
     def test_foreign_byte_order(self):
         x = some("bfloat16")

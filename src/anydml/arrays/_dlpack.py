@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anydml._native import native
 from anydml.arrays._base import (
     Array,
     Wrap,
@@ -15,7 +16,15 @@ from anydml.arrays._base import (
     unnoticed,
     unreadable,
 )
-from anydml.arrays._types import by_numpy, given_back
+from anydml.arrays._device import address_of
+from anydml.arrays._types import (
+    DLPACK_CODES,
+    by_numpy,
+    dtype_name,
+    given_back,
+    is_added,
+    type_of,
+)
 from anydml.errors import ArgumentTypeError
 
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
@@ -34,13 +43,61 @@ def owns(value: Any) -> bool:
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array, and the library's own importer where it has one."""
     on_host(value, name)
+    producer = _Integers(value)
     try:
-        array: Array = np.from_dlpack(value)
+        array: Array = np.from_dlpack(producer)
     except Exception as error:  # whatever the producer raises
         raise unreadable(name, error) from error
+    if producer.name is not None:
+        array = array.view(type_of(producer.name))
     library = type(value).__module__.partition(".")[0]
     importer = getattr(sys.modules.get(library), "from_dlpack", None)
-    return array, importer if callable(importer) else given_back
+    if not callable(importer):
+        return array, given_back
+    return array, lambda result: importer(_Result(result) if is_added(result.dtype) else result)
+
+
+class _Integers:
+    """A producer whose elements NumPy takes: as integers, if it lacks their type.
+
+    Parameters
+    ----------
+    value : object
+        The producer.
+
+    Attributes
+    ----------
+    name : str or None
+        The type that NumPy lacks, once the memory has been handed out.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.name: str | None = None
+
+    def __dlpack_device__(self) -> Any:
+        return self._value.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._value.__dlpack__(**options)
+        self.name = native.as_integers(capsule)
+        return capsule
+
+
+class _Result:
+    """A packed result of a type that NumPy lacks, as a producer."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _ON_HOST[0], 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        array = self._array
+        code = DLPACK_CODES[dtype_name(array.dtype)]
+        return native.cuda.dlpack(array, address_of(array), -1, code, 8 * array.itemsize,
+                                  list(array.shape))  # fmt: skip
 
 
 def on_host(value: Any, name: str) -> None:
