@@ -1,20 +1,23 @@
-"""What all tests share: hypothesis profiles; heavy tests and those on a GPU only on request."""
+"""What all tests share: hypothesis profiles, and which tests run without being asked for."""
 
 import os
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-# The default is the same on every run; `explore` looks for new cases, `heavy` for many.
+# The first three are the same on every run; `explore` looks for new cases, `heavy` for many.
 _COMMON = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow],
     "phases": (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     "report_multiple_bugs": False,
 }
-settings.register_profile("default", max_examples=60, derandomize=True, database=None, **_COMMON)
-settings.register_profile("brief", max_examples=8, derandomize=True, database=None, **_COMMON)
+_SAME = {"derandomize": True, "database": None, **_COMMON}
+settings.register_profile("default", max_examples=20, **_SAME)
+settings.register_profile("thorough", max_examples=60, **_SAME)
+settings.register_profile("brief", max_examples=8, **_SAME)
 settings.register_profile("explore", max_examples=300, **_COMMON)
 settings.register_profile("heavy", max_examples=3000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -24,16 +27,23 @@ _OTHERS = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *_OTHERS])
 
 
+# Tests with these markers run only where a marker expression (-m) selects them.
+_ON_REQUEST = ("slow", "heavy", "soak", "gpu")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shard", metavar="N/OF", default="1/1", help="the Nth part of the tests")
+
+
 def pytest_collection_modifyitems(config, items):
-    if config.option.markexpr:
-        return
-    asked_for = [item for item in items if _asked_for(item)]
-    config.hook.pytest_deselected(items=asked_for)
-    items[:] = [item for item in items if not _asked_for(item)]
+    number, of = map(int, config.option.shard.split("/"))
 
+    def runs(item):
+        asked = config.option.markexpr or not any(map(item.get_closest_marker, _ON_REQUEST))
+        return asked and zlib.crc32(item.nodeid.encode()) % of == number - 1
 
-def _asked_for(item):
-    return item.get_closest_marker("heavy") or item.get_closest_marker("gpu")
+    config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
+    items[:] = filter(runs, items)
 
 
 @pytest.fixture
