@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("changing_indices.py")
 OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 

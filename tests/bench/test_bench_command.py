@@ -45,6 +45,8 @@ def test_an_unknown_case_is_wrong_usage():
     "suite", ["table", "small", "torch", "jax", "adversarial", "scaling", "movers", "types"]
 )
 def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
+    if arrays := SUITES[suite].arrays:
+        pytest.importorskip(arrays)
     files = [tmp_path / "times.json", tmp_path / "times.md"]
     told = run(
         *("*512*", "*16", "*2048x2048-axis1", "--suite", suite, "--no-peers", *QUICK),

@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks import compare_speed
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--rounds", "3", "--burst", "0.004", "--restarts", "3")
 # A benchmark of two cases, of which one sleeps as long as the version of the library says.
 SUITES = """

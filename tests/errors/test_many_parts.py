@@ -11,6 +11,8 @@ import pytest
 import anydml as dml
 from anydml import binding
 
+pytestmark = pytest.mark.slow
+
 T = dml.TensorDesc
 DEVICE = dml.Device("cpu")
 

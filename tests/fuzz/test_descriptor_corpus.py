@@ -2,8 +2,12 @@
 
 import random
 
+import pytest
+
 from fuzz import corpora
 from fuzz.targets import descriptor
+
+pytestmark = pytest.mark.slow
 
 
 def test_corpus():

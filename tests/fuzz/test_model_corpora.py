@@ -9,6 +9,8 @@ import pytest
 from fuzz import corpora
 from fuzz.targets import model, npy
 
+pytestmark = pytest.mark.slow
+
 TARGETS = {"model": model, "npy": npy}
 
 

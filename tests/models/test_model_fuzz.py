@@ -14,6 +14,8 @@ from anydml.models import Limits, load_model, run_model
 from anydml.models.report import report
 from anydml.models.text import plain
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["A", "Out1", "split", "value", "valueCount", "valueStart", "valueDelta", "sourcePath",
          "name", "elementOffset", "elementSizeInBytes", "Strides", "Flags", "Desc", "desc",
          "bindings", "TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment", "dimensions",

@@ -17,6 +17,8 @@ import pytest
 import anydml as dml
 from support import Poisoned
 
+pytestmark = pytest.mark.slow
+
 BAD = 2**40
 
 

@@ -11,6 +11,8 @@ import anydml as dml
 from anydml.lifecycle import CompiledOperator
 from anydml.registry import OPERATORS
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 
 

@@ -20,6 +20,8 @@ import anydml as dml
 from anydml.ops._fields import Role
 from support import by_reference, strategies
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 sys.path.insert(0, SCRIPTS)
 import dispatch_case  # noqa: E402  # found on the path set above

@@ -5,6 +5,10 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "compare_levels.py"
 spec = spec_from_file_location("compare_levels", SCRIPT)
 compare_levels = module_from_spec(spec)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_mask_spills.py"
 HEAD = "Disassembly of section .text:\n\n0000000000001000 <kernel>:\n"
 X86_64 = platform.machine() in ("x86_64", "AMD64")

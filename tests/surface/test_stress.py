@@ -17,6 +17,8 @@ import pytest
 
 import anydml as dml
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
