@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions.movers import constant_of, padding_mode, paddings
+from anydml.functions._attributes import padding_mode, paddings
+from anydml.functions.movers import constant_of
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements

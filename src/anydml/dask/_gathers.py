@@ -19,7 +19,7 @@ from dask.array import broadcast_to
 from anydml.dask import _graphs, _places
 from anydml.dask._graphs import Chunks, Lazy, Position
 from anydml.dask._places import Places
-from anydml.functions import _arguments, _engine
+from anydml.functions import _arguments, _attributes, _engine
 from anydml.functions import gather as functions
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
@@ -64,7 +64,7 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     data = data if data.ndim else data.reshape(1)
     lookup, held = _graphs.lazy_indices(indices)
     number = _arguments.axis_of(axis, data)
-    functions.check_mode(mode, lookup, data, (number,))
+    _attributes.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(Gather, (data, lookup), given).outputs
     before, along, behind = data.chunks[:number], data.chunks[number], data.chunks[number + 1 :]
@@ -136,7 +136,7 @@ def gather_elements(
     lookup, held = _graphs.lazy_indices(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        wanted = functions.alike(number, data, lookup)
+        wanted = _attributes.alike(number, data, lookup)
         data = _graphs.spread(data, wanted[0], "x")
         lookup = _graphs.spread(lookup, wanted[1], "indices")
     scalar = lookup.ndim == 0
@@ -144,7 +144,7 @@ def gather_elements(
         lookup = lookup.reshape(1) if scalar else lookup
         behind = lookup.chunks[1:]
         data = broadcast_to(data, (1, *lookup.shape[1:]), chunks=((1,), *behind))
-    functions.check_mode(mode, lookup, data, (number,))
+    _attributes.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherElements, (data, lookup), given).outputs
     used = (slice(size) for size in lookup.shape)
@@ -209,7 +209,7 @@ def gather_nd(
     data = _graphs.lazy(x, "x")
     lookup, held = _graphs.lazy_indices(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    functions.check_mode(mode, lookup, data, functions.pointed(lookup, batch, data.ndim))
+    _attributes.check_mode(mode, lookup, data, _attributes.pointed(lookup, batch, data.ndim))
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     inferred = _engine.infer(GatherND, (data, lookup), given)
     count = lookup.shape[-1]

@@ -14,7 +14,7 @@ from anydml.arrays import counterpart, keep, promoted
 from anydml.dask import _graphs
 from anydml.dask._gathers import gather_elements
 from anydml.dask._graphs import Lazy
-from anydml.functions import _arguments, _engine, movers, rearranging, slabs
+from anydml.functions import _arguments, _attributes, _engine, movers, rearranging
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
 from anydml.ops.padding1 import Padding1
@@ -66,7 +66,7 @@ def split(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    given = slabs.split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    given = _attributes.split_attributes(data, sections_or_sizes, axis, points, near_equal)
     inferred = _engine.infer(Split, (data,), given)
     before = (slice(None),) * given["axis"]
     limits = _graphs.bounds(given["sizes"])
@@ -106,7 +106,7 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     array([0, 1, 2, 0, 1])
     """
     _graphs.no_out(out)
-    given = slabs.members_of(arrays)
+    given = _attributes.members_of(arrays)
     names = [f"arrays[{i}]" for i in range(len(given))]
     first = _graphs.lazy(given[0], names[0])
     others = list(zip(given[1:], names[1:], strict=True))
@@ -179,7 +179,7 @@ def slice_window(x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: N
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    given = movers.window(starts, sizes, strides, data.ndim)
+    given = _attributes.window(starts, sizes, strides, data.ndim)
     (spec,) = _engine.infer(Slice1, (data,), given).outputs
     if 0 in spec.shape:
         return zeros_like(data, shape=spec.shape, chunks=-1)
@@ -292,7 +292,7 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Lazy:
     array([0, 1, 2, 0, 1, 2])
     """
     _graphs.no_out(out)
-    data, given = rearranging.matched(_graphs.lazy(x, "x"), repeats)
+    data, given = _attributes.matched(_graphs.lazy(x, "x"), repeats)
     (spec,) = _engine.infer(Tile, (data,), given).outputs
     if 0 in spec.shape:
         return zeros_like(data, shape=spec.shape, chunks=-1)
@@ -382,7 +382,7 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Lazy:
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
     movers.check_numbers(data)
-    to = movers.type_named(dtype)
+    to = _attributes.type_named(dtype)
     (spec,) = _engine.infer(Cast, (data,), {"to": to}).outputs
     kind = counterpart(_engine.dtype_of(spec), "dtype")
     meta = _graphs.like(data, data.ndim, kind)

@@ -19,7 +19,7 @@ from dask.array import zeros_like
 from anydml.dask import _graphs, _places
 from anydml.dask._graphs import Chunks, Lazy, Position
 from anydml.dask._places import Places
-from anydml.functions import _arguments, _combining, _engine
+from anydml.functions import _arguments, _attributes, _combining, _engine
 from anydml.functions import scatter as functions
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
@@ -73,7 +73,7 @@ def scatter_elements(
     data, (lookup, held), values = _operands(x, indices, updates)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shape = functions.along(number, data, lookup)
+        shape = _attributes.along(number, data, lookup)
         lookup, values = (
             _graphs.spread(lookup, shape, "indices"),
             _graphs.spread(values, shape, "updates"),
@@ -82,7 +82,7 @@ def scatter_elements(
         values = _graphs.spread(values, lookup.shape, "updates")
     scalar = data.ndim == 0
     if scalar:  # one element on one axis
-        functions.check_scalar(lookup, values)
+        _attributes.check_scalar(lookup, values)
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     inferred = _engine.infer(Scatter, (data, lookup, values), {"axis": number})
     how = _combining.reduction_of(reduction, data)

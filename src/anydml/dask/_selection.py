@@ -11,7 +11,7 @@ from anydml._json import shown
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _engine, selection
+from anydml.functions import _arguments, _attributes, _engine, selection
 from anydml.functions.gather import gather_elements
 from anydml.functions.selection import TopKResult
 from anydml.functions.slabs import join
@@ -64,7 +64,7 @@ def top_k(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    selection.check_type(data, selection.ORDERED)
+    _attributes.check_type(data, _attributes.ORDERED)
     scalar = data.ndim == 0
     shaped = data.reshape(1) if scalar else data
     number = _arguments.axis_of(axis, shaped)
@@ -173,7 +173,7 @@ def nonzero_coordinates(
     """
     _graphs.no_out(out)
     data = _graphs.lazy(x, "x")
-    selection.check_type(data, selection.COMPARED)
+    _attributes.check_type(data, _attributes.COMPARED)
     if size is not None:
         raise ArgumentError(
             f"size: expected None for a dask array, got {shown(size)}; take the first rows of the "

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, SupportsIndex, overload
 
-import numpy as np
-
-from anydml._json import meant, shown
 from anydml.arrays import Array, DeviceArray, adopt, bridge_of
-from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _indices
+from anydml.functions._attributes import GATHER_MODES, alike, check_mode, pointed
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,
@@ -29,8 +26,6 @@ from anydml.ops.gather_nd import GatherND
 _quick_gather = _engine.quick(Gather.KERNEL)
 _quick_elements = _engine.quick(GatherElements.KERNEL)
 _quick_nd = _engine.quick(GatherND.KERNEL)
-
-_MODES = ("raise", "clamp", "wrap", "clip")
 
 
 @overload
@@ -402,28 +397,6 @@ def _gathered(
     return result
 
 
-def pointed(lookup: Any, batch: int, rank: int) -> range:
-    """The axes that tuples of indices point into, of those that there are."""
-    length = lookup.shape[-1] if lookup.ndim else 0
-    return range(max(batch, 0), min(batch + length, rank))
-
-
-def alike(
-    axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
-) -> list[tuple[int, ...]]:
-    """The shapes that data and indices are broadcast to: common sizes off the axis."""
-    _arguments.same_rank(data, lookup)
-    off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
-    try:
-        common = broadcast(*off)
-    except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
-        raise ArgumentError(
-            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} but for "
-            f"axis {axis}, got {tuple(lookup.shape)}"
-        ) from None
-    return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
-
-
 def _inside(
     call: str, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
 ) -> tuple[Array, int]:
@@ -433,26 +406,10 @@ def _inside(
     """
     check_mode(mode, lookup, data, axes)
     if isinstance(lookup, DeviceArray):  # a kernel moves them inside while it reads them
-        return lookup, _MODES.index(mode)
+        return lookup, GATHER_MODES.index(mode)
     if mode in ("raise", "clamp") or not lookup.size:
-        return lookup, _MODES.index(mode)
+        return lookup, GATHER_MODES.index(mode)
     sizes = [data.shape[axis] for axis in axes]
     if len(axes) not in (1, *lookup.shape[-1:]):
         return lookup, 0  # which the operator's own rules refuse
     return _engine.scratch(call, partial(_indices.moved, lookup, sizes, mode)), 0
-
-
-def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
-    """Refuse what is no mode, and one that needs an element on an axis that has none."""
-    if not isinstance(mode, str) or mode not in _MODES:
-        accepted = ", ".join(map(repr, _MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
-        )
-    if mode in ("raise", "clamp"):  # clamping: the operator's own rules
-        return
-    for axis in axes:
-        if data.shape[axis] == 0 and 0 not in lookup.shape:
-            raise ArgumentError(
-                f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
-            )

@@ -6,10 +6,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from anydml._json import meant, shown
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, dtype_name, keep, type_of
+from anydml.arrays import Array, adopt, as_numpy, bridge_of, dtype_name, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._attributes import padding_mode, paddings, type_named, window
 from anydml.functions._types import (
     ArrayOf,
     GivenType,
@@ -313,21 +313,6 @@ def slice_window(
     return _arguments.returned(result, out, wrap)
 
 
-def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
-    """The operator's own terms for what `slice_window` is given."""
-    steps = (1,) * rank if strides is None else _arguments.integers(strides, "strides")
-    for i, step in enumerate(steps):
-        if type(step) is int and abs(step) >= 2**63:
-            raise ArgumentError(
-                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {shown(step)}"
-            )
-    return {
-        "starts": _arguments.integers(starts, "starts"),
-        "sizes": _arguments.integers(sizes, "sizes"),
-        "strides": steps,
-    }
-
-
 def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
     """The operator's own terms for what `pad` is given."""
     starts, ends = paddings(pad_width, data.ndim)
@@ -350,48 +335,6 @@ def check_numbers(array: Any) -> None:
         raise ArgumentTypeError(
             f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {dtype_name(array.dtype)}"
         )
-
-
-def type_named(dtype: Any) -> np.dtype[Any]:
-    """The type that `cast` makes."""
-    name = _arguments.type_name(dtype)
-    if name not in _arguments.TYPED:
-        accepted = ", ".join(_arguments.TYPED)
-        use = "; use x != 0" if name == "bool" else meant(dtype, _arguments.TYPED)
-        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}{use}")
-    return type_of(name)
-
-
-_MODES = ("constant", "edge", "reflection", "symmetric", "wrap")
-
-
-def padding_mode(mode: Any) -> str:
-    """The operator's name of a mode."""
-    name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
-    if not isinstance(name, str) or name not in _MODES:
-        accepted = ", ".join(map(repr, _MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, _MODES)}"
-        )
-    return str(name)
-
-
-def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements in front of and behind each axis."""
-    if hasattr(width, "__index__") and not hasattr(width, "__len__"):
-        both = (_arguments.integer(width, "pad_width"),) * rank
-        return both, both
-    given = _arguments.bounded(width, "pad_width", "an integer, a pair, or a pair for each axis")
-    if len(given) == 2 and not any(hasattr(member, "__iter__") for member in given):
-        start, end = _arguments.integers(given, "pad_width")
-        return (start,) * rank, (end,) * rank
-    if len(given) != rank:
-        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(given)}")
-    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
-    for i, pair in enumerate(pairs):
-        if len(pair) != 2:
-            raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")
-    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
 def constant_of(value: Any, of: Any, mode: Any) -> Array:

@@ -7,9 +7,10 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from anydml._json import shown
-from anydml.arrays import MOST_AXES, Array, DeviceArray, adopt, bridge_of, dtype_name
+from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._attributes import matched
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
@@ -90,24 +91,6 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
     _engine.run(Tile, (data,), (result,), given, inferred)
     return _arguments.returned(result, out, wrap)
-
-
-def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
-    """The array with as many axes as there are repeats, and the operator's own terms for these."""
-    counts = _repeats(repeats)
-    missing = len(counts) - data.ndim
-    if max(len(counts), data.ndim) > MOST_AXES:
-        raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
-    if missing > 0:
-        data = data.reshape((1,) * missing + data.shape)
-    return data, {"repeats": (1,) * -missing + counts}
-
-
-def _repeats(repeats: Any) -> tuple[int, ...]:
-    if hasattr(repeats, "__index__") and not hasattr(repeats, "__len__"):
-        return (_arguments.integer(repeats, "repeats"),)
-    found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
-    return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
 
 
 @overload

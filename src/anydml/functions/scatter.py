@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, SupportsIndex, overload
 
 from anydml.arrays import Array, adopt, bridge_of
-from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _combining, _engine
+from anydml.functions._attributes import along, check_scalar
 from anydml.functions._types import (
     ArrayOf,
     NDArray,
@@ -310,21 +310,6 @@ def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, 
     values = _arguments.same_type(values, updates, "updates", data)
     values = _arguments.beside(values, data)
     return data, _arguments.index_array(indices), values, wrap
-
-
-def check_scalar(lookup: Any, values: Any) -> None:
-    """Refuse updates of one element that have not the shape of the indices."""
-    if values.shape != lookup.shape:
-        raise ArgumentError(
-            f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
-            f"got {tuple(values.shape)}"
-        )
-
-
-def along(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
-    """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
-    _arguments.same_rank(data, lookup)
-    return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
 
 
 def _scattered(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, cast, overload
+from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
-from anydml._json import shown
 from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._attributes import COMPARED, ORDERED, check_type, sized
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -35,10 +35,6 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
     values: Values
     indices: Indices
 
-
-# What can be ordered, and what can be compared with zero.
-ORDERED: Final = ("bool", *_arguments.TYPED)
-COMPARED: Final = (*ORDERED, "complex64", "complex128")
 
 _quick_top_k = _engine.quick(TopK1.KERNEL)
 _quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
@@ -468,27 +464,3 @@ def _fill_there(rows: DeviceArray, found: DeviceArray, count: int, fill: Any) ->
         rows.laid_out(first, rows.dtype, rows.strides),
     )
     _arguments.copy_there(number, others)
-
-
-def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
-    """How many rows are wanted, and what those are filled with that are not there.
-
-    `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
-    """
-    rows = _arguments.integer(size, "size")
-    if not 0 <= rows <= _arguments.MOST_ELEMENTS:
-        raise ArgumentError(f"size: expected 0..2^48 rows, got {shown(rows)}")
-    fill = _arguments.integer(fill_value, "fill_value")
-    if not limits.min <= fill <= limits.max:
-        raise ArgumentError(
-            f"fill_value: expected one that {limits.dtype} holds, got {shown(fill)}"
-        )
-    return rows, fill
-
-
-def check_type(array: Any, accepted: tuple[str, ...]) -> None:
-    """Refuse an operand of a type that the function does not take."""
-    if dtype_name(array.dtype) not in accepted:
-        raise ArgumentTypeError(
-            f"x: expected one of {', '.join(accepted)}, got {dtype_name(array.dtype)}"
-        )

@@ -8,10 +8,9 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from anydml._json import shown
 from anydml.arrays import Array, adopt, as_type, bridge_of, keep, promoted
-from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.functions._attributes import members_of, split_attributes
 from anydml.functions._types import (
     ArrayOf,
     Integers,
@@ -160,80 +159,6 @@ def split(
     return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
 
 
-def split_attributes(
-    array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
-) -> dict[str, Any]:
-    """The operator's own terms for what `split` is given: the axis, and the sizes of the slabs."""
-    number = _arguments.axis_of(axis, array)
-    total = array.shape[number]
-    near = _arguments.flag(near_equal, "near_equal")
-    if points is None:
-        sizes = _sizes(sections_or_sizes, total, number, near)
-    elif sections_or_sizes is None:
-        sizes = _between(points, total)
-    else:
-        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
-    return {"axis": number, "sizes": sizes}
-
-
-def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
-    name = "sections_or_sizes"
-    given: Any = sections_or_sizes
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given[()]
-    if _holds_several(given):
-        # A list of its own: an item's own __index__ may change the caller's.
-        members = _arguments.members(given, name)
-        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
-        if not sizes:
-            raise ArgumentError(f"{name}: expected at least one size, got none")
-        for i, size in enumerate(sizes):
-            if size < 0:
-                raise ArgumentError(
-                    f"{name}[{i}]: expected a size of at least 0, got {shown(size)}"
-                )
-        return sizes
-    sections = _arguments.integer(given, name)
-    if near_equal and sections < 1:
-        raise ArgumentError(f"{name}: expected at least 1 section, got {shown(sections)}")
-    if sections < 1 or (total % sections and not near_equal):
-        raise ArgumentError(
-            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
-            f"or near_equal=True, got {shown(sections)}"
-        )
-    try:
-        longer = total % sections
-        return [total // sections + 1] * longer + [total // sections] * (sections - longer)
-    except MemoryError:
-        raise AllocationError("split", None, f"the list of {sections} slabs") from None
-
-
-def _between(points: Any, total: int) -> list[int]:
-    """The sizes of the slabs that begin and end at these points."""
-    if not _holds_several(points):
-        raise ArgumentTypeError(f"points: expected a sequence of integers, got {shown(points)}")
-    members = _arguments.members(points, "points")
-    given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
-    ends = [min(max(p + total if p < 0 else p, 0), total) for p in given] + [total]
-    starts = [0, *ends[:-1]]
-    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        if end < start:
-            raise ArgumentError(
-                f"points[{i}]: expected one that is not before points[{i - 1}], "
-                f"got {shown(given[i])} after {shown(given[i - 1])}"
-            )
-    return [end - start for start, end in zip(starts, ends, strict=True)]
-
-
-def _holds_several(value: Any) -> bool:
-    if isinstance(value, str | bytes | dict | set) or not hasattr(value, "__len__"):
-        return False
-    try:
-        return bool(getattr(value, "ndim", 1) > 0)
-    except (TypeError, ValueError):  # a memoryview that was released, say
-        return False
-
-
 @overload
 def join(
     arrays: Sequence[ArrayOf[Scalar]],
@@ -343,16 +268,6 @@ def join(
     result = _arguments.output("join", out, "out", shape, parts[0].dtype, operands)
     _engine.run(Join, parts, (result,), attributes, inferred)
     return _arguments.returned(result, out, wrap)
-
-
-def members_of(arrays: Any) -> list[Any]:
-    """What `join` is given, at least one."""
-    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
-    given = _arguments.members(arrays, "arrays")
-    if not given:
-        raise ArgumentError("arrays: expected at least one, got none")
-    return given
 
 
 def _promoted(first: Any, parts: Sequence[Array]) -> list[Array]:

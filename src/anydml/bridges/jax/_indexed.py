@@ -10,9 +10,7 @@ from jax import numpy as jnp
 from anydml.bridges.jax import _calls
 from anydml.bridges.jax._calls import Call, Traced
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _combining, _engine, selection
-from anydml.functions import gather as gathers
-from anydml.functions import scatter as scatters
+from anydml.functions import _arguments, _attributes, _combining, _engine
 from anydml.functions.selection import TopKResult
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
@@ -61,7 +59,7 @@ def top_k(
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
-    selection.check_type(data, selection.ORDERED)
+    _attributes.check_type(data, _attributes.ORDERED)
     shaped = data if data.ndim else data.reshape(1)
     number = _arguments.axis_of(axis, shaped)
     count = _arguments.integer(k, "k")
@@ -117,13 +115,13 @@ def nonzero_coordinates(
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
-    selection.check_type(data, selection.COMPARED)
+    _attributes.check_type(data, _attributes.COMPARED)
     if size is None:
         raise ArgumentError(
             "size: expected a number of rows, which traced code must know beforehand, got None"
         )
     kind = _arguments.result_indices(index_dtype, data, data.shape, None, "out")
-    rows, fill = selection.sized(size, fill_value, np.iinfo(kind))
+    rows, fill = _attributes.sized(size, fill_value, np.iinfo(kind))
     _, columns = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim}).outputs[1].shape
     given = (("index_dtype", kind.name), ("size", rows), ("fill_value", fill))
     outputs = (((rows, columns), kind.name),)
@@ -163,7 +161,7 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     data = data if data.ndim else data.reshape(1)
     lookup = _calls.indices(indices)
     number = _arguments.axis_of(axis, data)
-    gathers.check_mode(mode, lookup, data, (number,))
+    _attributes.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(Gather, (data, lookup), given).outputs
     call = Call("gather", (("axis", number), ("mode", mode)), ((spec.shape, data.dtype.name),))
@@ -211,13 +209,13 @@ def gather_elements(
     lookup = _calls.indices(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        wanted = gathers.alike(number, data, lookup)
+        wanted = _attributes.alike(number, data, lookup)
         data, lookup = jnp.broadcast_to(data, wanted[0]), jnp.broadcast_to(lookup, wanted[1])
     shape = lookup.shape
     if not data.ndim:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
         data = jnp.broadcast_to(data, (1, *lookup.shape[1:]))
-    gathers.check_mode(mode, lookup, data, (number,))
+    _attributes.check_mode(mode, lookup, data, (number,))
     given = {"axis": number, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherElements, (data, lookup), given).outputs
     call = Call(
@@ -260,7 +258,7 @@ def gather_nd(
     data = _calls.operand(x, "x")
     lookup = _calls.indices(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    gathers.check_mode(mode, lookup, data, gathers.pointed(lookup, batch, data.ndim))
+    _attributes.check_mode(mode, lookup, data, _attributes.pointed(lookup, batch, data.ndim))
     given = {"batch_dims": batch, "clamp": mode == "clamp"}
     (spec,) = _engine.infer(GatherND, (data, lookup), given).outputs
     call = Call(
@@ -316,14 +314,14 @@ def scatter_elements(
     values = _calls.operand_as(updates, "updates", data)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shape = scatters.along(number, data, lookup)
+        shape = _attributes.along(number, data, lookup)
         lookup = _calls.spread(lookup, shape, "indices")
         values = _calls.spread(values, shape, "updates")
     elif not values.ndim:
         values = jnp.broadcast_to(values, lookup.shape)
     shape = data.shape
     if not data.ndim:  # one element on one axis
-        scatters.check_scalar(lookup, values)
+        _attributes.check_scalar(lookup, values)
         data, lookup, values = data.reshape(1), lookup.reshape(-1), values.reshape(-1)
     operands = (data, lookup, values)
     inferred = _engine.infer(Scatter, operands, {"axis": number})

@@ -17,7 +17,7 @@ from jax import numpy as jnp
 from anydml.arrays import adopt, keep, promoted
 from anydml.bridges.jax import _calls
 from anydml.bridges.jax._calls import Call, Traced
-from anydml.functions import _arguments, _engine, movers, rearranging, slabs
+from anydml.functions import _arguments, _attributes, _engine, movers, rearranging
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
 from anydml.ops.padding1 import Padding1
@@ -64,7 +64,7 @@ def split(
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
-    given = slabs.split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    given = _attributes.split_attributes(data, sections_or_sizes, axis, points, near_equal)
     _engine.infer(Split, (data,), given)
     ends = np.cumsum([0, *given["sizes"]]).tolist()
     return tuple(lax.slice_in_dim(data, *span, axis=given["axis"]) for span in pairwise(ends))
@@ -99,7 +99,9 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     """
     _calls.no_out(out)
     parts: list[Traced]
-    first, *others = ((value, f"arrays[{i}]") for i, value in enumerate(slabs.members_of(arrays)))
+    first, *others = (
+        (value, f"arrays[{i}]") for i, value in enumerate(_attributes.members_of(arrays))
+    )
     if _arguments.flag(promote, "promote"):
         parts = [value if isinstance(value, Array) else adopt(value, name)[0]
                  for value, name in (first, *others)]  # fmt: skip
@@ -148,7 +150,7 @@ def slice_window(
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
-    given = movers.window(starts, sizes, strides, data.ndim)
+    given = _attributes.window(starts, sizes, strides, data.ndim)
     (spec,) = _engine.infer(Slice1, (data,), given).outputs
     for axis, step in enumerate(
         zip(first_places(given), given["strides"], spec.shape, strict=True)
@@ -231,7 +233,7 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Traced:
     [0, 1, 0, 1]
     """
     _calls.no_out(out)
-    data, given = rearranging.matched(_calls.operand(x, "x"), repeats)
+    data, given = _attributes.matched(_calls.operand(x, "x"), repeats)
     _engine.infer(Tile, (data,), given)
     return jnp.tile(data, given["repeats"])
 
@@ -306,7 +308,7 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     _calls.no_out(out)
     data = _calls.operand(x, "x")
     movers.check_numbers(data)
-    to = movers.type_named(dtype)
+    to = _attributes.type_named(dtype)
     keep(data, to, "dtype")
     (spec,) = _engine.infer(Cast, (data,), {"to": to}).outputs
     return Call("cast", (("dtype", to.name),), ((spec.shape, to.name),))(data)[0]

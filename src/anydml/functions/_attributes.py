@@ -1,0 +1,265 @@
+"""What the arguments of the array functions mean in the operators' own terms.
+
+Everything here works on whatever has a shape and a type, be it lazy or traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from anydml._json import meant, shown
+from anydml.arrays import MOST_AXES, dtype_name, type_of
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments
+
+# What can be ordered, and what can be compared with zero.
+ORDERED: Final = ("bool", *_arguments.TYPED)
+
+COMPARED: Final = (*ORDERED, "complex64", "complex128")
+
+
+def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
+    """How many rows are wanted, and what those are filled with that are not there.
+
+    `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
+    """
+    rows = _arguments.integer(size, "size")
+    if not 0 <= rows <= _arguments.MOST_ELEMENTS:
+        raise ArgumentError(f"size: expected 0..2^48 rows, got {shown(rows)}")
+    fill = _arguments.integer(fill_value, "fill_value")
+    if not limits.min <= fill <= limits.max:
+        raise ArgumentError(
+            f"fill_value: expected one that {limits.dtype} holds, got {shown(fill)}"
+        )
+    return rows, fill
+
+
+def check_type(array: Any, accepted: tuple[str, ...]) -> None:
+    """Refuse an operand of a type that the function does not take."""
+    if dtype_name(array.dtype) not in accepted:
+        raise ArgumentTypeError(
+            f"x: expected one of {', '.join(accepted)}, got {dtype_name(array.dtype)}"
+        )
+
+
+GATHER_MODES: Final = ("raise", "clamp", "wrap", "clip")
+
+
+def pointed(lookup: Any, batch: int, rank: int) -> range:
+    """The axes that tuples of indices point into, of those that there are."""
+    length = lookup.shape[-1] if lookup.ndim else 0
+    return range(max(batch, 0), min(batch + length, rank))
+
+
+def alike(
+    axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
+) -> list[tuple[int, ...]]:
+    """The shapes that data and indices are broadcast to: common sizes off the axis."""
+    _arguments.same_rank(data, lookup)
+    off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
+    try:
+        common = broadcast(*off)
+    except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
+        raise ArgumentError(
+            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} but for "
+            f"axis {axis}, got {tuple(lookup.shape)}"
+        ) from None
+    return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
+
+
+def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
+    """Refuse what is no mode, and one that needs an element on an axis that has none."""
+    if not isinstance(mode, str) or mode not in GATHER_MODES:
+        accepted = ", ".join(map(repr, GATHER_MODES))
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, GATHER_MODES)}"
+        )
+    if mode in ("raise", "clamp"):  # clamping: the operator's own rules
+        return
+    for axis in axes:
+        if data.shape[axis] == 0 and 0 not in lookup.shape:
+            raise ArgumentError(
+                f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
+            )
+
+
+def check_scalar(lookup: Any, values: Any) -> None:
+    """Refuse updates of one element that have not the shape of the indices."""
+    if values.shape != lookup.shape:
+        raise ArgumentError(
+            f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
+            f"got {tuple(values.shape)}"
+        )
+
+
+def along(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
+    """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
+    _arguments.same_rank(data, lookup)
+    return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
+
+
+def split_attributes(
+    array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
+) -> dict[str, Any]:
+    """The operator's own terms for what `split` is given: the axis, and the sizes of the slabs."""
+    number = _arguments.axis_of(axis, array)
+    total = array.shape[number]
+    near = _arguments.flag(near_equal, "near_equal")
+    if points is None:
+        sizes = _sizes(sections_or_sizes, total, number, near)
+    elif sections_or_sizes is None:
+        sizes = _between(points, total)
+    else:
+        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
+    return {"axis": number, "sizes": sizes}
+
+
+def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
+    name = "sections_or_sizes"
+    given: Any = sections_or_sizes
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given[()]
+    if _holds_several(given):
+        # A list of its own: an item's own __index__ may change the caller's.
+        members = _arguments.members(given, name)
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
+        if not sizes:
+            raise ArgumentError(f"{name}: expected at least one size, got none")
+        for i, size in enumerate(sizes):
+            if size < 0:
+                raise ArgumentError(
+                    f"{name}[{i}]: expected a size of at least 0, got {shown(size)}"
+                )
+        return sizes
+    sections = _arguments.integer(given, name)
+    if near_equal and sections < 1:
+        raise ArgumentError(f"{name}: expected at least 1 section, got {shown(sections)}")
+    if sections < 1 or (total % sections and not near_equal):
+        raise ArgumentError(
+            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
+            f"or near_equal=True, got {shown(sections)}"
+        )
+    try:
+        longer = total % sections
+        return [total // sections + 1] * longer + [total // sections] * (sections - longer)
+    except MemoryError:
+        raise AllocationError("split", None, f"the list of {sections} slabs") from None
+
+
+def _between(points: Any, total: int) -> list[int]:
+    """The sizes of the slabs that begin and end at these points."""
+    if not _holds_several(points):
+        raise ArgumentTypeError(f"points: expected a sequence of integers, got {shown(points)}")
+    members = _arguments.members(points, "points")
+    given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
+    ends = [min(max(p + total if p < 0 else p, 0), total) for p in given] + [total]
+    starts = [0, *ends[:-1]]
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if end < start:
+            raise ArgumentError(
+                f"points[{i}]: expected one that is not before points[{i - 1}], "
+                f"got {shown(given[i])} after {shown(given[i - 1])}"
+            )
+    return [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def _holds_several(value: Any) -> bool:
+    if isinstance(value, str | bytes | dict | set) or not hasattr(value, "__len__"):
+        return False
+    try:
+        return bool(getattr(value, "ndim", 1) > 0)
+    except (TypeError, ValueError):  # a memoryview that was released, say
+        return False
+
+
+def members_of(arrays: Any) -> list[Any]:
+    """What `join` is given, at least one."""
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
+    given = _arguments.members(arrays, "arrays")
+    if not given:
+        raise ArgumentError("arrays: expected at least one, got none")
+    return given
+
+
+def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
+    """The operator's own terms for what `slice_window` is given."""
+    steps = (1,) * rank if strides is None else _arguments.integers(strides, "strides")
+    for i, step in enumerate(steps):
+        if type(step) is int and abs(step) >= 2**63:
+            raise ArgumentError(
+                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {shown(step)}"
+            )
+    return {
+        "starts": _arguments.integers(starts, "starts"),
+        "sizes": _arguments.integers(sizes, "sizes"),
+        "strides": steps,
+    }
+
+
+def type_named(dtype: Any) -> np.dtype[Any]:
+    """The type that `cast` makes."""
+    name = _arguments.type_name(dtype)
+    if name not in _arguments.TYPED:
+        accepted = ", ".join(_arguments.TYPED)
+        use = "; use x != 0" if name == "bool" else meant(dtype, _arguments.TYPED)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}{use}")
+    return type_of(name)
+
+
+PADDING_MODES: Final = ("constant", "edge", "reflection", "symmetric", "wrap")
+
+
+def padding_mode(mode: Any) -> str:
+    """The operator's name of a mode."""
+    name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
+    if not isinstance(name, str) or name not in PADDING_MODES:
+        accepted = ", ".join(map(repr, PADDING_MODES))
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, PADDING_MODES)}"
+        )
+    return str(name)
+
+
+def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements in front of and behind each axis."""
+    if hasattr(width, "__index__") and not hasattr(width, "__len__"):
+        both = (_arguments.integer(width, "pad_width"),) * rank
+        return both, both
+    given = _arguments.bounded(width, "pad_width", "an integer, a pair, or a pair for each axis")
+    if len(given) == 2 and not any(hasattr(member, "__iter__") for member in given):
+        start, end = _arguments.integers(given, "pad_width")
+        return (start,) * rank, (end,) * rank
+    if len(given) != rank:
+        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(given)}")
+    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
+    """The array with as many axes as there are repeats, and the operator's own terms for these."""
+    counts = _repeats(repeats)
+    missing = len(counts) - data.ndim
+    if max(len(counts), data.ndim) > MOST_AXES:
+        raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
+    if missing > 0:
+        data = data.reshape((1,) * missing + data.shape)
+    return data, {"repeats": (1,) * -missing + counts}
+
+
+def _repeats(repeats: Any) -> tuple[int, ...]:
+    if hasattr(repeats, "__index__") and not hasattr(repeats, "__len__"):
+        return (_arguments.integer(repeats, "repeats"),)
+    found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
+    return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
+
+
+def type_text(dtype: Any) -> str:
+    """A type as messages name it, whatever library's it is."""
+    return _arguments.type_name(dtype) or str(dtype)

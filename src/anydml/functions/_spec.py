@@ -1,0 +1,278 @@
+"""What an array function is to the integrations with array libraries: one `FunctionSpec` each.
+
+An integration turns a specification into operators of its library, without naming a function. The
+rules of a specification are written with the array functions and with a few operations that every
+array library has (`Namespace`), so they hold for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from anydml.functions import _engine
+from anydml.program import Dynamic
+
+Array = Any
+"""An array of the integration's library, be it traced."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+Kind = Literal["size", "sizes", "integer", "integers", "flag", "word", "type", "number"]
+"""What an attribute is. A size may be a symbol while a library traces; an integer may not."""
+
+
+class Namespace(Protocol):
+    """What rules need of a library besides the array functions.
+
+    Arrays have ``shape``, ``ndim``, ``dtype``, arithmetic, comparison and indexing.
+    """
+
+    def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
+        """Call an array function on normalized operands; all results as a sequence."""
+
+    def array(self, value: Any, name: str) -> Array:
+        """An operand as the library's array."""
+
+    def indices(self, value: Any, like: Array) -> Array:
+        """An operand of integers as an array where `like` is."""
+
+    def same_type(self, value: Any, like: Array, name: str) -> Array:
+        """An operand that must have the type of `like`."""
+
+    def value_type(self, given: Any) -> Any:
+        """The type that `cast` is given, as the library names it."""
+
+    def index_type(self, given: Any, x: Array, sizes: Sequence[Any]) -> Any:
+        """The type of the indices into axes of these sizes; the library's own for None."""
+
+    def limits(self, kind: Any) -> Any:
+        """An index type's ``min``, ``max`` and ``dtype``, as `numpy.iinfo` has them."""
+
+    def promoted(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays as the one type that the library promotes theirs to."""
+
+    def broadcast_shapes(self, *shapes: Sequence[Any]) -> tuple[Any, ...]:
+        """The shape that these are broadcast to."""
+
+    def broadcast_to(self, x: Array, shape: Sequence[Any]) -> Array:
+        """Repeat an array along new axes and axes of size 1."""
+
+    def reshape(self, x: Array, shape: Sequence[Any]) -> Array:
+        """The same elements in another shape, in row-major order."""
+
+    def moveaxis(self, x: Array, source: Sequence[int], target: Sequence[int]) -> Array:
+        """Move axes to other positions."""
+
+    def zeros(self, shape: Sequence[Any], like: Array) -> Array:
+        """Zeros of the type of `like`."""
+
+    def arange(self, count: Any, like: Array) -> Array:
+        """0 to `count` - 1 in the type of positions (int64 where the library has it)."""
+
+    def positions(self, x: Array) -> Array:
+        """Indices in the type of `arange`; those beyond it become negative."""
+
+    def is_uint64(self, x: Array) -> bool:
+        """Whether `positions` may make large indices negative."""
+
+    def where(self, condition: Array, x: Any, y: Any) -> Array:
+        """Choose elements of one or the other."""
+
+    def clip(self, x: Array, low: Any, high: Any) -> Array:
+        """Limit elements to a range; None is no limit."""
+
+    def stack(self, arrays: Sequence[Array], axis: int) -> Array:
+        """Join arrays along a new axis."""
+
+    def flip(self, x: Array, axis: int) -> Array:
+        """Reverse an axis."""
+
+    def place(self, x: Array, shape: Sequence[Any], axis: int, start: Any, step: int) -> Array:
+        """Zeros of a shape with `x` along an axis, at every `step` elements from `start` on."""
+
+    def sum(self, x: Array, axes: Sequence[int]) -> Array:
+        """Add up axes; of no axes, `x` itself."""
+
+    def is_real_or_complex(self, x: Array) -> bool:
+        """Whether an array has a gradient: floating-point or complex elements."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a call: a value that is no array."""
+
+    name: str
+    kind: Kind
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call in normalized terms: axes count from the start, defaults are filled in.
+
+    Attributes
+    ----------
+    operands : tuple of array
+        In the order of the specification; the members of a list stand for it.
+    attributes : tuple
+        In the order of the specification.
+    finish : callable or None
+        What makes the user's result of the function's: takes the namespace and the results.
+    """
+
+    operands: tuple[Array, ...]
+    attributes: tuple[Any, ...]
+    finish: Callable[[Any, Sequence[Array]], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the rules of derivatives get in place of a call's operands and results.
+
+    Attributes
+    ----------
+    operands, results : tuple
+        Arrays where the specification says that the rules need them (`FunctionSpec.saves`), None
+        elsewhere.
+    shapes : tuple of tuple
+        The shapes of the operands.
+    dtypes : tuple
+        The types of the operands.
+    attributes : tuple
+        In the order of the specification.
+    """
+
+    operands: tuple[Array | None, ...]
+    results: tuple[Array | None, ...]
+    shapes: tuple[tuple[Any, ...], ...]
+    dtypes: tuple[Any, ...]
+    attributes: tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class FunctionSpec:
+    """One array function.
+
+    Attributes
+    ----------
+    name : str
+        The function's name.
+    room : descriptor class
+        The operator, whose `infer` is the shape rule.
+    operands : tuple of str
+        The arguments that are arrays, first in the function's order.
+    attributes : tuple of Attribute
+        The attributes of a call.
+    prepare : callable
+        ``prepare(namespace, *arguments)``, with all arguments of the function but ``out``, in its
+        order: checks them and gives `Prepared`.
+    arguments : callable
+        The values of the kernel's native call from operands and attributes (types by their code),
+        in its order; None where it has none.
+    keywords : callable
+        The function's own keyword arguments from the attributes.
+    batch : callable
+        ``batch(namespace, operands, dims, size, attributes)``: the call with one axis more, at
+        `dims` of the operands (None: the same for the whole batch); results and their axes.
+    tangent : callable or None
+        ``tangent(namespace, saved, tangents)``: the tangents of the results; None for one that is
+        zero. None: no result has one.
+    gradient : callable or None
+        ``gradient(namespace, saved, cotangents, needs)``: the cotangents of the operands; `needs`
+        says which are asked for.
+    saves : callable
+        The operands and the results whose values `tangent` and `gradient` need, by attributes.
+    result_types : tuple of (str or None)
+        For each result the attribute that names its type; None for the type of the first operand.
+    lists_operands, lists_results : bool
+        Whether the operand, or the result, is a list of arrays.
+    several : class or None
+        Makes the user's result of several.
+    inferred : callable
+        What the shape rule gets, from operands and attributes by name.
+    function : callable
+        The array function itself.
+    """
+
+    name: str
+    room: _engine.Room
+    operands: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    prepare: Callable[..., Prepared]
+    arguments: Callable[[Sequence[Array], tuple[Any, ...]], tuple[Any, ...] | None]
+    keywords: Callable[[tuple[Any, ...]], Mapping[str, Any]]
+    batch: Callable[..., tuple[Sequence[Array], Sequence[int]]]
+    tangent: Callable[..., Sequence[Array | None]] | None = None
+    gradient: Callable[..., Sequence[Array | None]] | None = None
+    saves: Callable[[tuple[Any, ...]], tuple[Sequence[int], Sequence[int]]] = lambda attributes: (
+        (),
+        (),
+    )
+    result_types: tuple[str | None, ...] = (None,)
+    lists_operands: bool = False
+    lists_results: bool = False
+    several: Any = None
+    inferred: Callable[[Sequence[Array], dict[str, Any]], Mapping[str, Any]] = (
+        lambda operands, named: named
+    )
+    function: Callable[..., Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        SPECS[self.name] = self
+
+    def implements(self, function: Function) -> Function:
+        """Note which function this specifies; a decorator."""
+        self.function = function
+        return function
+
+    def named(self, attributes: tuple[Any, ...]) -> dict[str, Any]:
+        """The attributes by name."""
+        pairs = zip(self.attributes, attributes, strict=True)
+        return {attribute.name: value for attribute, value in pairs}
+
+    def shapes(
+        self, operands: Sequence[Array], attributes: tuple[Any, ...]
+    ) -> list[tuple[Any, ...]]:
+        """The shapes of the results, by the operator's shape rule; `Dynamic` where data decide.
+
+        Raises
+        ------
+        ArgumentError
+            A rule that operands or attributes break.
+        """
+        given = self.inferred(operands, self.named(attributes))
+        outputs = _engine.infer(self.room, operands, given).outputs
+        if not self.lists_results:
+            outputs = outputs[len(outputs) - len(self.result_types) :]
+        size = given.get("size", -1)
+        return [
+            tuple(size if isinstance(n, Dynamic) and size >= 0 else n for n in spec.shape)
+            for spec in outputs
+        ]
+
+    def types(
+        self, operands: Sequence[Array], attributes: tuple[Any, ...], count: int
+    ) -> list[Any]:
+        """The types of so many results, as the library names them."""
+        if self.lists_results:
+            return [operands[0].dtype] * count
+        named = self.named(attributes)
+        return [operands[0].dtype if name is None else named[name] for name in self.result_types]
+
+    def saved(
+        self, operands: Sequence[Array], results: Sequence[Array], attributes: tuple[Any, ...]
+    ) -> Saved:
+        """What derivatives of a call need."""
+        kept = self.saves(attributes)
+        return Saved(
+            tuple(x if i in kept[0] else None for i, x in enumerate(operands)),
+            tuple(y if i in kept[1] else None for i, y in enumerate(results)),
+            tuple(tuple(x.shape) for x in operands),
+            tuple(x.dtype for x in operands),
+            attributes,
+        )
+
+
+SPECS: Final[dict[str, FunctionSpec]] = {}
+"""The specification of every array function, by its name."""

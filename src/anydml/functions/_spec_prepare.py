@@ -1,0 +1,234 @@
+"""How the arguments of each array function become operands and attributes, for any library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anydml.errors import ArgumentTypeError
+from anydml.functions import _arguments, _combining
+from anydml.functions import _attributes as given
+from anydml.functions._spec import Array, Namespace, Prepared
+
+
+def _one(xp: Namespace, results: Sequence[Array]) -> Array:
+    return xp.reshape(results[0], ())
+
+
+def top_k(
+    xp: Namespace, x: Any, k: Any, axis: Any, largest: Any, sorted: Any, index_dtype: Any
+) -> Prepared:
+    """`sorted` changes nothing."""
+    data = xp.array(x, "x")
+    scalar = data.ndim == 0
+    if scalar:
+        data = xp.reshape(data, (1,))
+    number = _arguments.axis_of(axis, data)
+    count = _arguments.integer(k, "k")
+    first = _arguments.flag(largest, "largest")
+    kind = xp.index_type(index_dtype, data, (data.shape[number],))
+    finish = _both if scalar and count == 1 else None
+    return Prepared((data,), (count, number, first, kind), finish)
+
+
+def _both(xp: Namespace, results: Sequence[Array]) -> list[Array]:
+    return [xp.reshape(result, ()) for result in results]
+
+
+def nonzero_coordinates(
+    xp: Namespace, x: Any, index_dtype: Any, size: Any, fill_value: Any
+) -> Prepared:
+    """With a size, rows are cut off or filled in behind the call."""
+    data = xp.array(x, "x")
+    kind = xp.index_type(index_dtype, data, data.shape)
+    rows, fill = -1, 0
+    if size is not None:
+        rows, fill = given.sized(size, fill_value, xp.limits(kind))
+    return Prepared((data,), (kind, rows, fill))
+
+
+# ---- gathers ------------------------------------------------------------------------------------
+
+
+def gather(xp: Namespace, x: Any, indices: Any, axis: Any, mode: Any) -> Prepared:
+    """A scalar is one element on one axis."""
+    data = xp.array(x, "x")
+    if data.ndim == 0:
+        data = xp.reshape(data, (1,))
+    lookup = xp.indices(indices, data)
+    number = _arguments.axis_of(axis, data)
+    lookup, clamp = _inside(xp, mode, lookup, data, (number,))
+    return Prepared((data, lookup), (number, clamp))
+
+
+def gather_elements(
+    xp: Namespace, x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any
+) -> Prepared:
+    """The indices of a scalar may have any shape."""
+    data = xp.array(x, "x")
+    lookup = xp.indices(indices, data)
+    if data.ndim == 0:
+        data, shape = xp.reshape(data, (1,)), tuple(lookup.shape)
+        number = _arguments.axis_of(axis, data)
+        lookup, clamp = _inside(xp, mode, xp.reshape(lookup, (-1,)), data, (number,))
+        return Prepared(
+            (data, lookup), (0, clamp), lambda xp, results: xp.reshape(results[0], shape)
+        )
+    number = _arguments.axis_of(axis, data)
+    if _arguments.flag(broadcast, "broadcast"):
+        shapes = given.alike(number, data, lookup, xp.broadcast_shapes)
+        data, lookup = xp.broadcast_to(data, shapes[0]), xp.broadcast_to(lookup, shapes[1])
+    lookup, clamp = _inside(xp, mode, lookup, data, (number,))
+    return Prepared((data, lookup), (number, clamp))
+
+
+def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Prepared:
+    """Tuples of indices behind batch axes."""
+    data = xp.array(x, "x")
+    lookup = xp.indices(indices, data)
+    batch = _arguments.integer(batch_dims, "batch_dims")
+    axes = given.pointed(lookup, batch, data.ndim)
+    lookup, clamp = _inside(xp, mode, lookup, data, axes)
+    return Prepared((data, lookup), (batch, clamp))
+
+
+def _inside(
+    xp: Namespace, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
+) -> tuple[Array, bool]:
+    """The indices that the operator is to read, and whether it clamps them."""
+    if mode == "raise":
+        return lookup, False
+    given.check_mode(mode, lookup, data, axes)
+    sizes = [data.shape[axis] for axis in axes]
+    if mode == "clamp" or not sizes or 0 in sizes:  # with a size of 0 there are no indices
+        return lookup, mode == "clamp"
+    if len(sizes) not in (1, *lookup.shape[-1:]):
+        return lookup, False  # the operator's own rules refuse it
+    if len(sizes) == 1:
+        return _moved(xp, mode, lookup, sizes[0]), False
+    columns = [_moved(xp, mode, lookup[..., i], size) for i, size in enumerate(sizes)]
+    return xp.stack(columns, -1), False
+
+
+def _moved(xp: Namespace, mode: Any, lookup: Array, size: Any) -> Array:
+    signed = xp.positions(lookup)
+    beyond = signed < 0 if xp.is_uint64(lookup) else None  # 2^64 less than the index
+    if mode == "wrap":
+        inside = signed % size
+        if beyond is None:
+            return inside
+        missing = 2**62 % size * 4 % size
+        return xp.where(beyond, (inside + missing) % size, inside)
+    inside = xp.clip(signed, 0, size - 1)
+    return inside if beyond is None else xp.where(beyond, size - 1, inside)
+
+
+# ---- scatters -----------------------------------------------------------------------------------
+
+
+def scatter_elements(
+    xp: Namespace,
+    x: Any,
+    indices: Any,
+    updates: Any,
+    axis: Any,
+    reduction: Any,
+    include_self: Any,
+    broadcast: Any,
+) -> Prepared:
+    """One update, or a scalar, stands for any shape."""
+    data = xp.array(x, "x")
+    lookup, values = xp.indices(indices, data), xp.same_type(updates, data, "updates")
+    scalar = data.ndim == 0
+    number = _arguments.axis_of(axis, xp.reshape(data, (1,)) if scalar else data)
+    if _arguments.flag(broadcast, "broadcast") and not scalar:
+        shape = given.along(number, data, lookup)
+        lookup = _arguments.spread(lookup, shape, "indices", xp.broadcast_to)
+        values = _arguments.spread(values, shape, "updates", xp.broadcast_to)
+    elif values.ndim == 0:
+        values = xp.broadcast_to(values, lookup.shape)
+    if scalar:
+        given.check_scalar(lookup, values)
+        data, lookup, values = (xp.reshape(array, (-1,)) for array in (data, lookup, values))
+    how = _combining.name_of(reduction)
+    whole = _arguments.flag(include_self, "include_self")
+    return Prepared((data, lookup, values), (number, how, whole), _one if scalar else None)
+
+
+def scatter_nd(
+    xp: Namespace, x: Any, indices: Any, updates: Any, reduction: Any, include_self: Any
+) -> Prepared:
+    """One update stands for all."""
+    data = xp.array(x, "x")
+    lookup, values = xp.indices(indices, data), xp.same_type(updates, data, "updates")
+    if values.ndim == 0 and lookup.ndim:
+        shape = (*lookup.shape[:-1], *data.shape[lookup.shape[-1] :])
+        values = xp.broadcast_to(values, shape)
+    how = _combining.name_of(reduction)
+    return Prepared((data, lookup, values), (how, _arguments.flag(include_self, "include_self")))
+
+
+# ---- slabs and movers ---------------------------------------------------------------------------
+
+
+def split(
+    xp: Namespace, x: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
+) -> Prepared:
+    """Slabs by their sizes."""
+    data = xp.array(x, "x")
+    found = given.split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    return Prepared((data,), (found["sizes"], found["axis"]))
+
+
+def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
+    """Arrays of one type."""
+    members = given.members_of(arrays)
+    parts = [xp.array(array, f"arrays[{i}]") for i, array in enumerate(members)]
+    if _arguments.flag(promote, "promote"):
+        parts = xp.promoted(parts)
+    else:
+        wanted = parts[0].dtype
+        for i, part in enumerate(parts):
+            if part.dtype != wanted:
+                expected, got = given.type_text(wanted), given.type_text(part.dtype)
+                raise ArgumentTypeError(
+                    f"arrays[{i}]: expected {expected} (the type of arrays[0]), got {got}"
+                )
+    if axis is None:
+        parts = [xp.reshape(part, (-1,)) for part in parts]
+    number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
+    return Prepared(tuple(parts), (number,))
+
+
+def cast(xp: Namespace, x: Any, dtype: Any) -> Prepared:
+    """A type by any name."""
+    return Prepared((xp.array(x, "x"),), (xp.value_type(dtype),))
+
+
+def pad(xp: Namespace, x: Any, pad_width: Any, mode: Any, constant: Any) -> Prepared:
+    """Paddings by axis."""
+    data = xp.array(x, "x")
+    starts, ends = given.paddings(pad_width, data.ndim)
+    return Prepared((data,), (starts, ends, given.padding_mode(mode), constant))
+
+
+def slice_window(xp: Namespace, x: Any, starts: Any, sizes: Any, strides: Any) -> Prepared:
+    """A window with strides of 1 by default."""
+    data = xp.array(x, "x")
+    found = given.window(starts, sizes, strides, data.ndim)
+    return Prepared((data,), (found["starts"], found["sizes"], found["strides"]))
+
+
+def tile(xp: Namespace, x: Any, repeats: Any) -> Prepared:
+    """As many axes as repeats."""
+    data, found = given.matched(xp.array(x, "x"), repeats)
+    return Prepared((data,), (found["repeats"],))
+
+
+def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prepared:
+    """A length for each sequence."""
+    data = xp.array(x, "x")
+    number = _arguments.axis_of(axis, data)
+    shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
+    counts = _arguments.spread(xp.indices(lengths, data), shape, "lengths", xp.broadcast_to)
+    return Prepared((data, counts), (number,))

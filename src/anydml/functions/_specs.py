@@ -1,0 +1,289 @@
+"""The array functions, each by its `FunctionSpec`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from anydml.errors import ArgumentError
+from anydml.functions import _spec_prepare as prepare
+from anydml.functions import _spec_rules as rules
+from anydml.functions._attributes import type_named
+from anydml.functions._spec import Array, Attribute, FunctionSpec
+from anydml.ops.cast import Cast
+from anydml.ops.gather import Gather
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND
+from anydml.ops.join import Join
+from anydml.ops.nonzero_coordinates import NonzeroCoordinates
+from anydml.ops.padding1 import Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
+from anydml.ops.scatter import Scatter
+from anydml.ops.scatter_nd import ScatterND
+from anydml.ops.slice1 import Slice1
+from anydml.ops.split import Split
+from anydml.ops.tile import Tile
+from anydml.ops.top_k import TopK1
+
+Values = TypeVar("Values")
+Indices = TypeVar("Indices")
+
+
+class TopKResult(NamedTuple, Generic[Values, Indices]):
+    """What `top_k` returns: the values and their indices along the axis."""
+
+    values: Values
+    indices: Indices
+
+
+def _indices(given: Any) -> tuple[Sequence[int], Sequence[int]]:
+    return (1,), ()
+
+
+_AXIS: Final = Attribute("axis", "integer")
+_CLAMP: Final = Attribute("clamp", "flag")
+_REDUCTION: Final = (Attribute("reduction", "word"), Attribute("include_self", "flag"))
+
+
+def _mode(given: Any) -> str:
+    return "clamp" if given[1] else "raise"
+
+
+TOP_K: Final = FunctionSpec(
+    "top_k",
+    TopK1,
+    ("x",),
+    (
+        Attribute("k", "size"),
+        _AXIS,
+        Attribute("largest", "flag"),
+        Attribute("index_dtype", "type"),
+    ),
+    prepare.top_k,
+    arguments=lambda operands, a: (a[1], a[0], a[2], a[3]),
+    keywords=lambda a: {"k": a[0], "axis": a[1], "largest": a[2], "index_dtype": a[3]},
+    batch=rules.batch_along("top_k", 1),
+    tangent=rules.tangent_top_k,
+    gradient=rules.gradient_top_k,
+    saves=lambda a: ((), (1,)),
+    result_types=(None, "index_dtype"),
+    several=TopKResult,
+)
+
+NONZERO_COORDINATES: Final = FunctionSpec(
+    "nonzero_coordinates",
+    NonzeroCoordinates,
+    ("x",),
+    (
+        Attribute("index_dtype", "type"),
+        Attribute("size", "size", -1),
+        Attribute("fill_value", "integer", 0),
+    ),
+    prepare.nonzero_coordinates,
+    arguments=lambda operands, a: (a[0],) if a[1] < 0 else None,
+    keywords=lambda a: {
+        "index_dtype": a[0],
+        "size": None if a[1] < 0 else a[1],
+        "fill_value": a[2],
+    },
+    batch=rules.batch_nonzero,
+    result_types=("index_dtype",),
+    inferred=lambda operands, named: {**named, "columns": operands[0].ndim},
+)
+
+GATHER: Final = FunctionSpec(
+    "gather",
+    Gather,
+    ("x", "indices"),
+    (_AXIS, _CLAMP),
+    prepare.gather,
+    arguments=lambda operands, a: (a[0], _mode(a)),
+    keywords=lambda a: {"axis": a[0], "mode": _mode(a)},
+    batch=rules.batch_gather,
+    tangent=rules.linear("gather"),
+    gradient=rules.gradient_gather,
+    saves=_indices,
+)
+
+GATHER_ELEMENTS: Final = FunctionSpec(
+    "gather_elements",
+    GatherElements,
+    ("x", "indices"),
+    (_AXIS, _CLAMP),
+    prepare.gather_elements,
+    arguments=lambda operands, a: (a[0], _mode(a)),
+    keywords=lambda a: {"axis": a[0], "mode": _mode(a)},
+    batch=rules.batch_along("gather_elements", 0),
+    tangent=rules.linear("gather_elements"),
+    gradient=rules.gradient_gather_elements,
+    saves=_indices,
+)
+
+GATHER_ND: Final = FunctionSpec(
+    "gather_nd",
+    GatherND,
+    ("x", "indices"),
+    (Attribute("batch_dims", "integer"), _CLAMP),
+    prepare.gather_nd,
+    arguments=lambda operands, a: (a[0], _mode(a)),
+    keywords=lambda a: {"batch_dims": a[0], "mode": _mode(a)},
+    batch=rules.batch_along("gather_nd", 0),
+    tangent=rules.linear("gather_nd"),
+    gradient=rules.gradient_gather_nd,
+    saves=_indices,
+)
+
+SCATTER_ELEMENTS: Final = FunctionSpec(
+    "scatter_elements",
+    Scatter,
+    ("x", "indices", "updates"),
+    (_AXIS, *_REDUCTION),
+    prepare.scatter_elements,
+    arguments=lambda operands, a: (a[0], a[1]) if a[2] else None,
+    keywords=lambda a: {"axis": a[0], "reduction": a[1], "include_self": a[2]},
+    batch=rules.batch_along("scatter_elements", 0),
+    tangent=rules.tangent_scatter,
+    gradient=rules.gradient_scatter,
+    saves=rules.saves_scatter,
+)
+
+SCATTER_ND: Final = FunctionSpec(
+    "scatter_nd",
+    ScatterND,
+    ("x", "indices", "updates"),
+    _REDUCTION,
+    prepare.scatter_nd,
+    arguments=lambda operands, a: (a[0],) if a[1] else None,
+    keywords=lambda a: {"reduction": a[0], "include_self": a[1]},
+    batch=rules.batch_scatter_nd,
+    tangent=rules.tangent_scatter,
+    gradient=rules.gradient_scatter,
+    saves=rules.saves_scatter,
+)
+
+
+def _split_arguments(operands: Sequence[Array], given: Any) -> tuple[Any, ...]:
+    sizes, axis = given
+    # Sections need no list of their own, which a native call takes only up to a length.
+    equal = len(sizes) > 1 and sizes.count(sizes[0]) == len(sizes)
+    if equal and sizes[0] * len(sizes) == operands[0].shape[axis]:
+        return len(sizes), axis
+    return sizes, axis
+
+
+SPLIT: Final = FunctionSpec(
+    "split",
+    Split,
+    ("x",),
+    (Attribute("sizes", "sizes"), _AXIS),
+    prepare.split,
+    arguments=_split_arguments,
+    keywords=lambda a: {"sections_or_sizes": list(a[0]), "axis": a[1]},
+    batch=rules.batch_along("split", 1),
+    tangent=rules.linear("split"),
+    gradient=rules.gradient_split,
+    lists_results=True,
+)
+
+JOIN: Final = FunctionSpec(
+    "join",
+    Join,
+    ("arrays",),
+    (_AXIS,),
+    prepare.join,
+    arguments=lambda operands, a: a,
+    keywords=lambda a: {"axis": a[0]},
+    batch=rules.batch_along("join", 0),
+    tangent=rules.linear("join"),
+    gradient=rules.gradient_join,
+    lists_operands=True,
+)
+
+CAST: Final = FunctionSpec(
+    "cast",
+    Cast,
+    ("x",),
+    (Attribute("dtype", "type"),),
+    prepare.cast,
+    arguments=lambda operands, a: a,
+    keywords=lambda a: {"dtype": a[0]},
+    batch=rules.batch_by("cast", lambda given, size: given),
+    tangent=rules.linear("cast"),
+    gradient=rules.gradient_cast,
+    result_types=("dtype",),
+    inferred=lambda operands, named: {"to": type_named(named["dtype"])},
+)
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]]:
+    starts, ends = given[:2]
+    if len(starts) != len(ends):
+        raise ArgumentError(f"ends: expected {len(starts)} (as starts has), got {len(ends)}")
+    return [*zip(starts, ends, strict=True)]
+
+
+PAD: Final = FunctionSpec(
+    "pad",
+    Padding1,
+    ("x",),
+    (
+        Attribute("starts", "sizes"),
+        Attribute("ends", "sizes"),
+        Attribute("mode", "word"),
+        Attribute("constant", "number"),
+    ),
+    prepare.pad,
+    arguments=lambda operands, a: (_pairs(a), a[2], a[3]),
+    keywords=lambda a: {
+        "pad_width": _pairs(a),
+        "mode": a[2],
+        "constant": a[3],
+    },
+    batch=rules.batch_by("pad", lambda a, size: ((0, *a[0]), (0, *a[1]), *a[2:])),
+    tangent=rules.linear("pad", lambda a: (*a[:3], 0)),  # the constant does not move
+    gradient=rules.gradient_pad,
+)
+
+SLICE_WINDOW: Final = FunctionSpec(
+    "slice_window",
+    Slice1,
+    ("x",),
+    (
+        Attribute("starts", "sizes"),
+        Attribute("sizes", "sizes"),
+        Attribute("strides", "integers"),
+    ),
+    prepare.slice_window,
+    arguments=lambda operands, a: a,
+    keywords=lambda a: {"starts": a[0], "sizes": a[1], "strides": a[2]},
+    batch=rules.batch_by("slice_window", lambda a, size: ((0, *a[0]), (size, *a[1]), (1, *a[2]))),
+    tangent=rules.linear("slice_window"),
+    gradient=rules.gradient_slice,
+)
+
+TILE: Final = FunctionSpec(
+    "tile",
+    Tile,
+    ("x",),
+    (Attribute("repeats", "sizes"),),
+    prepare.tile,
+    arguments=lambda operands, a: a,
+    keywords=lambda a: {"repeats": a[0]},
+    batch=rules.batch_by("tile", lambda a, size: ((1, *a[0]),)),
+    tangent=rules.linear("tile"),
+    gradient=rules.gradient_tile,
+)
+
+REVERSE_SUBSEQUENCES: Final = FunctionSpec(
+    "reverse_subsequences",
+    ReverseSubsequences,
+    ("x", "lengths"),
+    (_AXIS,),
+    prepare.reverse_subsequences,
+    arguments=lambda operands, a: None,
+    keywords=lambda a: {"axis": a[0]},
+    batch=rules.batch_along("reverse_subsequences", 0),
+    tangent=rules.linear("reverse_subsequences"),
+    gradient=rules.gradient_reverse,
+    saves=_indices,
+)
