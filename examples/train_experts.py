@@ -2,7 +2,7 @@
 
 Tokens go to their two best experts, which add what they make of them to the tokens' places. On a
 GPU PyTorch adds in whatever order its threads come by, so that two runs drift apart; inside
-``anydml.bridges.torch.deterministic()`` they are equal to the bit, the backward pass included. The
+``anydml.torch.deterministic()`` they are equal to the bit, the backward pass included. The
 router chooses with ``anydml.top_k``, which has a gradient.
 
 On a GPU where there is one: ``python examples/train_experts.py``.
@@ -11,7 +11,7 @@ On a GPU where there is one: ``python examples/train_experts.py``.
 import torch
 
 import anydml as dml
-import anydml.bridges.torch
+import anydml.torch
 
 TOKENS, WORDS, WIDTH, EXPERTS, CHOICES, STEPS = 512, 40, 16, 4, 2, 8
 
@@ -57,7 +57,7 @@ def train(device: str) -> tuple[list[float], list[torch.Tensor]]:
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 plain, _ = train(device)
-with anydml.bridges.torch.deterministic():
+with anydml.torch.deterministic():
     losses, trained = train(device)
     again, once_more = train(device)
 

@@ -8,14 +8,24 @@
 
 #include "kernel.hpp"
 #include "memory_call.hpp"
+#include "tensor_memory.hpp"
 #include "types.hpp"
 
 namespace anydml::python {
+
+// A type that is given by its code, or as PyTorch's; null for any other.
+inline PyArray_Descr* descr_of_type(PyObject* object) {
+  int overflow = 0;  // then -1, which is no code
+  return descr_of_code(PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow)
+                                                 : tensors::code_of(object));
+}
 
 // The position of a type of indices; -1 for what is none.
 inline Int index_type_of(PyObject* object) {
   if (object == Py_None) return 0;
   if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  if (PyArray_Descr* const descr = descr_of_type(object))
+    object = reinterpret_cast<PyObject*>(descr);
   for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
     PyArray_Descr* const descr = index_type(i).descr;
     if (object == reinterpret_cast<PyObject*>(descr) ||
@@ -137,10 +147,8 @@ struct Arguments {
         number = several - integers;
         return integers_of(value, *several++);
       case Argument::type: {
-        int overflow = 0;  // then -1, which is no code
-        number = reinterpret_cast<Int>(
-            PyLong_CheckExact(value) ? descr_of_code(PyLong_AsLongLongAndOverflow(value, &overflow))
-                                     : known_type(value));
+        PyArray_Descr* const descr = descr_of_type(value);
+        number = reinterpret_cast<Int>(descr != nullptr ? descr : known_type(value));
         return number != 0;
       }
       case Argument::constant:

@@ -11,6 +11,7 @@
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "arguments.hpp"
+#include "tensor_memory.hpp"
 
 namespace nb = nanobind;
 
@@ -66,19 +67,6 @@ bool take_layout(PyObject* sizes, PyObject* strides, Int unit, Operand& operand)
   return layout.settle(operand.tensor.element_size);
 }
 
-// Whether all elements lie in the block, `offset` bytes from its begin.
-bool lies_within(const Operand& operand, Int offset, Int bytes) {
-  const Layout& layout = operand.tensor.layout;
-  if (bytes < 0 || layout.count() == 0) return true;
-  Int low = offset, high = offset;  // settled: no sum overflows but those with the offset
-  for (int i = 0; i < layout.rank; ++i) {
-    const Int reach = (layout.sizes[i] - 1) * layout.strides[i];
-    if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
-      return false;
-  }
-  return low >= 0 && high <= bytes - operand.tensor.element_size;
-}
-
 // A GPU faults where a processor takes a little longer.
 bool is_aligned(const Operand& operand) {
   const Layout& layout = operand.tensor.layout;
@@ -89,25 +77,13 @@ bool is_aligned(const Operand& operand) {
   return layout.count() == 0 || low_bits % size == 0;
 }
 
-// False, without an exception, for what is no operand that a kernel takes.
-bool operand_of_memory(PyObject* given, bool on_device, Operand& operand) {
+bool operand_of_memory(PyObject* given, Operand& operand) {
   if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) < kOperandParts) return false;
   const auto part = [&](int i) { return PyTuple_GET_ITEM(given, i); };
-  Int code, unit, offset, bytes;
-  void* address = nullptr;
-  if (!integer_of(part(0), code) || !integer_of(part(3), unit) || !address_of(part(4), address) ||
-      !integer_of(part(5), offset) || !integer_of(part(6), bytes))
-    return false;
-  operand.array = nullptr;
-  operand.descr = descr_of_code(code);
-  if (operand.descr == nullptr ||
-      !element_of(operand.descr, operand.tensor.type, operand.tensor.element_size) ||
-      !take_layout(part(1), part(2), unit, operand) ||
-      __builtin_mul_overflow(offset, unit, &offset) || !lies_within(operand, offset, bytes))
-    return false;
-  operand.data = static_cast<char*>(address) + offset;
-  if (operand.tensor.layout.count() != 0 && address == nullptr) return false;
-  return !on_device || is_aligned(operand);
+  Block block{0, part(1), part(2), 0, nullptr, 0, 0};
+  return integer_of(part(0), block.code) && integer_of(part(3), block.unit) &&
+         address_of(part(4), block.address) && integer_of(part(5), block.offset) &&
+         integer_of(part(6), block.bytes) && set_operand(block, operand);
 }
 
 // ---- a call -------------------------------------------------------------------------------------
@@ -132,11 +108,19 @@ bool place_of(PyObject* given, Place& place) {
 
 struct Given : Arguments {
   Place place;
+  bool tensors = false;
   Several<Operand, 8> members;  // of a list
+  Several<nb::object, 8> storages;
+
+  bool take_operand(PyObject* given, Operand& operand, nb::object& storage) const {
+    if (tensors) return tensors::operand_of(given, operand, storage);
+    return operand_of_memory(given, operand) && (!place.on_device() || is_aligned(operand));
+  }
 
   bool take(const Kernel& kernel, PyObject* const* values) {
+    nb::object* const held = storages.make(static_cast<std::size_t>(kernel.inputs));
     for (int i = 0; i < kernel.inputs; ++i)
-      if (!operand_of_memory(*values++, place.on_device(), operands[i])) return false;
+      if (!take_operand(*values++, operands[i], held[i])) return false;
     if (kernel.list == Lists::inputs && !take_list(*values++)) return false;
     return take_arguments(kernel, values);
   }
@@ -145,8 +129,10 @@ struct Given : Arguments {
     if (!PyList_CheckExact(given) && !PyTuple_CheckExact(given)) return false;
     const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given));
     Operand* const taken = members.make(count);
+    nb::object* const held = storages.make(count);
     for (std::size_t i = 0; i < count; ++i)
-      if (!operand_of_memory(PySequence_Fast_ITEMS(given)[i], place.on_device(), taken[i]))
+      if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given)) != count ||
+          !take_operand(PySequence_Fast_ITEMS(given)[i], taken[i], held[i]))
         return false;
     list = {taken, nullptr, count};
     return true;
@@ -160,6 +146,7 @@ class Maker {
 
   // A result, and the operand's address.
   nb::object make(const Results::One& one, void*& data) const {
+    if (make_ == Py_None) return tensors::make(one, data);
     const Int code = code_of_descr(one.descr);
     if (code < 0) return {};
     const nb::object shape = nb::steal(PyTuple_New(one.rank));
@@ -308,8 +295,9 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   Given given;
   Results results;
   Int numbers[kMostValues];
-  if (!place_of(values[1], given.place) || !given.take(kernel, values + 3) ||
-      !kernel.shape(given.quick(), numbers, results))
+  given.tensors = values[2] == Py_None;
+  if (!place_of(values[1], given.place) || (given.tensors && given.place.on_device()) ||
+      !given.take(kernel, values + 3) || !kernel.shape(given.quick(), numbers, results))
     return nb::none();
   if (given.place.on_device() &&
       (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
@@ -356,6 +344,34 @@ nb::object memory_call(const std::string& name) {
 
 }  // namespace
 
+bool lies_within(const Operand& operand, Int offset, Int bytes) {
+  const Layout& layout = operand.tensor.layout;
+  if (bytes < 0 || layout.count() == 0) return true;
+  Int low = offset, high = offset;  // settled: no sum overflows but those with the offset
+  for (int i = 0; i < layout.rank; ++i) {
+    const Int reach = (layout.sizes[i] - 1) * layout.strides[i];
+    if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+      return false;
+  }
+  return low >= 0 && high <= bytes - operand.tensor.element_size;
+}
+
+bool set_operand(const Block& block, Operand& operand) {
+  operand.array = nullptr;
+  operand.descr = descr_of_code(block.code);
+  if (operand.descr == nullptr ||
+      !element_of(operand.descr, operand.tensor.type, operand.tensor.element_size))
+    return false;
+  const Int unit = block.unit == 0 ? operand.tensor.element_size : block.unit;
+  Int offset;
+  if (!take_layout(block.sizes, block.strides, unit, operand) ||
+      __builtin_mul_overflow(block.offset, unit, &offset) ||
+      !lies_within(operand, offset, block.bytes))
+    return false;
+  operand.data = static_cast<char*>(block.address) + offset;
+  return operand.tensor.layout.count() == 0 || block.address != nullptr;
+}
+
 PyArray_Descr* descr_of_code(Int code) {
   static PyArray_Descr* found[std::size(kKnown)] = {};
   for (std::size_t i = 0; i < std::size(kKnown); ++i)
@@ -380,6 +396,8 @@ Int code_of_descr(const PyArray_Descr* descr) {
 
 void bind_memory_call(nb::module_& module) {
   module.def("memory_call", &memory_call);
+  module.def("use_tensors", &tensors::use, nb::arg(), nb::arg(), nb::arg().none());
+  module.def("have_storage", &tensors::have_storage);
   module.def("type_code", [](nb::handle dtype) -> nb::object {
     if (PyArray_DescrCheck(dtype.ptr()) == 0) return nb::none();
     const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));

@@ -15,10 +15,27 @@ PyArray_Descr* descr_of_code(Int code);
 // -1 where DLPack has none.
 Int code_of_descr(const PyArray_Descr* descr);
 
+// An operand's parts; a unit of 0 is an element.
+struct Block {
+  Int code;
+  PyObject *sizes, *strides;  // tuples
+  Int unit;
+  void* address;
+  Int offset, bytes;
+};
+
+// False, without an exception, for what no kernel takes.
+bool set_operand(const Block& block, Operand& operand);
+
+// Whether all elements lie in a block of so many bytes (-1: not known), in which the operand's
+// first one is `offset` bytes from the begin.
+bool lies_within(const Operand& operand, Int offset, Int bytes);
+
 // memory_call(name): the call of a kernel, call(kind, place, make, inputs.., arguments..).
 //
 // `kind` is the class of several results, or None. `place` is None for host memory, else the pair
-// (device, stream). `make(type, shape)` makes a packed result and gives it with its address.
+// (device, stream). `make(type, shape)` makes a packed result and gives it with its address; where
+// it is None, operands and results are tensors in host memory (tensor_memory.hpp).
 // Arguments are a quick call's; a type may be a code. None where the shape rule declines or an
 // index is bad: nothing that a caller sees has been done then.
 void bind_memory_call(nanobind::module_& module);

@@ -6,7 +6,6 @@ from typing import NoReturn as _NoReturn
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
 from anydml import ops as _ops
-from anydml.bridges import _traced
 from anydml.device import Device, synchronize
 from anydml.dtypes import DataType
 from anydml.errors import (
@@ -23,11 +22,12 @@ from anydml.errors import (
     Violation,
 )
 from anydml.exactness import Tolerance
+from anydml.functions._specs import TopKResult
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast, pad, slice_window
 from anydml.functions.rearranging import reverse_subsequences, tile
 from anydml.functions.scatter import scatter_elements, scatter_nd
-from anydml.functions.selection import TopKResult, nonzero_coordinates, top_k
+from anydml.functions.selection import nonzero_coordinates, top_k
 from anydml.functions.slabs import join, split
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
@@ -43,13 +43,6 @@ from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
 
 __version__ = "0.1.0"
-
-for _function in (
-    cast, gather, gather_elements, gather_nd, join, nonzero_coordinates, pad, reverse_subsequences,
-    scatter_elements, scatter_nd, slice_window, split, tile, top_k,
-):  # fmt: skip
-    _traced.tell(_function)
-del _function
 
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
-import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
+import anydml.torch  # noqa: E402 (PyTorch may be missing)
 
-deterministic = dml.bridges.torch.deterministic
+deterministic = dml.torch.deterministic
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 NUMBERS = (*FLOATS, torch.int64, torch.int32, torch.int8, torch.uint8)
@@ -579,7 +579,7 @@ def test_bfloat16_is_added_in_float32():
 
 def test_floats_of_8_bits_are_compared_and_added_as_float32():
     x = torch.tensor([1.0, 3.0, -2.0]).to(torch.float8_e4m3fn)
-    with dml.bridges.torch.deterministic():
+    with dml.torch.deterministic():
         values, indices = torch.topk(x, 2)
         summed = x.index_add(0, torch.tensor([2, 2]), x[:2])
         found = torch.nonzero(x.float().sub(1).to(x.dtype))

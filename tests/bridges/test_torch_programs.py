@@ -1,7 +1,10 @@
 """The functions inside torch.compile, torch.export, torch.vmap and the other transformations."""
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 (PyTorc
 from torch_calls import ALONG, BATCHED, CALLS, OPERATORS, OTHERS, TUPLES, floats, several  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
-import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
+from anydml.torch import _operators  # noqa: E402 (PyTorch may be missing)
 
 ALL = {**CALLS, **OTHERS}
 
@@ -40,16 +43,23 @@ def test_pytorchs_own_check_of_operators(name, asks):
 
 
 def test_every_operator_is_checked():
-    from anydml.bridges.torch import _library
-
     functions = {
         name
         for name in dml.__all__
         if getattr(getattr(dml, name), "__module__", "").startswith("anydml.functions")
         and not isinstance(getattr(dml, name), type)
     }
-    assert set(_library.KERNELS) == set(OPERATORS) == functions
-    assert functions <= set(dml.bridges.torch.__all__)
+    assert {spec.name for spec in _operators.OPERATORS} == set(OPERATORS) == functions
+
+
+def test_functions_are_named_nowhere_in_the_integration():
+    folder = Path(_operators.__file__).parent
+    names = re.compile(rf"\b({'|'.join(OPERATORS)})\b")
+    for file in ("_operators", "_memory", "_namespace", "__init__"):
+        tree = ast.parse((folder / f"{file}.py").read_text())
+        code = [node for node in ast.walk(tree) if not isinstance(node, ast.Constant)]
+        found = {getattr(node, "id", getattr(node, "attr", "")) for node in code}
+        assert not [name for name in found if names.fullmatch(name)], file
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -104,14 +114,20 @@ def test_the_default_backend(fresh):
     same(result, dml.top_k(dml.join([x, x]), 3))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own code
-def test_gradients_that_go_forward_in_whole_graphs(fresh):
-    def call(x):
-        return torch.func.jvp(lambda y: dml.gather(dml.top_k(y * y, 2).values, [1]), (x,), (x,))[1]
-
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own code, and that it is not compiled
+@pytest.mark.parametrize("transform", [
+    lambda f: lambda x: torch.func.jvp(f, (x,), (x,))[1],
+    lambda f: torch.func.grad(lambda x: f(x).sum()),
+])  # fmt: skip
+def test_derivatives_inside_of_compiled_functions(transform, fresh):
+    """PyTorch has no public interface for an operator's: the function runs as it is written."""
+    call = transform(lambda y: dml.gather(dml.top_k(y * y, 2).values, [1]))
     x = floats(3, 4)
     assert call(x).abs().sum() > 0
-    same(torch.compile(call, fullgraph=True, backend="aot_eager")(x), call(x))
+    same(torch.compile(call, backend="aot_eager")(x), call(x))
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="anydml"):  # never a wrong derivative
+        torch.compile(call, backend="aot_eager", fullgraph=True)(x)
 
 
 def test_wrong_arguments_of_operators():
@@ -126,7 +142,7 @@ def test_nothing_has_to_be_imported():
     script = """
 import torch, sys
 import anydml as dml
-assert "anydml.bridges.torch" not in sys.modules
+assert "anydml.torch" not in sys.modules
 f = torch.compile(lambda x: dml.top_k(x, 5), fullgraph=True, backend="eager")
 print(f(torch.arange(9.0)).indices.tolist())
 """
@@ -267,7 +283,7 @@ def test_vmap_of_vmap_and_of_gradients():
 
 
 def test_counts_that_differ_between_batches_are_refused():
-    with pytest.raises(dml.ArgumentTypeError, match=r"not batched \(torch.vmap\)"):
+    with pytest.raises(dml.ArgumentTypeError, match=r"not batched \(vmap\), .*; give size="):
         torch.vmap(dml.nonzero_coordinates)(floats(2, 3))
 
 
@@ -309,20 +325,13 @@ def test_modes_see_the_operators():
     with Seen() as outer, Seen() as inner:
         dml.top_k(x, 2)
         dml.top_k([1.0, 2.0], 2)
-    assert outer.names == inner.names == ["anydml.top_k.default"]
+    assert outer.names == inner.names == ["anydml.top_k.plain"]
 
 
-def test_tensors_without_transformations_do_not_come_here(monkeypatch):
-    """Plain tensors in eager mode keep the quick way, and the general one."""
-    for name in dml.bridges.torch.__all__:
-        monkeypatch.delattr(dml.bridges.torch, name)
-    x = torch.zeros(200, 200)
-    assert dml.top_k(x, 2).values.shape == (200, 2)
-    assert dml.join([x, x]).shape == (400, 200)
-    with torch.no_grad():
-        assert dml.join([x.requires_grad_(), x]).shape == (400, 200)
-    with pytest.raises(AttributeError):
-        dml.join([x, x])
+def test_a_batch_of_coordinates_of_a_size():
+    x = torch.tensor([[0, 1, 0], [1, 1, 0]])
+    found = torch.vmap(lambda row: dml.nonzero_coordinates(row, size=3, fill_value=-1))(x)
+    assert found.tolist() == [[[1], [-1], [-1]], [[0], [1], [-1]]]
 
 
 def test_nonzero_coordinates_of_a_size():

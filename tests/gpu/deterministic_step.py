@@ -2,7 +2,7 @@
 
 ``python tests/gpu/deterministic_step.py [FILE.json]`` trains each model several times from the same
 start, with PyTorch alone, with ``torch.use_deterministic_algorithms`` and inside
-``anydml.bridges.torch.deterministic()``; it counts the distinct results and times a step.
+``anydml.torch.deterministic()``; it counts the distinct results and times a step.
 """
 
 import json
@@ -15,7 +15,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as PyTorch's swit
 
 import torch
 
-import anydml.bridges.torch
+import anydml.torch
 
 STEPS, RUNS, TIMED = 5, 6, 30
 
@@ -105,7 +105,7 @@ def switched_on():
 WAYS = {
     "PyTorch": nullcontext,
     "use_deterministic_algorithms": switched_on,
-    "deterministic()": anydml.bridges.torch.deterministic,
+    "deterministic()": anydml.torch.deterministic,
 }
 
 

@@ -13,14 +13,14 @@ import deterministic_step  # noqa: E402 (PyTorch may be missing)
 import torch_calls  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
-import anydml.bridges.torch  # noqa: E402 (PyTorch may be missing)
+import anydml.torch  # noqa: E402 (PyTorch may be missing)
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
 ]
 
-deterministic = dml.bridges.torch.deterministic
+deterministic = dml.torch.deterministic
 
 
 # A list of indices lies in host memory, as do new tensors that a call makes itself.

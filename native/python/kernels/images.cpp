@@ -1,3 +1,4 @@
+#include "../../cpu/runtime/read_once.hpp"
 #include "../fit.hpp"
 
 namespace anydml::python {
@@ -26,8 +27,24 @@ ReversePlan reverse_of(const Call& call) {
           small(call.numbers[0])};
 }
 
+// Array functions refuse negative lengths, which the kernel takes for 0.
+template <class T>
+bool any_negative(const Operand& lengths) {
+  const Layout& layout = lengths.tensor.layout;
+  const char* const data = static_cast<const char*>(lengths.data);
+  const Int count = layout.count();
+  for (Int i = 0; i < count; ++i)
+    if (read_once<T>(data + offset_at(layout, i)) < 0) return true;
+  return false;
+}
+bool has_negative(const Operand& lengths) {
+  if (lengths.tensor.type == DataType::int32) return any_negative<std::int32_t>(lengths);
+  return lengths.tensor.type == DataType::int64 && any_negative<std::int64_t>(lengths);
+}
+
 Int reverse_run(const Call& call) {
   const Operand &in = call.operands[0], &lengths = call.operands[1], &out = call.operands[2];
+  if (call.output_is_private && has_negative(lengths)) return kDeclined;
   const ReversePlan plan = reverse_of(call);
   without_gil(out.tensor.layout.count(),
               [&] { plan.run(in.data, lengths.data, out.data, call.threads); });
@@ -39,6 +56,20 @@ void reverse_enqueue(const Call& call, cuda::Queue& queue) {
                              call.operands[2].data, queue);
 }
 
+// arguments: axis.
+bool reverse_shape(const Quick& quick, Int* numbers, Results& results) {
+  const Operand &in = quick.inputs[0], &lengths = quick.inputs[1];
+  const Layout &layout = in.tensor.layout, &given = lengths.tensor.layout;
+  int axis = 0;
+  if (!axis_in(quick.arguments[0], layout, axis) || !is_index(lengths.tensor.type) ||
+      !same_sizes(given, layout, axis) || given.sizes[axis] != 1)
+    return false;
+  begin(results.one[0], "the result", in);
+  push(results.one[0], layout, 0, layout.rank);
+  numbers[0] = axis;
+  return true;
+}
+
 const Registration reverse_subsequences{{
     .name = "reverse_subsequences",
     .inputs = 2,
@@ -46,6 +77,8 @@ const Registration reverse_subsequences{{
     .attributes = {{"axis"}},
     .misfit = reverse_misfit,
     .run = reverse_run,
+    .arguments = {{Argument::integer}},
+    .shape = reverse_shape,
     .enqueue = reverse_enqueue,
 }};
 

@@ -25,7 +25,7 @@ from anydml.arrays._device import (
     stand_in,
 )
 from anydml.arrays._numpy import unmasked
-from anydml.arrays._torch import is_symbol
+from anydml.arrays._torch import holds, is_symbol
 from anydml.arrays._types import (
     as_type,
     counterpart,
@@ -58,6 +58,7 @@ __all__ = [
     "counterpart",
     "dtype_name",
     "given_back",
+    "holds",
     "index_type",
     "is_added",
     "is_symbol",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from anydml.arrays import _jax, _torch
+from anydml.arrays import _jax
 from anydml.arrays._base import class_of
 
 
@@ -21,7 +21,6 @@ def _is_dask(value: Any) -> bool:
 
 BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (_is_dask, "anydml.dask"),
-    (_torch.asks_the_dispatcher, "anydml.bridges.torch"),
     (_jax.is_tracer, "anydml.bridges.jax"),
 )
 """Whether a value is a bridge's, and the bridge's module."""

@@ -1,7 +1,7 @@
-"""PyTorch tensors, on the CPU and on NVIDIA GPUs.
+"""PyTorch tensors in memory, on the CPU and on NVIDIA GPUs.
 
-What has no plain memory of its own is refused by name: a stand-in that a transformation passes
-around looks like a tensor, and its memory is another's or nobody's.
+What has no plain memory of its own is refused by name: a tensor that a transformation passes around
+has no storage to read.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import sys
 from collections.abc import Sequence
 from functools import cache, reduce
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import native
 from anydml.arrays._base import MOST_AXES, Array, Wrap, class_of, every_type
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.arrays._types import ADDED, dtype_name, is_added, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
 
 keep = every_type
+
+TYPE_NAMES: Final = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128", *ADDED,
+)  # fmt: skip
+"""The types that kernels take, by the names that they have in PyTorch too."""
 
 
 def owns(value: Any) -> bool:
@@ -33,25 +38,64 @@ def is_symbol(value: Any) -> bool:
     return isinstance(value, class_of("torch", "SymInt"))
 
 
+def holds(condition: Any) -> bool:
+    """Whether a condition on sizes holds.
+
+    While PyTorch traces, one that depends on data is taken to hold, and the graph checks it.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.compiler.is_compiling():
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import guard_or_true
+
+    if not guard_or_true(condition):
+        return False
+    torch._check(condition)
+    return True
+
+
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
-    _offer(torch)
     if value.ndim > MOST_AXES:
         raise ArgumentTypeError(f"{name}: expected at most {MOST_AXES} axes, got {value.ndim}")
-    if getattr(value.device, "type", None) == "cuda":
-        array: Any = _from_cuda(torch, value, name)
+    storage = _storage(torch, value, name)
+    dtype = _types(torch)[0].get(value.dtype)
+    if dtype is None:
+        raise ArgumentTypeError(
+            f"{name}: expected one of {_TYPES}, got {value.dtype}; convert it with .to(..)"
+        )
+    if value.device.type == "cuda":
+        array: Any = _on_cuda(torch, value, dtype)
         return array, owner_of
-    return _from_torch(torch, value, name), tensor_of
+    return np.asarray(_Memory(value, storage, dtype)).view(dtype), tensor_of
+
+
+class _Memory:
+    """A tensor's elements, for NumPy, which holds this and so the storage.
+
+    `Tensor.numpy` and DLPack would leave a mark on the storage: it could not be resized any more.
+    """
+
+    def __init__(self, value: Any, storage: Any, dtype: np.dtype[Any]) -> None:
+        size = dtype.itemsize
+        self._storage = storage
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (storage.data_ptr() + value.storage_offset() * size, False),
+            "typestr": f"<u{size}" if is_added(dtype) else dtype.str,
+            "shape": tuple(value.shape),
+            "strides": tuple(stride * size for stride in value.stride()),
+        }
 
 
 def tensor_of(array: Array) -> Any:
-    """A result as a tensor over the same memory."""
+    """A result as a tensor in memory of its own, which can be resized as any tensor's."""
     torch: Any = sys.modules["torch"]
     if not is_added(array.dtype):
-        return torch.from_dlpack(array)
+        return torch.from_dlpack(array).clone()
     bits = np.dtype(f"i{array.itemsize}")  # NumPy exports types of its own only
-    return torch.from_dlpack(array.view(bits)).view(_types(torch)[1][array.dtype])
+    return torch.from_dlpack(array.view(bits)).clone().view(_types(torch)[1][array.dtype])
 
 
 def index_type() -> np.dtype[Any]:
@@ -71,136 +115,84 @@ def written(value: Any) -> None:
     sys.modules["torch"].autograd.graph.increment_version(value)
 
 
-def asks_the_dispatcher(value: Any) -> bool:
-    """Whether a call with this value is PyTorch's to carry out, by its dispatcher.
-
-    That is a tensor which asks for a gradient, one that a transformation passes around (fake,
-    functional, batched), and any dense one while a mode is on that sees every operation.
-    """
-    if not owns(value):
-        return False
-    torch: Any = sys.modules["torch"]
-    keys_of = getattr(torch._C, "_dispatch_keys", None)
-    if keys_of is None or not hasattr(torch.library, "register_vmap"):
-        return False  # an older PyTorch, for which there is no bridge
-    if value.device.type not in _DEVICES or value.is_nested or value.layout is not torch.strided:
-        return False
-    keys = keys_of(value)
-    if keys.raw_repr() & ~_plain_keys(torch, value.device.type):
-        kinds = torch._C.DispatchKey
-        return any(keys.has(getattr(kinds, key)) for key in _TRANSFORMED) or _stands_in(value)
-    asks = bool(value.requires_grad and torch.is_grad_enabled())
-    return asks or _has_tangent(torch, value) or _seen_by_a_mode(torch)
-
-
-def _has_tangent(torch: Any, value: Any) -> bool:
-    """Whether it has a gradient that goes forward (torch.autograd.forward_ad)."""
-    forward = torch.autograd.forward_ad
-    if forward._current_level < 0:
-        return False
-    # Below autograd, in a mode say, nobody asks for it any more.
-    autograd = torch._C.DispatchKey.AutogradFunctionality
-    below = torch._C._dispatch_tls_is_dispatch_key_excluded(autograd)
-    return not below and forward.unpack_dual(value).tangent is not None
-
-
-def _stands_in(value: Any) -> bool:
-    # PyTorch's own kinds without memory; a user's subclasses answer for themselves.
-    kind = type(value)
-    return kind.__module__.startswith("torch._subclasses") and kind.__name__ in _STAND_INS
-
-
-def _seen_by_a_mode(torch: Any) -> bool:
-    python = torch._C.DispatchKey.Python
-    excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(python)
-    return torch._C._len_torch_dispatch_stack() > 0 and not excluded
-
-
 _TYPES = (
     "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, "
     "float64, complex64, complex128, floats of 8 bits"
 )
 
-# The first that a tensor has says what it is: the dispatch keys of PyTorch, and what to do.
-_NOT_PLAIN = (
-    ("Functionalize", "a functional tensor (torch.func.functionalize); call outside of it"),
-    ("FuncTorchBatched", "a batched tensor (torch.vmap); call outside of it"),
-    ("FuncTorchGradWrapper", "a tensor inside torch.func.grad or jvp; call outside of it"),
-    ("Python", "a wrapper subclass without memory of its own; pass the tensor that it wraps"),
-    ("Conjugate", "a tensor with the conjugate bit; use .resolve_conj()"),
-    ("Negative", "a tensor with the negative bit; use .resolve_neg()"),
-    ("ZeroTensor", "a zero tensor without memory; use torch.zeros_like(..)"),
-    ("Quantized", "a quantized tensor; use .int_repr() or .dequantize()"),
-)
 
-_TRANSFORMED = ("Functionalize", "FuncTorchBatched", "FuncTorchGradWrapper")
-_STAND_INS = ("FakeTensor", "FunctionalTensor")
-
-
-def _from_torch(torch: Any, value: Any, name: str) -> Array:
+def _storage(torch: Any, value: Any, name: str) -> Any:
+    """The storage of a tensor with plain memory that asks for no derivative."""
+    check_kind(value, name)
+    _no_gradient(torch, value, name)
     try:
-        _plain_torch(torch, value, name)
-        _no_gradient(torch, value, name)
-        array = _in_numpy(torch, value)
-        storage = value.untyped_storage().nbytes()
-    except ArgumentTypeError:
-        raise
-    except TypeError as error:
+        storage = value.untyped_storage()
+        size, address = storage.nbytes(), storage.data_ptr()
+    except (RuntimeError, NotImplementedError):
         raise ArgumentTypeError(
-            f"{name}: expected one of {_TYPES}, got {value.dtype}; convert it with .to(..)"
-        ) from error
-    except (RuntimeError, NotImplementedError) as error:
-        raise ArgumentTypeError(f"{name}: {error}") from error
-    if storage < array.nbytes and array.size and storage < _reach(value):
+            f"{name}: expected a tensor with plain memory, got one that a transformation passes "
+            f"around (torch.vmap, torch.func, torch.compile); call outside of it"
+        ) from None
+    if prod(value.shape) and size < _reach(value):
         raise ArgumentTypeError(
             f"{name}: expected a tensor whose storage holds its elements, "
-            f"got one of {storage} bytes for shape {array.shape}"
+            f"got one of {size} bytes for shape {tuple(value.shape)}"
         )
-    return array
+    if prod(value.shape) and not address:
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor with plain memory, got one without; "
+            f"use torch.zeros_like(..) where it stands for zeros"
+        )
+    return storage
 
 
-def _in_numpy(torch: Any, value: Any) -> Array:
-    """The tensor's memory, which stays writable."""
-    try:
-        array: Array = value.numpy()
-    except TypeError:  # a type that NumPy lacks
-        own = _types(torch)[0].get(value.dtype)
-        if own is None:
-            raise
-        bits = torch.int16 if own.itemsize == 2 else torch.int8
-        array = value.view(bits).numpy().view(own)
-    return array
-
-
-def _offer(torch: Any) -> None:
-    """Tell the quick calls of PyTorch's exchange table, where it has one."""
-    # Samples are made of PyTorch's functions: not while a mode stands in for them.
-    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    if modes is not None and not modes() and not torch._C._len_torch_function_stack():
-        _offered(torch, modes)
-
-
-@cache
-def _offered(torch: Any, modes: Any) -> None:
-    capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-    keys = getattr(torch._C, "_dispatch_keys", None)
-    if capsule is not None and keys is not None:
-        plain = (_plain_keys(torch, "cpu"), _plain_keys(torch, "cuda"))
-        forward = vars(torch.autograd.forward_ad)
-        native.take_tensors(torch.Tensor, capsule, keys, modes, forward, *plain)
-        native.learn_tensors(_samples(torch, keys), torch._C.TensorBase.requires_grad)
-
-
-def _samples(torch: Any, keys_of: Any) -> list[tuple[Any, int, int, int]]:
-    """Tensors of different kinds, and what PyTorch says of them."""
-    plain = torch.empty(2, dtype=torch.complex64, device="cpu")
-    kinds = (plain, plain.conj(), plain.conj().imag, plain[1:], torch.empty(3, device="meta"))
-    return [(x, x._cdata, keys_of(x).raw_repr(), x.untyped_storage().nbytes()) for x in kinds]
+def check_kind(value: Any, name: str) -> None:
+    """Refuse a tensor of a kind that no kernel takes."""
+    torch: Any = sys.modules["torch"]
+    if type(value).__name__ == "FakeTensor":
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor on the CPU, got a fake tensor, which has no memory; call "
+            f"outside of FakeTensorMode, torch.compile and torch.export, or from an operator that "
+            f"torch.library.custom_op makes"
+        )
+    if value.device.type == "meta":
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor on the CPU, got a tensor on meta, which has no memory; "
+            f"make it with device='cpu', or fill what torch.empty_like(.., device='cpu') gives"
+        )
+    if value.device.type not in ("cpu", "cuda"):
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
+            f"{value.device}; move it with .cpu()"
+        )
+    if value.is_nested:
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got a nested tensor; use .to_padded_tensor(..)"
+        )
+    if value.layout is not torch.strided:
+        raise ArgumentTypeError(
+            f"{name}: expected a dense tensor, got one of layout {value.layout}; use .to_dense()"
+        )
+    for is_so, what in (
+        (value.is_quantized, "a quantized tensor; use .int_repr() or .dequantize()"),
+        (value.is_conj(), "a tensor with the conjugate bit; use .resolve_conj()"),
+        (value.is_neg(), "a tensor with the negative bit; use .resolve_neg()"),
+        (
+            type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__,
+            "a wrapper subclass without memory of its own; pass the tensor that it wraps",
+        ),
+    ):
+        if is_so:
+            raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got {what}")
 
 
 def _no_gradient(torch: Any, value: Any, name: str) -> None:
     asks = value.requires_grad and torch.is_grad_enabled()
-    if asks or _has_tangent(torch, value):
+    try:
+        moves = torch.autograd.forward_ad.unpack_dual(value).tangent is not None
+    except RuntimeError:  # below autograd, in a dispatch mode: nobody asks
+        moves = False
+    if asks or moves:
         got = "one that requires grad" if asks else "one with a tangent (forward_ad)"
         raise ArgumentTypeError(
             f"{name}: expected a tensor without a gradient, got {got}; use "
@@ -208,25 +200,9 @@ def _no_gradient(torch: Any, value: Any, name: str) -> None:
         )
 
 
-def _from_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
-    _plain_torch(torch, value, name)
-    _no_gradient(torch, value, name)
-    array = _on_cuda(torch, value, name)
-    storage = value.untyped_storage().nbytes()
-    if array.size and storage < _reach(value):
-        raise ArgumentTypeError(
-            f"{name}: expected a tensor whose storage holds its elements, "
-            f"got one of {storage} bytes for shape {array.shape}"
-        )
-    return array
-
-
-def _on_cuda(torch: Any, value: Any, name: str) -> DeviceArray:
-    dtype = _types(torch)[0].get(value.dtype)
-    if dtype is None:
-        raise ArgumentTypeError(f"{name}: expected one of {_TYPES}, got {value.dtype}")
+def _on_cuda(torch: Any, value: Any, dtype: np.dtype[Any]) -> DeviceArray:
     size, device = dtype.itemsize, value.device.index
-    stream = torch._C._cuda_getCurrentRawStream(device)
+    stream = torch.cuda.current_stream(value.device).cuda_stream
 
     def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
         try:
@@ -246,69 +222,9 @@ Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
 
 @cache
 def _types(torch: Any) -> Types:
-    """NumPy's types, or what stands for them, by PyTorch's, and the other way."""
-    names = (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-        "float16", "float32", "float64", "complex64", "complex128", *ADDED,
-    )  # fmt: skip
-    found = {getattr(torch, name): type_of(name) for name in names if hasattr(torch, name)}
+    """NumPy's types, or this library's own, by PyTorch's, and the other way."""
+    found = {getattr(torch, name): type_of(name) for name in TYPE_NAMES if hasattr(torch, name)}
     return found, {dtype: kind for kind, dtype in found.items()}
-
-
-def _plain_torch(torch: Any, value: Any, name: str) -> None:
-    kind = type(value).__name__
-    if kind == "FakeTensor":
-        raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got a fake tensor, which has no memory; call "
-            f"outside of FakeTensorMode, torch.compile and torch.export, or from an operator that "
-            f"torch.library.custom_op makes"
-        )
-    if value.device.type == "meta":
-        raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU, got a tensor on meta, which has no memory; "
-            f"make it with device='cpu', or fill what torch.empty_like(.., device='cpu') gives"
-        )
-    if value.device.type not in _DEVICES:
-        raise ArgumentTypeError(
-            f"{name}: expected a tensor on the CPU or on an NVIDIA GPU, got one on "
-            f"{value.device}; move it with .cpu()"
-        )
-    if value.is_nested:
-        raise ArgumentTypeError(
-            f"{name}: expected a dense tensor, got a nested tensor; use .to_padded_tensor(..)"
-        )
-    if value.layout is not torch.strided:
-        raise ArgumentTypeError(
-            f"{name}: expected a dense tensor, got one of layout {value.layout}; use .to_dense()"
-        )
-    keys_of = getattr(torch._C, "_dispatch_keys", None)
-    if keys_of is None:  # an internal function, the only one that tells all kinds
-        if type(value) in (torch.Tensor, torch.nn.Parameter):
-            return
-        raise ArgumentTypeError(f"{name}: expected a plain tensor, got a {kind}")
-    keys = keys_of(value)
-    if not keys.raw_repr() & ~_plain_keys(torch, value.device.type):
-        return
-    text = str(keys)
-    for key, what in _NOT_PLAIN:
-        if key in text:
-            raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got {what}")
-    raise ArgumentTypeError(f"{name}: expected a tensor with plain memory, got one with {text}")
-
-
-_DEVICES = ("cpu", "cuda")
-_KEYS: dict[str, int] = {}  # the dispatch keys of ordinary tensors by device, once they are known
-
-
-def _plain_keys(torch: Any, device: str) -> int:
-    # A tensor that was made in inference mode has fewer.
-    if device not in _KEYS:
-        kinds, name = torch._C.DispatchKey, device.upper()
-        keys = torch._C.DispatchKeySet(getattr(kinds, name))
-        for key in (f"Autograd{name}", "ADInplaceOrView", f"Autocast{name}"):
-            keys = keys.add(getattr(kinds, key))
-        _KEYS[device] = keys.raw_repr()
-    return _KEYS[device]
 
 
 def _reach(value: Any) -> int:

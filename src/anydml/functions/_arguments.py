@@ -72,6 +72,8 @@ def bounded(values: Any, name: str, wanted: str) -> list[Any]:
 
 def flag(value: Any, name: str) -> bool:
     """A bool argument."""
+    if value is True or value is False:
+        return value
     if not isinstance(value, bool | np.bool_):
         raise ArgumentTypeError(f"{name}: expected a bool, got {shown(value)}")
     return bool(value)
@@ -79,6 +81,9 @@ def flag(value: Any, name: str) -> bool:
 
 def axis_of(axis: Any, array: Array, name: str = "x") -> int:
     """An axis counted from the front; negative values count from the end."""
+    rank = array.ndim
+    if type(axis) is int and -rank <= axis < rank:
+        return axis % rank
     number = integer(axis, "axis")
     if not -array.ndim <= number < array.ndim:
         if array.ndim == 0:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import meant, shown
-from anydml.arrays import MOST_AXES, dtype_name, type_of
+from anydml.arrays import MOST_AXES, dtype_name, holds, is_symbol, type_of
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 
@@ -128,11 +128,6 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> l
         sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
         if not sizes:
             raise ArgumentError(f"{name}: expected at least one size, got none")
-        for i, size in enumerate(sizes):
-            if size < 0:
-                raise ArgumentError(
-                    f"{name}[{i}]: expected a size of at least 0, got {shown(size)}"
-                )
         return sizes
     sections = _arguments.integer(given, name)
     if near_equal and sections < 1:
@@ -155,10 +150,11 @@ def _between(points: Any, total: int) -> list[int]:
         raise ArgumentTypeError(f"points: expected a sequence of integers, got {shown(points)}")
     members = _arguments.members(points, "points")
     given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
-    ends = [min(max(p + total if p < 0 else p, 0), total) for p in given] + [total]
+    points = [point if holds(point >= 0) else max(point + total, 0) for point in given]
+    ends = [*(min(point, total) for point in points), total]
     starts = [0, *ends[:-1]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        if end < start:
+        if not holds(end >= start):
             raise ArgumentError(
                 f"points[{i}]: expected one that is not before points[{i - 1}], "
                 f"got {shown(given[i])} after {shown(given[i - 1])}"
@@ -167,7 +163,9 @@ def _between(points: Any, total: int) -> list[int]:
 
 
 def _holds_several(value: Any) -> bool:
-    if isinstance(value, str | bytes | dict | set) or not hasattr(value, "__len__"):
+    if is_integer(value) or isinstance(value, str | bytes | dict | set):
+        return False
+    if not hasattr(value, "__len__"):
         return False
     try:
         return bool(getattr(value, "ndim", 1) > 0)
@@ -226,11 +224,11 @@ def padding_mode(mode: Any) -> str:
 
 def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many elements in front of and behind each axis."""
-    if hasattr(width, "__index__") and not hasattr(width, "__len__"):
+    if is_integer(width) or (hasattr(width, "__index__") and not hasattr(width, "__len__")):
         both = (_arguments.integer(width, "pad_width"),) * rank
         return both, both
     given = _arguments.bounded(width, "pad_width", "an integer, a pair, or a pair for each axis")
-    if len(given) == 2 and not any(hasattr(member, "__iter__") for member in given):
+    if len(given) == 2 and all(is_integer(m) or not hasattr(m, "__iter__") for m in given):
         start, end = _arguments.integers(given, "pad_width")
         return (start,) * rank, (end,) * rank
     if len(given) != rank:
@@ -254,7 +252,7 @@ def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _repeats(repeats: Any) -> tuple[int, ...]:
-    if hasattr(repeats, "__index__") and not hasattr(repeats, "__len__"):
+    if is_integer(repeats) or (hasattr(repeats, "__index__") and not hasattr(repeats, "__len__")):
         return (_arguments.integer(repeats, "repeats"),)
     found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
     return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
@@ -263,3 +261,8 @@ def _repeats(repeats: Any) -> tuple[int, ...]:
 def type_text(dtype: Any) -> str:
     """A type as messages name it, whatever library's it is."""
     return _arguments.type_name(dtype) or str(dtype)
+
+
+def is_integer(value: Any) -> bool:
+    """Whether it is an integer, or a symbol for one, of which a tracer can ask nothing else."""
+    return type(value) is int or is_symbol(value)

@@ -33,14 +33,15 @@ _WIDE: Final = {"f": np.float32, "i": np.int64, "u": np.uint64}
 
 def name_of(reduction: Any) -> str:
     """The kernel's name of a reduction, or "mean"."""
-    if not isinstance(reduction, str | None) or reduction not in NAMES:
+    if reduction is None:
+        return "none"
+    if not isinstance(reduction, str) or reduction not in NAMES:
         accepted = ", ".join(repr(name) for name in NAMES)
         raise ArgumentError(
             f"reduction: expected one of {accepted}, got {shown(reduction)}"
             f"{meant(reduction, NAMES)}"
         )
-    name = reduction or "none"
-    return SYNONYMS.get(name, name)
+    return SYNONYMS.get(reduction, reduction)
 
 
 def reduction_of(reduction: Any, array: Array) -> str:

@@ -30,7 +30,7 @@ def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> In
     ArgumentError
         A rule that the operands or attributes break.
     """
-    inferred = room.infer([ArraySpec(array.shape, array.dtype) for array in operands], given)
+    inferred = room.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], given)
     for violation in inferred.violations[:1]:
         got = violation.got if isinstance(violation.got, str) else shown(violation.got)
         raise ArgumentError(f"{violation.path}: expected {violation.rule}, got {got}")

@@ -8,7 +8,7 @@ array library has (`Namespace`), so they hold for each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from anydml.functions import _engine
@@ -85,6 +85,9 @@ class Namespace(Protocol):
     def stack(self, arrays: Sequence[Array], axis: int) -> Array:
         """Join arrays along a new axis."""
 
+    def concatenate(self, arrays: Sequence[Array], axis: int) -> Array:
+        """Join arrays by the library's own operation."""
+
     def flip(self, x: Array, axis: int) -> Array:
         """Reverse an axis."""
 
@@ -107,23 +110,12 @@ class Attribute:
     default: int | None = None
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A call in normalized terms: axes count from the start, defaults are filled in.
+Finish = Callable[[Any, Sequence[Array]], Sequence[Array]]
+"""Makes the user's results of a call's: takes the namespace and the results."""
 
-    Attributes
-    ----------
-    operands : tuple of array
-        In the order of the specification; the members of a list stand for it.
-    attributes : tuple
-        In the order of the specification.
-    finish : callable or None
-        What makes the user's result of the function's: takes the namespace and the results.
-    """
-
-    operands: tuple[Array, ...]
-    attributes: tuple[Any, ...]
-    finish: Callable[[Any, Sequence[Array]], Any] | None = None
+Prepared = tuple[tuple[Array, ...], tuple[Any, ...], Finish | None]
+"""A call in normalized terms: operands (the members of a list stand for it), attributes, and what
+is to be done with the results."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +140,19 @@ class Saved:
     shapes: tuple[tuple[Any, ...], ...]
     dtypes: tuple[Any, ...]
     attributes: tuple[Any, ...]
+
+    def values(self) -> list[Array]:
+        """The arrays that are kept."""
+        return [x for x in (*self.operands, *self.results) if x is not None]
+
+    def with_values(self, values: Sequence[Array]) -> Saved:
+        """The same with other arrays in place of those that are kept."""
+        left = iter(values)
+        operands, results = (
+            tuple(None if x is None else next(left) for x in side)
+            for side in (self.operands, self.results)
+        )
+        return replace(self, operands=operands, results=results)
 
 
 @dataclass(eq=False)
@@ -191,8 +196,20 @@ class FunctionSpec:
         Makes the user's result of several.
     inferred : callable
         What the shape rule gets, from operands and attributes by name.
-    function : callable
-        The array function itself.
+    bounds : callable
+        The conditions on sizes that a valid call meets, from operands and attributes; for a tracer
+        that does not know the sizes.
+    single : callable or None
+        ``single(namespace, operands, attributes)``: the same results by operations without lists of
+        arrays, where the function has one.
+    moves : tuple of int
+        The operands that have a gradient, where they are not a list.
+    general : callable
+        The function for arrays in memory, without its native call: takes the function's arguments,
+        with ``out``.
+    calls : dict
+        What calls the function on the arrays of a class, of the classes that were seen: takes the
+        function's arguments as a tuple, and ``out``.
     """
 
     name: str
@@ -216,14 +233,18 @@ class FunctionSpec:
     inferred: Callable[[Sequence[Array], dict[str, Any]], Mapping[str, Any]] = (
         lambda operands, named: named
     )
-    function: Callable[..., Any] = field(init=False)
+    bounds: Callable[[Sequence[Array], tuple[Any, ...]], Sequence[Any]] = lambda operands, a: ()
+    single: Callable[..., Sequence[Array]] | None = None
+    moves: tuple[int, ...] = (0,)
+    general: Callable[..., Any] = field(init=False)
+    calls: dict[type, Callable[[tuple[Any, ...], Any], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         SPECS[self.name] = self
 
-    def implements(self, function: Function) -> Function:
-        """Note which function this specifies; a decorator."""
-        self.function = function
+    def for_memory(self, function: Function) -> Function:
+        """Note what runs on arrays in memory; a decorator."""
+        self.general = function
         return function
 
     def named(self, attributes: tuple[Any, ...]) -> dict[str, Any]:

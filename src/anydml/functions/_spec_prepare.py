@@ -11,8 +11,8 @@ from anydml.functions import _attributes as given
 from anydml.functions._spec import Array, Namespace, Prepared
 
 
-def _one(xp: Namespace, results: Sequence[Array]) -> Array:
-    return xp.reshape(results[0], ())
+def _one(xp: Namespace, results: Sequence[Array]) -> list[Array]:
+    return [xp.reshape(result, ()) for result in results]
 
 
 def top_k(
@@ -27,12 +27,8 @@ def top_k(
     count = _arguments.integer(k, "k")
     first = _arguments.flag(largest, "largest")
     kind = xp.index_type(index_dtype, data, (data.shape[number],))
-    finish = _both if scalar and count == 1 else None
-    return Prepared((data,), (count, number, first, kind), finish)
-
-
-def _both(xp: Namespace, results: Sequence[Array]) -> list[Array]:
-    return [xp.reshape(result, ()) for result in results]
+    finish = _one if scalar and count == 1 else None
+    return (data,), (count, number, first, kind), finish
 
 
 def nonzero_coordinates(
@@ -44,7 +40,7 @@ def nonzero_coordinates(
     rows, fill = -1, 0
     if size is not None:
         rows, fill = given.sized(size, fill_value, xp.limits(kind))
-    return Prepared((data,), (kind, rows, fill))
+    return (data,), (kind, rows, fill), None
 
 
 # ---- gathers ------------------------------------------------------------------------------------
@@ -57,8 +53,10 @@ def gather(xp: Namespace, x: Any, indices: Any, axis: Any, mode: Any) -> Prepare
         data = xp.reshape(data, (1,))
     lookup = xp.indices(indices, data)
     number = _arguments.axis_of(axis, data)
-    lookup, clamp = _inside(xp, mode, lookup, data, (number,))
-    return Prepared((data, lookup), (number, clamp))
+    clamp = False
+    if mode != "raise":
+        lookup, clamp = _inside(xp, mode, lookup, data, (number,))
+    return (data, lookup), (number, clamp), None
 
 
 def gather_elements(
@@ -71,15 +69,15 @@ def gather_elements(
         data, shape = xp.reshape(data, (1,)), tuple(lookup.shape)
         number = _arguments.axis_of(axis, data)
         lookup, clamp = _inside(xp, mode, xp.reshape(lookup, (-1,)), data, (number,))
-        return Prepared(
-            (data, lookup), (0, clamp), lambda xp, results: xp.reshape(results[0], shape)
-        )
+        return (data, lookup), (0, clamp), lambda xp, results: [xp.reshape(results[0], shape)]
     number = _arguments.axis_of(axis, data)
     if _arguments.flag(broadcast, "broadcast"):
         shapes = given.alike(number, data, lookup, xp.broadcast_shapes)
         data, lookup = xp.broadcast_to(data, shapes[0]), xp.broadcast_to(lookup, shapes[1])
-    lookup, clamp = _inside(xp, mode, lookup, data, (number,))
-    return Prepared((data, lookup), (number, clamp))
+    clamp = False
+    if mode != "raise":
+        lookup, clamp = _inside(xp, mode, lookup, data, (number,))
+    return (data, lookup), (number, clamp), None
 
 
 def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Prepared:
@@ -89,7 +87,7 @@ def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -
     batch = _arguments.integer(batch_dims, "batch_dims")
     axes = given.pointed(lookup, batch, data.ndim)
     lookup, clamp = _inside(xp, mode, lookup, data, axes)
-    return Prepared((data, lookup), (batch, clamp))
+    return (data, lookup), (batch, clamp), None
 
 
 def _inside(
@@ -152,7 +150,7 @@ def scatter_elements(
         data, lookup, values = (xp.reshape(array, (-1,)) for array in (data, lookup, values))
     how = _combining.name_of(reduction)
     whole = _arguments.flag(include_self, "include_self")
-    return Prepared((data, lookup, values), (number, how, whole), _one if scalar else None)
+    return (data, lookup, values), (number, how, whole), _one if scalar else None
 
 
 def scatter_nd(
@@ -165,7 +163,7 @@ def scatter_nd(
         shape = (*lookup.shape[:-1], *data.shape[lookup.shape[-1] :])
         values = xp.broadcast_to(values, shape)
     how = _combining.name_of(reduction)
-    return Prepared((data, lookup, values), (how, _arguments.flag(include_self, "include_self")))
+    return (data, lookup, values), (how, _arguments.flag(include_self, "include_self")), None
 
 
 # ---- slabs and movers ---------------------------------------------------------------------------
@@ -177,7 +175,7 @@ def split(
     """Slabs by their sizes."""
     data = xp.array(x, "x")
     found = given.split_attributes(data, sections_or_sizes, axis, points, near_equal)
-    return Prepared((data,), (found["sizes"], found["axis"]))
+    return (data,), (found["sizes"], found["axis"]), None
 
 
 def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
@@ -197,32 +195,32 @@ def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
     if axis is None:
         parts = [xp.reshape(part, (-1,)) for part in parts]
     number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
-    return Prepared(tuple(parts), (number,))
+    return tuple(parts), (number,), None
 
 
 def cast(xp: Namespace, x: Any, dtype: Any) -> Prepared:
     """A type by any name."""
-    return Prepared((xp.array(x, "x"),), (xp.value_type(dtype),))
+    return (xp.array(x, "x"),), (xp.value_type(dtype),), None
 
 
 def pad(xp: Namespace, x: Any, pad_width: Any, mode: Any, constant: Any) -> Prepared:
     """Paddings by axis."""
     data = xp.array(x, "x")
     starts, ends = given.paddings(pad_width, data.ndim)
-    return Prepared((data,), (starts, ends, given.padding_mode(mode), constant))
+    return (data,), (starts, ends, given.padding_mode(mode), constant), None
 
 
 def slice_window(xp: Namespace, x: Any, starts: Any, sizes: Any, strides: Any) -> Prepared:
     """A window with strides of 1 by default."""
     data = xp.array(x, "x")
     found = given.window(starts, sizes, strides, data.ndim)
-    return Prepared((data,), (found["starts"], found["sizes"], found["strides"]))
+    return (data,), (found["starts"], found["sizes"], found["strides"]), None
 
 
 def tile(xp: Namespace, x: Any, repeats: Any) -> Prepared:
     """As many axes as repeats."""
     data, found = given.matched(xp.array(x, "x"), repeats)
-    return Prepared((data,), (found["repeats"],))
+    return (data,), (found["repeats"],), None
 
 
 def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prepared:
@@ -231,4 +229,4 @@ def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prep
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
     counts = _arguments.spread(xp.indices(lengths, data), shape, "lengths", xp.broadcast_to)
-    return Prepared((data, counts), (number,))
+    return (data, counts), (number,), None

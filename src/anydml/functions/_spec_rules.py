@@ -306,7 +306,7 @@ def tangent_scatter(xp: Namespace, saved: Saved, tangents: Derived) -> Derived:
     moved = [_or_zeros(xp, saved, tangents, i) for i in (0, 2)]
     one = _Scatter(xp, saved, moved[0])
     parts = [_weighted(xp, *pair) for pair in zip(one.weights(), moved, strict=True)]
-    return [one.scatter(*parts, "add")]
+    return [one.scatter(parts[0], parts[1], "add")]
 
 
 def gradient_scatter(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
@@ -334,6 +334,23 @@ def gradient_join(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[b
     (axis,) = saved.attributes
     sizes = [shape[axis] for shape in saved.shapes]
     return _call(xp, "split", (_of(grads[0]),), sizes, axis)  # type: ignore[no-any-return]
+
+
+def single_split(xp: Namespace, operands: Arrays, given: Attributes) -> Arrays:
+    """A window for each slab."""
+    (x,), (sizes, axis) = operands, given
+    slabs, start = [], 0
+    for size in sizes:
+        starts = [start if i == axis else 0 for i in range(x.ndim)]
+        window = [size if i == axis else n for i, n in enumerate(x.shape)]
+        slabs += _call(xp, "slice_window", (x,), starts, window, (1,) * x.ndim)
+        start = start + size
+    return slabs
+
+
+def single_join(xp: Namespace, operands: Arrays, given: Attributes) -> Arrays:
+    """The library's own operation."""
+    return [xp.concatenate(operands, given[0])]
 
 
 def gradient_cast(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:

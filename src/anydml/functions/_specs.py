@@ -68,6 +68,7 @@ TOP_K: Final = FunctionSpec(
     saves=lambda a: ((), (1,)),
     result_types=(None, "index_dtype"),
     several=TopKResult,
+    bounds=lambda operands, a: (a[0] >= 0, a[0] <= operands[0].shape[a[1]]),
 )
 
 NONZERO_COORDINATES: Final = FunctionSpec(
@@ -145,6 +146,7 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
     tangent=rules.tangent_scatter,
     gradient=rules.gradient_scatter,
     saves=rules.saves_scatter,
+    moves=(0, 2),
 )
 
 SCATTER_ND: Final = FunctionSpec(
@@ -159,6 +161,7 @@ SCATTER_ND: Final = FunctionSpec(
     tangent=rules.tangent_scatter,
     gradient=rules.gradient_scatter,
     saves=rules.saves_scatter,
+    moves=(0, 2),
 )
 
 
@@ -183,6 +186,11 @@ SPLIT: Final = FunctionSpec(
     tangent=rules.linear("split"),
     gradient=rules.gradient_split,
     lists_results=True,
+    bounds=lambda operands, a: (
+        *(size >= 0 for size in a[0]),
+        sum(a[0]) == operands[0].shape[a[1]],
+    ),
+    single=rules.single_split,
 )
 
 JOIN: Final = FunctionSpec(
@@ -197,6 +205,7 @@ JOIN: Final = FunctionSpec(
     tangent=rules.linear("join"),
     gradient=rules.gradient_join,
     lists_operands=True,
+    single=rules.single_join,
 )
 
 CAST: Final = FunctionSpec(
@@ -242,7 +251,16 @@ PAD: Final = FunctionSpec(
     batch=rules.batch_by("pad", lambda a, size: ((0, *a[0]), (0, *a[1]), *a[2:])),
     tangent=rules.linear("pad", lambda a: (*a[:3], 0)),  # the constant does not move
     gradient=rules.gradient_pad,
+    bounds=lambda operands, a: [size >= 0 for size in (*a[0], *a[1])],
 )
+
+
+def _window_bounds(operands: Sequence[Array], given: Any) -> list[Any]:
+    bounds = []
+    for start, size, most in zip(given[0], given[1], operands[0].shape, strict=False):
+        bounds += [start >= 0, start <= most, size >= 0, size <= most - start]
+    return bounds
+
 
 SLICE_WINDOW: Final = FunctionSpec(
     "slice_window",
@@ -259,6 +277,7 @@ SLICE_WINDOW: Final = FunctionSpec(
     batch=rules.batch_by("slice_window", lambda a, size: ((0, *a[0]), (size, *a[1]), (1, *a[2]))),
     tangent=rules.linear("slice_window"),
     gradient=rules.gradient_slice,
+    bounds=_window_bounds,
 )
 
 TILE: Final = FunctionSpec(
@@ -272,6 +291,7 @@ TILE: Final = FunctionSpec(
     batch=rules.batch_by("tile", lambda a, size: ((1, *a[0]),)),
     tangent=rules.linear("tile"),
     gradient=rules.gradient_tile,
+    bounds=lambda operands, a: [count >= 0 for count in a[0]],
 )
 
 REVERSE_SUBSEQUENCES: Final = FunctionSpec(
@@ -280,7 +300,7 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     ("x", "lengths"),
     (_AXIS,),
     prepare.reverse_subsequences,
-    arguments=lambda operands, a: None,
+    arguments=lambda operands, a: a,
     keywords=lambda a: {"axis": a[0]},
     batch=rules.batch_along("reverse_subsequences", 0),
     tangent=rules.linear("reverse_subsequences"),

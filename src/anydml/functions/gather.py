@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, SupportsIndex, overload
 
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of
+from numpy import ndarray
+
+from anydml.arrays import Array, DeviceArray, adopt
 from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._attributes import GATHER_MODES, alike, check_mode, pointed
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import GATHER, GATHER_ELEMENTS, GATHER_ND
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,
@@ -118,12 +122,15 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
-        return bridge.gather(x, indices, axis=axis, mode=mode, out=out)
+    return dispatch(GATHER, (x, indices, axis, mode), out)
+
+
+@GATHER.for_memory
+def _gather(x: Any, indices: Any, axis: Any, mode: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     data = data if data.ndim else data.reshape(1)
@@ -242,18 +249,22 @@ def gather_elements(
 
     >>> import anydml as dml
     >>> import numpy as np
+    from numpy import ndarray
     >>> x = np.array([[3.0, 9.0, 5.0]])
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if out is None and broadcast is False:
+    if type(x) is ndarray and out is None and broadcast is False:
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
-        return bridge.gather_elements(
-            x, indices, axis=axis, mode=mode, broadcast=broadcast, out=out
-        )
+    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out)
+
+
+@GATHER_ELEMENTS.for_memory
+def _gather_elements(
+    x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any = False, out: Any = None
+) -> Any:
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
@@ -362,12 +373,15 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices):
-        return bridge.gather_nd(x, indices, batch_dims=batch_dims, mode=mode, out=out)
+    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out)
+
+
+@GATHER_ND.for_memory
+def _gather_nd(x: Any, indices: Any, batch_dims: Any, mode: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, overload
 
 import numpy as np
+from numpy import ndarray
 
-from anydml.arrays import Array, adopt, as_numpy, bridge_of, dtype_name, keep
+from anydml.arrays import Array, adopt, as_numpy, dtype_name, keep
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import padding_mode, paddings, type_named, window
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import CAST, PAD, SLICE_WINDOW
 from anydml.functions._types import (
     ArrayOf,
     GivenType,
@@ -95,12 +98,15 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_cast(None, x, dtype)
         if result is not None:
             return result
-    if bridge := bridge_of(x):
-        return bridge.cast(x, dtype, out=out)
+    return dispatch(CAST, (x, dtype), out)
+
+
+@CAST.for_memory
+def _cast(x: Any, dtype: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     data = _with_numbers(data)
     to = type_named(dtype)
@@ -185,12 +191,15 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_pad(None, x, pad_width, mode, constant)
         if result is not None:
             return result
-    if bridge := bridge_of(x):
-        return bridge.pad(x, pad_width, mode, constant, out=out)
+    return dispatch(PAD, (x, pad_width, mode, constant), out)
+
+
+@PAD.for_memory
+def _pad(x: Any, pad_width: Any, mode: Any, constant: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     given = padding(data, pad_width, mode, constant_of(constant, data, mode))
     inferred = _engine.infer(Padding1, (data,), given)
@@ -296,12 +305,15 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_window(None, x, starts, sizes, strides)
         if result is not None:
             return result
-    if bridge := bridge_of(x):
-        return bridge.slice_window(x, starts, sizes, strides, out=out)
+    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out)
+
+
+@SLICE_WINDOW.for_memory
+def _slice_window(x: Any, starts: Any, sizes: Any, strides: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     given = window(starts, sizes, strides, data.ndim)
     inferred = _engine.infer(Slice1, (data,), given)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy import ndarray
 
 from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
+from anydml.arrays import Array, DeviceArray, adopt, dtype_name
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import matched
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import REVERSE_SUBSEQUENCES, TILE
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
@@ -77,12 +80,15 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_tile(None, x, repeats)
         if result is not None:
             return result
-    if bridge := bridge_of(x):
-        return bridge.tile(x, repeats, out=out)
+    return dispatch(TILE, (x, repeats), out)
+
+
+@TILE.for_memory
+def _tile(x: Any, repeats: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     data, given = matched(data, repeats)
     inferred = _engine.infer(Tile, (data,), given)
@@ -157,8 +163,11 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
-    if bridge := bridge_of(x, lengths):
-        return bridge.reverse_subsequences(x, lengths, axis=axis, out=out)
+    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out)
+
+
+@REVERSE_SUBSEQUENCES.for_memory
+def _reverse_subsequences(x: Any, lengths: Any, axis: Any, out: Any) -> Any:
     data, wrap = adopt(x, "x")
     along = _arguments.axis_of(axis, data)
     given = {"axis": along}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex, overload
 
-from anydml.arrays import Array, adopt, bridge_of
+from numpy import ndarray
+
+from anydml.arrays import Array, adopt
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._attributes import along, check_scalar
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import SCATTER_ELEMENTS, SCATTER_ND
 from anydml.functions._types import (
     ArrayOf,
     NDArray,
@@ -152,15 +156,26 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    if out is None and include_self is True and broadcast is False:
+    if type(x) is ndarray and out is None and include_self is True and broadcast is False:
         result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices, updates):
-        return bridge.scatter_elements(
-            x, indices, updates, axis=axis, reduction=reduction, include_self=include_self,
-            broadcast=broadcast, out=out,
-        )  # fmt: skip
+    return dispatch(
+        SCATTER_ELEMENTS, (x, indices, updates, axis, reduction, include_self, broadcast), out
+    )
+
+
+@SCATTER_ELEMENTS.for_memory
+def _scatter_elements(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    axis: Any,
+    reduction: Any,
+    include_self: Any,
+    broadcast: Any = False,
+    out: Any = None,
+) -> Any:
     data, lookup, values, wrap = _operands(x, indices, updates)
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
         shape = along(_arguments.axis_of(axis, data), data, lookup)
@@ -287,14 +302,17 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    if out is None and include_self is True:
+    if type(x) is ndarray and out is None and include_self is True:
         result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
-    if bridge := bridge_of(x, indices, updates):
-        return bridge.scatter_nd(
-            x, indices, updates, reduction=reduction, include_self=include_self, out=out
-        )
+    return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out)
+
+
+@SCATTER_ND.for_memory
+def _scatter_nd(
+    x: Any, indices: Any, updates: Any, reduction: Any, include_self: Any, out: Any
+) -> Any:
     data, lookup, values, wrap = _operands(x, indices, updates)
     if values.ndim == 0 and lookup.ndim:
         shape = lookup.shape[:-1] + data.shape[lookup.shape[-1] :]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, cast, overload
+from typing import Any, SupportsIndex, cast, overload
 
 import numpy as np
+from numpy import ndarray
 
-from anydml.arrays import Array, DeviceArray, adopt, bridge_of, dtype_name
+from anydml.arrays import Array, DeviceArray, adopt
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import COMPARED, ORDERED, check_type, sized
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import NONZERO_COORDINATES, TOP_K, TopKResult
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -25,16 +28,7 @@ from anydml.functions._types import (
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
 
-Values = TypeVar("Values")
-Indices = TypeVar("Indices")
-
-
-class TopKResult(NamedTuple, Generic[Values, Indices]):
-    """What `top_k` returns: the values and their indices along the axis."""
-
-    values: Values
-    indices: Indices
-
+__all__ = ["TopKResult", "nonzero_coordinates", "top_k"]
 
 _quick_top_k = _engine.quick(TopK1.KERNEL)
 _quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
@@ -206,19 +200,23 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
-    if out is None:
+    if type(x) is ndarray and out is None:
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    if bridge := bridge_of(x):
-        return bridge.top_k(  # type: ignore[no-any-return]  # a module found by its name
-            x, k, axis=axis, largest=largest, index_dtype=index_dtype, out=out
-        )
-    return _top_k(x, k, axis, largest, index_dtype, out)
+    arguments = (x, k, axis, largest, sorted, index_dtype)
+    return dispatch(TOP_K, arguments, out)  # type: ignore[no-any-return]  # by the specification
 
 
+@TOP_K.for_memory
 def _top_k(
-    x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any, out: Any
+    x: Any,
+    k: Any,
+    axis: Any,
+    largest: Any,
+    sorted: Any = True,
+    index_dtype: Any = None,
+    out: Any = None,
 ) -> TopKResult[Any, Any]:
     array, wrap = adopt(x, "x")
     check_type(array, ORDERED)
@@ -397,17 +395,14 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    if out is None and size is None:
+    if type(x) is ndarray and out is None and size is None:
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    if bridge := bridge_of(x):
-        return bridge.nonzero_coordinates(
-            x, index_dtype=index_dtype, size=size, fill_value=fill_value, out=out
-        )
-    return _nonzero_coordinates(x, index_dtype, size, fill_value, out)
+    return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out)
 
 
+@NONZERO_COORDINATES.for_memory
 def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, out: Any) -> Any:
     array, wrap = adopt(x, "x")
     check_type(array, COMPARED)

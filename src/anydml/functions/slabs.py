@@ -7,10 +7,13 @@ from functools import partial
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy import ndarray
 
-from anydml.arrays import Array, adopt, as_type, bridge_of, keep, promoted
+from anydml.arrays import Array, adopt, as_type, keep, promoted
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import members_of, split_attributes
+from anydml.functions._dispatch import dispatch
+from anydml.functions._specs import JOIN, SPLIT
 from anydml.functions._types import (
     ArrayOf,
     Integers,
@@ -134,14 +137,23 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
-    if out is None and points is None and near_equal is False:
+    if type(x) is ndarray and out is None and points is None and near_equal is False:
         parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
-    if bridge := bridge_of(x):
-        return bridge.split(  # type: ignore[no-any-return]  # a module found by its name
-            x, sections_or_sizes, axis=axis, points=points, near_equal=near_equal, out=out
-        )
+    arguments = (x, sections_or_sizes, axis, points, near_equal)
+    return dispatch(SPLIT, arguments, out)  # type: ignore[no-any-return]  # a tuple
+
+
+@SPLIT.for_memory
+def _split(
+    x: Any,
+    sections_or_sizes: Any,
+    axis: Any,
+    points: Any = None,
+    near_equal: Any = False,
+    out: Any = None,
+) -> Any:
     array, wrap = adopt(x, "x")
     given = split_attributes(array, sections_or_sizes, axis, points, near_equal)
     inferred = _engine.infer(Split, (array,), given)
@@ -239,22 +251,26 @@ def join(
     >>> dml.join([[1, 2], [0.5]], promote=True)
     array([1. , 2. , 0.5])
     """
-    if out is None and promote is False:
+    listed = type(arrays) is list or type(arrays) is tuple
+    if listed and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
         result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
     given = members_of(arrays)
-    if bridge := bridge_of(*given):
-        return bridge.join(given, axis=axis, promote=promote, out=out)
-    first, wrap = adopt(given[0], "arrays[0]")
+    return dispatch(JOIN, (given, axis, promote), out)
+
+
+@JOIN.for_memory
+def _join(arrays: Any, axis: Any, promote: Any = False, out: Any = None) -> Any:
+    first, wrap = adopt(arrays[0], "arrays[0]")
     parts = [first]
-    parts += [adopt(value, f"arrays[{i}]")[0] for i, value in enumerate(given[1:], 1)]
+    parts += [adopt(value, f"arrays[{i}]")[0] for i, value in enumerate(arrays[1:], 1)]
     if _arguments.flag(promote, "promote"):
-        parts = _promoted(given[0], parts)
+        parts = _promoted(arrays[0], parts)
     else:
         parts[1:] = [
             _arguments.same_type(part, value, f"arrays[{i}]", first, "arrays[0]")
-            for i, (part, value) in enumerate(zip(parts[1:], given[1:], strict=True), 1)
+            for i, (part, value) in enumerate(zip(parts[1:], arrays[1:], strict=True), 1)
         ]
     if axis is None:
         parts = [_engine.scratch("join", partial(np.ravel, part)) for part in parts]

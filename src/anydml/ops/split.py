@@ -62,7 +62,11 @@ class Split(Descriptor):
         if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
             return Inferred((), outside)
         data, axis, sizes = inputs[0], given["axis"], given["sizes"]
-        broken = []
+        broken = [
+            Violation(f"sections_or_sizes[{i}]", "a size of at least 0", size)
+            for i, size in enumerate(sizes)
+            if size < 0
+        ]
         if sum(sizes) != data.shape[axis]:
             rule = f"a sum of {data.shape[axis]} (the size of axis {axis} of x)"
             broken.append(Violation("sections_or_sizes", rule, sum(sizes)))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anydml.arrays import bridge_of
-from anydml.bridges.torch._pytorch import Tensor, torch
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import scatter, selection
 from anydml.functions._arguments import TYPED
+from anydml.torch._pytorch import Tensor, torch
 
 Pair = tuple[Tensor, Tensor]
 Scatter = Callable[[Tensor, Any, str, Tensor | None], Tensor]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from anydml.bridges.torch._pytorch import torch
-from anydml.bridges.torch._replacements import REPLACEMENTS
 from anydml.errors import ArgumentError, IndexOutOfRangeError
+from anydml.torch._pytorch import torch
+from anydml.torch._replacements import REPLACEMENTS
 
 _Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchMode
 
@@ -44,9 +44,9 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
     Examples
     --------
     >>> import torch
-    >>> import anydml.bridges.torch
+    >>> import anydml.torch
     >>> sums = torch.zeros(2)
-    >>> with anydml.bridges.torch.deterministic():
+    >>> with anydml.torch.deterministic():
     ...     sums.index_add_(0, torch.tensor([0, 1, 0]), torch.tensor([1.0, 2.0, 3.0]))
     tensor([4., 2.])
     """

@@ -1,0 +1,27 @@
+// PyTorch's tensors in host memory as operands and results of memory calls, by the tensors' own
+// public methods: what Python would ask for at twice the cost of a small kernel.
+#pragma once
+
+#include "kernel.hpp"
+
+namespace anydml::python::tensors {
+
+// `torch.empty_strided`, the code of each type that kernels take, and the capsule of DLPack's
+// exchange table, or None where PyTorch has none. The table checks nothing: what it says of a
+// tensor is compared with the storage.
+void use(nanobind::object empty_strided, nanobind::dict codes, nanobind::object table);
+
+// The code of one of PyTorch's types; -1 for what is none that kernels take.
+Int code_of(PyObject* dtype);
+
+// A tensor's elements; `storage` keeps their memory, whatever another thread gives the tensor.
+// False for what has no such memory or does not lie within it, without an exception.
+bool operand_of(PyObject* tensor, Operand& operand, nanobind::object& storage);
+
+// Whether all tensors have a storage; what a transformation passes around has none.
+bool have_storage(nanobind::handle tensors);
+
+// A packed tensor, and the address of its elements; null where PyTorch has no such type.
+nanobind::object make(const Results::One& one, void*& data);
+
+}  // namespace anydml::python::tensors

@@ -1,0 +1,47 @@
+"""Tensors as memory that the kernels' native calls take, and new tensors for their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from anydml._native import native
+from anydml.arrays import type_of
+from anydml.arrays._torch import TYPE_NAMES
+from anydml.torch._pytorch import Tensor, torch
+
+CODES: Final[dict[Any, int]] = {
+    getattr(torch, name): native.type_code(type_of(name))
+    for name in TYPE_NAMES
+    if hasattr(torch, name)
+}
+"""The code of each type that kernels take."""
+
+_TYPES: Final = {code: kind for kind, code in CODES.items()}
+
+TABLE: Final[Any] = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+"""DLPack's exchange table, which PyTorch has since 2.10."""
+
+native.use_tensors(torch.empty_strided, CODES, TABLE)
+
+Make = Callable[[int, tuple[int, ...]], tuple[Tensor, int]]
+
+
+def block_of(x: Tensor) -> tuple[Any, ...]:
+    """A tensor's layout in its storage, which is held, as native calls read it of host memory."""
+    storage = x.untyped_storage()
+    return (
+        CODES.get(x.dtype, -1), x.shape, x.stride(), x.itemsize, storage.data_ptr(),
+        x.storage_offset(), storage.nbytes(), storage,
+    )  # fmt: skip
+
+
+def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
+    """The GPU and the stream that a tensor's library works on, and what makes results there."""
+    device = x.device
+
+    def make(code: int, shape: tuple[int, ...]) -> tuple[Tensor, int]:
+        made = torch.empty(shape, dtype=_TYPES[code], device=device)
+        return made, made.data_ptr()
+
+    return (device.index, torch.cuda.current_stream(device).cuda_stream), make

@@ -1,0 +1,187 @@
+"""PyTorch's operations by the names that the rules of `FunctionSpec` use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+
+from anydml._json import meant, shown
+from anydml.arrays import adopt, is_added, type_of
+from anydml.arrays._torch import tensor_of
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments
+from anydml.functions._spec import FunctionSpec
+from anydml.torch._pytorch import Tensor, torch
+
+# As a graph may hold them; other ways to name a type are looked up in eager mode.
+_TYPES: Final[dict[Any, Any]] = {
+    named: getattr(torch, name)
+    for name in _arguments.TYPED
+    for named in (getattr(torch, name), name, name.upper(), getattr(np, name, name))
+}
+
+
+class Namespace:
+    """What `anydml.functions._spec.Namespace` asks for.
+
+    Parameters
+    ----------
+    run : callable
+        Runs the operator of a specification: takes it, operands and attributes.
+    """
+
+    def __init__(self, run: Callable[[FunctionSpec, Sequence[Tensor], Any], Any]) -> None:
+        self._run = run
+
+    def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Any:
+        """All results."""
+        results = self._run(spec, operands, attributes)
+        return (results,) if isinstance(results, torch.Tensor) else results
+
+    # ---- arguments
+
+    def array(self, value: Any, name: str) -> Tensor:
+        """A tensor; another library's array has no gradient here."""
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentTypeError(
+                f"{name}: expected a torch.Tensor, as another operand is one, got "
+                f"{type(value).__name__}; convert it with torch.as_tensor"
+            )
+        return value
+
+    def indices(self, value: Any, like: Tensor) -> Tensor:
+        """Lists become int64."""
+        if isinstance(value, torch.Tensor):
+            return value
+        if torch.compiler.is_compiling():
+            return torch.tensor(value, dtype=torch.int64, device=like.device)
+        return torch.as_tensor(_arguments.index_array(value), device=like.device)
+
+    def same_type(self, value: Any, like: Tensor, name: str) -> Tensor:
+        """Numbers and lists become the type where their values fit."""
+        if isinstance(value, torch.Tensor):
+            if value.dtype != like.dtype:
+                raise ArgumentTypeError(
+                    f"{name}: expected {_name(like.dtype)} (the type of x), got "
+                    f"{_name(value.dtype)}"
+                )
+            return value
+        if torch.compiler.is_compiling():
+            _check_fit(value, like.dtype, name)
+            return torch.tensor(value, dtype=like.dtype, device=like.device)
+        empty = np.empty(0, type_of(_name(like.dtype)))
+        array = _arguments.same_type(adopt(value, name)[0], value, name, empty)
+        made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
+        return made.to(like.device)
+
+    def value_type(self, given: Any) -> Any:
+        """A type with numbers."""
+        return _type(given, "dtype", _arguments.TYPED)
+
+    def index_type(self, given: Any, x: Tensor, sizes: Sequence[Any]) -> Any:
+        """int64 by default."""
+        if given is None:
+            return torch.int64
+        kind = _type(given, "index_dtype", _arguments.INDEX_KINDS)
+        most = torch.iinfo(kind).max
+        if most < 2**48:
+            for size in sizes:
+                if size - 1 > most:
+                    raise ArgumentError(
+                        f"index_dtype: expected a type that holds positions up to {size - 1}, "
+                        f"got {_name(kind)}"
+                    )
+        return kind
+
+    def limits(self, kind: Any) -> Any:
+        """PyTorch's own."""
+        return torch.iinfo(kind)
+
+    def promoted(self, arrays: Sequence[Tensor]) -> list[Tensor]:
+        """By PyTorch's rules."""
+        kind = reduce(torch.promote_types, [x.dtype for x in arrays])
+        return [x.to(kind) for x in arrays]
+
+    # ---- shapes
+
+    broadcast_shapes = staticmethod(torch.broadcast_shapes)
+    broadcast_to = staticmethod(torch.broadcast_to)
+    reshape = staticmethod(torch.reshape)
+    moveaxis = staticmethod(torch.movedim)
+
+    # ---- values
+
+    def zeros(self, shape: Sequence[Any], like: Tensor) -> Tensor:
+        """Of the same kind of tensor."""
+        return like.new_zeros(shape)
+
+    def arange(self, count: Any, like: Tensor) -> Tensor:
+        """On the same device."""
+        return torch.arange(count, device=like.device)
+
+    def positions(self, x: Tensor) -> Tensor:
+        """In int64."""
+        return x.to(torch.int64)
+
+    def is_uint64(self, x: Tensor) -> bool:
+        """As its type says."""
+        return bool(x.dtype == torch.uint64)
+
+    where = staticmethod(torch.where)
+    clip = staticmethod(torch.clamp)
+    stack = staticmethod(torch.stack)
+
+    def concatenate(self, arrays: Sequence[Tensor], axis: int) -> Tensor:
+        """By `torch.cat`."""
+        return torch.cat(list(arrays), axis)
+
+    def flip(self, x: Tensor, axis: int) -> Tensor:
+        """A copy."""
+        return x.flip(axis)
+
+    def place(self, x: Tensor, shape: Sequence[Any], axis: int, start: Any, step: int) -> Tensor:
+        """As PyTorch's gradient of a slice does."""
+        end = start + (x.shape[axis] - 1) * step + 1 if x.shape[axis] else start
+        return x.new_zeros(shape).slice_scatter(x, axis, start, end, step)
+
+    def sum(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """Of no axes PyTorch would add up all."""
+        return x.sum(axes) if axes else x
+
+    def is_real_or_complex(self, x: Tensor) -> bool:
+        """What PyTorch differentiates."""
+        return bool(x.is_floating_point() or x.is_complex())
+
+
+def _check_fit(value: Any, dtype: Any, name: str) -> None:
+    """Refuse Python numbers that a tensor would not keep; in terms that torch.compile traces."""
+    if isinstance(value, (list, tuple)):
+        for member in value:
+            _check_fit(member, dtype, name)
+    elif isinstance(value, (int, float)) and not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (
+            (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        )
+        if not low <= value <= high or value % 1:  # torch.compile formats no number
+            raise ArgumentTypeError(
+                f"{name}: expected the type of x, got a number that does not fit"
+            )
+
+
+def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:
+    kind = _TYPES.get(given) if isinstance(given, str | type | torch.dtype) else None
+    if kind is None:  # NumPy's or this library's own, or none
+        kind = _TYPES.get(_arguments.type_name(given))
+    if kind is None or _name(kind) not in accepted:
+        raise ArgumentTypeError(
+            f"{argument}: expected one of {', '.join(accepted)}, got {shown(given)}"
+            f"{meant(given, accepted)}"
+        )
+    return kind
+
+
+def _name(kind: Any) -> str:
+    return str(kind).removeprefix("torch.")

@@ -1,0 +1,300 @@
+"""The array functions as operators of PyTorch's dispatcher: ``torch.ops.anydml``.
+
+Each function is two operators of one schema. ``torch.ops.anydml.top_k.plain`` has kernels, shapes
+and a rule for `torch.vmap`; ``torch.ops.anydml.top_k`` has derivatives as well. A call of a
+function takes the plain one, which the dispatcher reaches in half the time, where no operand asks
+for a derivative. `torch.compile` and `torch.export` always see the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from anydml._native import native
+from anydml.functions._spec import SPECS, FunctionSpec
+from anydml.program import Dynamic
+from anydml.torch._memory import block_of, place_of
+from anydml.torch._namespace import Namespace
+from anydml.torch._pytorch import Tensor, torch
+
+NAMESPACE: Final = "anydml"
+
+_KINDS: Final = {
+    "size": "SymInt", "sizes": "SymInt[]", "integer": "int", "integers": "int[]", "flag": "bool",
+    "word": "str", "type": "ScalarType", "number": "Scalar",
+}  # fmt: skip
+
+library: Final[Any] = torch.library.Library(NAMESPACE, "DEF")
+
+is_compiling: Final[Any] = torch.compiler.is_compiling
+is_grad_enabled: Final[Any] = torch.is_grad_enabled
+unpack_dual: Final[Any] = torch.autograd.forward_ad.unpack_dual
+
+
+class Operator:
+    """The operators of one function."""
+
+    def __init__(self, spec: FunctionSpec) -> None:
+        self.spec = spec
+        self._count = 1 if spec.lists_operands else len(spec.operands)
+        self._defaults = tuple(attribute.default for attribute in spec.attributes)
+        self._native: Callable[..., Any] = native.memory_call(spec.room.KERNEL)
+        for name in (spec.name, f"{spec.name}.plain"):
+            # Results are packed, whatever strides the inputs have, and kernels take any.
+            tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
+            library.define(f"{name}{self._schema()}", tags=tags)
+            library.impl(name, self._host_kernel(), "CPU")
+            library.impl(name, self._cuda_kernel, "CUDA")
+            qualified = f"{NAMESPACE}::{name}"
+            torch.library.register_fake(qualified, self._fake, lib=library)
+        packet = getattr(getattr(torch.ops, NAMESPACE), spec.name)
+        self.plain: Any = packet.plain
+        self.differentiable: Any = packet.default
+        for name, operator in (("", self.differentiable), (".plain", self.plain)):
+            rule = self._batch_by(operator)
+            torch.library.register_vmap(f"{NAMESPACE}::{spec.name}{name}", rule, lib=library)
+        if spec.gradient is not None:
+            library.impl(spec.name, self._autograd, "Autograd")
+
+    def _schema(self) -> str:
+        spec = self.spec
+        operands = "Tensor[] " if spec.lists_operands else "Tensor "
+        parameters = [operands + name for name in spec.operands]
+        for attribute in spec.attributes:
+            default = "" if attribute.default is None else f"={attribute.default}"
+            parameters.append(f"{_KINDS[attribute.kind]} {attribute.name}{default}")
+        results = ", ".join(["Tensor"] * len(spec.result_types))
+        results = "Tensor[]" if spec.lists_results else f"({results})"
+        return f"({', '.join(parameters)}) -> {results}"
+
+    # ---- kernels
+
+    def _parts(self, given: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
+        operands, attributes = given[: self._count], given[self._count :]
+        if len(attributes) < len(self._defaults):  # the dispatcher leaves out defaults
+            attributes += self._defaults[len(attributes) :]
+        return (operands[0] if self.spec.lists_operands else operands), attributes
+
+    def _host_kernel(self) -> Callable[..., Any]:
+        count, full = self._count, self._count + len(self.spec.attributes)
+        arguments_of, run = self.spec.arguments, self._native
+        lists_results = self.spec.lists_results
+
+        def kernel(*given: Any) -> Any:
+            if len(given) < full:  # the dispatcher leaves out defaults
+                given += self._defaults[len(given) - full :]
+            arguments = arguments_of(given, given[count:])
+            if arguments is not None:
+                result = run(None, None, None, *given[:count], *arguments)
+                if result is not None:
+                    return list(result) if lists_results else result
+            return self._general(*self._parts(given))
+
+        return kernel
+
+    def _cuda_kernel(self, *given: Any) -> Any:
+        operands, attributes = self._parts(given)
+        arguments = self.spec.arguments(operands, attributes)
+        if arguments is not None and operands:
+            blocks: Any = [block_of(x) for x in operands]
+            place, make = place_of(operands[0])
+            if self.spec.lists_operands:
+                blocks = [blocks]
+            result = self._native(None, place, make, *blocks, *arguments)
+            if result is not None:
+                return list(result) if self.spec.lists_results else result
+        return self._general(operands, attributes)
+
+    def _general(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+        """Whatever the native call declines: unusual, or wrong."""
+        spec = self.spec
+        operands = [x.detach() for x in operands]
+        keywords = spec.keywords(attributes)
+        given = (operands,) if spec.lists_operands else operands
+        shapes = spec.shapes(operands, attributes)
+        if any(isinstance(size, Dynamic) for shape in shapes for size in shape):
+            return spec.general(*given, **keywords, out=None).clone()
+        types = spec.types(operands, attributes, len(shapes))
+        pairs = zip(shapes, types, strict=True)
+        results = [operands[0].new_empty(shape, dtype=kind) for shape, kind in pairs]
+        single = len(results) == 1 and not spec.lists_results
+        spec.general(*given, **keywords, out=results[0] if single else tuple(results))
+        return results[0] if single else results if spec.lists_results else tuple(results)
+
+    def _fake(self, *given: Any) -> Any:
+        spec = self.spec
+        operands, attributes = self._parts(given)
+        try:
+            shapes = spec.shapes(operands, attributes)
+        except RuntimeError:  # sizes that data decide: the graph checks them
+            for bound in spec.bounds(operands, attributes):
+                torch._check(bound)
+            shapes = spec.shapes(operands, attributes)
+        types = spec.types(operands, attributes, len(shapes))
+        results = []
+        for shape, kind in zip(shapes, types, strict=True):
+            sizes = [
+                torch.library.get_ctx().new_dynamic_size() if isinstance(size, Dynamic) else size
+                for size in shape
+            ]
+            results.append(operands[0].new_empty(sizes, dtype=kind))
+        if spec.lists_results:
+            return results
+        return results[0] if len(results) == 1 else tuple(results)
+
+    # ---- batches
+
+    def _batch_by(self, operator: Any) -> Callable[..., Any]:
+        def run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Any) -> Any:
+            chosen = OPERATORS[spec]
+            one = chosen.plain if operator is self.plain else chosen.differentiable
+            return chosen.on(one, operands, attributes)
+
+        namespace = Namespace(run)
+
+        def batch(info: Any, dims: Any, *given: Any) -> Any:
+            operands, attributes = self._parts(given)
+            dims = dims[0] if self.spec.lists_operands else dims[: self._count]
+            results, axes = self.spec.batch(namespace, operands, dims, info.batch_size, attributes)
+            if self.spec.lists_results:
+                return list(results), list(axes)
+            return (results[0], axes[0]) if len(results) == 1 else (tuple(results), tuple(axes))
+
+        return batch
+
+    # ---- calls
+
+    def on(self, operator: Any, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+        """Call one of the two."""
+        if self.spec.lists_operands:
+            return operator(list(operands), *attributes)
+        return operator(*operands, *attributes)
+
+    def asks(self, operands: Sequence[Tensor]) -> bool:
+        """Whether a derivative may be asked of a call; true of what a transformation wraps."""
+        if not native.have_storage(operands):
+            return True
+        moves = range(len(operands)) if self.spec.lists_operands else self.spec.moves
+        for i in moves:
+            x = operands[i]
+            if x.requires_grad and is_grad_enabled():
+                return True
+            try:
+                if unpack_dual(x).tangent is not None:
+                    return True
+            except RuntimeError:  # below autograd, in a dispatch mode: nobody asks
+                return False
+        return False
+
+    def run(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+        """Call the function on normalized operands."""
+        spec = self.spec
+        if is_compiling():
+            return self.on(self.differentiable, operands, attributes)
+        if spec.gradient is not None and self.asks(operands):
+            if spec.single is not None and any(map(_is_batch_of_gradients, operands)):
+                return spec.single(namespace, operands, attributes)
+            return self._derived(operands, attributes)
+        return self.on(self.plain, operands, attributes)
+
+    def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
+        """What calls the function on a user's arguments."""
+        spec, prepare, several = self.spec, self.spec.prepare, self.spec.several
+        single = several is None and not spec.lists_results
+        run, plain, asks = self.run, self.plain, self.asks
+        derives, lists_operands = spec.gradient is not None, spec.lists_operands
+
+        def call(arguments: tuple[Any, ...], out: Any) -> Any:
+            if out is not None:  # what asks for a derivative, or has no memory, is refused there
+                return spec.general(*arguments, out)
+            operands, attributes, finish = prepare(namespace, *arguments)
+            if lists_operands or is_compiling() or (derives and asks(operands)):
+                results = run(operands, attributes)
+            else:
+                results = plain(*operands, *attributes)
+            if finish is not None:
+                many = (results,) if isinstance(results, torch.Tensor) else results
+                results = finish(namespace, many)
+                results = results[0] if single else results
+            if single:
+                return results
+            return tuple(results) if several is None else several(*results)
+
+        return call
+
+    def _autograd(self, *given: Any) -> Any:
+        """The dispatcher's kernel for derivatives."""
+        operands, attributes = self._parts(given)
+        if self.asks(operands):
+            return self._derived(operands, attributes)
+        return self.on(self.plain, operands, attributes)
+
+    def _derived(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+        results = Derived.apply(Call(self, attributes), *operands)
+        return list(results) if self.spec.lists_results else results
+
+
+def _is_batch_of_gradients(x: Tensor) -> bool:
+    """Whether ``is_grads_batched`` passes it around, which cannot batch lists of tensors."""
+    return not native.have_storage((x,)) and torch.func.debug_unwrap(x) is x
+
+
+class Call:
+    """An operator with its attributes: what PyTorch passes on as one argument."""
+
+    def __init__(self, operator: Operator, attributes: tuple[Any, ...]) -> None:
+        self.operator = operator
+        self.attributes = attributes
+
+
+class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, without types
+    """A call with derivatives, by the rules of its specification."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(call: Call, *operands: Tensor) -> Any:
+        results = call.operator.on(call.operator.plain, operands, call.attributes)
+        return tuple(results) if isinstance(results, list) else results
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        call, *operands = inputs
+        results = (output,) if isinstance(output, torch.Tensor) else output
+        saved = call.operator.spec.saved(operands, results, call.attributes)
+        constant = [y for y in results if not (y.is_floating_point() or y.is_complex())]
+        ctx.mark_non_differentiable(*constant)
+        values = saved.values()
+        ctx.save_for_backward(*values)
+        ctx.save_for_forward(*values)
+        ctx.call = call
+        ctx.saved = saved.with_values([True] * len(values))  # PyTorch keeps the arrays
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = ctx.saved.with_values(ctx.saved_tensors)
+        needs = ctx.needs_input_grad[1:]
+        return None, *ctx.call.operator.spec.gradient(namespace, saved, grads, needs)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        saved = ctx.saved.with_values(ctx.saved_tensors)
+        spec = ctx.call.operator.spec
+        moved = spec.tangent(namespace, saved, tangents)
+        return tuple(moved) if spec.lists_results or len(moved) > 1 else moved[0]
+
+
+def _run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+    return OPERATORS[spec].run(operands, attributes)
+
+
+namespace: Final = Namespace(_run)
+
+OPERATORS: Final = {spec: Operator(spec) for spec in SPECS.values()}
+"""Of each array function."""
+
+
+def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
+    """What calls an array function on tensors."""
+    return OPERATORS[spec].call()
