@@ -5,7 +5,6 @@
 
 #include "arguments.hpp"
 #include "jax_arrays.hpp"
-#include "tensors.hpp"
 
 namespace anydml::python {
 
@@ -45,7 +44,7 @@ class Held {
   nanobind::object many_;
 };
 
-// Tensors of a list that are taken the quick way: an operand is a kilobyte.
+// Arrays of a list that are taken the quick way: an operand is a kilobyte.
 constexpr std::size_t kMostMembers = 1024;
 
 // A quick call's inputs and arguments, taken from what Python gives.
@@ -53,7 +52,7 @@ struct Given : Arguments {
   Held held;
 
   // Of what kind all arrays are, all on one device.
-  enum { unknown, numpy, tensors, jax_arrays } kind = unknown;
+  enum { unknown, numpy, jax_arrays } kind = unknown;
   int device = kHost;
 
   // What only other libraries' arrays need.
@@ -72,8 +71,7 @@ struct Given : Arguments {
       }
       if (kind == numpy) return false;
     }
-    return kind != tensors && jax::is_array(value) ? take_jax(value, operand)
-                                                   : take_tensor(value, operand);
+    return jax::is_array(value) && take_jax(value, operand);
   }
 
   [[gnu::noinline]] bool take_jax(PyObject* value, Operand& operand) {
@@ -85,20 +83,9 @@ struct Given : Arguments {
     return true;
   }
 
-  [[gnu::noinline]] bool take_tensor(PyObject* value, Operand& operand) {
-    if (kind == jax_arrays || (kind == unknown && (!is_tensor(value) || !tensors_are_themselves())))
-      return false;
-    int place = kHost;
-    if (!tensor_of(value, operand, place) || (kind == tensors && place != device)) return false;
-    kind = tensors;
-    device = place;
-    return true;
-  }
-
   bool take_list(const Kernel& kernel, PyObject* value) {
     if (!held.hold(kernel.name, value, list)) return false;
-    const auto is_elsewhere = [](PyObject* one) { return is_tensor(one) || jax::is_array(one); };
-    if (list.count == 0 || list.count > kMostMembers || !is_elsewhere(list.arrays[0])) return true;
+    if (list.count == 0 || list.count > kMostMembers || !jax::is_array(list.arrays[0])) return true;
     Operand* const taken = there().members.make(list.count);
     for (std::size_t i = 0; i < list.count; ++i)
       if (!take_array(list.arrays[i], taken[i])) return false;

@@ -7,12 +7,35 @@
 #include <new>
 
 #include "../cuda/host/device.hpp"
-#include "tensors.hpp"
+#include "memory_call.hpp"
 
 namespace nb = nanobind;
 
 namespace anydml::python::jax {
 namespace {
+
+// DLPack's name of a type; false where it has none.
+bool type_of(const PyArray_Descr* descr, dlpack::Type& type) {
+  const Int code = code_of_descr(descr);
+  if (code < 0) return false;
+  type = {static_cast<std::uint8_t>(code >> 8), static_cast<std::uint8_t>(code), 1};
+  return true;
+}
+
+// New memory of packed strides as an operand.
+bool new_operand(int rank, const npy_intp* dims, PyArray_Descr* descr, void* data,
+                 Operand& operand) {
+  operand.data = data;
+  operand.descr = descr;
+  operand.array = nullptr;
+  Layout& layout = operand.tensor.layout;
+  layout.rank = 0;
+  if (rank > kMaxRank || !element_of(descr, operand.tensor.type, operand.tensor.element_size))
+    return false;
+  for (int i = 0; i < rank; ++i) layout.push(dims[i], 0);
+  set_packed_strides(layout, operand.tensor.element_size);
+  return layout.settle(operand.tensor.element_size);
+}
 
 struct Library {
   PyTypeObject* type = nullptr;  // kept for the life of the process, like all that is below

@@ -10,6 +10,12 @@
 #include "failures.hpp"
 #include "kernel.hpp"
 
+namespace anydml::python {
+
+constexpr int kHost = -1;  // as the number of a device
+
+}  // namespace anydml::python
+
 namespace anydml::python::jax {
 
 // The class of JAX's arrays, its function that makes one of a capsule, the device for it, and where

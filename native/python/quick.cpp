@@ -10,13 +10,11 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <variant>
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "given.hpp"
 #include "jax_split.hpp"
-#include "libtorch.hpp"
 
 namespace nb = nanobind;
 
@@ -87,47 +85,14 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
 // ---- results of other libraries
 // -------------------------------------------------------------------------------------------------
 
-// A result by its library's own allocator, or handed over to it.
-struct NewResult {
-  std::variant<std::monostate, NewTensor, jax::NewArray> made;
-
-  bool make(const Results::One& one, const Given& given, Operand& operand) {
-    switch (given.kind) {
-      case Given::tensors:
-        return made.emplace<NewTensor>().make(one.rank, one.dims, one.descr, given.device, operand);
-      default:
-        return made.emplace<jax::NewArray>().make(one, given.device, operand);
-    }
-  }
-  nb::object object() {
-    if (auto* const tensor = std::get_if<NewTensor>(&made)) return tensor->object();
-    return std::get<jax::NewArray>(made).object();
-  }
-};
-
-// The stream that the arrays' library works on now.
-void* stream_of(const Given& given) {
-  if (given.kind == Given::jax_arrays) return nullptr;  // JAX tells nobody its streams
-  return python::stream_of(given.device);
-}
-
-// Whether a call on a GPU waits for itself: so that an error is raised where it comes from, or as
-// JAX cannot be told to wait.
-bool waits(const Given& given) {
-  if (given.kind == Given::jax_arrays) return true;
-  const char* const told_so = std::getenv("ANYDML_BLOCKING");
-  return told_so != nullptr && *told_so != '\0' && std::strcmp(told_so, "0") != 0;
-}
-
 void run_on_device(const Kernel& kernel, const Call& call, const Given& given) {
-  void* const stream = stream_of(given);
+  void* const stream = nullptr;  // JAX tells nobody its streams, and cannot be told to wait
   without_gil(kDriver, [&] {
     cuda::Device& there = cuda::device_at(given.device);
     there.refuse_bad_indices();
     cuda::Queue queue(there, stream);
     queue.name_call({std::string(kernel.name) + ": indices"});
     kernel.enqueue(call, queue);
-    if (!waits(given)) return;
     queue.wait(false);
     there.raise_bad_indices(cuda::BadIndices::latest_of_thread());
   });
@@ -146,7 +111,7 @@ void set_measured(Results::One& one, Int count) {
 }
 
 nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& one, Call& call) {
-  void* const stream = stream_of(given);
+  void* const stream = nullptr;  // JAX tells nobody its streams, and cannot be told to wait
   Int count = 0;
   std::unique_ptr<cuda::Queue> queue;
   cuda::NonzeroFound found;
@@ -159,12 +124,12 @@ nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& 
     queue->leave();
   });
   set_measured(one, count);
-  NewResult made;
-  if (!made.make(one, given, given.operands[kernel.inputs])) return nb::none();
+  jax::NewArray made;
+  if (!made.make(one, given.device, given.operands[kernel.inputs])) return nb::none();
   without_gil(kDriver, [&] {
     queue->enter();
     kernel.fill_on_device(call, found, count, *queue);
-    if (waits(given)) queue->wait(false);
+    queue->wait(false);
     queue->leave();
   });
   return made.object();
@@ -175,8 +140,8 @@ nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& 
   if (given.device != kHost) return measured_on_device(kernel, given, one, call);
   const Found found = kernel.measure(call);
   set_measured(one, found.count);
-  NewResult made;
-  if (!made.make(one, given, given.operands[kernel.inputs])) return nb::none();
+  jax::NewArray made;
+  if (!made.make(one, given.device, given.operands[kernel.inputs])) return nb::none();
   kernel.fill(call, found);
   return made.object();
 }
@@ -186,55 +151,28 @@ bool ready_on_device(const Kernel& kernel) {
   return kernel.enqueue != nullptr && !cuda::compiler_places().version.empty();
 }
 
-// Host memory of so many bytes and more comes from this library's pool: the general path's way.
-constexpr Int kPooledBytes = Int{64} << 10;
-
-// The most bytes that the results may take.
-Int most_bytes(const Kernel& kernel, const Given& given, const Results& results) {
-  if (kernel.measure != nullptr) {  // a row for every element
-    const Layout& layout = given.operands[0].tensor.layout;
-    return layout.count() * layout.rank * static_cast<Int>(sizeof(Int));
-  }
-  if (results.sizes != nullptr) {  // all of the operand
-    const Tensor& whole = given.operands[0].tensor;
-    return whole.layout.count() * whole.element_size;
-  }
-  Int total = 0;
-  for (int i = 0; i < (kernel.list == Lists::outputs ? 1 : kernel.outputs); ++i) {
-    const Results::One& one = results.one[i];
-    const Int bytes = bytes_of(one.rank, one.dims, one.descr);
-    if (bytes < 0 || bytes >= kPooledBytes) return kPooledBytes;
-    total += bytes;
-  }
-  return kernel.list == Lists::outputs ? total * std::min(results.equal, kPooledBytes) : total;
-}
-
 // values: as of `called`.
 [[gnu::noinline]] nb::object called_elsewhere(const Kernel& kernel, PyObject* const* values,
                                               Given& given, Results& results, Call& call) {
   const bool listed = kernel.list == Lists::outputs;
-  if (given.kind == Given::jax_arrays) {
-    if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
-      return nb::none();
-    if (listed && given.device == kHost) {  // a split
-      nb::object parts = jax::kept_split(values[1], given.operands[0], results);
-      if (parts.is_valid()) return parts;
-    }
-  } else if (given.device == kHost && most_bytes(kernel, given, results) >= kPooledBytes) {
+  if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
     return nb::none();
+  if (listed && given.device == kHost) {  // a split
+    nb::object parts = jax::kept_split(values[1], given.operands[0], results);
+    if (parts.is_valid()) return parts;
   }
   if (given.device != kHost && !ready_on_device(kernel)) return nb::none();
   if (kernel.measure != nullptr) return measured_elsewhere(kernel, given, results.one[0], call);
   const Int count = listed ? results.equal : kernel.outputs;
   if (count > static_cast<Int>(kMostMembers)) return nb::none();
-  Several<NewResult, 8> several;
-  NewResult* const made = several.make(static_cast<std::size_t>(count));
+  Several<jax::NewArray, 8> several;
+  jax::NewArray* const made = several.make(static_cast<std::size_t>(count));
   Operand* const outputs = listed ? given.there().members.make(static_cast<std::size_t>(count))
                                   : given.operands + kernel.inputs;
   for (Int i = 0; i < count; ++i) {
     Results::One& one = results.one[listed ? 0 : i];
     if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
-    if (!made[i].make(one, given, outputs[i])) return nb::none();
+    if (!made[i].make(one, given.device, outputs[i])) return nb::none();
   }
   if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
   if (!run_there(kernel, call, given)) return nb::none();
@@ -369,8 +307,6 @@ nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
 }
 
 void bind_quick(nb::module_& module) {
-  module.def("take_tensors", &take_tensors);
-  module.def("learn_tensors", &libtorch::learn);
   module.def("take_jax", &jax::take);
   module.def("take_jax_split", &jax::take_split_maker);
   module.def("take_jax_gpu", &jax::take_gpu);

@@ -51,15 +51,10 @@ def both(call, *, replaced):
     with Executed() as executed, deterministic():
         got = several(call())
     assert not set(executed.names) & set(replaced.split()), executed.names
-    assert any(namespace_of_ours(name) for name in executed.names), executed.names
     for ours, theirs in zip(got, expected, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
     return got
-
-
-def namespace_of_ours(name):
-    return hasattr(torch.ops.anydml, name)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -367,7 +362,7 @@ def test_a_compiled_function_runs_as_it_is_written():
         assert not second.is_used()
         assert torch.equal(second.function(x), expected)
     assert "topk" not in executed.names
-    assert "top_k" in executed.names
+    assert "top_k_plain" in executed.names
     assert Compiled().is_used()
     torch.compiler.reset()  # until then PyTorch runs what was called in the block as it is written
     assert first.is_used()

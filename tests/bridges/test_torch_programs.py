@@ -58,7 +58,7 @@ def test_functions_are_named_nowhere_in_the_integration():
     for file in ("_operators", "_memory", "_namespace", "__init__"):
         tree = ast.parse((folder / f"{file}.py").read_text())
         code = [node for node in ast.walk(tree) if not isinstance(node, ast.Constant)]
-        found = {getattr(node, "id", getattr(node, "attr", "")) for node in code}
+        found = {getattr(node, "id", getattr(node, "attr", "")) for node in code} - {*dir(str)}
         assert not [name for name in found if names.fullmatch(name)], file
 
 
@@ -325,7 +325,7 @@ def test_modes_see_the_operators():
     with Seen() as outer, Seen() as inner:
         dml.top_k(x, 2)
         dml.top_k([1.0, 2.0], 2)
-    assert outer.names == inner.names == ["anydml.top_k.plain"]
+    assert outer.names == inner.names == ["anydml.top_k_plain.default"]
 
 
 def test_a_batch_of_coordinates_of_a_size():

@@ -78,18 +78,9 @@ def freed(size):
 
 # How to get one, and what the message says.
 KINDS = {
-    "wrapper": (given(lambda: Wrapper(floats())), "a wrapper subclass"),
-    "own dispatch": (
-        given(lambda: torch.Tensor._make_subclass(OwnMemory, floats())),
-        "a wrapper subclass",
-    ),
-    "meta": (given(lambda: torch.zeros(3, device="meta")), "a tensor on meta"),
     "sparse": (given(lambda: floats().to_sparse()), "use .to_dense()"),
     "compressed": (given(lambda: torch.eye(3).to_sparse_csr()), "use .to_dense()"),
     "mkldnn": (given(lambda: floats().to_mkldnn()), "use .to_dense()"),
-    "conjugate": (given(lambda: torch.tensor([1 + 2j] * 3).conj()), "the conjugate bit"),
-    "negative": (given(lambda: torch.tensor([1 + 2j] * 3).conj().imag), "the negative bit"),
-    "zero": (given(lambda: torch._efficientzerotensor(3)), "a zero tensor"),
     "quantized": (
         given(lambda: torch.quantize_per_tensor(floats(), 0.1, 0, torch.qint8)),
         "a quantized tensor",
@@ -99,15 +90,24 @@ KINDS = {
     "storage cut": (given(lambda: freed(8)), "whose storage holds its elements, got one of 8 b"),
 }
 
-# What PyTorch's dispatcher has to see (tests/bridges): nothing to write to, and nothing to bind.
+# What PyTorch's dispatcher takes (tests/bridges): nothing to write to, and nothing to bind.
 DISPATCHED = {
-    "functional": (inside(torch.func.functionalize), "a functional tensor"),
+    "wrapper": (given(lambda: Wrapper(floats())), "a wrapper subclass"),
+    "own dispatch": (
+        given(lambda: torch.Tensor._make_subclass(OwnMemory, floats())),
+        "a wrapper subclass",
+    ),
+    "meta": (given(lambda: torch.zeros(3, device="meta")), "a tensor on meta"),
+    "conjugate": (given(lambda: torch.tensor([1 + 2j] * 3).conj()), "the conjugate bit"),
+    "negative": (given(lambda: torch.tensor([1 + 2j] * 3).conj().imag), "the negative bit"),
+    "zero": (given(lambda: torch._efficientzerotensor(3)), "a tensor with plain memory"),
+    "functional": (inside(torch.func.functionalize), "that a transformation passes around"),
     "fake": (given(fake), "a fake tensor, which has no memory"),
     "batched": (
         lambda check: torch.vmap(lambda t: [check(t), t][1])(torch.zeros(2, 3)),
-        "a batched tensor",
+        "that a transformation passes around",
     ),
-    "grad": (inside(torch.func.grad), "a tensor inside torch.func.grad"),
+    "grad": (inside(torch.func.grad), "one that requires grad"),
     "requires grad": (given(lambda: floats().requires_grad_()), "requires grad"),
     "in a graph": (given(lambda: floats().requires_grad_() * 2), "requires grad"),
 }
@@ -236,8 +236,9 @@ def test_jax_tracers_and_deleted_arrays():
 
 
 def test_the_argument_is_named_once():
-    with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected a tensor on the CPU, got"):
-        dml.split(torch.zeros(3, device="meta"), 1)
+    outs = (torch.zeros(1, device="meta"), None)
+    with pytest.raises(dml.ArgumentTypeError, match=r"^out\[0\]: expected a tensor on the CPU"):
+        dml.top_k(torch.zeros(3), 1, out=outs)
 
 
 class Interface:

@@ -99,11 +99,8 @@ def test_gathers_have_their_mode(mode, wanted):
         assert got is None if wanted is None else got.tolist() == wanted, name
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_joins_of_what_does_not_fit(library):
-    convert = np.asarray if library == "numpy" else pytest.importorskip("torch").from_numpy
+def test_joins_of_what_does_not_fit():
     x, quick = np.zeros((2, 3), "f4"), native.quick("join")
-    dml.join([convert(x)] * 2)  # the library is known
     for count in (1, 20):  # few parts are held one by one
         others = [np.zeros(shape, "f4") for shape in ((2, 4), (1, 3), (2, 3, 1), (2,), ())]
         for other in (*others, np.zeros((2, 3), "i4")):
@@ -113,7 +110,7 @@ def test_joins_of_what_does_not_fit(library):
                     fits = np.concatenate(parts, axis).dtype == other.dtype
                 except ValueError:
                     fits = False
-                given = [convert(part) for part in parts]
+                given = [np.asarray(part) for part in parts]
                 assert (native.shapes("join", given, axis) is not None) == fits, other.shape
                 assert (quick(None, given, axis) is not None) == fits, other.shape
 

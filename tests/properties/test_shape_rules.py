@@ -18,6 +18,7 @@ from anydml.ops.gather_nd import GatherND
 from anydml.ops.join import Join
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.padding1 import Padding1
+from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice1
@@ -183,8 +184,18 @@ def pad(draw):
     return Padding1, [x], (width, mode, 0), given_
 
 
+def reverse_subsequences(draw):
+    x = array(draw(SIZES), draw(DATA))
+    axis = draw(st.integers(-3, 3))
+    inside = -x.ndim <= axis < x.ndim
+    number = axis % x.ndim if inside else None
+    sizes = [1 if i == number else size for i, size in enumerate(x.shape)]
+    lengths = array(draw(st.just(tuple(sizes)) | SIZES), draw(st.sampled_from(["i4", "u8"])))
+    return ReverseSubsequences, [x, lengths], (axis,), {"axis": number}
+
+
 CASES = [top_k, nonzero, scatter_elements, scatter_nd, gather, gather_elements, gather_nd, split,
-         join, cast, slice_window, tile, pad]  # fmt: skip
+         join, cast, slice_window, tile, pad, reverse_subsequences]  # fmt: skip
 
 
 def inferred(room, arrays, attributes):

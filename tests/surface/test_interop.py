@@ -94,19 +94,18 @@ def test_torch_out_and_in_place():
     assert x.tolist() == [[3, 9, 1], [8, 2, 5]]
 
 
-def test_torch_without_a_copy_either_way():
+def test_results_of_torch_are_in_its_own_memory():
     torch = pytest.importorskip("torch")
     x = torch.zeros(300_000)
-    compiled = _copy(300_000)
-    result = compiled(x)
-    assert isinstance(result, torch.Tensor)
-    (part,) = dml.split(x, 1)
-    part[7] = 3  # its own memory, and writable
-    assert x[7] == 0
-    assert part.data_ptr() != x.data_ptr()
     lent = dml.memory_pool().lent
-    del part, result
-    assert dml.memory_pool().lent <= lent - 2 * 300_000 * 4  # they were the pool's own blocks
+    result = _copy(300_000)(x)
+    (part,) = dml.split(x, 1)
+    for made in (result, part):
+        assert isinstance(made, torch.Tensor)
+        made[7] = 3  # writable
+        assert x[7] == 0
+        assert made.untyped_storage().resizable()
+    assert dml.memory_pool().lent <= lent
 
 
 def test_operands_and_results_share_memory():
@@ -117,15 +116,15 @@ def test_operands_and_results_share_memory():
         seen, wrap = adopt(value, "x")
         assert np.shares_memory(seen, X)
         assert seen.strides == X.strides
-        assert np.shares_memory(np.asarray(wrap(seen)), X)
+        if not isinstance(value, torch.Tensor):
+            assert np.shares_memory(np.asarray(wrap(seen)), X)
 
 
 def test_torch_that_cannot_be_read():
     torch = pytest.importorskip("torch")
     with pytest.raises(dml.ArgumentTypeError, match="x: "):
         dml.top_k(torch.zeros(3, dtype=torch.complex64), 1)
-    with pytest.raises(dml.ArgumentTypeError, match="x: "):
-        dml.top_k(torch.zeros(3, device="meta"), 1)
+    assert dml.top_k(torch.zeros(3, device="meta"), 1).values.device.type == "meta"
     with pytest.raises(dml.ArgumentTypeError, match="x: "):
         dml.nonzero_coordinates(torch.eye(3).to_sparse())
     with warnings.catch_warnings():

@@ -222,28 +222,6 @@ def test_splits_that_come_often_are_the_same(shape, sizes, axis):
             assert_same_bits(np.asarray(part), wanted)
 
 
-def test_a_split_that_comes_often_is_a_program_of_jax():
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, seconds, **_: compiled.append(name) if "backend_compile" in name else None
-    )
-    x = jnp.arange(12.0)
-    jax.block_until_ready(x)
-    del compiled[:]
-    for _ in range(OFTEN - 1):
-        dml.split(x, 3)
-    assert not compiled
-    dml.split(x, 3)
-    assert len(compiled) == 1
-    parts = [dml.split(x, 3) for _ in range(100)][-1]
-    assert len(compiled) == 1
-    assert [part.tolist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    x.delete()
-    assert parts[2].tolist() == [8, 9, 10, 11]
-    with pytest.raises(dml.ArgumentTypeError, match="deleted"):
-        dml.split(x, 3)
-
-
 @pytest.mark.parametrize(
     ("x", "sizes"),
     [(np.zeros(2000, "f4"), 4), (np.zeros(9, "f4"), 9), (np.zeros(8, "f4"), 1),

@@ -46,9 +46,7 @@ def holds(condition: Any) -> bool:
     torch = sys.modules.get("torch")
     if torch is None or not torch.compiler.is_compiling():
         return bool(condition)
-    from torch.fx.experimental.symbolic_shapes import guard_or_true
-
-    if not guard_or_true(condition):
+    if not torch.fx.experimental.symbolic_shapes.guard_or_true(condition):
         return False
     torch._check(condition)
     return True
@@ -57,8 +55,7 @@ def holds(condition: Any) -> bool:
 def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
-    if value.ndim > MOST_AXES:
-        raise ArgumentTypeError(f"{name}: expected at most {MOST_AXES} axes, got {value.ndim}")
+    check_rank(value, name)
     storage = _storage(torch, value, name)
     dtype = _types(torch)[0].get(value.dtype)
     if dtype is None:
@@ -144,6 +141,12 @@ def _storage(torch: Any, value: Any, name: str) -> Any:
             f"use torch.zeros_like(..) where it stands for zeros"
         )
     return storage
+
+
+def check_rank(value: Any, name: str) -> None:
+    """Refuse a tensor of more axes than kernels take."""
+    if value.ndim > MOST_AXES:
+        raise ArgumentTypeError(f"{name}: expected at most {MOST_AXES} axes, got {value.ndim}")
 
 
 def check_kind(value: Any, name: str) -> None:

@@ -249,7 +249,6 @@ def gather_elements(
 
     >>> import anydml as dml
     >>> import numpy as np
-    from numpy import ndarray
     >>> x = np.array([[3.0, 9.0, 5.0]])
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])

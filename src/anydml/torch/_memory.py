@@ -45,3 +45,9 @@ def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
         return made, made.data_ptr()
 
     return (device.index, torch.cuda.current_stream(device).cuda_stream), make
+
+
+def is_plain(*tensors: Tensor) -> bool:
+    """Whether kernels can read and write them: no subclass, and nothing that is passed around."""
+    classes = (torch.Tensor, torch.nn.Parameter)
+    return all(type(x) in classes for x in tensors) and bool(native.have_storage(tensors))

@@ -16,6 +16,8 @@ from anydml.functions import _arguments
 from anydml.functions._spec import FunctionSpec
 from anydml.torch._pytorch import Tensor, torch
 
+is_compiling: Final[Any] = torch.compiler.is_compiling
+
 # As a graph may hold them; other ways to name a type are looked up in eager mode.
 _TYPES: Final[dict[Any, Any]] = {
     named: getattr(torch, name)
@@ -44,19 +46,16 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str) -> Tensor:
-        """A tensor; another library's array has no gradient here."""
-        if not isinstance(value, torch.Tensor):
-            raise ArgumentTypeError(
-                f"{name}: expected a torch.Tensor, as another operand is one, got "
-                f"{type(value).__name__}; convert it with torch.as_tensor"
-            )
-        return value
+        """A copy of another library's array, which has no gradient."""
+        if isinstance(value, torch.Tensor):
+            return value
+        return torch.as_tensor(value) if is_compiling() else tensor_of(adopt(value, name)[0])
 
     def indices(self, value: Any, like: Tensor) -> Tensor:
         """Lists become int64."""
         if isinstance(value, torch.Tensor):
             return value
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return torch.tensor(value, dtype=torch.int64, device=like.device)
         return torch.as_tensor(_arguments.index_array(value), device=like.device)
 
@@ -69,7 +68,7 @@ class Namespace:
                     f"{_name(value.dtype)}"
                 )
             return value
-        if torch.compiler.is_compiling():
+        if is_compiling():
             _check_fit(value, like.dtype, name)
             return torch.tensor(value, dtype=like.dtype, device=like.device)
         empty = np.empty(0, type_of(_name(like.dtype)))

@@ -1,6 +1,6 @@
 """The array functions as operators of PyTorch's dispatcher: ``torch.ops.anydml``.
 
-Each function is two operators of one schema. ``torch.ops.anydml.top_k.plain`` has kernels, shapes
+Each function is two operators of one schema. ``torch.ops.anydml.top_k_plain`` has kernels, shapes
 and a rule for `torch.vmap`; ``torch.ops.anydml.top_k`` has derivatives as well. A call of a
 function takes the plain one, which the dispatcher reaches in half the time, where no operand asks
 for a derivative. `torch.compile` and `torch.export` always see the other.
@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anydml._native import native
+from anydml.arrays._torch import check_kind, check_rank, written
 from anydml.functions._spec import SPECS, FunctionSpec
 from anydml.program import Dynamic
-from anydml.torch._memory import block_of, place_of
+from anydml.torch._memory import block_of, is_plain, place_of
 from anydml.torch._namespace import Namespace
 from anydml.torch._pytorch import Tensor, torch
 
@@ -28,6 +29,7 @@ _KINDS: Final = {
 library: Final[Any] = torch.library.Library(NAMESPACE, "DEF")
 
 is_compiling: Final[Any] = torch.compiler.is_compiling
+is_tracing: Final[Any] = torch.jit.is_tracing
 is_grad_enabled: Final[Any] = torch.is_grad_enabled
 unpack_dual: Final[Any] = torch.autograd.forward_ad.unpack_dual
 
@@ -38,9 +40,10 @@ class Operator:
     def __init__(self, spec: FunctionSpec) -> None:
         self.spec = spec
         self._count = 1 if spec.lists_operands else len(spec.operands)
+        self._sizes = {i for i, a in enumerate(spec.attributes) if a.kind == "sizes"}
         self._defaults = tuple(attribute.default for attribute in spec.attributes)
         self._native: Callable[..., Any] = native.memory_call(spec.room.KERNEL)
-        for name in (spec.name, f"{spec.name}.plain"):
+        for name in (spec.name, f"{spec.name}_plain"):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
             library.define(f"{name}{self._schema()}", tags=tags)
@@ -48,14 +51,24 @@ class Operator:
             library.impl(name, self._cuda_kernel, "CUDA")
             qualified = f"{NAMESPACE}::{name}"
             torch.library.register_fake(qualified, self._fake, lib=library)
-        packet = getattr(getattr(torch.ops, NAMESPACE), spec.name)
-        self.plain: Any = packet.plain
-        self.differentiable: Any = packet.default
-        for name, operator in (("", self.differentiable), (".plain", self.plain)):
+        operators = getattr(torch.ops, NAMESPACE)
+        # Overloads of one name would be less to see, but PyTorch aborts when it drops them at exit.
+        self.plain: Any = getattr(operators, f"{spec.name}_plain").default
+        self.differentiable: Any = getattr(operators, spec.name).default
+        for name, operator in (("", self.differentiable), ("_plain", self.plain)):
             rule = self._batch_by(operator)
             torch.library.register_vmap(f"{NAMESPACE}::{spec.name}{name}", rule, lib=library)
         if spec.gradient is not None:
             library.impl(spec.name, self._autograd, "Autograd")
+        self.out: Any = None
+        if spec.result_types == (None,) and not spec.lists_results:
+            name = f"{spec.name}_out"
+            parameters = self._schema().partition(") ->")[0]
+            library.define(f"{name}{parameters}, *, Tensor(a!) out) -> ()")
+            for key in ("CPU", "CUDA"):
+                library.impl(name, self._to_out, key)
+            torch.library.register_fake(f"{NAMESPACE}::{name}", _of_no_result, lib=library)
+            self.out = getattr(operators, name).default
 
     def _schema(self) -> str:
         spec = self.spec
@@ -67,6 +80,11 @@ class Operator:
         results = ", ".join(["Tensor"] * len(spec.result_types))
         results = "Tensor[]" if spec.lists_results else f"({results})"
         return f"({', '.join(parameters)}) -> {results}"
+
+    def name_of(self, i: int) -> str:
+        """An operand as messages name it."""
+        names = self.spec.operands
+        return f"{names[0]}[{i}]" if self.spec.lists_operands else names[i]
 
     # ---- kernels
 
@@ -96,7 +114,10 @@ class Operator:
     def _cuda_kernel(self, *given: Any) -> Any:
         operands, attributes = self._parts(given)
         arguments = self.spec.arguments(operands, attributes)
-        if arguments is not None and operands:
+        device = operands[0].device if operands else None
+        if arguments is not None and device is not None and all(x.is_cuda for x in operands):
+            if any(x.device != device for x in operands):
+                return self._general(operands, attributes)  # which refuses them
             blocks: Any = [block_of(x) for x in operands]
             place, make = place_of(operands[0])
             if self.spec.lists_operands:
@@ -110,6 +131,8 @@ class Operator:
         """Whatever the native call declines: unusual, or wrong."""
         spec = self.spec
         operands = [x.detach() for x in operands]
+        for i, x in enumerate(operands):
+            check_rank(x, self.name_of(i))
         keywords = spec.keywords(attributes)
         given = (operands,) if spec.lists_operands else operands
         shapes = spec.shapes(operands, attributes)
@@ -121,6 +144,15 @@ class Operator:
         single = len(results) == 1 and not spec.lists_results
         spec.general(*given, **keywords, out=results[0] if single else tuple(results))
         return results[0] if single else results if spec.lists_results else tuple(results)
+
+    def _to_out(self, *given: Any, out: Tensor) -> None:
+        operands, attributes = self._parts(given)
+        operands = [x.detach() for x in operands]
+        self.spec.general(
+            *([operands] if self.spec.lists_operands else operands),
+            **self.spec.keywords(attributes),
+            out=out.detach(),
+        )
 
     def _fake(self, *given: Any) -> Any:
         spec = self.spec
@@ -165,17 +197,36 @@ class Operator:
 
     # ---- calls
 
-    def on(self, operator: Any, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
-        """Call one of the two."""
+    def on(
+        self,
+        operator: Any,
+        operands: Sequence[Tensor],
+        attributes: tuple[Any, ...],
+        **named: Tensor,
+    ) -> Any:
+        """Call one of them."""
         if self.spec.lists_operands:
-            return operator(list(operands), *attributes)
-        return operator(*operands, *attributes)
+            return operator(list(operands), *attributes, **named)
+        return operator(*operands, *attributes, **named)
+
+    def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
+        """Call the function with a result that the caller gives."""
+        if self.out is not None and not is_compiling() and is_plain(out):
+            operands, attributes, finish = self.spec.prepare(namespace, *arguments)
+            plain = is_plain(*operands) and not self.asks(operands) and not self.asks((out,))
+            if finish is None and plain:  # so that a dispatch mode sees it
+                self.on(self.out, operands, attributes, out=out)
+                written(out)
+                return out
+        # What asks for a derivative, or has no memory, is refused there.
+        return self.spec.general(*arguments, out)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
         if not native.have_storage(operands):
             return True
-        moves = range(len(operands)) if self.spec.lists_operands else self.spec.moves
+        listed = self.spec.lists_operands or len(operands) == 1
+        moves = range(len(operands)) if listed else self.spec.moves
         for i in moves:
             x = operands[i]
             if x.requires_grad and is_grad_enabled():
@@ -192,6 +243,11 @@ class Operator:
         spec = self.spec
         if is_compiling():
             return self.on(self.differentiable, operands, attributes)
+        if self._sizes and is_tracing():  # sizes are tensors then, which no list of sizes may hold
+            attributes = tuple(
+                [int(size) for size in value] if i in self._sizes else value
+                for i, value in enumerate(attributes)
+            )
         if spec.gradient is not None and self.asks(operands):
             if spec.single is not None and any(map(_is_batch_of_gradients, operands)):
                 return spec.single(namespace, operands, attributes)
@@ -203,16 +259,22 @@ class Operator:
         spec, prepare, several = self.spec, self.spec.prepare, self.spec.several
         single = several is None and not spec.lists_results
         run, plain, asks = self.run, self.plain, self.asks
-        derives, lists_operands = spec.gradient is not None, spec.lists_operands
+        derives = spec.gradient is not None
+        unusual = spec.lists_operands or bool(self._sizes)
 
         def call(arguments: tuple[Any, ...], out: Any) -> Any:
-            if out is not None:  # what asks for a derivative, or has no memory, is refused there
-                return spec.general(*arguments, out)
+            if out is not None:
+                return self.write(arguments, out)
             operands, attributes, finish = prepare(namespace, *arguments)
-            if lists_operands or is_compiling() or (derives and asks(operands)):
-                results = run(operands, attributes)
-            else:
-                results = plain(*operands, *attributes)
+            try:
+                if unusual or is_compiling() or (derives and asks(operands)):
+                    results = run(operands, attributes)
+                else:
+                    results = plain(*operands, *attributes)
+            except NotImplementedError:  # of a kind that no kernel takes
+                for i, x in enumerate(operands):
+                    check_kind(x, self.name_of(i))
+                raise
             if finish is not None:
                 many = (results,) if isinstance(results, torch.Tensor) else results
                 results = finish(namespace, many)
@@ -233,6 +295,10 @@ class Operator:
     def _derived(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
         results = Derived.apply(Call(self, attributes), *operands)
         return list(results) if self.spec.lists_results else results
+
+
+def _of_no_result(*given: Any, out: Tensor) -> None:
+    """The shapes of an operator that writes."""
 
 
 def _is_batch_of_gradients(x: Tensor) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from anydml.arrays import bridge_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import scatter, selection
 from anydml.functions._arguments import TYPED
+from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch
 
 Pair = tuple[Tensor, Tensor]
@@ -157,7 +157,7 @@ Run = Callable[[Tensor | None], Tensor]
 
 def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
     """Run what writes a result to somewhere, in place of x."""
-    if bridge_of(x, *operands) is None:  # plain memory
+    if is_plain(x, *operands):
         run(x.detach())
     else:
         x.copy_(run(None))
@@ -251,7 +251,7 @@ def _tuples(
     target: Tensor | None, turned: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
     """Scatter by tuples of indices into the axes that `turned` brings to the front."""
-    if target is None and bridge_of(x, index, updates) is None:
+    if target is None and is_plain(x, index, updates):
         target = torch.empty_like(x)  # laid out as PyTorch's result
 
     def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
