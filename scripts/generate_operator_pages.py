@@ -18,11 +18,17 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from anydml._named import NamedEnum
+from anydml.device import Device
 from anydml.lookup import meanings, sections
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Role
 from anydml.ops._pages import TensorSupport
 from anydml.registry import OPERATORS, PREFIX
+from anydml.tensor import TensorDesc
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "operators"
@@ -43,7 +49,7 @@ def imports() -> str:
             name
             for name, value in vars(module).items()
             if isinstance(value, type)
-            and issubclass(value, Descriptor | NamedEnum)
+            and (issubclass(value, NamedEnum) or "NAME" in dir(value))
             and value.__module__ == module.__name__
         )
         line = f"from {module.__name__} import {', '.join(found)}"
@@ -70,11 +76,17 @@ def imports() -> str:
 def menu() -> str:
     """The documentation's configuration, with a line for each page of the operators."""
     lines = [
-        f"      - {', '.join(kind.NAME for kind in kinds)}: operators/{page_of(kinds[0])}\n"
-        for kinds in rooms().values()
+        f"      - {_title(kinds)}: operators/{page_of(kinds[0])}\n" for kinds in rooms().values()
     ]
     text = MENU.read_text(encoding="utf-8")
-    return re.sub(r"(      - [A-Z]\w+(, \w+)*: operators/\w+\.md\n)+", "".join(lines), text)
+    return re.sub(r"(      - [A-Z][^\n:]+: operators/\w+\.md\n)+", "".join(lines), text)
+
+
+def _title(kinds: list[type[Descriptor]]) -> str:
+    """A page's name in the menu: of a family its module's, else the operators'."""
+    if issubclass(kinds[0], Computed):
+        return (sys.modules[kinds[0].__module__].__doc__ or "").partition(":")[0]
+    return ", ".join(kind.NAME for kind in kinds)
 
 
 def rooms() -> dict[str, list[type[Descriptor]]]:
@@ -106,10 +118,9 @@ def _index() -> str:
         "|---|---|---|---|",
     ]
     for kinds in rooms().values():
-        summary = _summary(sys.modules[kinds[0].__module__].__doc__ or "")
         lines += [
             f"| [{kind.NAME}]({page_of(kind)}) | `{kind.__name__}` "
-            f"| {kind.SUPPORT[0].level} | {summary} |"
+            f"| {kind.SUPPORT[0].level} | {_summary(kind)} |"
             for kind in kinds
         ]
     aliases = [
@@ -120,7 +131,11 @@ def _index() -> str:
     return "\n".join(lines)
 
 
-def _summary(doc: str) -> str:
+def _summary(kind: type[Descriptor]) -> str:
+    """What an operator does: of a family each class says it, else the module."""
+    if issubclass(kind, Computed):
+        return _inline(inspect.getdoc(kind).partition("\n")[0])
+    doc = sys.modules[kind.__module__].__doc__ or ""
     first = " ".join(doc.strip().partition("\n\n")[0].split())
     return first.partition(": ")[2]
 
@@ -138,17 +153,18 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
     ]
     for kind in kinds:
         parts += _operator(kind)
-    parts += [
-        "## Examples of the page",
-        "The examples that the page prints, with their results:",
-        "\n".join(
-            f"- `{kind.NAME}`: `examples/{kind.NAME.lower()}.py` in Python, "
-            f"`examples/models/{kind.NAME.lower()}.json` as a JSON model"
-            for kind in kinds
-        ),
-        f"The whole definition, with the rules as code and an obvious reference implementation, is "
-        f"one file: `{source}`.",
-    ]
+    printed = [kind.NAME for kind in kinds if not issubclass(kind, Computed)]
+    if printed:
+        parts += [
+            "## Examples of the page",
+            "The examples that the page prints, with their results:",
+            "\n".join(
+                f"- `{name}`: `examples/{name.lower()}.py` in Python, "
+                f"`examples/models/{name.lower()}.json` as a JSON model"
+                for name in printed
+            ),
+        ]
+    parts.append(f"The whole definition, with the rules as code, is one file: `{source}`.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -158,14 +174,50 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     yield from _markdown(parts[""])
     yield "### Fields"
     yield _fields(kind, {name: _inline(text) for name, text in meanings(kind).items()})
+    if issubclass(kind, Computed):
+        yield f"Tolerance: `{kind.TOLERANCE}`."
+        if kind.ALSO_KNOWN_AS:
+            yield f"Elsewhere: {', '.join(f'`{name}`' for name in kind.ALSO_KNOWN_AS.split())}."
     yield "### Example"
-    yield f"```pycon\n{parts['Examples']}\n```"
+    example = parts.get("Examples") or _computed_example(kind)
+    yield f"```pycon\n{example}\n```"
     yield "### Support"
     yield (
         "Each row holds from its feature level up to the next row. Ranks are DimensionCount. Below "
         f"level {kind.SUPPORT[0].level} the operator does not exist."
     )
     yield _support(kind)
+
+
+def _computed_example(kind: type[Computed]) -> str:
+    given = kind.example()
+    inputs = {
+        info.attribute: np.array(given.pop(info.attribute), np.float32)
+        for info in kind.tensor_fields(Role.INPUT)
+        if info.attribute in given
+    }
+    tensors = {name: TensorDesc.from_array(array) for name, array in inputs.items()}
+    desc = kind.with_outputs(**tensors, **given)
+    result = Device("cpu").create_operator(desc).compile()(*inputs.values())
+    arguments = ", ".join(f"np.array({a.tolist()}, np.float32)" for a in inputs.values())
+    fields = [f"{info.attribute}=" for info in desc.fields()]
+    shown = repr(desc)
+    for field in fields[1:]:
+        shown = shown.replace(f", {field}", f",\n...     {field}")
+    return "\n".join(
+        [
+            ">>> import numpy as np",
+            ">>> import anydml as dml",
+            f">>> desc = {_qualified(shown)}",
+            '>>> compiled = dml.Device("cpu").create_operator(desc).compile()',
+            f">>> compiled({arguments})",
+            repr(result),
+        ]
+    )
+
+
+def _qualified(shown: str) -> str:
+    return re.sub(r"\b([A-Z]\w+)\(", r"dml.\1(", shown)
 
 
 def _fields(kind: type[Descriptor], told: dict[str, str]) -> str:

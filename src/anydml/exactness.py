@@ -134,7 +134,8 @@ def _differ(got: Array, exact: Array) -> Array:
 
 def _too_far(got: Array, exact: Array, magnitude: Array, tolerance: Tolerance) -> Array:
     limits = np.finfo(got.dtype)
-    wide, exact = got.astype(np.float64), exact.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide, exact = got.astype(np.float64), exact.astype(np.float64)
     allowed = allowance(tolerance, exact, magnitude, got.dtype)
     with np.errstate(all="ignore"):
         # Beyond the largest float, infinity is as near as that float.

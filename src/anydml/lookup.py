@@ -189,14 +189,15 @@ def sections(doc: str) -> dict[str, str]:
 
 
 def meanings(operator: type[Descriptor]) -> dict[str, str]:
-    """What an operator's docstring says of each field, by attribute."""
-    section = sections(inspect.cleandoc(operator.__doc__ or "")).get("Parameters", "")
-    told = {}
-    for names, text in re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)*)", section, re.MULTILINE):
-        meaning = " ".join(textwrap.dedent(text).split())
-        for name in names.partition(" : ")[0].split(", "):
-            told[name] = meaning
-    return told
+    """What the docstrings of an operator and its base classes say of each field, by attribute."""
+    found: dict[str, str] = {}
+    for kind in reversed(operator.__mro__):
+        section = sections(inspect.cleandoc(kind.__doc__ or "")).get("Parameters", "")
+        entries = re.findall(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)*)", section, re.MULTILINE)
+        for names, text in entries:
+            meaning = " ".join(textwrap.dedent(text).split())
+            found |= dict.fromkeys(names.partition(" : ")[0].split(", "), meaning)
+    return found
 
 
 def _in_full(operator: type[Descriptor]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from anydml import _json
 from anydml.errors import ArgumentTypeError, ModelError
 from anydml.exactness import Tolerance
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import DEFINED, Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
 from anydml.ops._pages import PAGES, Support
@@ -125,6 +126,18 @@ def _also_known() -> tuple[dict[str, str], dict[str, str]]:
     return full, {also: names.pop() for also, names in last.items() if len(names) == 1}
 
 
+def computation(kernel: str) -> Callable[..., Any]:
+    """What a computed operator computes: the definition's own `compute`."""
+    kind = OPERATORS[kernel]
+    assert issubclass(kind, Computed)
+    return kind.compute
+
+
+def is_computed(kernel: str) -> bool:
+    """Whether a kernel is that of a computed operator."""
+    return issubclass(OPERATORS.get(kernel, Descriptor), Computed)
+
+
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
     """The reference implementation of a kernel: that of a definition which is lowered to it."""
     kinds: list[type[Descriptor]] = [Descriptor]
@@ -183,7 +196,7 @@ def _kind_of(operator: type[Descriptor] | Descriptor | str) -> type[Descriptor]:
     if isinstance(operator, str):
         return operator_named(operator)
     kind = operator if isinstance(operator, type) else type(operator)
-    if not issubclass(kind, Descriptor) or kind is Descriptor:
+    if not issubclass(kind, Descriptor) or "NAME" not in dir(kind):
         raise ArgumentTypeError(
             f"operator: expected a descriptor class or a name, got {_json.shown(operator)}"
         )

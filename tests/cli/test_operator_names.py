@@ -8,6 +8,7 @@ import pytest
 
 import anydml as dml
 from anydml import cli
+from anydml.ops._computed import Computed
 from anydml.ops._pages import PAGES
 from anydml.registry import OPERATORS, operator_meant, unknown_operator
 
@@ -135,7 +136,9 @@ def documented():
 
 def test_the_documented_names():
     rows = [*documented()]
-    assert {name for operators, _ in rows for name in operators} == OPERATORS.keys()
+    # Operators that calculate have their other names on their pages.
+    moving = {name for name, kind in OPERATORS.items() if not issubclass(kind, Computed)}
+    assert {name for operators, _ in rows for name in operators} == moving
     for operators, names in rows:
         kinds = dict.fromkeys(OPERATORS[name] for name in operators)
         assert names == [also for kind in kinds for also in kind.ALSO_KNOWN_AS.split()], operators

@@ -3,6 +3,8 @@
 import re
 
 import anydml as dml
+from anydml.ops._computed import Computed
+from anydml.ops._fields import Role
 from anydml.registry import OPERATORS
 
 T = dml.TensorDesc
@@ -28,6 +30,8 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
 
     `ranks` gives NONZERO_COORDINATES its three ranks; the other operators have one for all.
     """
+    if issubclass(CLASSES[operator], Computed):
+        return _computed(CLASSES[operator], T(data, padded(rank, 2, 3)))
     if operator == "NONZERO_COORDINATES":
         r, c, o = ranks or (rank, rank, max(rank, 2))
         sizes = padded(r, 1, 3)
@@ -170,6 +174,16 @@ def fields_of(operator, rank=4, data="FLOAT32", index="UINT32", ranks=None):
     if operator == "GATHER_ND1":
         fields["BatchDimensionCount"] = batch
     return fields
+
+
+def _computed(kind, tensor):
+    """All inputs alike, and the attributes of the operator's example."""
+    given = kind.example() | {info.attribute: tensor for info in kind.tensor_fields(Role.INPUT)}
+    if "min_max_data_type" in given:
+        given["min_max_data_type"] = tensor.data_type
+    desc = kind.with_outputs(**given)
+    values = {info.name: getattr(desc, info.attribute) for info in desc.fields()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 INDEX_TENSORS = {

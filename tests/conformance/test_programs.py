@@ -27,9 +27,8 @@ def test_slots_are_the_tensors_without_padding(operator, rank):
         assert slot.declared == tensor.sizes
         assert slot.spec.dtype == tensor.data_type.numpy
         assert slot.declared == (1,) * slot.padding + slot.spec.shape
-    (call,) = program.calls
-    assert call.inputs == tuple(slot.name for slot in program.inputs)
-    assert call.outputs == tuple(slot.name for slot in program.outputs)
+    assert program.calls[0].inputs == tuple(slot.name for slot in program.inputs)
+    assert program.calls[-1].outputs == tuple(slot.name for slot in program.outputs)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -37,7 +37,9 @@ def test_any_other_field_makes_another_descriptor(operator):
     desc = descriptor(operator, base)
     assert len({desc, descriptor(operator, fields_of(operator))}) == 1
     for name, value in base.items():
-        if isinstance(value, dml.TensorDesc):
+        if isinstance(value, dml.Descriptor):  # a fused activation
+            other = dml.ActivationTanh()
+        elif isinstance(value, dml.TensorDesc):
             other = dml.TensorDesc("UINT64", value.sizes)
         elif isinstance(value, list | tuple):
             other = value[::-1] if name == "ScaleSize" else value[:1]
@@ -46,6 +48,8 @@ def test_any_other_field_makes_another_descriptor(operator):
                 info.kind.members for info in CLASSES[operator].fields() if info.name == name
             )
             other = next(member.suffix for member in members if member.suffix != value)
+        elif isinstance(value, dml.DataType):
+            other = "FLOAT64"
         else:
             other = value + 1
         changed = descriptor(operator, base | {name: other})

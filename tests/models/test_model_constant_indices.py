@@ -36,7 +36,7 @@ def octets(tensor, values):
 @given(data=st.data())
 def test_check_finds_what_dispatch_refuses(kind, data, tmp_path_factory):
     desc = data.draw(descriptors(kind))
-    (call,) = desc.lower().calls
+    call = desc.lower().calls[-1]  # only operators of one call have indices
     buffers, resources, bindings = {}, {}, {}
     for path, described, info in desc.tensors():
         values = [1]

@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from anydml.dtypes import ALL_TYPES, INDEX_TYPES, UP_TO_32_BITS, DataType
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Size2D
 from anydml.ops.cast import Cast
@@ -38,6 +39,7 @@ from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 from anydml.tensor import MAX_DIMENSIONS, TensorDesc
 from support.contents import Flavour, contents
 from support.poison import PACKED, Layout, Poisoned
+from support.samples import computed
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -473,6 +475,9 @@ def descriptors(kind: type[Descriptor]) -> st.SearchStrategy[Any]:
             return _gather(draw)
         if issubclass(kind, ScatterND | GatherND):
             return _nd(draw, kind)
+        if issubclass(kind, Computed):
+            desc: Descriptor = draw(computed(kind))
+            return desc
         raise NotImplementedError(f"no strategy for {kind.__name__}")
 
     return draw_descriptor()

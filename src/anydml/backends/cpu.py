@@ -14,10 +14,12 @@ import numpy as np
 
 from anydml._native import LEVEL, native
 from anydml.backends._base import Array, Executable, Measured, decline, host_copy, zeros
+from anydml.backends._computed import WORKING, computed_step
 from anydml.backends._sequence import HostExecutable, Step
 from anydml.dtypes import DataType
 from anydml.errors import MissingKernelError
 from anydml.program import KernelCall, Program, Slot
+from anydml.registry import is_computed
 from anydml.threads import get_num_threads
 
 
@@ -44,9 +46,10 @@ class CpuBackend:
         """
         known = native.kernels()
         for call in program.calls:
-            if call.kernel not in known:
+            if call.kernel not in known and not is_computed(call.kernel):
                 raise MissingKernelError(call.source or program.name, "CPU")
-        dispatch = _binder(program) if len(program.calls) == 1 else decline
+        is_native = len(program.calls) == 1 and program.calls[0].kernel in known
+        dispatch = _binder(program) if is_native else decline
         return HostExecutable(program, _step, partial(_block, program.name), dispatch)
 
     def describe(self) -> tuple[str, str]:
@@ -55,6 +58,8 @@ class CpuBackend:
 
 
 def _step(call: KernelCall) -> Step:
+    if is_computed(call.kernel):
+        return computed_step(call, WORKING)
     attributes = dict(call.attributes)
 
     def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:

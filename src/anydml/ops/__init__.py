@@ -1,7 +1,24 @@
 """The operators. Written by generate_operator_pages.py; the only list of them."""
 
+from anydml.ops.activations import (
+    ActivationIdentity,
+    ActivationLeakyRelu,
+    ActivationLinear,
+    ActivationRelu,
+    ActivationSigmoid,
+    ActivationTanh,
+)
 from anydml.ops.cast import Cast
 from anydml.ops.element_wise_identity import ElementWiseIdentity
+from anydml.ops.elementwise import (
+    ElementWiseAdd,
+    ElementWiseAdd1,
+    ElementWiseClip,
+    ElementWiseClip1,
+    ElementWiseDivide,
+    ElementWiseMultiply,
+    ElementWiseSubtract,
+)
 from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
@@ -20,9 +37,22 @@ from anydml.ops.top_k import AxisDirection, TopK, TopK1
 from anydml.ops.upsample_2d import InterpolationMode, Upsample2D
 
 __all__ = [
+    "ActivationIdentity",
+    "ActivationLeakyRelu",
+    "ActivationLinear",
+    "ActivationRelu",
+    "ActivationSigmoid",
+    "ActivationTanh",
     "AxisDirection",
     "Cast",
+    "ElementWiseAdd",
+    "ElementWiseAdd1",
+    "ElementWiseClip",
+    "ElementWiseClip1",
+    "ElementWiseDivide",
     "ElementWiseIdentity",
+    "ElementWiseMultiply",
+    "ElementWiseSubtract",
     "FillValueConstant",
     "FillValueSequence",
     "Gather",

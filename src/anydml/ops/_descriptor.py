@@ -78,7 +78,7 @@ class Descriptor:
                     f"{cls.__name__}: expected fields {', '.join(known)}, got {name!r}"
                     f"{_json.meant(name, known)}"
                 )
-        required = [i.attribute for i in cls.fields() if not i.optional and i.counts is None]
+        required = [i.attribute for i in cls.fields() if not cls._may_lack(i) and i.counts is None]
         missing = [name for name in required if name not in fields]
         if missing:
             raise ArgumentTypeError(
@@ -93,7 +93,7 @@ class Descriptor:
         problems: list[Violation] = []
         for info in self.fields():
             value = getattr(self, info.attribute)
-            if value is None and (info.optional or info.counts is not None):
+            if value is None and (self._may_lack(info) or info.counts is not None):
                 continue
             try:
                 object.__setattr__(self, info.attribute, info.kind.take(value))
@@ -114,6 +114,11 @@ class Descriptor:
     def fields(cls) -> tuple[FieldInfo, ...]:
         """The fields, in the page's order."""
         return _fields_of(cls)  # type: ignore[arg-type]  # typeshed on __hash__ of types
+
+    @classmethod
+    def _may_lack(cls, info: FieldInfo) -> bool:
+        """Whether a field may be None: an optional one, or a tensor where it can be nested."""
+        return info.optional or (cls.FUSED and info.role is not Role.ATTRIBUTE)
 
     def _length(self, attribute: str) -> int:
         value = getattr(self, attribute)
@@ -328,7 +333,7 @@ class Descriptor:
         faults = _json.Faults()
         for info in cls.fields():
             with faults.kept():
-                read[info.attribute] = _read_field(given, info, read)
+                read[info.attribute] = _read_field(given, info, read, cls._may_lack(info))
         faults.finish()
         return cls(**read)
 
@@ -350,13 +355,15 @@ class Descriptor:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def _read_field(given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any]) -> Any:
+def _read_field(
+    given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any], may_lack: bool
+) -> Any:
     def value_of(value: Any) -> Any:
         if not info.kind.needs <= read.keys():
             return None  # what it depends on could not be read, which is told
-        return None if value is None and info.optional else info.kind.read(value, read)
+        return None if value is None and may_lack else info.kind.read(value, read)
 
-    if info.optional:
+    if may_lack:
         return _json.field(given, info.name, value_of, None)
     return _json.field(given, info.name, value_of)
 

@@ -17,16 +17,22 @@ from anydml.ops._fields.structures import ScaleBiasKind, Size2DKind
 from anydml.ops._fields.tensors import TensorKind
 
 
-def _field(role: Role, kind: Kind, counts: str | None = None, optional: bool = False) -> Any:
-    left_out = optional or counts is not None
+def _field(
+    role: Role,
+    kind: Kind,
+    counts: str | None = None,
+    optional: bool = False,
+    fused: bool = False,
+) -> Any:
+    left_out = optional or fused or counts is not None
     default: Any = None if left_out else dataclasses.MISSING
     metadata = {"role": role, "kind": kind, "counts": counts, "optional": optional}
     return dataclasses.field(metadata=metadata, default=default)
 
 
-def input_field(*, optional: bool = False) -> Any:
-    """A field for one input tensor."""
-    return _field(Role.INPUT, TensorKind(), optional=optional)
+def input_field(*, optional: bool = False, fused: bool = False) -> Any:
+    """A field for one input tensor; with `fused`, of an operator that can be nested without it."""
+    return _field(Role.INPUT, TensorKind(), optional=optional, fused=fused)
 
 
 def input_list() -> Any:
@@ -34,9 +40,9 @@ def input_list() -> Any:
     return _field(Role.INPUT, TensorKind(many=True))
 
 
-def output_field(*, optional: bool = False) -> Any:
-    """A field for one output tensor."""
-    return _field(Role.OUTPUT, TensorKind(), optional=optional)
+def output_field(*, optional: bool = False, fused: bool = False) -> Any:
+    """A field for one output tensor; `fused` as for `input_field`."""
+    return _field(Role.OUTPUT, TensorKind(), optional=optional, fused=fused)
 
 
 def output_list() -> Any:

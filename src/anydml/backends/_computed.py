@@ -1,0 +1,47 @@
+"""Calls of computed operators on NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.backends._sequence import Step
+from anydml.engines._numpy import NumpyEngine
+from anydml.program import KernelCall
+from anydml.registry import computation
+
+_ENGINE: Final = NumpyEngine()
+
+Widening = Mapping[np.dtype[Any], np.dtype[Any]]
+"""The type that elements of a type are computed in; others are computed in their own."""
+
+WORKING: Final[Widening] = {np.dtype(np.float16): np.dtype(np.float32)}
+"""What the CPU computes in."""
+
+EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.float16, np.float32)}
+"""What the reference device computes in."""
+
+
+def computed_step(call: KernelCall, widening: Widening) -> Step:
+    """A call of a computed operator; each result is rounded once, when it is written."""
+    compute, given = computation(call.kernel), dict(call.attributes)
+
+    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
+        with np.errstate(all="ignore"):
+            operands = [x if x is None else _widened(x, widening) for x in inputs]
+            results = compute(_ENGINE, *operands, **given)
+            if not isinstance(results, tuple):
+                results = (results,)
+            for output, result in zip(outputs, results, strict=True):
+                if output is not None:
+                    output[...] = result
+        return -1
+
+    return run
+
+
+def _widened(x: Any, widening: Widening) -> Any:
+    wide = widening.get(x.dtype)
+    return x if wide is None else x.astype(wide)
