@@ -1,0 +1,4 @@
+/* As pthread.c, for libdl.so.2. */
+void dlerror(void) {}
+void dlopen(void) {}
+void dlsym(void) {}
