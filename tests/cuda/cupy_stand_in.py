@@ -8,10 +8,15 @@ class Pointer:
         self.ptr = address
 
 class ndarray:
+    __module__ = "cupy"
+
     def __init__(self, held, device=1):
         self.held, self.data = held, Pointer(held.__array_interface__["data"][0])
         self.shape, self.strides, self.dtype = held.shape, held.strides, held.dtype
         self.device = types.SimpleNamespace(id=device)
+        self.ndim, self.size = held.ndim, held.size
+
+    def reshape(self, shape): return ndarray(self.held.reshape(shape), self.device.id)
 
     def __dlpack__(self, **_): raise BufferError("nobody asks for this")
 
@@ -27,7 +32,9 @@ def empty(shape, dtype):
     return ndarray(np.full(shape, 1, np.dtype(dtype).str).view(dtype), Device.now[-1])
 
 cupy.ndarray, cupy.empty = ndarray, empty
+cupy.broadcast_to = lambda x, shape: ndarray(np.broadcast_to(x.held, shape), x.device.id)
 cupy.cuda = types.SimpleNamespace(
-    Device=Device, get_current_stream=lambda: types.SimpleNamespace(ptr=0x80 >> Device.now[-1]))
+    Device=Device, runtime=types.SimpleNamespace(getDevice=lambda: Device.now[-1]),
+    get_current_stream=lambda: types.SimpleNamespace(ptr=0x80 >> Device.now[-1]))
 sys.modules["cupy"] = cupy
 """

@@ -137,3 +137,62 @@ x = ndarray(np.ones(3, ml_dtypes.bfloat16))
 print(dml.top_k(x, 2).values.dtype, dml.cast(x, "float32").dtype, dml.cast(i, "bfloat16").dtype)
 """
     assert run(code) == ["bfloat16 float32 bfloat16"]
+
+
+CALLS = """
+dml.gather(x, i)  # finds the compiler, and knows the types
+dml.cast(i, "float32")
+from anydml.functions._spec import SPECS
+for spec in SPECS.values():
+    spec.general = lambda *_, name=spec.name, **__: print(name)
+
+"""
+
+
+def test_calls_are_native(run):
+    """No plain call takes the general path, which is several times slower."""
+    code = """
+rows, at = ndarray(np.ones((3, 4), "f4")), ndarray(np.zeros((3, 4), "i8"))
+pair = ndarray(np.zeros((1, 2), "i8"))
+for call in (
+    lambda: dml.top_k(rows, 2), lambda: dml.nonzero_coordinates(rows), lambda: dml.gather(rows, i),
+    lambda: dml.gather_elements(rows, at), lambda: dml.gather_nd(rows, pair),
+    lambda: dml.scatter_elements(rows, at, rows), lambda: dml.scatter_nd(rows, pair, array(1)),
+    lambda: dml.split(rows, 2, axis=1), lambda: dml.join([rows, rows]),
+    lambda: dml.cast(i, "float32"), lambda: dml.pad(rows, 1), lambda: dml.tile(rows, (2, 1)),
+    lambda: dml.slice_window(rows, (0, 0), (2, 2)),
+    lambda: dml.reverse_subsequences(rows, ndarray(np.ones((1, 4), "i8")), axis=0),
+):
+    result = call()
+    parts = result if isinstance(result, tuple) else (result,)
+    print(all(type(part) is ndarray for part in parts))
+print(type(dml.top_k(rows, 2)) is dml.TopKResult, stub().stub_lent(), stub().stub_depth())
+"""
+    *lines, last = run(CALLS + code, STUB_COUNT="2")
+    assert [line for line in lines if not line.startswith("True")] == []
+    assert len(lines) == 14
+    assert last == "True 0 0"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "gather(x, [0])",
+        "gather(x, i, mode='wrap')",
+        "gather(x, i, axis=1)",
+        "gather(x, i, out=x)",
+        "gather(x, array(0.5))",
+        "gather(changed(strides=(2,)), i)",
+        "gather(x, ndarray(np.zeros(1, 'i8'), 0))",
+        "gather(ndarray(np.ones(3), 0), ndarray(np.zeros(1, 'i8'), 0))",
+        "gather(type('Own', (ndarray,), {})(np.ones(2)), i)",
+        "gather(ndarray(np.ones(3, 'M8[s]')), i)",
+        "join([x, np.ones(3, 'f4')])",
+        "split(x, iter([1, 2]))",
+        "cast(x, 'no type')",
+        "top_k(ndarray(np.ones((), 'f4')), 1)",
+        "tile(x, 37)",
+    ],
+)
+def test_unusual_calls_take_the_general_path(run, call):
+    assert run(CALLS + f"dml.{call}\n", NO_MEMORY="111") == [call.partition("(")[0]]

@@ -25,7 +25,7 @@ FLOORS = [
     {"backends"},
     {"device", "binding", "lifecycle"},
     {"functions"},
-    {"models", "bridges", "dask", "torch"},
+    {"models", "bridges", "dask", "torch", "_cupy"},
     {"_command", "cli", "lookup", "__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -42,7 +42,7 @@ ONLY_IN = {
     "onnxruntime": set(),
     "hypothesis": set(),
     "matplotlib": set(),
-    "cupy": set(),
+    "cupy": {"_cupy"},
     "ml_dtypes": {"arrays", "testing"},
     "scipy": set(),
     "pandas": set(),

@@ -22,7 +22,13 @@ def _torch(spec: FunctionSpec) -> Call:
     return call_of(spec)
 
 
-TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {"torch": _torch}
+def _cupy(spec: FunctionSpec) -> Call:
+    from anydml._cupy import call_of
+
+    return call_of(spec)
+
+
+TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {"torch": _torch, "cupy": _cupy}
 """What makes an integration's call of a function, by the top-level module of a class of arrays."""
 
 
@@ -41,6 +47,11 @@ def _dispatch_new(spec: FunctionSpec, kind: type, arguments: tuple[Any, ...], ou
         if make is not None:
             spec.calls[kind] = call = make(spec)
             return call(arguments, out)
+    return on_memory(spec, arguments, out)
+
+
+def on_memory(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
+    """Call a function without an integration of its first operand's library."""
     operands = arguments[0] if spec.lists_operands else arguments[: len(spec.operands)]
     if bridge := bridge_of(*operands):
         function = getattr(bridge, spec.name)

@@ -1,0 +1,116 @@
+"""The array functions on CuPy's arrays: native calls on memory that public attributes describe.
+
+A call that is unusual in any way, or wrong, takes the general path, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import cupy
+import numpy as np
+
+from anydml._native import native
+from anydml.errors import AnyDMLError
+from anydml.functions._dispatch import Call, on_memory
+from anydml.functions._spec import FunctionSpec
+
+Make = Callable[[int, tuple[int, ...]], tuple[Any, int]]
+
+# CuPy's types by their codes, and the other way; other packages' once they have been seen.
+_TYPES: Final = {
+    native.type_code(dtype): dtype
+    for dtype in map(np.dtype, ("?", *"bhilqBHILQefdFD"))
+    if native.type_code(dtype) is not None
+}
+_CODES: Final = {dtype: code for code, dtype in _TYPES.items()}
+
+
+class _UnusualError(Exception):
+    """A call that the general path takes."""
+
+
+class _Namespace:
+    """What the preparation of a call asks for; of most operations nothing, as they are unusual."""
+
+    broadcast_to = staticmethod(cupy.broadcast_to)
+
+    def __getattr__(self, name: str) -> Any:
+        raise _UnusualError
+
+    def array(self, value: Any, name: str) -> Any:
+        """CuPy's own arrays only."""
+        if type(value) is not cupy.ndarray:
+            raise _UnusualError
+        return value
+
+    def indices(self, value: Any, like: Any) -> Any:
+        """As an array; the native call looks at its type."""
+        return self.array(value, "indices")
+
+    def same_type(self, value: Any, like: Any, name: str) -> Any:
+        """As an array; the native call compares the types."""
+        return self.array(value, name)
+
+    def value_type(self, given: Any) -> Any:
+        """As it is given: the native call knows types that the general path has understood."""
+        return given
+
+    def index_type(self, given: Any, x: Any, sizes: Sequence[Any]) -> Any:
+        """As it is given; None is int64, NumPy's own."""
+        return given
+
+
+_NAMESPACE: Final = _Namespace()
+
+
+def _block(x: Any) -> tuple[Any, ...]:
+    code = _CODES.get(x.dtype)
+    if code is None:
+        code = native.type_code(x.dtype)
+        if code is None:
+            raise _UnusualError
+        _CODES[x.dtype], _TYPES[code] = code, x.dtype
+    return code, x.shape, x.strides, 1, x.data.ptr, 0, -1, x
+
+
+def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
+    made = cupy.empty(shape, _TYPES[code])
+    return made, made.data.ptr
+
+
+def call_of(spec: FunctionSpec) -> Call:
+    """The call of a function with CuPy's arrays."""
+    run = native.memory_call(spec.room.KERNEL)
+
+    def quick(given: tuple[Any, ...]) -> Any:
+        try:
+            operands, attributes, finish = spec.prepare(_NAMESPACE, *given)
+            arguments = spec.arguments(operands, attributes)
+            blocks: Any = [_block(x) for x in operands]
+        except (_UnusualError, AnyDMLError, ValueError):  # the last one: of CuPy
+            return None
+        device = operands[0].device.id
+        here = device == cupy.cuda.runtime.getDevice()
+        if not here or any(x.device.id != device for x in operands[1:]):
+            return None
+        if arguments is None or finish is not None:
+            return None
+        place = device, cupy.cuda.get_current_stream().ptr
+        return run(
+            spec.several, place, _make, *([blocks] if spec.lists_operands else blocks), *arguments
+        )
+
+    def call(given: tuple[Any, ...], out: Any) -> Any:
+        # An iterator can be read once only.
+        if out is None and not any(hasattr(value, "__next__") for value in given):
+            try:
+                result = quick(given)
+            except MemoryError:
+                result = None  # the general path says how much for what
+            if result is not None:
+                return result
+        return on_memory(spec, given, out)
+
+    return call
