@@ -1,4 +1,4 @@
-"""CuPy's and JAX's arrays on a GPU in quick calls: the CPU's results, to the bit."""
+"""CuPy's arrays on a GPU in quick calls: the CPU's results, to the bit."""
 
 import threading
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml._native import native
 from support import assert_same_bits
 
 torch = pytest.importorskip("torch")
@@ -31,21 +30,7 @@ class CuPy:
         return array.get()
 
 
-class Jax:
-    def __init__(self):
-        self.library = pytest.importorskip("jax")
-        if self.library.default_backend() != "gpu":
-            pytest.skip("JAX has no GPU here")
-        self.kind = type(self.library.numpy.zeros(1))
-
-    def given(self, array):
-        return self.library.numpy.asarray(array)
-
-    def back(self, array):
-        return np.asarray(array)
-
-
-@pytest.fixture(params=[CuPy, Jax], ids=["cupy", "jax"])
+@pytest.fixture(params=[CuPy], ids=["cupy"])
 def library(request):
     made = request.param()
     one = made.given(np.zeros(3, np.float32))
@@ -88,17 +73,6 @@ def test_results(library, call, dtype):
         assert_same_bits(library.back(ours), theirs)
 
 
-@pytest.mark.parametrize("library", [Jax], indirect=True)
-def test_they_are_taken(library):
-    x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([8, -1], np.int32))
-    assert native.quick("gather")(None, x, i, 0, "raise") is not None
-    assert native.quick("join")(None, [x, x], 0) is not None
-    assert native.quick("nonzero_coordinates")(None, x, "int32") is not None
-    mixed = np.arange(9, dtype=np.float32)
-    assert native.quick("join")(None, [x, mixed], 0) is None
-    assert native.quick("join")(None, [x, torch.ones(3, device="cuda")], 0) is None
-
-
 def test_a_bad_index_is_told(library):
     x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([3, 9], np.int32))
 
@@ -135,21 +109,6 @@ def test_the_current_stream_of_cupy():
             x += 1  # on another stream the call would see fewer
         assert len(dml.nonzero_coordinates(x)) == x.size
         assert float(dml.top_k(x, 1).values[0]) == 20
-
-
-def test_memory_of_jax_is_given_back():
-    jax = pytest.importorskip("jax")
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX has no GPU here")
-    x = jax.numpy.ones(1 << 24)
-    dml.join([x, x]).block_until_ready()
-    torch.cuda.synchronize()
-    before, _ = torch.cuda.mem_get_info()
-    for _ in range(200):
-        dml.join([x, x])
-    torch.cuda.synchronize()
-    after, _ = torch.cuda.mem_get_info()
-    assert before - after < 1 << 30
 
 
 def test_threads(library):
