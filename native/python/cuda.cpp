@@ -310,6 +310,14 @@ void synchronize(int device, nb::object stream) {
   });
 }
 
+// Raises what calls that have run have found, without waiting for others.
+void raise_bad_indices(int device) {
+  told("cuda", [&] {
+    cuda::Device& there = cuda::device_at(device);
+    there.raise_bad_indices(there.bad_indices.latest());
+  });
+}
+
 // (name, bytes of memory, major, minor, multiprocessors) of each GPU, and the driver's version.
 nb::tuple devices() {
   return told("cuda", [&] {
@@ -421,6 +429,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("download", &download);
   cuda.def("clear", &clear);
   cuda.def("synchronize", &synchronize, nb::arg(), nb::arg().none());
+  cuda.def("raise_bad_indices", &raise_bad_indices);
   cuda.def("variants", [] { return all_variants().size(); });
   cuda.def("warm", &warm);
   cuda.def("compile", &compile);

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "arguments.hpp"
-#include "jax_arrays.hpp"
 
 namespace anydml::python {
 
@@ -51,64 +50,11 @@ constexpr std::size_t kMostMembers = 1024;
 struct Given : Arguments {
   Held held;
 
-  // Of what kind all arrays are, all on one device.
-  enum { unknown, numpy, jax_arrays } kind = unknown;
-  int device = kHost;
-
-  // What only other libraries' arrays need.
-  struct Elsewhere {
-    Several<Operand, 8> members;  // of a list
-    jax::Views views;
-  };
-  std::optional<Elsewhere> elsewhere;
-  Elsewhere& there() { return elsewhere ? *elsewhere : elsewhere.emplace(); }
-
-  bool take_array(PyObject* value, Operand& operand) {
-    if (kind == unknown || kind == numpy) {
-      if (operand_of(value, operand)) {
-        kind = numpy;
-        return true;
-      }
-      if (kind == numpy) return false;
-    }
-    return jax::is_array(value) && take_jax(value, operand);
-  }
-
-  [[gnu::noinline]] bool take_jax(PyObject* value, Operand& operand) {
-    int place = kHost;
-    if (!there().views.take(value, operand, place) || (kind == jax_arrays && place != device))
-      return false;
-    kind = jax_arrays;
-    device = place;
-    return true;
-  }
-
-  bool take_list(const Kernel& kernel, PyObject* value) {
-    if (!held.hold(kernel.name, value, list)) return false;
-    if (list.count == 0 || list.count > kMostMembers || !jax::is_array(list.arrays[0])) return true;
-    Operand* const taken = there().members.make(list.count);
-    for (std::size_t i = 0; i < list.count; ++i)
-      if (!take_array(list.arrays[i], taken[i])) return false;
-    list = {taken, nullptr, list.count};
-    return true;
-  }
-
-  bool take_own_argument(const Argument& argument, PyObject* const& value, Int& number,
-                         Integers*& several) {
-    if (kind == jax_arrays && argument.kind == Argument::index_type_or_none && value == Py_None)
-      return jax::own_index_type(number);
-    return take_argument(argument, value, number, several);
-  }
-
   bool take(const Kernel& kernel, PyObject* const* values) {
     for (int i = 0; i < kernel.inputs; ++i)
-      if (!take_array(*values++, operands[i])) return false;
-    if (kernel.list == Lists::inputs && !take_list(kernel, *values++)) return false;
-    Int* next = arguments;
-    Integers* several = integers;
-    for (const Argument& argument : kernel.arguments)
-      if (!take_own_argument(argument, *values++, *next++, several)) return false;
-    return true;
+      if (!operand_of(*values++, operands[i])) return false;
+    if (kernel.list == Lists::inputs && !held.hold(kernel.name, *values++, list)) return false;
+    return take_arguments(kernel, values);
   }
 };
 

@@ -188,10 +188,14 @@ Int code_of(PyObject* word, const Words& words);
 // The attributes of a call as numbers, from their names; those that are missing are 0.
 std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attributes);
 
+// The most threads of a call outside of every num_threads block.
+int threads_of_process();
+
 void bind_door(nanobind::module_& module);
 void bind_quick(nanobind::module_& module);
 void bind_binder(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
+void bind_xla(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that says how much for what: the purpose, and its
 // number where there are several.

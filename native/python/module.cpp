@@ -40,4 +40,5 @@ NB_MODULE(_bindings, module) {
   bind_memory_call(module);
   bind_binder(module);
   bind_cuda(module);
+  bind_xla(module);
 }

@@ -141,12 +141,13 @@ inline void lock_again(PyThreadState* state) {
 }
 
 // Runs the body without the interpreter lock when the work is worth it: below this many elements
-// giving the lock up costs more than the kernel.
+// giving the lock up costs more than the kernel. A thread of another library (xla_ffi.cpp) does not
+// hold it.
 constexpr Int kUnlockElements = 8192;
 constexpr Int kDriver = kUnlockElements;  // a call of a GPU's driver, however little the work
 template <class Body>
 void without_gil(Int elements, Body&& body) {
-  if (elements < kUnlockElements) {
+  if (elements < kUnlockElements || PyGILState_Check() == 0) {
     body();
     return;
   }

@@ -1,5 +1,4 @@
-// The array functions' quick way: a user's arguments as they are, NumPy arrays, plain tensors of a
-// library with an exchange table, on the CPU or on a GPU, or arrays of JAX. It does the
+// The array functions' quick way: NumPy arrays and a user's arguments as they are. It does the
 // whole job when nothing is unusual about them, and returns None otherwise: the general path then
 // finds out why.
 #include <nanobind/stl/string.h>
@@ -14,7 +13,6 @@
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
 #include "given.hpp"
-#include "jax_split.hpp"
 
 namespace nb = nanobind;
 
@@ -82,109 +80,9 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
   return named;
 }
 
-// ---- results of other libraries
-// -------------------------------------------------------------------------------------------------
-
-void run_on_device(const Kernel& kernel, const Call& call, const Given& given) {
-  void* const stream = nullptr;  // JAX tells nobody its streams, and cannot be told to wait
-  without_gil(kDriver, [&] {
-    cuda::Device& there = cuda::device_at(given.device);
-    there.refuse_bad_indices();
-    cuda::Queue queue(there, stream);
-    queue.name_call({std::string(kernel.name) + ": indices"});
-    kernel.enqueue(call, queue);
-    queue.wait(false);
-    there.raise_bad_indices(cuda::BadIndices::latest_of_thread());
-  });
-}
-
-// Runs the kernel where the tensors are; false where it turns out to be an unusual call.
-bool run_there(const Kernel& kernel, const Call& call, const Given& given) {
-  if (given.device == kHost) return kernel.run(call) == -1;
-  run_on_device(kernel, call, given);
-  return true;
-}
-
 void set_measured(Results::One& one, Int count) {
   for (int i = 0; i < one.rank; ++i)
     if (one.dims[i] == kMeasured) one.dims[i] = count;
-}
-
-nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& one, Call& call) {
-  void* const stream = nullptr;  // JAX tells nobody its streams, and cannot be told to wait
-  Int count = 0;
-  std::unique_ptr<cuda::Queue> queue;
-  cuda::NonzeroFound found;
-  without_gil(kDriver, [&] {
-    cuda::Device& there = cuda::device_at(given.device);
-    there.refuse_bad_indices();
-    queue = std::make_unique<cuda::Queue>(there, stream);
-    found = kernel.measure_on_device(call, *queue);
-    count = queue->told_number(found.count);
-    queue->leave();
-  });
-  set_measured(one, count);
-  jax::NewArray made;
-  if (!made.make(one, given.device, given.operands[kernel.inputs])) return nb::none();
-  without_gil(kDriver, [&] {
-    queue->enter();
-    kernel.fill_on_device(call, found, count, *queue);
-    queue->wait(false);
-    queue->leave();
-  });
-  return made.object();
-}
-
-[[gnu::noinline]] nb::object measured_elsewhere(const Kernel& kernel, Given& given,
-                                                Results::One& one, Call& call) {
-  if (given.device != kHost) return measured_on_device(kernel, given, one, call);
-  const Found found = kernel.measure(call);
-  set_measured(one, found.count);
-  jax::NewArray made;
-  if (!made.make(one, given.device, given.operands[kernel.inputs])) return nb::none();
-  kernel.fill(call, found);
-  return made.object();
-}
-
-// The places of compiler and cache are told by the general path's first call.
-bool ready_on_device(const Kernel& kernel) {
-  return kernel.enqueue != nullptr && !cuda::compiler_places().version.empty();
-}
-
-// values: as of `called`.
-[[gnu::noinline]] nb::object called_elsewhere(const Kernel& kernel, PyObject* const* values,
-                                              Given& given, Results& results, Call& call) {
-  const bool listed = kernel.list == Lists::outputs;
-  if (!jax::keeps(results.one, listed || kernel.measure != nullptr ? 1 : kernel.outputs))
-    return nb::none();
-  if (listed && given.device == kHost) {  // a split
-    nb::object parts = jax::kept_split(values[1], given.operands[0], results);
-    if (parts.is_valid()) return parts;
-  }
-  if (given.device != kHost && !ready_on_device(kernel)) return nb::none();
-  if (kernel.measure != nullptr) return measured_elsewhere(kernel, given, results.one[0], call);
-  const Int count = listed ? results.equal : kernel.outputs;
-  if (count > static_cast<Int>(kMostMembers)) return nb::none();
-  Several<jax::NewArray, 8> several;
-  jax::NewArray* const made = several.make(static_cast<std::size_t>(count));
-  Operand* const outputs = listed ? given.there().members.make(static_cast<std::size_t>(count))
-                                  : given.operands + kernel.inputs;
-  for (Int i = 0; i < count; ++i) {
-    Results::One& one = results.one[listed ? 0 : i];
-    if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
-    if (!made[i].make(one, given.device, outputs[i])) return nb::none();
-  }
-  if (listed) call.list = {outputs, nullptr, static_cast<std::size_t>(count)};
-  if (!run_there(kernel, call, given)) return nb::none();
-  if (!listed) {
-    nb::object first = made[0].object();
-    return count == 1 ? first : named_tuple(values[0], first, made[1].object());
-  }
-  nb::object tuple = nb::steal(PyTuple_New(count));
-  if (!tuple.is_valid()) throw nb::python_error();
-  for (Int i = 0; i < count; ++i)
-    PyTuple_SET_ITEM(tuple.ptr(), i, made[i].object().release().ptr());
-  return tuple;
 }
 
 nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& call) {
@@ -204,8 +102,6 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
       results.one[0].rank > most_axes())
     return nb::none();
   Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
-  if (given.kind != Given::numpy && given.kind != Given::unknown)
-    return called_elsewhere(kernel, values, given, results, call);
   if (kernel.measure != nullptr) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
@@ -281,6 +177,8 @@ nb::object shapes(const std::string& name, const nb::args& values) {
 
 }  // namespace
 
+int threads_of_process() { return in_process.load(); }
+
 int threads_now() {
   if (in_context == nullptr) return in_process.load();
   PyObject* value = nullptr;
@@ -307,9 +205,6 @@ nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
 }
 
 void bind_quick(nb::module_& module) {
-  module.def("take_jax", &jax::take);
-  module.def("take_jax_split", &jax::take_split_maker);
-  module.def("take_jax_gpu", &jax::take_gpu);
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

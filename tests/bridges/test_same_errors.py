@@ -152,8 +152,7 @@ def test_lazy_arrays(wrong: Wrong) -> None:
 
 def test_join_of_nothing() -> None:
     bridges = [
-        pytest.importorskip(name, exc_type=ImportError)
-        for name in ("anydml.bridges.jax", "anydml.dask")
+        pytest.importorskip(name, exc_type=ImportError) for name in ("anydml.jax", "anydml.dask")
     ]
     messages = {told(lambda module=module: module.join([])) for module in (dml, *bridges)}
     assert messages == {"ArgumentError: arrays: expected at least one, got none"}

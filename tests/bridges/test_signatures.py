@@ -8,7 +8,7 @@ import pytest
 import anydml as dml
 
 
-@pytest.mark.parametrize("module", ["anydml.bridges.jax", "anydml.dask"])
+@pytest.mark.parametrize("module", ["anydml.jax", "anydml.dask"])
 def test_parameters_and_defaults_are_the_same(module):
     pytest.importorskip(module.rpartition(".")[2])
     bridge = importlib.import_module(module)

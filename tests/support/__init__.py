@@ -1,5 +1,6 @@
 """What the tests share.
 
+`jax_types`   JAX with and without 64-bit types
 `poison`      arrays of any memory layout inside watched memory
 `bits`        arrays compared as what they are in memory
 `contents`    arrays full of ties, NaNs, zeros of both signs, denormals and extreme integers
@@ -10,6 +11,7 @@
 
 from support.bits import assert_same_bits, bits
 from support.contents import Flavour, contents, indices
+from support.jax_types import jax_64_bits
 from support.poison import Layout, Poisoned
 from support.rooms import by_reference
 
@@ -22,4 +24,5 @@ __all__ = [
     "by_reference",
     "contents",
     "indices",
+    "jax_64_bits",
 ]

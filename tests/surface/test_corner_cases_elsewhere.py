@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from corner_calls import CASES
 
-from support import assert_same_bits
+from support import assert_same_bits, jax_64_bits
 
 # Where memory is made, places beyond it are none.
 MOST = ("gather: the most axes", "tile: the most axes")
@@ -97,5 +97,5 @@ def test_lazy_arrays(name: str, all_of_them: bool) -> None:
 def test_traced_arrays(name: str) -> None:
     jax = pytest.importorskip("jax")
     function, given, named, expected = HELD[name]
-    with jax.enable_x64(True):
+    with jax_64_bits(True):
         compare(jax.jit(lambda x: function(x, *given[1:], **named))(given[0]), expected)

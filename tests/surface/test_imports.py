@@ -25,7 +25,7 @@ FLOORS = [
     {"backends"},
     {"device", "binding", "lifecycle"},
     {"functions"},
-    {"models", "bridges", "dask", "torch", "_cupy"},
+    {"models", "bridges", "dask", "jax", "torch", "_cupy"},
     {"_command", "cli", "lookup", "__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -35,7 +35,7 @@ ONLY_IN = {
     "click": {"cli"},
     "json5": {"models"},
     "torch": {"torch"},
-    "jax": {"bridges"},
+    "jax": {"jax"},
     "dask": {"dask"},
     "distributed": set(),
     "onnx": set(),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from support import strategies
+from support import jax_64_bits, strategies
 
 X = np.array([[3.0, 0.0, 9.0], [0.0, 5.0, 7.0]], np.float32)
 KINDS = strategies.INDEX
@@ -96,7 +96,7 @@ def test_jax_has_its_own_default():
     jax = pytest.importorskip("jax")
     x = jax.numpy.asarray(X)
     for wide in (False, True):
-        with jax.enable_x64(wide):
+        with jax_64_bits(wide):
             default = jax.numpy.arange(3).dtype
             best, places = indices_of(x)
             assert best.dtype == places.dtype == default
@@ -116,7 +116,7 @@ def test_jax_has_its_own_default():
 
 def test_jax_refuses_a_cast_that_it_would_undo():
     jax = pytest.importorskip("jax")
-    with jax.enable_x64(False), pytest.raises(dml.ArgumentTypeError, match=r"^dtype: .*enable_x64"):
+    with jax_64_bits(False), pytest.raises(dml.ArgumentTypeError, match=r"^dtype: .*enable_x64"):
         dml.cast(jax.numpy.arange(3), "float64")
 
 

@@ -152,15 +152,6 @@ def test_jax():
         dml.gather(X, [0], out=wrap(np.zeros((1, 3), "f4")))
 
 
-@pytest.mark.parametrize("kind", ["bool", "int8", "uint16", "float64", "complex64"])
-def test_what_jax_is_handed(kind):
-    pytest.importorskip("jax")
-    from anydml.arrays import _jax
-
-    x = np.arange(6).reshape(2, 3).astype(kind)
-    assert_same_bits(np.from_dlpack(_jax._Exported(x)), x)
-
-
 def test_dlpack_producers():
     producer = Producer(X)
     results = list(every_function(producer, lambda a: a))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support import jax_64_bits
 
 X = np.array([3.0, 1.0, 2.0])
 
@@ -132,7 +133,7 @@ def test_jax_changes_no_type_silently():
     jax = pytest.importorskip("jax")
     x = jax.numpy.arange(4.0)
     assert dml.top_k(x, 2, index_dtype="uint32").indices.dtype == np.uint32
-    with jax.enable_x64(False), pytest.raises(dml.ArgumentTypeError, match="jax_enable_x64"):
+    with jax_64_bits(False), pytest.raises(dml.ArgumentTypeError, match="jax_enable_x64"):
         dml.top_k(x, 2, index_dtype="int64")
-    with jax.enable_x64(True):
+    with jax_64_bits(True):
         assert dml.top_k(x, 2, index_dtype="int64").indices.dtype == np.int64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.arrays import _dlpack, _jax
+from anydml.arrays import _dlpack
 
 
 @pytest.mark.parametrize("kind", range(20))
@@ -91,63 +90,3 @@ def test_what_stands_for_an_array_of_jax_is_none() -> None:
     jax = pytest.importorskip("jax")
     with pytest.raises(dml.ArgumentTypeError, match=r"x: expected numbers .*ShapeDtypeStruct$"):
         dml.tile(jax.ShapeDtypeStruct((2,), "float32"), 2)
-
-
-class ArrayImpl(list):
-    """Stands for JAX's class of arrays."""
-
-
-def given_to_quick_calls(
-    monkeypatch: pytest.MonkeyPatch, kind: type, make: Any, enabled: Any = False
-) -> list[Any]:
-    """What quick calls are told of a JAX that makes arrays like this."""
-    told: list[Any] = []
-    config = SimpleNamespace(jax_enable_x64=enabled)
-    fake = SimpleNamespace(local_devices=lambda backend: [f"first {backend}"], config=config)
-    module = SimpleNamespace(dlpack_managed_tensor_to_buffer=make)
-    monkeypatch.setitem(sys.modules, "jax", fake)
-    monkeypatch.setitem(sys.modules, kind.__module__, module)
-    native = SimpleNamespace(
-        take_jax=lambda *given: told.extend(given), take_jax_split=lambda program: None
-    )
-    monkeypatch.setattr(_jax, "native", native)
-    _jax._offer.__wrapped__(kind)
-    return told
-
-
-def test_results_are_made_as_a_known_jax_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(capsule: Any, device: Any, stream: Any) -> Any:
-        assert stream is None
-        return ArrayImpl([0, 1, 2])
-
-    told = given_to_quick_calls(monkeypatch, ArrayImpl, make)
-    assert told[:3] == [ArrayImpl, make, "first cpu"]
-    assert told[3].jax_enable_x64 is False
-
-
-class OtherImpl(ArrayImpl):
-    """One that is not known."""
-
-
-def test_a_jax_that_is_not_known_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def good(*_: Any) -> Any:
-        return ArrayImpl([0, 1, 2])
-
-    def fails(*_: Any) -> Any:
-        raise TypeError
-
-    cases: list[tuple[type, Any, Any]] = [
-        (ArrayImpl, None, False),
-        (OtherImpl, lambda *_: OtherImpl([0, 1, 2]), False),
-        (ArrayImpl, lambda *_: OtherImpl([0, 1, 2]), False),
-        (ArrayImpl, lambda *_: ArrayImpl([0, 2, 1]), False),
-        (ArrayImpl, good, 0),
-        (ArrayImpl, fails, False),
-    ]
-    for kind, make, enabled in cases:
-        assert given_to_quick_calls(monkeypatch, kind, make, enabled) == []
-
-
-def test_the_split_of_an_array_elsewhere_is_no_program() -> None:
-    elsewhere = SimpleNamespace(devices=lambda: {"second"})
-    assert _jax._split_program("first", elsewhere, [1, 2], 0) is None

@@ -21,7 +21,7 @@ def _is_dask(value: Any) -> bool:
 
 BRIDGES: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (_is_dask, "anydml.dask"),
-    (_jax.is_tracer, "anydml.bridges.jax"),
+    (_jax.is_tracer, "anydml.jax"),
 )
 """Whether a value is a bridge's, and the bridge's module."""
 

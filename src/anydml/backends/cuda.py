@@ -64,6 +64,23 @@ def _cuda() -> Any:
     return native.cuda
 
 
+def configure() -> None:
+    """Tell the native module where things are, for calls that do not come from here."""
+    _cuda()
+
+
+def raise_bad_indices() -> None:
+    """Raise what calls have found on the GPUs, as far as they have run; without waiting.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        A call had an index that points outside its axis.
+    """
+    for device in native.cuda.in_use():
+        native.cuda.raise_bad_indices(device)
+
+
 def _compilers() -> list[str]:
     """Where NVRTC may be: in its own wheel, or installed with CUDA."""
     found = []

@@ -22,7 +22,7 @@ SYNONYMS: Final = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
 NAMES: Final = (None, "none", "add", "mul", "min", "max", *SYNONYMS, "mean")
 
 # 0 and 1 stand for bools: or, and.
-_OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
+OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
 
 # What becomes of a GPU's sums: cuda::Mean.
 _MEAN, _MEAN_OF_UPDATES = 1, 2
@@ -97,7 +97,7 @@ class Scatter:
         if how != "none" and data.dtype == np.bool_:
             bits = [array.view(np.uint8) for array in (data, updates, result)]
             data, updates, result = bits
-            how = _OF_BOOLS[how]
+            how = OF_BOOLS[how]
         try:
             self._run(data, lookup, updates, result, how, include_self or how == "none")
         except AllocationError:
@@ -180,7 +180,7 @@ def neutral(how: str, dtype: np.dtype[Any]) -> Any:
     if is_added(dtype):
         return as_type(np.asarray(neutral(how, np.dtype(np.float32))), dtype, "x")
     if dtype == np.bool_:
-        return np.bool_(_OF_BOOLS[how] == "min")
+        return np.bool_(OF_BOOLS[how] == "min")
     if how in ("add", "mean"):
         return dtype.type(0)
     if how == "mul":

@@ -28,7 +28,18 @@ def _cupy(spec: FunctionSpec) -> Call:
     return call_of(spec)
 
 
-TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {"torch": _torch, "cupy": _cupy}
+def _jax(spec: FunctionSpec) -> Call:
+    from anydml.jax import call_of
+
+    return call_of(spec)
+
+
+TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
+    "torch": _torch,
+    "cupy": _cupy,
+    "jax": _jax,
+    "jaxlib": _jax,
+}
 """What makes an integration's call of a function, by the top-level module of a class of arrays."""
 
 

@@ -193,11 +193,16 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
             )
         return _arguments.broadcast_to(array, shape, "lengths")
     counts = _engine.scratch("reverse_subsequences", array.copy)
-    if array.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
-        raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
+    refuse_negative(counts)
     most = np.iinfo(np.uint32).max
     narrow = np.minimum(counts, most) if counts.dtype.itemsize > 4 else counts
     return _arguments.broadcast_to(narrow.astype(np.uint32), shape, "lengths")
+
+
+def refuse_negative(counts: Array) -> None:
+    """Refuse lengths below 0."""
+    if counts.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
+        raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
 
 
 def check_lengths(array: Any) -> None:

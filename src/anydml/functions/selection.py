@@ -403,7 +403,10 @@ def nonzero_coordinates(
 
 
 @NONZERO_COORDINATES.for_memory
-def _nonzero_coordinates(x: Any, index_dtype: Any, size: Any, fill_value: Any, out: Any) -> Any:
+def coordinates_of(
+    x: Any, index_dtype: Any, size: Any = None, fill_value: Any = 0, out: Any = None
+) -> Any:
+    """`nonzero_coordinates` of an array with memory."""
     array, wrap = adopt(x, "x")
     check_type(array, COMPARED)
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from jax import numpy as jnp
 
-from anydml.bridges.jax import _calls
-from anydml.bridges.jax._calls import Call, Traced
 from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _attributes, _combining, _engine
+from anydml.functions import _arguments, _attributes, _combining, _engine, selection
+from anydml.functions import gather as gathers
+from anydml.functions import scatter as scatters
 from anydml.functions.selection import TopKResult
+from anydml.jax import _calls, _eager
+from anydml.jax._calls import Call
+from anydml.jax._kernels import Traced
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
@@ -21,6 +24,7 @@ from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.top_k import TopK1
 
 
+@_eager.compiled(selection.top_k, operands=1)
 def top_k(
     x: Any,
     k: Any,
@@ -53,7 +57,7 @@ def top_k(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import top_k
+    >>> from anydml.jax import top_k
     >>> jax.jit(lambda x: top_k(x, 2).indices)(jnp.array([3.0, 1.0, 3.0])).tolist()
     [0, 2]
     """
@@ -68,7 +72,7 @@ def top_k(
     size = shaped.shape[number]
     kind = _arguments.result_indices(index_dtype, data, (size,), None, "out[1]")
     shape = inferred.outputs[0].shape
-    given = (("k", count), ("axis", number), ("largest", first), ("index_dtype", kind.name))
+    given = (("k", count), ("axis", number), ("largest", first))
     outputs = ((shape, shaped.dtype.name), (shape, kind.name))
     values, indices = Call("top_k", given, outputs)(shaped)
     if not data.ndim and count == 1:
@@ -84,14 +88,14 @@ def nonzero_coordinates(
     fill_value: Any = 0,
     out: None = None,
 ) -> Traced:
-    """`anydml.nonzero_coordinates` in traced code, which needs a number of rows.
+    """`anydml.nonzero_coordinates` of JAX's arrays; traced code needs a number of rows.
 
     Parameters
     ----------
     x, index_dtype, fill_value
         As for `anydml.nonzero_coordinates`; all but `x` are static.
-    size : int
-        How many rows the result has.
+    size : int, optional
+        How many rows the result has. Without it `x` must have memory.
     out : None
         Arrays of JAX are never written.
 
@@ -108,11 +112,18 @@ def nonzero_coordinates(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import nonzero_coordinates
+    >>> from anydml.jax import nonzero_coordinates
     >>> rows = jax.jit(lambda x: nonzero_coordinates(x, size=3, fill_value=9))(jnp.array([0, 4, 5]))
     >>> rows.tolist()
     [[1], [2], [9]]
     """
+    if size is None and out is None and _eager.has_memory(x):
+        return selection.coordinates_of(x, index_dtype)
+    return _first_coordinates(x, index_dtype=index_dtype, size=size, fill_value=fill_value, out=out)
+
+
+@_eager.compiled(selection.nonzero_coordinates, operands=1)
+def _first_coordinates(x: Any, *, index_dtype: Any, size: Any, fill_value: Any, out: Any) -> Traced:
     _calls.no_out(out)
     data = _calls.operand(x, "x")
     _attributes.check_type(data, _attributes.COMPARED)
@@ -123,11 +134,12 @@ def nonzero_coordinates(
     kind = _arguments.result_indices(index_dtype, data, data.shape, None, "out")
     rows, fill = _attributes.sized(size, fill_value, np.iinfo(kind))
     _, columns = _engine.infer(NonzeroCoordinates, (data,), {"columns": data.ndim}).outputs[1].shape
-    given = (("index_dtype", kind.name), ("size", rows), ("fill_value", fill))
+    given = (("size", rows), ("fill_value", fill))
     outputs = (((rows, columns), kind.name),)
     return Call("nonzero_coordinates", given, outputs)(data)[0]
 
 
+@_eager.compiled(gathers.gather, operands=2)
 def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: None = None) -> Traced:
     """`anydml.gather` in traced code, with a gradient.
 
@@ -147,12 +159,13 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     ------
     ArgumentError, ArgumentTypeError
         An argument that does not fit, while tracing. A bad index is an error of JAX's when the
-        code runs, whose message has this package's.
+        code runs, whose message has this package's; outside of JAX's transformations
+        `IndexOutOfRangeError`.
 
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import gather
+    >>> from anydml.jax import gather
     >>> jax.grad(lambda x: gather(x, [1, 1, 0]).sum())(jnp.zeros(3)).tolist()
     [1.0, 2.0, 0.0]
     """
@@ -168,6 +181,7 @@ def gather(x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Non
     return call(data, lookup)[0]
 
 
+@_eager.compiled(gathers.gather_elements, operands=2)
 def gather_elements(
     x: Any,
     indices: Any,
@@ -199,7 +213,7 @@ def gather_elements(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import gather_elements
+    >>> from anydml.jax import gather_elements
     >>> x = jnp.array([[3.0, 9.0, 5.0]])
     >>> jax.jit(lambda x: gather_elements(x, [[1, -1]], axis=1))(x).tolist()
     [[9.0, 5.0]]
@@ -224,6 +238,7 @@ def gather_elements(
     return call(data, lookup)[0].reshape(shape)
 
 
+@_eager.compiled(gathers.gather_nd, operands=2)
 def gather_nd(
     x: Any, indices: Any, *, batch_dims: Any = 0, mode: Any = "raise", out: None = None
 ) -> Traced:
@@ -249,7 +264,7 @@ def gather_nd(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import gather_nd
+    >>> from anydml.jax import gather_nd
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> jax.jit(lambda x: gather_nd(x, [[1, 0], [0, -1]]))(x).tolist()
     [2.0, 1.0]
@@ -267,6 +282,7 @@ def gather_nd(
     return call(data, lookup)[0]
 
 
+@_eager.compiled(scatters.scatter_elements, operands=3)
 def scatter_elements(
     x: Any,
     indices: Any,
@@ -303,7 +319,7 @@ def scatter_elements(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import scatter_elements
+    >>> from anydml.jax import scatter_elements
     >>> add = jax.jit(lambda x, u: scatter_elements(x, [2, 0, 2], u, reduction="add"))
     >>> add(jnp.zeros(3), jnp.array([1.0, 2.0, 3.0])).tolist()
     [2.0, 0.0, 4.0]
@@ -330,6 +346,7 @@ def scatter_elements(
     return call(*operands)[0].reshape(shape)
 
 
+@_eager.compiled(scatters.scatter_nd, operands=3)
 def scatter_nd(
     x: Any,
     indices: Any,
@@ -361,7 +378,7 @@ def scatter_nd(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import scatter_nd
+    >>> from anydml.jax import scatter_nd
     >>> jax.jit(lambda x: scatter_nd(x, [[2], [0]], [5.0, 6.0]))(jnp.zeros(3)).tolist()
     [6.0, 0.0, 5.0]
     """

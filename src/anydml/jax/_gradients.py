@@ -15,10 +15,11 @@ import numpy as np
 from jax import numpy as jnp
 from jax.interpreters import ad
 
-from anydml.bridges.jax._calls import PRIMITIVE, Call, Traced
-from anydml.bridges.jax._indexed import gather_elements, gather_nd, scatter_elements, scatter_nd
-from anydml.bridges.jax._movers import cast, reverse_subsequences
 from anydml.errors import ArgumentError
+from anydml.jax._calls import PRIMITIVE, Call
+from anydml.jax._indexed import gather_elements, gather_nd, scatter_elements, scatter_nd
+from anydml.jax._kernels import Traced
+from anydml.jax._movers import cast, reverse_subsequences
 
 Cotangents = list[Traced | None]
 Transpose = Callable[[Call, Traced, Any], Cotangents]

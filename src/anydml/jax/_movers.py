@@ -1,7 +1,7 @@
 """`split`, `join`, `slice_window`, `pad`, `tile` and `cast` in traced code.
 
-What only moves elements is JAX's own operations, with the shapes and rules of the operators: they
-stay on the device, and have gradients.
+Inside of JAX's transformations, what only moves elements is JAX's own operations, with the shapes
+and rules of the operators: they have gradients, and are compiled with what is around them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jax import Array, lax
+from jax import Array, core, lax
 from jax import numpy as jnp
 
-from anydml.arrays import adopt, keep, promoted
-from anydml.bridges.jax import _calls
-from anydml.bridges.jax._calls import Call, Traced
-from anydml.functions import _arguments, _attributes, _engine, movers, rearranging
+from anydml.arrays import adopt, as_numpy, keep, promoted
+from anydml.functions import _arguments, _attributes, _engine, movers, rearranging, slabs
+from anydml.jax import _calls, _eager, _kernels
+from anydml.jax._calls import Call
+from anydml.jax._kernels import Traced
 from anydml.ops.cast import Cast
 from anydml.ops.join import Join
 from anydml.ops.padding1 import Padding1
@@ -27,6 +28,7 @@ from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 
 
+@_eager.compiled(slabs.split, operands=1)
 def split(
     x: Any,
     sections_or_sizes: Any = None,
@@ -58,18 +60,22 @@ def split(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import split
+    >>> from anydml.jax import split
     >>> [part.tolist() for part in jax.jit(lambda x: split(x, [1, 2]))(jnp.arange(3))]
     [[0], [1, 2]]
     """
     _calls.no_out(out)
     data = _calls.operand(x, "x")
     given = _attributes.split_attributes(data, sections_or_sizes, axis, points, near_equal)
-    _engine.infer(Split, (data,), given)
+    outputs = [(spec.shape, data.dtype) for spec in _engine.infer(Split, (data,), given).outputs]
+    parts = _kernels.moved("split", (data,), outputs, {"axis": given["axis"]})
+    if parts is not None:
+        return tuple(parts)
     ends = np.cumsum([0, *given["sizes"]]).tolist()
     return tuple(lax.slice_in_dim(data, *span, axis=given["axis"]) for span in pairwise(ends))
 
 
+@_eager.compiled(slabs.join, operands=0)
 def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: None = None) -> Traced:
     """`anydml.join` in traced code.
 
@@ -93,7 +99,7 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import join
+    >>> from anydml.jax import join
     >>> jax.jit(lambda x: join([x, x]))(jnp.arange(2)).tolist()
     [0, 1, 0, 1]
     """
@@ -115,10 +121,12 @@ def join(arrays: Sequence[Any], *, axis: Any = 0, promote: Any = False, out: Non
         parts, number = [part.reshape(-1) for part in parts], 0
     else:
         number = _arguments.axis_of(axis, parts[0], "arrays[0]")
-    _engine.infer(Join, parts, {"axis": number})
-    return lax.concatenate(parts, number)
+    (spec,) = _engine.infer(Join, parts, {"axis": number}).outputs
+    joined = _kernels.moved("join", parts, [(spec.shape, parts[0].dtype)], {"axis": number})
+    return joined[0] if joined else lax.concatenate(parts, number)
 
 
+@_eager.compiled(movers.slice_window, operands=1)
 def slice_window(
     x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: None = None
 ) -> Traced:
@@ -144,7 +152,7 @@ def slice_window(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import slice_window
+    >>> from anydml.jax import slice_window
     >>> jax.jit(lambda x: slice_window(x, [1], [4], [-2]))(jnp.arange(6)).tolist()
     [4, 2]
     """
@@ -152,6 +160,8 @@ def slice_window(
     data = _calls.operand(x, "x")
     given = _attributes.window(starts, sizes, strides, data.ndim)
     (spec,) = _engine.infer(Slice1, (data,), given).outputs
+    if moved := _kernels.moved("slice_window", (data,), [(spec.shape, data.dtype)], given):
+        return moved[0]
     for axis, step in enumerate(
         zip(first_places(given), given["strides"], spec.shape, strict=True)
     ):
@@ -160,6 +170,7 @@ def slice_window(
     return data
 
 
+@_eager.compiled(movers.pad, operands=1)
 def pad(
     x: Any, pad_width: Any, mode: Any = "constant", constant: Any = 0, *, out: None = None
 ) -> Traced:
@@ -185,7 +196,7 @@ def pad(
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import pad
+    >>> from anydml.jax import pad
     >>> jax.jit(lambda x: pad(x, (1, 2), "edge"))(jnp.arange(2)).tolist()
     [0, 0, 1, 1, 1]
     """
@@ -194,6 +205,8 @@ def pad(
     value = movers.constant_of(constant, data, mode)
     given = movers.padding(data, pad_width, mode, value)
     (spec,) = _engine.infer(Padding1, (data,), given).outputs
+    if moved := _kernels.moved("pad", (data,), [(spec.shape, data.dtype)], given):
+        return moved[0]
     widths = list(zip(given["starts"], given["ends"], strict=True))
     if given["mode"] == "constant":
         return lax.pad(data, jnp.asarray(value), [(*width, 0) for width in widths])
@@ -205,6 +218,7 @@ def pad(
     return data
 
 
+@_eager.compiled(rearranging.tile, operands=1)
 def tile(x: Any, repeats: Any, *, out: None = None) -> Traced:
     """`anydml.tile` in traced code.
 
@@ -228,16 +242,24 @@ def tile(x: Any, repeats: Any, *, out: None = None) -> Traced:
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import tile
+    >>> from anydml.jax import tile
     >>> jax.jit(lambda x: tile(x, 2))(jnp.arange(2)).tolist()
     [0, 1, 0, 1]
     """
     _calls.no_out(out)
     data, given = _attributes.matched(_calls.operand(x, "x"), repeats)
-    _engine.infer(Tile, (data,), given)
+    (spec,) = _engine.infer(Tile, (data,), given).outputs
+    if moved := _kernels.moved("tile", (data,), [(spec.shape, data.dtype)], given):
+        return moved[0]
     return jnp.tile(data, given["repeats"])
 
 
+def _refuse_negative(_: Any, lengths: Any) -> None:
+    if not isinstance(lengths, core.Tracer) and not _eager.is_on_gpu(lengths):
+        rearranging.refuse_negative(as_numpy(lengths, "lengths"))
+
+
+@_eager.compiled(rearranging.reverse_subsequences, operands=2, check=_refuse_negative)
 def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -> Traced:
     """`anydml.reverse_subsequences` in traced code, with a gradient.
 
@@ -256,13 +278,13 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit, while tracing. A negative length is an error of JAX's when
-        the code runs, whose message has this package's.
+        An argument that does not fit, while tracing. When the code runs, a length below 0 means
+        none.
 
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import reverse_subsequences
+    >>> from anydml.jax import reverse_subsequences
     >>> jax.jit(lambda x: reverse_subsequences(x, [2], axis=0))(jnp.arange(3)).tolist()
     [1, 0, 2]
     """
@@ -278,6 +300,7 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: None = None) -
     return call(data, counts)[0]
 
 
+@_eager.compiled(movers.cast, operands=1)
 def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     """`anydml.cast` in traced code.
 
@@ -301,7 +324,7 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> from anydml.bridges.jax import cast
+    >>> from anydml.jax import cast
     >>> jax.jit(lambda x: cast(x, "uint8"))(jnp.array([1.9, 300.0])).tolist()
     [1, 255]
     """
@@ -311,4 +334,4 @@ def cast(x: Any, dtype: Any, *, out: None = None) -> Traced:
     to = _attributes.type_named(dtype)
     keep(data, to, "dtype")
     (spec,) = _engine.infer(Cast, (data,), {"to": to}).outputs
-    return Call("cast", (("dtype", to.name),), ((spec.shape, to.name),))(data)[0]
+    return Call("cast", (), ((spec.shape, to.name),))(data)[0]

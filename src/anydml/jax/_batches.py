@@ -9,7 +9,8 @@ import jax
 from jax import numpy as jnp
 from jax.interpreters import batching
 
-from anydml.bridges.jax._calls import PRIMITIVE, Call, Traced
+from anydml.jax._calls import PRIMITIVE, Call
+from anydml.jax._kernels import Traced
 
 Batched = tuple[Sequence[Traced], Sequence[int]]
 """Results, and where their axis of batches is."""
@@ -57,9 +58,8 @@ def _with_batches(call: Call, count: int) -> Call:
 
 def _of_batches(tuples: Traced) -> Traced:
     """Index tuples that name their batch themselves, on the first axis."""
-    kind = tuples.dtype if tuples.dtype.itemsize >= 4 else jnp.int32
-    numbers = jax.lax.broadcasted_iota(kind, (*tuples.shape[:-1], 1), 0)
-    return jnp.concatenate([numbers, tuples.astype(kind)], axis=-1)
+    numbers = jax.lax.broadcasted_iota(tuples.dtype, (*tuples.shape[:-1], 1), 0)
+    return jnp.concatenate([numbers, tuples], axis=-1)
 
 
 def _gather(call: Call, count: int, operands: Sequence[Traced], dims: Dims) -> Batched:
