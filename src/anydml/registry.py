@@ -94,7 +94,7 @@ def unknown_operator(name: str) -> str:
     if near is None and 2 < len(plain) <= _LONGEST:
         near = _json.similar(plain, OPERATORS) or _json.similar(plain, PAGES)
         near = near or next((known for known in PAGES if _is_part(plain, known)), None)
-    hint = f"; did you mean {near}?" if near else " (`anydml ops --all` lists them)."
+    hint = f"; did you mean {near!r}?" if near else " (`anydml ops --all` lists them)."
     return f"Expected the name of a DirectML operator, got {_json.shown(name)}{hint}"
 
 

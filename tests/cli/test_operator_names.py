@@ -46,7 +46,7 @@ def test_the_operator_that_a_name_means(capsys, name, operator):
     ],
 )  # fmt: skip
 def test_only_a_near_name_is_suggested(capsys, name, hint):
-    end = f"; did you mean {hint}?" if hint else " (`anydml ops --all` lists them)."
+    end = f"; did you mean {hint!r}?" if hint else " (`anydml ops --all` lists them)."
     message = unknown_operator(name)
     assert message.startswith("Expected the name of a DirectML operator, got '")
     assert message.endswith(end)

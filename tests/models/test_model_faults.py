@@ -208,7 +208,7 @@ def test_an_error_of_json_has_its_line_and_column(text, where, wrong):
         (lambda m: m["commands"][1].update(resource="something"),
          "Command at index 1: names resource 'something', which the model lacks."),
         (lambda m: m["dispatchables"]["split"].update(type="DML_OPERATOR_SPLTI"),
-         "got 'DML_OPERATOR_SPLTI'; did you mean SPLIT?"),
+         "got 'DML_OPERATOR_SPLTI'; did you mean 'SPLIT'?"),
     ],
 )  # fmt: skip
 def test_a_name_that_is_nearly_right(tmp_path, change, problem):

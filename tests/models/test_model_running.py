@@ -404,7 +404,7 @@ def test_a_model_that_is_wrong(tmp_path, change, message):
             {"type": "DML_OPERATOR_GEMM"},
             r"GEMM is a DirectML operator \(since 1_0\) that anydml does",
         ),
-        ({"type": "split"}, "name of a DirectML operator, got 'split'; did you mean SPLIT?"),
+        ({"type": "split"}, "name of a DirectML operator, got 'split'; did you mean 'SPLIT'?"),
         ({"dmlCompileType": "Fast"}, "'dmlCompileType': Expected one of DmlCompileOp"),
         ({"executionFlags": "FAST"}, "'executionFlags': Expected one of NONE"),
         ({"executionFlags": [None]}, "'executionFlags': Expected one of NONE"),
