@@ -16,6 +16,7 @@ def test_parameters_and_defaults_are_the_same(module):
     assert len(functions) >= 14
     for name in functions:
         given, wanted = (inspect.signature(getattr(of, name)).parameters for of in (bridge, dml))
+        wanted = {key: parameter for key, parameter in wanted.items() if key != "unknown"}
         assert [*given] == [*wanted], name
         for parameter, like in zip(given.values(), wanted.values(), strict=True):
             assert (parameter.default, parameter.kind) == (like.default, like.kind), name

@@ -12,6 +12,7 @@ from anydml.arrays import Array, DeviceArray, adopt
 from anydml.functions import _arguments, _engine, _indices
 from anydml.functions._attributes import GATHER_MODES, alike, check_mode, pointed
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import GATHER, GATHER_ELEMENTS, GATHER_ND
 from anydml.functions._types import (
     ArrayOf,
@@ -72,7 +73,13 @@ def gather(
 
 
 def gather(
-    x: Any, indices: Any, *, axis: SupportsIndex = 0, mode: str = "raise", out: Any = None
+    x: Any,
+    indices: Any,
+    *,
+    axis: SupportsIndex = 0,
+    mode: str = "raise",
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """The slices of `x` that the indices name along an axis.
 
@@ -122,6 +129,8 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
+    if unknown:
+        raise unknown_keyword(gather, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_gather(None, x, indices, axis, mode)
         if result is not None:
@@ -196,6 +205,7 @@ def gather_elements(
     mode: str = "raise",
     broadcast: bool = False,
     out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """The elements of `x` that the indices name along an axis, one for each index.
 
@@ -253,6 +263,8 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
+    if unknown:
+        raise unknown_keyword(gather_elements, unknown)
     if type(x) is ndarray and out is None and broadcast is False:
         result = _quick_elements(None, x, indices, axis, mode)
         if result is not None:
@@ -325,7 +337,13 @@ def gather_nd(
 
 
 def gather_nd(
-    x: Any, indices: Any, *, batch_dims: SupportsIndex = 0, mode: str = "raise", out: Any = None
+    x: Any,
+    indices: Any,
+    *,
+    batch_dims: SupportsIndex = 0,
+    mode: str = "raise",
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """The elements or blocks of `x` that index tuples name.
 
@@ -372,6 +390,8 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
+    if unknown:
+        raise unknown_keyword(gather_nd, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_nd(None, x, indices, batch_dims, mode)
         if result is not None:

@@ -12,6 +12,7 @@ from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import padding_mode, paddings, type_named, window
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import CAST, PAD, SLICE_WINDOW
 from anydml.functions._types import (
     ArrayOf,
@@ -57,7 +58,7 @@ def cast(x: Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
 def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
 
 
-def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
+def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     """`x` as another type, the same on every machine.
 
     A float becomes an integer without its fraction, and the nearest end of the range where it lies
@@ -98,6 +99,8 @@ def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
+    if unknown:
+        raise unknown_keyword(cast, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_cast(None, x, dtype)
         if result is not None:
@@ -148,7 +151,13 @@ def pad(
 
 
 def pad(
-    x: Any, pad_width: Any, mode: str = "constant", constant: Any = 0, *, out: Any = None
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant: Any = 0,
+    *,
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """`x` with more elements at the ends of each axis.
 
@@ -191,6 +200,8 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
+    if unknown:
+        raise unknown_keyword(pad, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_pad(None, x, pad_width, mode, constant)
         if result is not None:
@@ -261,6 +272,7 @@ def slice_window(
     strides: Integers | None = None,
     *,
     out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """A copy of a window of `x`, with a stride along each axis.
 
@@ -305,6 +317,8 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
+    if unknown:
+        raise unknown_keyword(slice_window, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_window(None, x, starts, sizes, strides)
         if result is not None:

@@ -13,6 +13,7 @@ from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import matched
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import REVERSE_SUBSEQUENCES, TILE
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.reverse_subsequences import ReverseSubsequences
@@ -39,7 +40,7 @@ def tile(x: Plain, repeats: Integers | SupportsIndex, *, out: None = ...) -> NDA
 def tile(x: Operand, repeats: Integers | SupportsIndex, *, out: Out) -> Out: ...
 
 
-def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
+def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     """`x` again and again along its axes.
 
     Repeats and axes are matched from the last one on, as `numpy.tile` and `torch.tile` do: axes
@@ -80,6 +81,8 @@ def tile(x: Any, repeats: Any, *, out: Any = None) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
+    if unknown:
+        raise unknown_keyword(tile, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_tile(None, x, repeats)
         if result is not None:
@@ -121,7 +124,9 @@ def reverse_subsequences(
 def reverse_subsequences(x: Operand, lengths: Operand, *, axis: SupportsIndex, out: Out) -> Out: ...
 
 
-def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) -> Any:
+def reverse_subsequences(
+    x: Any, lengths: Any, *, axis: Any, out: Any = None, **unknown: Any
+) -> Any:
     """`x` with the first elements of each sequence along an axis in the opposite order.
 
     Parameters
@@ -163,6 +168,8 @@ def reverse_subsequences(x: Any, lengths: Any, *, axis: Any, out: Any = None) ->
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
+    if unknown:
+        raise unknown_keyword(reverse_subsequences, unknown)
     return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out)
 
 

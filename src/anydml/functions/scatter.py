@@ -10,6 +10,7 @@ from anydml.arrays import Array, adopt
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._attributes import along, check_scalar
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import SCATTER_ELEMENTS, SCATTER_ND
 from anydml.functions._types import (
     ArrayOf,
@@ -94,6 +95,7 @@ def scatter_elements(
     include_self: bool = True,
     broadcast: bool = False,
     out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """A copy of `x` in which the elements that the indices name along an axis are replaced.
 
@@ -156,6 +158,8 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
+    if unknown:
+        raise unknown_keyword(scatter_elements, unknown)
     if type(x) is ndarray and out is None and include_self is True and broadcast is False:
         result = _quick_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
@@ -250,6 +254,7 @@ def scatter_nd(
     reduction: str | None = None,
     include_self: bool = True,
     out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """A copy of `x` in which the elements or blocks that index tuples name are replaced.
 
@@ -302,6 +307,8 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
+    if unknown:
+        raise unknown_keyword(scatter_nd, unknown)
     if type(x) is ndarray and out is None and include_self is True:
         result = _quick_nd(None, x, indices, updates, reduction)
         if result is not None:

@@ -12,6 +12,7 @@ from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import COMPARED, ORDERED, check_type, sized
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import NONZERO_COORDINATES, TOP_K, TopKResult
 from anydml.functions._types import (
     ArrayOf,
@@ -147,6 +148,7 @@ def top_k(
     sorted: bool = True,
     index_dtype: Any = None,
     out: Any = None,
+    **unknown: Any,
 ) -> TopKResult[Any, Any]:
     """The k largest or smallest elements of every sequence along an axis, sorted.
 
@@ -200,6 +202,8 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
+    if unknown:
+        raise unknown_keyword(top_k, unknown)
     if type(x) is ndarray and out is None:
         result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
@@ -345,6 +349,7 @@ def nonzero_coordinates(
     size: SupportsIndex | None = None,
     fill_value: SupportsIndex = 0,
     out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """The coordinates of every element that is not zero, in ascending element order.
 
@@ -395,6 +400,8 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
+    if unknown:
+        raise unknown_keyword(nonzero_coordinates, unknown)
     if type(x) is ndarray and out is None and size is None:
         coordinates = _quick_nonzero(None, x, index_dtype)
         if coordinates is not None:

@@ -13,6 +13,7 @@ from anydml.arrays import Array, adopt, as_type, keep, promoted
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import members_of, split_attributes
 from anydml.functions._dispatch import dispatch
+from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import JOIN, SPLIT
 from anydml.functions._types import (
     ArrayOf,
@@ -87,6 +88,7 @@ def split(
     points: Integers | None = None,
     near_equal: bool = False,
     out: Any = None,
+    **unknown: Any,
 ) -> tuple[Any, ...]:
     """Copies of consecutive slabs of `x` along an axis.
 
@@ -137,6 +139,8 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
+    if unknown:
+        raise unknown_keyword(split, unknown)
     if type(x) is ndarray and out is None and points is None and near_equal is False:
         parts = _quick_split(None, x, sections_or_sizes, axis)
         if parts is not None:
@@ -208,7 +212,12 @@ def join(
 
 
 def join(
-    arrays: Sequence[Any], *, axis: SupportsIndex | None = 0, promote: bool = False, out: Any = None
+    arrays: Sequence[Any],
+    *,
+    axis: SupportsIndex | None = 0,
+    promote: bool = False,
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """The arrays, one behind the other along an axis.
 
@@ -251,6 +260,8 @@ def join(
     >>> dml.join([[1, 2], [0.5]], promote=True)
     array([1. , 2. , 0.5])
     """
+    if unknown:
+        raise unknown_keyword(join, unknown)
     listed = type(arrays) is list or type(arrays) is tuple
     if listed and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
         result = _quick_join(None, arrays, axis)

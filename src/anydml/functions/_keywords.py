@@ -1,0 +1,42 @@
+"""Keywords that the array functions do not take: which of theirs is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from anydml._json import meant
+from anydml.errors import ArgumentTypeError
+
+# The spellings of PyTorch, NumPy, JAX and ONNX, by the parameter here.
+_SPELLINGS: Final = {
+    "x": "input self a data operand arr array tensor",
+    "arrays": "tensors inputs seq operands xs",
+    "axis": "dim dimension dims axes",
+    "indices": "index idx",
+    "updates": "src source values value",
+    "index_dtype": "dtype indices_dtype out_dtype",
+    "reduction": "reduce mode accumulate",
+    "sections_or_sizes": "split_size_or_sections indices_or_sections split_size sections",
+    "repeats": "reps dims multiples",
+    "pad_width": "pad padding pads",
+    "constant": "value constant_values constant_value fill_value",
+    "starts": "start start_indices offsets",
+    "sizes": "length lengths slice_sizes",
+    "strides": "steps step stride",
+    "lengths": "seq_lengths sequence_lens sequence_lengths",
+    "batch_dims": "batch_axis batch",
+    "dtype": "to new_dtype",
+}
+
+
+def unknown_keyword(function: Callable[..., Any], unknown: Iterable[str]) -> ArgumentTypeError:
+    """The error for keywords that a function does not take; it names the first one."""
+    code = function.__code__
+    accepted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    name = next(iter(unknown))
+    use = next((own for own in accepted if name in _SPELLINGS.get(own, "").split()), None)
+    hint = f"; use {use}=" if use else meant(name, accepted)
+    return ArgumentTypeError(
+        f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+    )
