@@ -158,8 +158,8 @@ class TestRun:
         [
             ("none.json", None, "none.json' cannot be read: No such file or directory"),
             (".", None, "Expected a regular file"),
-            ("m.json", b"", "JSON parse error at line 1, column 1"),
-            ("m.json", b"\xff\xfe{\0}\0", "Expected UTF-8"),
+            ("m.json", b"", "Expected a JSON model of DxDispatch, got an empty file"),
+            ("m.json", b"\xff\xfe{\0}\0", "got UTF-16 text: save it as UTF-8"),
             ("m.json", b"[]", "Expected an object, got []"),
             ("m.json", b"[" * 100_000, "nested too deeply"),
         ],

@@ -35,7 +35,7 @@ def message(call):
         (lambda: dml.cast(X, "flaot32"), "float32"),
         (lambda: dml.top_k(X, 1, index_dtype="unit32"), "uint32"),
         (lambda: COMPILED.dispatch(InputTensr=X, OutputTensors=[X]), "InputTensor"),
-        (lambda: COMPILED(input_tensors=X), "InputTensor"),
+        (lambda: COMPILED(input_tensors=X), "input_tensor"),
         (lambda: dml.support("TOPK1"), "TOP_K1"),
         (lambda: dml.support("DML_OPERATOR_SCATER"), "SCATTER"),
         (lambda: dml.from_json({"type": "gatherelements"}), "GATHER_ELEMENTS"),

@@ -58,9 +58,9 @@ def test_tuples():
         ("f4", [1], True), ("f4", [1.5], True), ("f4", [1e300], False), ("f4", [1j], False),
         ("f4", [True], False), ("f4", [np.inf, -np.inf], True), ("c8", [1j], True),
         ("c8", [True], False), ("i1", [127, -128], True), ("i1", [128], False),
-        ("i1", [-129], False), ("i1", [1.0], False), ("u1", [255, 0], True), ("u1", [-1], False),
+        ("i1", [-129], False), ("i1", [1.0], True), ("i1", [1.5], False), ("u1", [255, 0], True), ("u1", [-1], False),
         ("u1", [256], False), ("i4", [True], False), ("?", [0, 1], True), ("?", [2], False),
-        ("?", [-1], False), ("?", [0.0], False), ("f4", ["1"], False),
+        ("?", [-1], False), ("?", [0.0], True), ("?", [0.5], False), ("f4", ["1"], False),
     ],
 )  # fmt: skip
 def test_lists_that_take_the_type_of_the_data(wanted, values, fits):

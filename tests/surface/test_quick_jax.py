@@ -22,6 +22,13 @@ INDICES = np.array([1, 0, -1], np.int32)
 KIND = type(jnp.zeros(0))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _types_as_by_default():
+    """Other tests' JAX may have 64-bit types: the benchmark's does."""
+    with jax_64_bits(False):
+        yield
+
+
 def plain():
     return jnp.array([5.0, 6.0, 7.0])
 

@@ -92,6 +92,12 @@ def top_k(
     x: Traced, *, outputs: Outputs, most: int, k: int, axis: int, largest: bool
 ) -> list[Traced]:
     """Values and indices."""
+    if x.dtype == np.bool_:  # ordered as the numbers that they are in memory
+        (shape, kind), indices = outputs
+        outputs = [(shape, "uint8"), indices]
+        given: dict[str, Any] = {"k": k, "axis": axis, "largest": largest}
+        values, found = top_k(x.astype("uint8"), outputs=outputs, most=most, **given)
+        return [values.astype(kind), found]
     return _run("top_k", (x,), outputs, most=most, axis=axis, k=k, largest=largest)
 
 
@@ -131,6 +137,7 @@ def _inside(lookup: Traced, sizes: Sequence[int], mode: str) -> tuple[Traced, in
         return lookup, int(mode == "clamp")
     most = np.iinfo(lookup.dtype).max  # an index of that type points no farther
     limits = np.array([min(size, most) for size in sizes], lookup.dtype)
+    limits = limits[0] if len(sizes) == 1 else limits  # of indices of any rank
     if mode == "wrap":
         return jnp.remainder(lookup, limits), 0
     return jnp.clip(lookup, 0, limits - 1), 0
