@@ -91,3 +91,11 @@ def test_what_does_not_fit(repeats, message):
     with pytest.raises(dml.AnyDMLError, match=message):
         dml.tile(np.zeros((2, 3), "i1"), repeats, **given)
     assert (out == 7).all()
+
+
+def test_more_axes_than_numpy_has():
+    torch = pytest.importorskip("torch")
+    for gradient in (False, True):
+        x = torch.ones((1,) * 65, requires_grad=gradient)
+        with pytest.raises(dml.ArgumentError, match="^x: expected at most 64 axes, got 65$"):
+            dml.tile(x, 2)

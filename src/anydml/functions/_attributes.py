@@ -244,7 +244,9 @@ def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
     """The array with as many axes as there are repeats, and the operator's own terms for these."""
     counts = _repeats(repeats)
     missing = len(counts) - data.ndim
-    if max(len(counts), data.ndim) > MOST_AXES:
+    if data.ndim > MOST_AXES:
+        raise ArgumentError(f"x: expected at most {MOST_AXES} axes, got {data.ndim}")
+    if len(counts) > MOST_AXES:
         raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
