@@ -73,7 +73,7 @@ bool read_by_table(PyObject* tensor, Operand& operand, char* address, Int bytes)
 
 bool read(PyObject* tensor, Operand& operand, nb::object& storage) {
   storage = call(tensor, library.untyped_storage);
-  Int bytes, address;
+  Int bytes = 0, address = 0;
   if (!storage.is_valid() || !number(call(storage.ptr(), library.nbytes), bytes) ||
       !number(call(storage.ptr(), library.data_ptr), address))
     return false;
