@@ -18,5 +18,6 @@ target_compile_options(older_glibc PRIVATE -fvisibility=hidden)
 function(anydml_manylinux target)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:older_glibc>)
   target_link_libraries(${target} PRIVATE older_pthread older_dl)
-  target_link_options(${target} PRIVATE -static-libstdc++)
+  # The stand-ins count even where they stand before what needs them.
+  target_link_options(${target} PRIVATE -static-libstdc++ -Wl,--no-as-needed)
 endfunction()
