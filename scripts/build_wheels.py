@@ -28,8 +28,9 @@ def run(*command: str | Path, folder: Path = ROOT) -> None:
 def built(folder: Path) -> list[Path]:
     """The wheel and the sdist, in a folder that is new."""
     with tempfile.TemporaryDirectory() as work:
+        # A build folder of its own: that of an editable install has other options.
         options = ("cmake.define.ANYDML_LEVELS=all", "cmake.define.ANYDML_MANYLINUX=ON")
-        wheel = [f"--config-setting={option}" for option in options]
+        wheel = [f"--config-setting={option}" for option in (*options, f"build-dir={work}/build")]
         build = (sys.executable, "-m", "build")
         run(*build, "--wheel", *wheel, "--outdir", work, ROOT)
         run(*build, "--sdist", "--outdir", folder, ROOT)
