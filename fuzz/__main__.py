@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from anydml._progress import show_progress
 from fuzz import corpora
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,17 +123,24 @@ def _fuzz(given: argparse.Namespace, folder: Path) -> int:
 
 
 def _run(command: list[str], log: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    lines = []
+    with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=ROOT,
         encoding="utf-8",
         errors="replace",
-        check=False,
-    )
-    log.write_text(done.stdout, encoding="utf-8")
-    return done
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("#"):  # executions, coverage, size of the corpus
+                show_progress(" ".join(line.split()))
+    show_progress()
+    output = "".join(lines)
+    log.write_text(output, encoding="utf-8")
+    return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def _add_figures(target: str, folder: Path, seconds: float, executed: int, failed: bool) -> str:

@@ -257,7 +257,7 @@ void set_index(Operand& indices, Int flat, uint64_t bits) {
 uint64_t value_of(const Operand& indices, Int flat, bool& negative) {
   const char* const at = indices.at(flat);
   const bool wide = indices.tensor.element_size == 8;
-  const bool has_sign = test::is_signed_index(indices.tensor.type);
+  const bool has_sign = is_signed_type(indices.tensor.type);
   const uint64_t bits = wide       ? load<uint64_t>(at)
                         : has_sign ? static_cast<uint64_t>(Int{load<int32_t>(at)})
                                    : load<uint32_t>(at);
@@ -270,7 +270,7 @@ uint64_t value_of(const Operand& indices, Int flat, bool& negative) {
 void fill_indices(Bytes& bytes, Operand& indices, const Sizes& limits) {
   const Int count = indices.count(), width = static_cast<Int>(limits.size());
   if (count == 0 || width == 0) return;
-  const bool has_sign = test::is_signed_index(indices.tensor.type);
+  const bool has_sign = is_signed_type(indices.tensor.type);
   const bool wide = indices.tensor.element_size == 8;
   const int pattern = bytes.number(7);
   const bool backwards = has_sign && bytes.chance(96);

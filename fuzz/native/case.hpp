@@ -151,7 +151,6 @@ class Operand {
 
 // ---- indices ------------------------------------------------------------------------------------
 
-using test::kIndexTypes;
 using test::TypeInfo;
 
 // Fills an index tensor; coordinate i of a tuple of `limits.size()` is below limits[i], but for a

@@ -11,7 +11,7 @@ constexpr int kElementSizes[] = {1, 2, 4, 8, 16};
 
 struct GatherCall {
   int element_size, threads;
-  TypeInfo index_type;
+  DataType index_type;
   OutOfRange mode;
   bool output_is_private;
 
@@ -29,7 +29,7 @@ struct GatherOperands {
   GatherOperands(Bytes& bytes, const GatherCall& call, const Sizes& in, const Sizes& at,
                  const Sizes& out)
       : input(bytes, in, call.element_size, Role::input),
-        indices(bytes, at, call.index_type.size, Role::input, call.index_type.type),
+        indices(bytes, at, facts_of(call.index_type).size, Role::input, call.index_type),
         output(bytes, out, call.element_size, Role::output) {}
 
   std::string text() const {

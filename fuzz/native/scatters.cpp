@@ -13,7 +13,8 @@ using test::kTypes;
 using test::same_element;
 
 struct ScatterCall {
-  TypeInfo type, index_type;
+  TypeInfo type;
+  DataType index_type;
   Reduction reduction;
   bool in_place, output_is_private;
   int threads;
@@ -41,7 +42,7 @@ struct ScatterOperands {
                   const Sizes& values)
       : input(bytes, in, call.type.size, call.in_place ? Role::output : Role::input,
               call.type.type),
-        indices(bytes, at, call.index_type.size, Role::input, call.index_type.type),
+        indices(bytes, at, facts_of(call.index_type).size, Role::input, call.index_type),
         updates(bytes, values, call.type.size, Role::input, call.type.type),
         other(bytes, call.in_place ? Sizes{} : in, call.type.size, Role::output, call.type.type),
         output(call.in_place ? input : other) {

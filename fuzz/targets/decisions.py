@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
-Item = TypeVar("Item")
+from support.choices import Choices
 
 _EDGES = (0, 1, 2, 7, 8, 9, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1,
           2**64, 2**70, -1, -2, -(2**31), -(2**63))  # fmt: skip
 
 
-class Decisions:
+class Decisions(Choices):
     """Reads bytes from the front; when they are used up, each decision is the first choice."""
 
     def __init__(self, data: bytes) -> None:
@@ -33,19 +30,6 @@ class Decisions:
         while span < limit:
             value, span = value << 8 | self.byte(), span << 8
         return value % limit
-
-    def chance(self, of: int) -> bool:
-        """True for `of` of the 256 values of a byte, the highest."""
-        return self.byte() >= 256 - of
-
-    def among(self, choices: Sequence[Item]) -> Item:
-        """One of some choices."""
-        return choices[self.below(len(choices))]
-
-    def shuffled(self, items: Sequence[Item]) -> list[Item]:
-        """The items in some order."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in items]
 
     def integer(self) -> int:
         """Any integer: small, at the edge of a type, or random."""

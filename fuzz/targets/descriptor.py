@@ -18,7 +18,8 @@ from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions
-from support import Flavour, Layout, Poisoned, assert_same_bits, by_reference, contents
+from support import Flavour, Layout, Poisoned, assert_agrees, by_reference, contents
+from support.choices import Choices
 
 # Above these a descriptor is checked, but not dispatched: references are slow.
 MOST_ELEMENTS = 600
@@ -51,7 +52,7 @@ def run(data: bytes) -> None:
     assert least is not None
     assert least <= device.feature_level
     assert dml.from_json(desc.to_json()) == desc
-    clamp = isinstance(desc, dml.Gather | dml.GatherElements | dml.GatherND) and decide.chance(60)
+    clamp = desc.CLAMPS and decide.chance(60)
     operator = device.create_operator(desc, out_of_range="clamp" if clamp else "raise")
     compiled = operator.compile()
     tensors = [tensor for _, tensor, _ in desc.tensors()]
@@ -66,7 +67,7 @@ def run(data: bytes) -> None:
 class Dispatch:
     """One dispatch of a compiled operator to memory that is watched."""
 
-    def __init__(self, decide: Decisions, desc: Descriptor, clamp: bool) -> None:
+    def __init__(self, decide: Choices, desc: Descriptor, clamp: bool) -> None:
         self.decide = decide
         self.desc = desc
         self.generator = np.random.default_rng(decide.below(256))
@@ -117,7 +118,7 @@ class Dispatch:
             wanted = expected[name] if isinstance(expected[name], list) else [expected[name]]
             for (_, view), reference in zip(results, wanted, strict=True):
                 mask = self._defined(name, reference, expected)
-                assert_same_bits(view[mask], reference[mask], name)
+                assert_agrees(self.desc, view[mask], reference[mask], name)
         self._called(compiled, bound, expected)
         # Nothing but elements of outputs has changed.
         for operand, block in zip(self.watched, before, strict=True):
@@ -141,14 +142,15 @@ class Dispatch:
         for got, (name, wanted) in zip(results, expected.items(), strict=True):
             pairs = zip(got, wanted, strict=True) if isinstance(wanted, list) else [(got, wanted)]
             for array, reference in pairs:
-                assert_same_bits(np.asarray(array), reference, f"{name}, allocated")
+                assert_agrees(self.desc, np.asarray(array), reference, f"{name}, allocated")
 
     # ---- what is bound --------------------------------------------------------------------------
 
     def _fields(self, role: Role) -> Iterator[tuple[Any, list[dml.TensorDesc]]]:
         for info in self.desc.tensor_fields(role):
             value = getattr(self.desc, info.attribute)
-            yield info, list(value) if info.many else [value]
+            if value is not None:
+                yield info, list(value) if info.many else [value]
 
     def _inputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The arrays that the reference takes, and what is bound."""
@@ -159,7 +161,7 @@ class Dispatch:
             views, forms = [view for _, view in pairs], [form for form, _ in pairs]
             values[info.name] = views if info.many else views[0]
             bound[info.name] = forms if info.many else forms[0]
-        if INDICES in values:
+        if INDICES in values and fields.index_sizes(self.desc) is not None:
             position = self._first_bad(values[INDICES])
             self.bad_index = position is not None and not self.clamp
             lookup = values[INDICES].astype(object)
@@ -220,9 +222,10 @@ class Dispatch:
 
     def _values(self, tensor: dml.TensorDesc, name: str | None) -> Any:
         kind, decide = tensor.data_type.numpy, self.decide
-        if name != INDICES or decide.chance(12):
+        limits = fields.index_sizes(self.desc) if name == INDICES else None
+        if limits is None or decide.chance(12):
             return contents(self.generator, tensor.sizes, kind, decide.among(FLAVOURS))
-        sizes = np.maximum(np.array(fields.index_sizes(self.desc)), 1)
+        sizes = np.array(limits)
         found = self.generator.integers(0, np.broadcast_to(sizes, tensor.sizes))
         if kind.kind == "i" and decide.chance(128):
             found = np.where(self.generator.random(found.shape) < 0.5, found - sizes, found)
@@ -258,25 +261,29 @@ class Dispatch:
         if not self.decide.chance(24) or not isinstance(given, np.ndarray) or self.refused:
             return
         name = next(iter(targets))
-        tensor = getattr(self.desc, fields.attribute_of(self.desc, name))
-        if not isinstance(tensor, dml.TensorDesc) or (given.dtype == np.uint8 and given.ndim == 1):
+        tensor = next(tensor for _, tensor, _ in self.desc.tensors(Role.OUTPUT))
+        if isinstance(outputs[name], list) and len(outputs[name]) > 1:
+            return
+        if isinstance(targets[name], list) or (given.dtype == np.uint8 and given.ndim == 1):
             return
         if given.shape != tensor.sizes or given.dtype != tensor.data_type.numpy:
             return
-        owned = self.desc.input_tensor.flags is dml.TensorFlags.OWNED_BY_DML
+        (source,) = (tensor for path, tensor, _ in self.desc.tensors() if path == "InputTensor")
+        owned = source.flags is dml.TensorFlags.OWNED_BY_DML
         if 0 in given.strides or owned:
             return
         targets[name] = given
         outputs[name] = [(given, given)]
         self.written_input = True
-        self.refused |= not self.desc.IN_PLACE
+        self.refused |= (name, "InputTensor") not in self.desc.lower().in_place()
 
     # ---- what is looked at ----------------------------------------------------------------------
 
     def _first_bad(self, lookup: Any) -> tuple[int, ...] | None:
         sizes = fields.index_sizes(self.desc)
+        assert sizes is not None
         for at in np.ndindex(lookup.shape):
-            size = sizes if isinstance(sizes, int) else sizes[at[-1]]
+            size = sizes[at[-1]] if len(sizes) > 1 else sizes[0]
             value = int(lookup[at])
             if not (-size if lookup.dtype.kind == "i" else 0) <= value < size:
                 return at

@@ -3,14 +3,14 @@
 // Strides are in bytes throughout: NumPy's views of records have strides that are no multiple of
 // the element size, and a kernel that takes bytes takes them all.
 //
-// Why no arithmetic on sizes overflows inside: a layout comes in through Layout::settle, which
-// refuses one of more than 2^48 elements, or whose elements lie more than 2^57 bytes apart. So
-// elements times the bytes of one (at most 16) times threads (at most 256) is at most 2^60, and a
-// stride times its size at most 2^58. A tensor without elements may have larger sizes: products of
-// the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides are 0, and a
-// kernel has left before it multiplies the sizes of several. Scratch checks the bytes that it asks
-// for (memory.hpp), and the sizes of results are multiplied with a check where they are allocated
-// (native/python/numpy.cpp).
+// Why no arithmetic on sizes overflows inside: a layout comes in through Layout::normalize_checked,
+// which refuses one of more than 2^48 elements, or whose elements lie more than 2^57 bytes apart.
+// So elements times the bytes of one (at most 16) times threads (at most 256) is at most 2^60, and
+// a stride times its size at most 2^58. A tensor without elements may have larger sizes: products
+// of the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides are 0, and
+// a kernel has left before it multiplies the sizes of several. Scratch checks the bytes that it
+// asks for (memory.hpp), and the sizes of results are multiplied with a check where they are
+// allocated (native/python/numpy.cpp).
 #pragma once
 
 #include <utility>
@@ -60,7 +60,7 @@ struct Layout {
 
   // Whether all that follows may multiply without a check, as told above. Strides that no element
   // needs become 0: those of a size of 1 that are out of bounds, and all where there is no element.
-  bool settle(int element_size) {
+  bool normalize_checked(int element_size) {
     Int total = 1, reach = 0;
     bool empty = false, wild = false;
     for (int i = 0; i < rank; i = after(i)) {

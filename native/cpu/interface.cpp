@@ -24,6 +24,12 @@ constexpr KernelTable kTable{
     .gather = Sealed<&GatherPlan::run>::run,
     .gather_elements = Sealed<&GatherElementsPlan::run>::run,
     .gather_nd = Sealed<&GatherNdPlan::run>::run,
+    .kernels =
+        {
+#define ANYDML_KERNEL(name) .name = Sealed<&anydml::kernels::name>::run,
+#include "kernels.def"
+#undef ANYDML_KERNEL
+        },
     .available_threads = available_threads,
     .pool_acquire = pool_acquire,
     .pool_release = pool_release,

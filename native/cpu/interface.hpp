@@ -12,6 +12,7 @@
 
 #include "plans.hpp"
 #include "runtime/threads.hpp"
+#include "work.hpp"
 
 namespace anydml {
 
@@ -72,6 +73,12 @@ struct KernelTable {
   Entry<&GatherPlan::run> gather;
   Entry<&GatherElementsPlan::run> gather_elements;
   Entry<&GatherNdPlan::run> gather_nd;
+
+  struct {
+#define ANYDML_KERNEL(name) Entry<&anydml::kernels::name> name;
+#include "kernels.def"
+#undef ANYDML_KERNEL
+  } kernels;
 
   // These throw nothing.
   decltype(&anydml::available_threads) available_threads;

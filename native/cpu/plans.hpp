@@ -16,39 +16,10 @@
 #include <vector>
 
 #include "../common/layout.hpp"
+#include "../common/types.hpp"
 #include "runtime/memory.hpp"
 
 namespace anydml {
-
-// DML_TENSOR_DATA_TYPE, with the values of directml.h.
-enum class DataType : int {
-  unknown = 0,  // moved only: any type whose element size is 1, 2, 4, 8 or 16
-  float32 = 1,
-  float16 = 2,
-  uint32 = 3,
-  uint16 = 4,
-  uint8 = 5,
-  int32 = 6,
-  int16 = 7,
-  int8 = 8,
-  float64 = 9,
-  uint64 = 10,
-  int64 = 11,
-  bfloat16 = 64,   // of array functions only: DirectML has none
-  complex64 = 65,  // of sums and products of scatters; moved as unknown
-  complex128 = 66,
-};
-
-constexpr bool is_float_type(DataType type) {
-  return type == DataType::float64 || type == DataType::float32 || type == DataType::float16 ||
-         type == DataType::bfloat16;
-}
-constexpr bool is_complex_type(DataType type) {
-  return type == DataType::complex64 || type == DataType::complex128;
-}
-constexpr bool is_integer_type(DataType type) {
-  return type != DataType::unknown && !is_float_type(type) && !is_complex_type(type);
-}
 
 struct Tensor {
   Layout layout;
@@ -61,11 +32,6 @@ struct Status {
   Int bad_index = -1;
   bool ok() const { return bad_index < 0; }
 };
-
-// What becomes of an index that is out of range. NumPy's wrap and clip are of kernels on a GPU: the
-// CPU's get indices that are inside by then.
-enum class OutOfRange { raise, clamp, wrap, clip };
-enum class Reduction { none, add, mul, min, max };
 
 // ---- TOP_K --------------------------------------------------------------------------------------
 // values and indices have the input's sizes with k on the axis. indices has one of the four index
@@ -97,6 +63,10 @@ struct NonzeroPlan {
   void write(const Found& found, const Tensor& rows, void* coordinates, int threads) const;
 };
 
+// Sums that become means: divided by the number of their terms, the element itself among them or
+// not. What no update names keeps its bits; integers are rounded down.
+enum class Mean { no, with_element, of_updates };
+
 // ---- SCATTER (SCATTER_ELEMENTS) -----------------------------------------------------------------
 // output = input, then output[.., index, ..] = updates, the last in row-major order of the indices
 // winning, or every update combined in that order. indices has updates' sizes; off the axis they
@@ -108,6 +78,7 @@ struct ScatterPlan {
   Tensor input, indices, updates, output;
   int axis;
   Reduction reduction = Reduction::none;
+  Mean mean = Mean::no;  // of Reduction::add
 
   Status run(const void* input, const void* indices, const void* updates, void* output,
              bool output_is_private, int threads) const;
@@ -118,6 +89,7 @@ struct ScatterPlan {
 struct ScatterNdPlan {
   Tensor input, indices, updates, output;
   Reduction reduction = Reduction::none;
+  Mean mean = Mean::no;  // of Reduction::add
 
   Status run(const void* input, const void* indices, const void* updates, void* output,
              bool output_is_private, int threads) const;
@@ -197,8 +169,6 @@ struct SequencePlan {
 };
 
 // ---- PADDING ------------------------------------------------------------------------------------
-enum class PaddingMode { constant, edge, reflection, symmetric, wrap };
-
 // The input lies in the output from `starts` on; around it is the value (its bits, of the element's
 // size), or elements of the input. One without elements is padded by the value only.
 struct PaddingPlan {

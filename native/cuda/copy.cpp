@@ -92,7 +92,7 @@ struct Job {
   }
 
   // Units of 1 to 16 bytes.
-  void settle(Int element_size) {
+  void resolve(Int element_size) {
     order();
     unit = std::min(common(to.rank), unit_of(element_size));
     if (unit < element_size) {
@@ -238,7 +238,7 @@ void copy_elements(const Layout& target_layout, void* target, const Layout& sour
   if (target_layout.count() == 0) return;
   Job job{target_layout, source_layout, static_cast<char*>(target),
           static_cast<const char*>(source), 0};
-  job.settle(element_size);
+  job.resolve(element_size);
   run(job, queue);
 }
 

@@ -66,7 +66,7 @@ struct Job {
   }
 
   // Units of 1 to 16 bytes.
-  void settle(Int element_size) {
+  void resolve(Int element_size) {
     fuse();
     unit = std::min(common(to.rank), unit_of(element_size));
     if (unit < element_size) {
@@ -92,11 +92,7 @@ Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool out
   head.source = static_cast<const char*>(source);
   head.indices = static_cast<const char*>(lookup);
   head.tuple = 1;
-  head.is_signed = indices.type == DataType::int32 || indices.type == DataType::int64;
-  static_assert(kRaises == static_cast<int>(OutOfRange::raise) &&
-                kClamps == static_cast<int>(OutOfRange::clamp) &&
-                kWraps == static_cast<int>(OutOfRange::wrap) &&
-                kClips == static_cast<int>(OutOfRange::clip));
+  head.is_signed = is_signed_type(indices.type);
   head.mode = static_cast<int>(mode);
   head.output_is_private = output_is_private;
   job.unit = input.element_size;
@@ -247,8 +243,8 @@ bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& 
                job.index.strides[i], job.flat.strides[i]);
   const bool even = strips * width == all;
   whole.fuse();
-  const bool settled = run(whole, last && even, report, queue);
-  if (even) return settled;
+  const bool published = run(whole, last && even, report, queue);
+  if (even) return published;
   rest.skip(inner, strips * width);
   rest.resize(inner, all - strips * width);
   rest.fuse();
@@ -308,29 +304,31 @@ void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tens
     empty = empty || job.gather.axes[c].size == 0;
   }
   const Int results = output.layout.count();
-  const bool looked_at = head.mode == kRaises && head.tuple > 0 && indices.layout.count() > 0;
+  const bool looked_at = head.mode == static_cast<int>(OutOfRange::raise) && head.tuple > 0 &&
+                         indices.layout.count() > 0;
   BadIndexReport report{};
   if (results == 0 || (looked_at && empty)) {
     if (!looked_at) return;
     report = queue.report(indices, input.layout, axis, head.tuple);
     check(indices, head.indices, job, report, queue);
     const bool cleared = head.output_is_private && results > 0;
-    return queue.settle(report, cleared ? head.target : nullptr,
-                        cleared ? results * output.element_size : 0);
+    return queue.publish_report(report, cleared ? head.target : nullptr,
+                                cleared ? results * output.element_size : 0);
   }
   head.output_is_private = head.output_is_private && output.layout.packed(output.element_size);
   head.result = head.output_is_private ? head.target : nullptr;
   head.result_bytes = head.output_is_private ? results * output.element_size : 0;
   const void* const lookup = head.indices;
-  job.settle(input.element_size);
+  job.resolve(input.element_size);
   // One block knows of all indices before it writes.
   head.alone = is_alone(job);
   if (looked_at) {
     report = queue.report(indices, input.layout, axis, head.tuple);
     if (!head.alone && !head.output_is_private) check(indices, lookup, job, report, queue);
   }
-  const bool settled = run_strips(job, true, report, queue);
-  if (looked_at && !head.alone && !settled) queue.settle(report, head.result, head.result_bytes);
+  const bool published = run_strips(job, true, report, queue);
+  if (looked_at && !head.alone && !published)
+    queue.publish_report(report, head.result, head.result_bytes);
 }
 
 // Positions in the index tensor along its dimensions.

@@ -280,7 +280,7 @@ void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& 
 
 std::vector<Variant> image_variants() {
   std::vector<Variant> all;
-  for (DataType length : {DataType::uint32, DataType::int32, DataType::uint64, DataType::int64})
+  for (const DataType length : kIndexTypes)
     for (Int size : {1, 2, 4, 8, 16})
       all.push_back({"reverse", {{"SIZE", size}, {"LENGTH", static_cast<Int>(length)}}});
   for (Int size : {1, 2, 4, 8}) all.push_back({"upsample_nearest", {{"SIZE", size}}});

@@ -163,20 +163,17 @@ void sequence(const SequencePlan& plan, void* output, Queue& queue) {
 
 std::vector<Variant> mover_variants() {
   std::vector<Variant> all;
-  // Integers of one size are copied.
-  const auto integer_size = [](Int type) {
-    constexpr int sizes[] = {0, 0, 0, 4, 2, 1, 4, 2, 1, 0, 8, 8};
-    return sizes[type];
-  };
-  for (Int from = 1; from <= 11; ++from)
-    for (Int to = 1; to <= 11; ++to)
-      if (from == to || integer_size(from) == 0 || integer_size(from) != integer_size(to))
-        all.push_back({"movers", {{"FROM", from}, {"TO", to}}});
-  constexpr Int bfloat = static_cast<Int>(DataType::bfloat16);
-  for (Int other = 1; other <= 11; ++other) {
-    all.push_back({"movers", {{"FROM", bfloat}, {"TO", other}}});
-    all.push_back({"movers", {{"FROM", other}, {"TO", bfloat}}});
-  }
+  for (const TypeFacts& from : kElementTypes)
+    for (const TypeFacts& to : kElementTypes) {
+      const bool numbers =
+          from.operand_type() != DataType::unknown && to.operand_type() != DataType::unknown;
+      const bool copied = from.size == to.size && is_integer_type(from.type) &&
+                          is_integer_type(to.type);  // integers of one size
+      const bool same_bfloat = from.type == DataType::bfloat16 && to.type == from.type;
+      if (numbers && !same_bfloat && (from.type == to.type || !copied))
+        all.push_back(
+            {"movers", {{"FROM", static_cast<Int>(from.type)}, {"TO", static_cast<Int>(to.type)}}});
+    }
   for (Int size : {1, 2, 4, 8}) all.push_back({"sequence", {{"SIZE", size}}});
   for (Int size : {1, 2, 4, 8, 16}) all.push_back({"padding", {{"SIZE", size}}});
   return all;

@@ -81,7 +81,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
     sums = static_cast<unsigned long long*>(part(8 * sums_kept));
     queue.zero(sums, groups * static_cast<Int>(sizeof *sums));
   }
-  const ToldNumbers::Slot slot = for_host ? queue.number_for_host() : ToldNumbers::Slot{};
+  const HostCounters::Slot slot = for_host ? queue.counter_for_host() : HostCounters::Slot{};
   Starts to{reinterpret_cast<Offset*>(found.starts), reinterpret_cast<Offset*>(found.count),
             reinterpret_cast<Offset*>(slot.device),
             granules > 1 && granules <= kMostSummed ? slot.sum : nullptr};

@@ -16,7 +16,7 @@ struct NonzeroFound {
   void* starts = nullptr;  // non-zero elements before each chunk
   Int skip = 0;
 };
-// `for_host`: Queue::told_number of the count will be asked for.
+// `for_host`: Queue::counter_value of the count will be asked for.
 NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue,
                           bool for_host = false);
 // `most` rows there are at most; the count is read on the device. Rows beyond the count are not
@@ -48,15 +48,11 @@ void gather_elements(const GatherElementsPlan& plan, const void* input, const vo
 void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
                bool output_is_private, Queue& queue);
 // `output_is_private` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It
-// becomes zeros then; else nothing is written. A sum may be divided by the number of its terms, the
-// element itself among them or not.
-enum class Mean { no, with_element, of_updates };
+// becomes zeros then; else nothing is written.
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool output_is_private, Queue& queue,
-                      Mean mean = Mean::no);
+                      const void* updates, void* output, bool output_is_private, Queue& queue);
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool output_is_private, Queue& queue,
-                Mean mean = Mean::no);
+                const void* updates, void* output, bool output_is_private, Queue& queue);
 
 // Everything that a device may have to compile.
 std::vector<Variant> top_k_variants();

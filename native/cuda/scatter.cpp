@@ -51,7 +51,7 @@ Int common_unit(const Job& job, Int most) {
 }
 
 // Bits that are only moved are moved in units as large as they lie.
-void settle(Job& job) {
+void resolve(Job& job) {
   Layout* slices[3] = {&job.slice_in, &job.slice_out, &job.slice_update};
   collapse(slices);
   Layout* outer[2] = {&job.outer_in, &job.outer_out};
@@ -201,16 +201,16 @@ void copy_input(const Job& job, const BadIndexReport& report, Queue& queue) {
                report);
 }
 
-void settle_output(const Job& job, const BadIndexReport& report, Queue& queue) {
+void publish_output(const Job& job, const BadIndexReport& report, Queue& queue) {
   const Int bytes = job.output.layout.count() * job.output.element_size;
-  if (!job.output_is_private) return queue.settle(report);
+  if (!job.output_is_private) return queue.publish_report(report);
   if (job.output.layout.packed(job.output.element_size))
-    return queue.settle(report, job.output_data, bytes);
+    return queue.publish_report(report, job.output_data, bytes);
   const Whole whole(job, false);
   queue.launch(queue.function("scatter_keys", "scatter_clear", {}), blocks_of(whole, queue),
                {kScatterThreads}, 0, job.output_data, places_of(whole.to), whole.to.count(),
                static_cast<int>(whole.unit), report);
-  queue.settle(report);
+  queue.publish_report(report);
 }
 
 void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue) {
@@ -278,7 +278,7 @@ void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue) {
 namespace {
 
 void run(const ScatterPlan* elements, Job& job, Queue& queue) {
-  settle(job);
+  resolve(job);
   if (job.tuples() == 0) {
     if (!job.in_place)
       copy_elements(job.output.layout, job.output_data, job.input.layout, job.input_data,
@@ -289,25 +289,24 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
       queue.report(job.indices, job.output.layout, job.axis, std::max(job.length, 1));
   if (job.slices() == 0 || job.slice_elements() == 0) {  // indices may be bad all the same
     if (job.length > 0) check_indices(job, report, queue);
-    return queue.settle(report);
+    return queue.publish_report(report);
   }
-  bool settled = false;
+  bool published = false;
   const bool done = job.mean == Mean::no &&
-                    ((elements != nullptr && by_lines(*elements, job, report, queue, settled)) ||
+                    ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
                      by_winners(job, report, queue) || by_buckets(job, report, queue));
   if (!done) by_sorting(job, report, queue);
-  if (!settled) settle_output(job, report, queue);
+  if (!published) publish_output(job, report, queue);
 }
 
 }  // namespace
 }  // namespace scatter
 
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
-                      const void* updates, void* output, bool output_is_private, Queue& queue,
-                      Mean mean) {
+                      const void* updates, void* output, bool output_is_private, Queue& queue) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
-  job.mean = mean;
+  job.mean = plan.mean;
   const Layout& whole = plan.output.layout;
   const int rank = whole.rank;
   job.axis = plan.axis;
@@ -332,11 +331,10 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
 }
 
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
-                const void* updates, void* output, bool output_is_private, Queue& queue,
-                Mean mean) {
+                const void* updates, void* output, bool output_is_private, Queue& queue) {
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
-  job.mean = mean;
+  job.mean = plan.mean;
   const Layout &whole = plan.output.layout, &from = job.input.layout;
   const Layout &lookup = plan.indices.layout, &values = plan.updates.layout;
   const int batch = lookup.rank - 1;
@@ -363,7 +361,8 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 
 std::vector<Variant> scatter_variants() {
   std::vector<Variant> all{{"scatter_keys", {}}, {"scatter_order", {}}};
-  for (Int type : {3, 6, 10, 11}) all.push_back({"scatter_bin", {{"INDEX", type}}});
+  for (const DataType type : kIndexTypes)
+    all.push_back({"scatter_bin", {{"INDEX", static_cast<Int>(type)}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
     all.push_back({"scatter_rows", {{"SIZE", size}}});
@@ -375,19 +374,17 @@ std::vector<Variant> scatter_variants() {
     for (Int wide : {0, 1})
       all.push_back({"scatter_lines", {{"TYPE", 0}, {"SIZE", size}, {"WIDE", wide}}});
   }
-  constexpr Int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};
-  const auto add = [&](Int type, Int size) {
-    const std::vector<Define> typed{{"TYPE", type}, {"SIZE", size}};
+  for (const TypeFacts& facts : kElementTypes) {
+    if (facts.type == DataType::unknown) continue;
+    const std::vector<Define> typed{{"TYPE", static_cast<Int>(facts.type)}, {"SIZE", facts.size}};
     all.push_back({"scatter_sorted", typed});
-    if (is_complex_type(static_cast<DataType>(type))) return;
+    if (is_complex_type(facts.type)) continue;
     all.push_back({"scatter_buckets", typed});
     all.push_back({"scatter_ordered", typed});
-    if (size <= 4) all.push_back({"scatter_lines", {{"TYPE", type}, {"SIZE", size}, {"WIDE", 1}}});
-  };
-  for (Int type = 1; type <= 11; ++type) add(type, sizes[type]);
-  add(static_cast<Int>(DataType::bfloat16), 2);
-  add(static_cast<Int>(DataType::complex64), 8);
-  add(static_cast<Int>(DataType::complex128), 16);
+    if (facts.size <= 4)
+      all.push_back({"scatter_lines",
+                     {{"TYPE", static_cast<Int>(facts.type)}, {"SIZE", facts.size}, {"WIDE", 1}}});
+  }
   return all;
 }
 

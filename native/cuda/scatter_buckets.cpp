@@ -7,7 +7,7 @@
 //   offsets, begins: where each group of tiles begins in each bucket
 //   part     moves the updates there; not where keys are in order
 //   bucket   every element of the output once
-//   crowds   buckets of more updates than one block takes, by several
+//   overfull   buckets of more updates than one block takes, by several
 //
 // Scratch: a key, a place and an element an update, and what crowded buckets need.
 #include <algorithm>
@@ -64,10 +64,10 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   part.begins = queue.scratch_of<unsigned>(part.buckets);
   part.edges = queue.scratch_of<PartEdge>(part.groups);
   part.state = queue.scratch_of<PartState>(1);
-  const Int crowds = count / kCrowd, room = count + Int{kTogether} * part.buckets;
-  part.pieces = queue.scratch_of<PartPiece>(2 * crowds + 1);
-  part.left = queue.scratch_of<unsigned>(crowds + 1);
-  part.maps = queue.scratch(crowds * map_bytes(!moves && is_float_type(job.type), size));
+  const Int overfull = count / kCrowd, room = count + Int{kTogether} * part.buckets;
+  part.pieces = queue.scratch_of<PartPiece>(2 * overfull + 1);
+  part.left = queue.scratch_of<unsigned>(overfull + 1);
+  part.maps = queue.scratch(overfull * map_bytes(!moves && is_float_type(job.type), size));
   part.places = queue.scratch_of<unsigned short>(room);
   part.values = queue.scratch(room * size);
 
@@ -92,7 +92,7 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
                  job.update_data, updates, part, static_cast<int>(job.reduction), report);
   };
   bucket("scatter_bucket", part.buckets);
-  if (crowds > 0) bucket("scatter_crowds", static_cast<unsigned>(queue.multiprocessors()));
+  if (overfull > 0) bucket("scatter_crowds", static_cast<unsigned>(queue.multiprocessors()));
   return true;
 }
 

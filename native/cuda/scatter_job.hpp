@@ -55,12 +55,12 @@ int key_width(Int slices);
 // output = input, unless the caller sees the output and an index is bad.
 void copy_input(const Job& job, const BadIndexReport& report, Queue& queue);
 // The end of a call: zeros, where an index is bad and nobody has seen the output.
-void settle_output(const Job& job, const BadIndexReport& report, Queue& queue);
+void publish_output(const Job& job, const BadIndexReport& report, Queue& queue);
 
 // SCATTER along an axis, where lines fit shared memory. False: nothing has been done.
-// `settled`: whether nothing is left to be done for bad indices.
+// `published`: whether nothing is left to be done for bad indices.
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
-              bool& settled);
+              bool& published);
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
 // Where indices are in order: what the device then knows, or null where it does not look.

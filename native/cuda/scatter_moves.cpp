@@ -75,7 +75,7 @@ struct Fit {
 bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
   const Int axis = lines.size, length = lines.length;
   const bool narrow = moves && length < 0xFFFF;
-  const auto settle = [&](unsigned log, bool wide, bool staged) {
+  const auto fits = [&](unsigned log, bool wide, bool staged) {
     fit.width_log = log;
     fit.wide = wide;
     fit.staged = staged;
@@ -85,18 +85,18 @@ bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
     return fit.bytes <= most;
   };
   if (lines.columns == 1)
-    return (moves && settle(0, true, true)) || settle(0, true, false) ||
-           (narrow && settle(0, false, false));
+    return (moves && fits(0, true, true)) || fits(0, true, false) ||
+           (narrow && fits(0, false, false));
   const unsigned columns = log_above(lines.columns);
   // A sector of each tensor in every row; wider where that is cheap.
   const unsigned sector = std::max(log_above(std::max(32 / size, 4)), 2u);
   unsigned log = std::min(columns, 5u);
   while (log > std::min(columns, sector) &&
-         !(settle(log, !narrow, false) && fit.bytes <= kTogether / 4))
+         !(fits(log, !narrow, false) && fit.bytes <= kTogether / 4))
     --log;
-  if (settle(log, !narrow, false)) return true;
+  if (fits(log, !narrow, false)) return true;
   while (log > std::min(columns, 2u))
-    if (settle(--log, !narrow, false)) return true;
+    if (fits(--log, !narrow, false)) return true;
   return false;
 }
 
@@ -126,7 +126,7 @@ bool is_packed(const ScatterPlan& plan, const Job& job, const Problem& problem, 
 }  // namespace
 
 bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& report, Queue& queue,
-              bool& settled) {
+              bool& published) {
   const bool moves = job.reduction == Reduction::none;
   if (job.size != plan.output.element_size) return false;
   if (!moves && (!in_any_order(job) || job.size > 4)) return false;
@@ -170,9 +170,9 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
                                      {"SIZE", job.size},
                                      {"WIDE", fit.wide ? 1 : 0}});
   // Few blocks look to the end of the call themselves: a kernel of its own costs more.
-  settled = job.output_is_private && plan.output.layout.packed(job.size) &&
-            blocks <= queue.multiprocessors();
-  const Int bytes = settled ? plan.output.layout.count() * job.size : 0;
+  published = job.output_is_private && plan.output.layout.packed(job.size) &&
+              blocks <= queue.multiprocessors();
+  const Int bytes = published ? plan.output.layout.count() * job.size : 0;
   queue.launch(kernel, {static_cast<unsigned>(blocks)}, {fit.threads},
                static_cast<unsigned>(fit.bytes), job.output_data, input, job.index_data,
                job.update_data, lines, places_of(problem.rest[kOut], &problem.rest[kIn]),

@@ -3,7 +3,8 @@
 set(ANYDML_CUDA_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 function(anydml_cuda_sources variable)
   file(GLOB texts CONFIGURE_DEPENDS ${ANYDML_CUDA_FOLDER}/kernels/*.cu
-       ${ANYDML_CUDA_FOLDER}/kernels/*.cuh ${ANYDML_CUDA_FOLDER}/../common/*.hpp)
+       ${ANYDML_CUDA_FOLDER}/kernels/*.cuh ${ANYDML_CUDA_FOLDER}/../common/*.hpp
+       ${ANYDML_CUDA_FOLDER}/../common/*.def)
   set(entries "")
   foreach(path IN LISTS texts)
     get_filename_component(path ${path} ABSOLUTE)

@@ -27,19 +27,8 @@ namespace {
 
 unsigned long long flip_of(DataType type, int width, bool largest) {
   const unsigned long long smallest = largest ? 0 : ~0ull;
-  switch (type) {
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float32:
-    case DataType::float64:
-    case DataType::int8:
-    case DataType::int16:
-    case DataType::int32:
-    case DataType::int64:
-      return smallest;
-    default:
-      return smallest ^ 1ull << (8 * width - 1);
-  }
+  const bool has_sign = is_float_type(type) || is_signed_type(type);
+  return has_sign ? smallest : smallest ^ 1ull << (8 * width - 1);
 }
 
 // The same sizes packed, with the axis last in memory.

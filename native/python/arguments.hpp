@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel.hpp"
 #include "memory_call.hpp"
+#include "shape_rules.hpp"
 #include "tensor_memory.hpp"
 #include "types.hpp"
 
@@ -23,10 +23,10 @@ inline PyArray_Descr* descr_of_type(PyObject* object) {
 // The position of a type of indices; -1 for what is none.
 inline Int index_type_of(PyObject* object) {
   if (object == Py_None) return 0;
-  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexTypes);
+  if (PyUnicode_CheckExact(object)) return code_of(object, kIndexWords);
   if (PyArray_Descr* const descr = descr_of_type(object))
     object = reinterpret_cast<PyObject*>(descr);
-  for (Int i = 0; i < static_cast<Int>(kIndexTypes.size()); ++i) {
+  for (Int i = 0; i < static_cast<Int>(kIndexWords.size()); ++i) {
     PyArray_Descr* const descr = index_type(i).descr;
     if (object == reinterpret_cast<PyObject*>(descr) ||
         object == reinterpret_cast<PyObject*>(descr->typeobj))
@@ -46,9 +46,6 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::boolean:
       number = object == Py_True;
       return PyBool_Check(object);
-    case Argument::index_type_or_none:
-      number = index_type_of(object);
-      return number >= 0;
     case Argument::word_or_none:
       if (object == Py_None) {
         number = 0;
@@ -89,14 +86,14 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
 // So many of a kind, a few of them without asking for memory: a small call would notice. Nothing is
 // made, or even touched, before it is asked for.
 template <class Kind, std::size_t kFew>
-class Several {
+class InlineVector {
  public:
-  Several() {}
-  ~Several() {
+  InlineVector() {}
+  ~InlineVector() {
     for (std::size_t i = 0; i < few_count_; ++i) few()[i].~Kind();
   }
-  Several(const Several&) = delete;
-  Several& operator=(const Several&) = delete;
+  InlineVector(const InlineVector&) = delete;
+  InlineVector& operator=(const InlineVector&) = delete;
 
   Kind* make(std::size_t count) {
     if (count > kFew) {
@@ -121,14 +118,37 @@ struct Arguments {
   List list;
   Int arguments[kMostNumbers];
   Integers integers[kMostIntegers];
+  PyArray_Descr* type = nullptr;  // of a result, where an argument says it
 
   Quick quick() const { return {operands, list, arguments, integers}; }
 
   // Most arguments are numbers of their own.
   bool take_argument(const Argument& argument, PyObject* const& value, Int& number,
                      Integers*& several) {
+    if (argument.kind == Argument::index_type_or_none) {
+      const Int position = index_type_of(value);
+      if (position >= 0) type = index_type(position).descr;
+      return position >= 0;
+    }
     return argument.kind >= Argument::integers ? take_other(argument, value, number, several)
                                                : number_of(argument, value, number);
+  }
+
+  // The attributes of the call and its results, whose types are known then.
+  bool shape(const Kernel& kernel, Int* numbers, Call& call, Results& results) const {
+    if (!kernel.attribute_numbers(quick(), numbers, results)) return false;
+    call.operands = operands;
+    call.list = list;
+    call.numbers = numbers;
+    if (kernel.shape(call, results) != nullptr) return false;
+    for (Results::One& one : results.one) {
+      if (one.type == Results::like) continue;
+      one.descr = type;
+      if (one.type != Results::count && !takes(one)) return false;
+    }
+    if (results.equal > 0 && results.sizes == nullptr)
+      results.one[0].dims[results.axis] /= results.equal;
+    return true;
   }
 
   bool take_arguments(const Kernel& kernel, PyObject* const* values) {
@@ -140,6 +160,14 @@ struct Arguments {
   }
 
  private:
+  // Whether the type that was given is one for a result.
+  bool takes(const Results::One& one) const {
+    DataType known;
+    int size;
+    if (type == nullptr || !element_of(type, known, size)) return false;
+    return one.type == Results::index ? can_index(known, one.limit) : known != DataType::unknown;
+  }
+
   [[gnu::noinline]] bool take_other(const Argument& argument, PyObject* const& value, Int& number,
                                     Integers*& several) {
     switch (argument.kind) {
@@ -147,9 +175,10 @@ struct Arguments {
         number = several - integers;
         return integers_of(value, *several++);
       case Argument::type: {
-        PyArray_Descr* const descr = descr_of_type(value);
-        number = reinterpret_cast<Int>(descr != nullptr ? descr : known_type(value));
-        return number != 0;
+        // NumPy's words and types first: there are many of other libraries'.
+        type = PyLong_CheckExact(value) ? nullptr : known_type(value);
+        if (type == nullptr) type = descr_of_type(value);
+        return type != nullptr;
       }
       case Argument::constant:
         return constant_of(value, operands[0].descr, number);
@@ -169,7 +198,7 @@ inline Py_ssize_t taken(const Kernel& kernel) {
 int threads_now();
 
 // A kernel with a quick way, by its name; ArgumentError for any other.
-const Kernel& quick_kernel(const std::string& name);
+const Kernel& kernel_with_function(const std::string& name);
 
 // A function of Python's that gets the kernel as its self: the interpreter's own calling
 // convention, as what nanobind does for a call costs as much as a kernel does on 16 elements.

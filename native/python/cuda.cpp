@@ -4,11 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
-#include "../cuda/plans.hpp"
 #include "dlpack.hpp"
 #include "kernel.hpp"
 
@@ -51,7 +51,7 @@ Operand operand_on_device(const char* kernel, nb::handle given) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); ++i)
     tensor.layout.push(number(kernel, PyTuple_GET_ITEM(sizes, i)),
                        number(kernel, PyTuple_GET_ITEM(strides, i)));
-  if (!tensor.layout.settle(tensor.element_size))
+  if (!tensor.layout.normalize_checked(tensor.element_size))
     refuse(kernel, "expected at most 2^48 elements, within the address space");
   // A GPU faults where a processor takes a little longer.
   const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
@@ -109,14 +109,14 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
          nb::handle outputs, const nb::dict& attributes, bool output_is_private,
          nb::handle indices) {
   const Kernel& kernel = kernel_on_device(name);
-  told(kernel.name, [&] {
+  translate_exceptions(kernel.name, [&] {
     Operands operands;
     operands.add(kernel, inputs, kernel.list == Lists::inputs, kernel.inputs);
     operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call = operands.call(numbers);
     call.output_is_private = output_is_private;
-    if (const char* const misfit = kernel.misfit(call)) refuse(kernel.name, misfit);
+    if (const char* const wrong = validate(kernel, call)) refuse(kernel.name, wrong);
     const cuda::CallName call_name = name_of(kernel, indices);
     without_gil(kDriver, [&] {
       cuda::Device& there = cuda::device_at(device);
@@ -128,60 +128,34 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
   });
 }
 
-// The first phase of a kernel in two: what it found stays on the device, in scratch that the queue
-// holds.
-struct MeasuredOnDevice {
-  const Kernel* kernel;
-  int device;
-  std::uintptr_t stream;
-  Operand input;
-  std::vector<Int> numbers;
-  std::unique_ptr<Queue> queue;
-  cuda::NonzeroFound found;
-  Int count = 0;
-};
-
-MeasuredOnDevice* measure(const std::string& name, int device, std::uintptr_t stream,
-                          nb::handle input, const nb::dict& attributes) {
+// A kernel whose output's size the data decide: `make` gives an operand for a size.
+void run_measured(const std::string& name, int device, std::uintptr_t stream, nb::handle input,
+                  const nb::dict& attributes, const nb::object& make) {
   const Kernel& kernel = kernel_on_device(name);
-  return told(kernel.name, [&] {
-    if (kernel.measure_on_device == nullptr) refuse(kernel.name, "no kernel in two phases");
-    auto made = std::make_unique<MeasuredOnDevice>();
-    made->kernel = &kernel;
-    made->device = device;
-    made->stream = stream;
-    made->input = operand_on_device(kernel.name, input);
-    made->numbers = numbers_of(kernel, attributes);
-    Call call;
-    call.operands = &made->input;
-    call.numbers = made->numbers.data();
-    call.number_count = made->numbers.size();
-    without_gil(kDriver, [&] {
-      cuda::device_at(device).refuse_bad_indices();
-      made->queue = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
-      made->found = kernel.measure_on_device(call, *made->queue);
-      made->count = made->queue->told_number(made->found.count);
-      made->queue->leave();
-    });
-    return made.release();
-  });
-}
-
-void fill(MeasuredOnDevice& measured, nb::handle output) {
-  const Kernel& kernel = *measured.kernel;
-  told(kernel.name, [&] {
-    const Operand operands[2] = {measured.input, operand_on_device(kernel.name, output)};
+  translate_exceptions(kernel.name, [&] {
+    if (!kernel.measured) refuse(kernel.name, "no kernel whose output's size the data decide");
+    Operand operands[2] = {operand_on_device(kernel.name, input), {}};
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call;
     call.operands = operands;
-    call.numbers = measured.numbers.data();
-    call.number_count = measured.numbers.size();
-    Found found;
-    found.count = measured.count;
-    if (const char* const misfit = kernel.unfilled(call, found)) refuse(kernel.name, misfit);
+    call.numbers = numbers.data();
+    call.number_count = numbers.size();
+    Results results;
+    if (const char* const wrong = validate_input(kernel, call, results)) refuse(kernel.name, wrong);
+    nb::object output;
+    const auto made = [&](Int size) {
+      output = make(size);
+      operands[1] = operand_on_device(kernel.name, output);
+      if (const char* const wrong = validate_measured(kernel, call, size))
+        refuse(kernel.name, wrong);
+      return operands + 1;
+    };
     without_gil(kDriver, [&] {
-      measured.queue->enter();
-      kernel.fill_on_device(call, measured.found, measured.count, *measured.queue);
-      measured.queue->leave();
+      cuda::Device& there = cuda::device_at(device);
+      there.refuse_bad_indices();
+      Queue queue(there, stream_of(stream));
+      kernel.measured->enqueue(call, queue,
+                               [&](Int size) { return make_outside(queue, made, size); });
     });
   });
 }
@@ -190,7 +164,7 @@ void fill(MeasuredOnDevice& measured, nb::handle output) {
 class Buffer {
  public:
   Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
-    told("cuda", [&] {
+    translate_exceptions("cuda", [&] {
       without_gil(kDriver, [&] {
         queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
         data_ = queue_->scratch(static_cast<Int>(bytes));
@@ -256,7 +230,7 @@ nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int 
 }
 
 void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
-  told("cuda", [&] {
+  translate_exceptions("cuda", [&] {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
     const struct Held {
@@ -271,7 +245,7 @@ void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle arr
 }
 
 void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_t from) {
-  told("cuda", [&] {
+  translate_exceptions("cuda", [&] {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
     const struct Held {
@@ -286,7 +260,7 @@ void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_
 }
 
 void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t bytes) {
-  told("cuda", [&] {
+  translate_exceptions("cuda", [&] {
     without_gil(kDriver, [&] {
       Queue(cuda::device_at(device), stream_of(stream))
           .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
@@ -296,7 +270,7 @@ void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t byt
 
 // Waits for a stream, for the end of a call; or for the whole device. Raises what has been found.
 void synchronize(int device, nb::object stream) {
-  told("cuda", [&] {
+  translate_exceptions("cuda", [&] {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
     const bool all = stream.is_none();
     without_gil(kDriver, [&] {
@@ -312,7 +286,7 @@ void synchronize(int device, nb::object stream) {
 
 // Raises what calls that have run have found, without waiting for others.
 void raise_bad_indices(int device) {
-  told("cuda", [&] {
+  translate_exceptions("cuda", [&] {
     cuda::Device& there = cuda::device_at(device);
     there.raise_bad_indices(there.bad_indices.latest());
   });
@@ -320,7 +294,7 @@ void raise_bad_indices(int device) {
 
 // (name, bytes of memory, major, minor, multiprocessors) of each GPU, and the driver's version.
 nb::tuple devices() {
-  return told("cuda", [&] {
+  return translate_exceptions("cuda", [&] {
     const cuda::Driver& driver = cuda::driver();
     nb::list all;
     for (int i = 0; i < driver.devices; ++i) {
@@ -332,12 +306,14 @@ nb::tuple devices() {
   });
 }
 
+// Kernels of one family have theirs in common.
 std::vector<cuda::Variant> all_variants() {
   std::vector<cuda::Variant> all;
-  for (auto* const some :
-       {&cuda::top_k_variants, &cuda::nonzero_variants, &cuda::copy_variants, &cuda::mover_variants,
-        &cuda::image_variants, &cuda::gather_variants, &cuda::scatter_variants}) {
-    const std::vector<cuda::Variant> added = some();
+  std::vector<decltype(Kernel::variants)> seen = {nullptr};
+  for (const Kernel& kernel : all_kernels()) {
+    if (std::find(seen.begin(), seen.end(), kernel.variants) != seen.end()) continue;
+    seen.push_back(kernel.variants);
+    const std::vector<cuda::Variant> added = kernel.variants();
     all.insert(all.end(), added.begin(), added.end());
   }
   return all;
@@ -345,7 +321,7 @@ std::vector<cuda::Variant> all_variants() {
 
 // Compiles variant `i` of `variants()` for a device, unless it is kept; whether it did.
 bool warm(int device, std::size_t i) {
-  return told("cuda", [&] {
+  return translate_exceptions("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     bool made = false;
@@ -357,7 +333,7 @@ bool warm(int device, std::size_t i) {
 // Machine code for an architecture that need not be at hand, for tests, with options of theirs.
 nb::bytes compile(const std::string& architecture, std::size_t i,
                   const std::vector<std::string>& more) {
-  return told("cuda", [&] {
+  return translate_exceptions("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
     std::string code;
@@ -397,7 +373,7 @@ nb::list in_use() {
 
 // Whether calls have looked at indices since the device was last waited for.
 bool indices_open(int device) {
-  return told("cuda", [&] { return cuda::device_at(device).bad_indices.open(); });
+  return translate_exceptions("cuda", [&] { return cuda::device_at(device).bad_indices.open(); });
 }
 
 nb::list kernels() {
@@ -411,7 +387,6 @@ nb::list kernels() {
 
 void bind_cuda(nb::module_& module) {
   nb::module_ cuda = module.def_submodule("cuda");
-  nb::class_<MeasuredOnDevice>(cuda, "Measured").def_ro("count", &MeasuredOnDevice::count);
   nb::class_<Buffer>(cuda, "Buffer")
       .def(nb::init<int, std::size_t, std::uintptr_t>())
       .def_prop_ro("address", &Buffer::address);
@@ -422,8 +397,7 @@ void bind_cuda(nb::module_& module) {
   cuda.def("indices_open", &indices_open);
   cuda.def("run", &run, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none());
-  cuda.def("measure", &measure, nb::rv_policy::take_ownership);
-  cuda.def("fill", &fill);
+  cuda.def("run_measured", &run_measured);
   cuda.def("dlpack", &capsule_of);
   cuda.def("upload", &upload);
   cuda.def("download", &download);

@@ -36,7 +36,7 @@ constexpr unsigned long long kUncounted = ~0ull;
 // Runs the body of a native call; memory that is not to be had becomes an AllocationError that
 // names the call.
 template <class Body>
-decltype(auto) told(const char* call, Body&& body) {
+decltype(auto) translate_exceptions(const char* call, Body&& body) {
   try {
     return body();
   } catch (const AllocationFailed& failed) {
@@ -56,7 +56,8 @@ decltype(auto) told(const char* call, Body&& body) {
 template <class Result, class... Arguments>
 auto named(const char* call, Result (*function)(Arguments...)) {
   return [call, function](Arguments... arguments) -> Result {
-    return told(call, [&]() -> Result { return function(std::forward<Arguments>(arguments)...); });
+    return translate_exceptions(
+        call, [&]() -> Result { return function(std::forward<Arguments>(arguments)...); });
   };
 }
 

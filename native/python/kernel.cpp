@@ -1,4 +1,4 @@
-#include "kernel.hpp"
+#include "shape_rules.hpp"
 
 #include <bit>
 #include <cstring>
@@ -44,16 +44,121 @@ void append(const Kernel& kernel, const Attribute& attribute, nb::handle value,
 
 }  // namespace
 
-const Words kReductions{"none", "add", "mul", "min", "max"};
+const Words kReductions{
+#define ANYDML_REDUCTION(name, synonym) #name,
+#include "../common/modes.def"
+};
 
-const Words kIndexTypes{"int64", "int32", "uint32", "uint64"};
+const Words kIndexWords{
+#define ANYDML_INDEX_TYPE(name) #name,
+#include "../common/types.def"
+};
 
 const IndexType& index_type(Int number) {
-  static const IndexType types[] = {{PyArray_DescrFromType(NPY_INT64), DataType::int64},
-                                    {PyArray_DescrFromType(NPY_INT32), DataType::int32},
-                                    {PyArray_DescrFromType(NPY_UINT32), DataType::uint32},
-                                    {PyArray_DescrFromType(NPY_UINT64), DataType::uint64}};
+  static const IndexType types[] = {
+#define ANYDML_INDEX_TYPE(name) {numpy_descr(#name), DataType::name},
+#include "../common/types.def"
+  };
   return types[number];
+}
+
+namespace {
+
+const char* validate_numbers(const Kernel& kernel, const Call& call) {
+  const int rank = kernel.inputs > 0 ? call.operands[0].tensor.layout.rank : 0;
+  std::size_t expected = 0;
+  for (const Attribute& attribute : kernel.attributes) {
+    if (attribute.words != nullptr && expected < call.number_count &&
+        (call.numbers[expected] < 0 ||
+         call.numbers[expected] >= static_cast<Int>(attribute.words->size())))
+      return kNumbers;
+    expected += attribute.count == Attribute::per_axis ? static_cast<std::size_t>(rank)
+                : attribute.count == Attribute::two    ? 2
+                                                       : 1;
+  }
+  return call.number_count == expected ? nullptr : kNumbers;
+}
+
+const char* validate_type(const Results::One& one, const Tensor& output) {
+  switch (one.type) {
+    case Results::like:
+      return one.element == output.type && one.element_size == output.element_size ? nullptr
+                                                                                   : kElements;
+    case Results::index:
+      if (!is_index_type(output.type)) return kIndices;
+      return can_index(output.type, one.limit) ? nullptr : "indices of 32 bits for a longer axis";
+    case Results::number:
+      return output.type != DataType::unknown ? nullptr : "a type without numbers";
+    case Results::sequence:
+      return is_integer_type(output.type) || output.type == DataType::float32 ||
+                     output.type == DataType::float16
+                 ? nullptr
+                 : "a type without sequences";
+    case Results::count:
+      return output.type == DataType::uint32 && output.layout.count() == 1
+                 ? nullptr
+                 : "a count that is not one uint32";
+    default:
+      return nullptr;
+  }
+}
+
+// `measured`: what a size that the data decide is at least; `but`: an axis of any size.
+const char* validate_output(const Results::One& one, const Tensor& output, Int measured = 0,
+                            int but = -1) {
+  const Layout& layout = output.layout;
+  if (one.rank != kAnyRank && layout.rank != one.rank) return kRank;
+  for (int i = 0; i < one.rank; ++i) {
+    const Int size = layout.sizes[i], wanted = one.dims[i];
+    if (i != but && (wanted == kMeasured ? size < measured
+                     : one.at_most       ? size > wanted
+                                         : size != wanted))
+      return kSizes;
+  }
+  return validate_type(one, output);
+}
+
+// Members of a list that make up the size of the first result on an axis.
+const char* validate_list(const Results& results, const List& list) {
+  const Results::One& one = results.one[0];
+  if (list.count == 0) return "no parts";
+  Operand made;
+  void* data = nullptr;
+  Int total = 0;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    const Tensor* const part = list.get(i, made, data);
+    if (part == nullptr) return "a part that no kernel takes";
+    if (const char* const wrong = validate_output(one, *part, 0, results.axis)) return wrong;
+    if (__builtin_add_overflow(total, part->layout.sizes[results.axis], &total))
+      return "parts that are longer than any array";
+  }
+  return total == one.dims[results.axis] ? nullptr : "parts that do not make up the whole";
+}
+
+}  // namespace
+
+const char* validate_input(const Kernel& kernel, const Call& call, Results& results) {
+  if (const char* const wrong = validate_numbers(kernel, call)) return wrong;
+  return kernel.shape(call, results);
+}
+
+const char* validate(const Kernel& kernel, const Call& call) {
+  Results results;
+  if (const char* const wrong = validate_input(kernel, call, results)) return wrong;
+  if (kernel.list == Lists::outputs) return validate_list(results, call.list);
+  const Int most = kernel.measured ? call.operands[0].tensor.layout.count() : 0;
+  for (int i = 0; i < kernel.outputs; ++i)
+    if (const char* const wrong =
+            validate_output(results.one[i], call.operands[kernel.inputs + i].tensor, most))
+      return wrong;
+  return nullptr;
+}
+
+const char* validate_measured(const Kernel& kernel, const Call& call, Int size) {
+  Results results;
+  if (const char* const wrong = validate_input(kernel, call, results)) return wrong;
+  return validate_output(results.one[kernel.outputs - 1], call.operands[kernel.inputs].tensor,
+                         size);
 }
 
 Registration::Registration(Kernel kernel) { table().push_back(std::move(kernel)); }

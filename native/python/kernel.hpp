@@ -1,18 +1,22 @@
 // A kernel as its callers know it: what it takes, whether operands fit together, how it runs.
 //
 // Each family registers its kernels (kernels/*.cpp), and three callers find them by name: the door
-// for operands that Python has checked (door.cpp), the array functions' quick way (quick.cpp) and
-// the dispatch of compiled operators (binder.cpp). Nothing else names a kernel.
+// for operands that Python has checked (call_by_name.cpp), the array functions' quick way
+// (function_call.cpp) and the dispatch of compiled operators (compiled_call.cpp). Nothing else
+// names a kernel.
 //
 // The attributes of a call are numbers in the order that the kernel declares: integers as they are,
 // bools as 0 and 1, words by their code, floats by the bits of a double, arrays one by one.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "../cuda/plans.hpp"
+#include "../cpu/work.hpp"
+#include "../cuda/host/queue.hpp"
 #include "failures.hpp"
 #include "numpy.hpp"
 
@@ -49,27 +53,43 @@ struct Call {
   const Operand* operands = nullptr;  // inputs, then outputs; without the members of the list
   List list;
   const Int* numbers = nullptr;
-  std::size_t number_count = 0;    // for misfit, which a quick call's shape stands for
+  std::size_t number_count = 0;    // for validate
   bool output_is_private = false;  // nobody sees the outputs when an index is bad
   int threads = 1;
 };
 
-// What the data decide: made by the first phase of a kernel, taken by the second.
-using Found = NonzeroPlan::Found;
-
-// The results of a quick call: shapes and types.
+// What outputs a call has: sizes and types, by which they are made or compared.
 constexpr int kMostResults = 2;
 constexpr npy_intp kMeasured = -1;  // a size that the data decide
+constexpr int kAnyRank = -1;
 struct Results {
+  enum Type {
+    like,      // the element type of an operand
+    index,     // an index type that has every position of `limit`
+    number,    // any type with numbers
+    sequence,  // one that sequences are made of
+    count,     // uint32, and one element
+    any,
+  };
   struct One {
     const char* purpose;  // for the message when there is no memory
-    PyArray_Descr* descr;
+    Type type = like;
+    DataType element;  // of an operand
+    int element_size;
+    PyArray_Descr* descr = nullptr;  // where one is to be made
+    Int limit = 0;                   // of an index type
+    bool at_most = false;            // an output may be smaller
     int rank;
     npy_intp dims[2 * kMaxRank];
+
+    void set_measured(Int size) {
+      for (int i = 0; i < rank; ++i)
+        if (dims[i] == kMeasured) dims[i] = size;
+    }
   } one[kMostResults];
   Int equal = 0;               // of a list: so many like the first
   const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
-  int axis = 0;
+  int axis = 0;                // of a list: where its members make up the size of the first
 };
 
 // An argument of integers: None, a number, a list of numbers or of pairs; all exact ints, read
@@ -110,12 +130,13 @@ struct IndexType {
   PyArray_Descr* descr;
   DataType type;
 };
-extern const Words kIndexTypes;
+extern const Words kIndexWords;
 const IndexType& index_type(Int number);
 
 struct Attribute {
   const char* name;
-  const Words* words = nullptr;  // where it is a word
+  const Words* words = nullptr;             // where it is a word
+  enum { one, two, per_axis } count = one;  // numbers; an axis of the first operand
 };
 
 // How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
@@ -136,39 +157,83 @@ struct Argument {
   const Words* words = nullptr;
 };
 
+// Makes an output once the data have decided its size; null gives the call up. It may raise.
+using MakeOutput = std::function<const Operand*(Int size)>;
+
+// A kernel whose last output's size the data decide: how functions call it, with its inputs only.
+struct Measured {
+  void (*run)(const Call&, const MakeOutput&);
+  void (*enqueue)(const Call&, cuda::Queue&, const MakeOutput&);
+};
+
+// Makes the output while a GPU's queue waits for it: with the interpreter lock, and in the context
+// that the caller had.
+template <class Make>
+const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
+  queue.leave();
+  const Operand* made = nullptr;
+  {
+    const nanobind::gil_scoped_acquire locked;
+    made = make(size);
+  }
+  queue.enter();
+  return made;
+}
+
+// A kernel that refuses indices out of range: which operand holds them, and into which they point.
+struct ChecksIndices {
+  int indices, data;
+};
+
 struct Kernel {
   const char* name;
   int inputs, outputs;  // without the list
   Lists list = Lists::none;
   std::vector<Attribute> attributes;  // in the order of Call::numbers
 
-  // What does not fit together, or null: the last check before a kernel runs, on the very layouts
-  // that it gets. Whatever has been checked before, and has changed since then (an operand's own
-  // methods may run in between), no kernel reads or writes out of bounds.
-  const char* (*misfit)(const Call&);
+  // The outputs of a call, from its inputs and attributes, whose number has been checked; or what
+  // does not fit together. The only rule: functions make their results by it, and outputs that come
+  // from elsewhere are compared with it (`validate`) on the very layouts that the kernel gets.
+  // Whatever has been checked before, and has changed since then, no kernel reads or writes out of
+  // bounds. Of the operands, only the inputs are looked at.
+  const char* (*shape)(const Call&, Results&);
 
-  // The first bad index, or -1; or kDeclined, where a quick call turns out to be an unusual one.
-  // Gives up the interpreter lock where that is worth it.
+  // -1, or the position of the first bad index (ChecksIndices); or kDeclined, where a quick call
+  // turns out to be an unusual one. Gives up the interpreter lock where that is worth it.
   Int (*run)(const Call&);
 
-  // The quick way: the results' shapes, and the numbers of the call. False for whatever is unusual
-  // or wrong; the general path then judges by the rules of the operator's room, with which this is
-  // compared (tests/properties/test_shape_rules.py). Null: none.
+  // Functions: their arguments, and the attributes that these are; of a list of results, its
+  // members. False for whatever is unusual;
+  // the general path then judges by the rules of the operator's room, with which this is compared
+  // (tests/properties/test_shape_rules.py). Null: no function.
   std::vector<Argument> arguments = {};
-  bool (*shape)(const Quick&, Int* numbers, Results&) = nullptr;
+  bool (*attribute_numbers)(const Quick&, Int* numbers, Results&) = nullptr;
 
-  // The two phases of a kernel whose output's size the data decide. `measure` takes no outputs.
-  Found (*measure)(const Call&) = nullptr;
-  const char* (*unfilled)(const Call&, const Found&) = nullptr;  // as misfit, once it is known
-  void (*fill)(const Call&, const Found&) = nullptr;
-
-  // The same work put into a GPU's queue, without waiting for it. Null: none yet.
+  // The same work put into a GPU's queue, without waiting for it, and all that a GPU may have to
+  // compile for it. Null: none yet.
   void (*enqueue)(const Call&, cuda::Queue&) = nullptr;
-  cuda::NonzeroFound (*measure_on_device)(const Call&, cuda::Queue&) = nullptr;
-  void (*fill_on_device)(const Call&, const cuda::NonzeroFound&, Int count, cuda::Queue&) = nullptr;
+  std::vector<cuda::Variant> (*variants)() = nullptr;
+
+  std::optional<Measured> measured = {};
+  std::optional<ChecksIndices> checks_indices = {};
 };
 
-constexpr std::size_t kMostOperands = 8;   // of a call, without a list
+// `Kernel::run` of one of native/cpu/kernels with this number of operands.
+template <Status (*function)(const Work&), int operands>
+Int run_work(const Call& call) {
+  Work::Memory memory[operands];
+  Int elements = 0;
+  for (int i = 0; i < operands; ++i) {
+    memory[i] = {&call.operands[i].tensor, call.operands[i].data};
+    elements += memory[i].tensor->layout.count();
+  }
+  const Work work{memory, call.numbers, call.output_is_private, call.threads};
+  Status status;
+  without_gil(elements, [&] { status = function(work); });
+  return status.bad_index;
+}
+
+constexpr std::size_t kMostOperands = 16;  // of a call, without a list
 constexpr std::size_t kQuickOperands = 4;  // of a quick call, which clears no more than it needs
 constexpr std::size_t kMostNumbers = 8;    // of a quick call's arguments, and of its attributes
 constexpr std::size_t kMostIntegers = 3;   // arguments of integers
@@ -182,6 +247,13 @@ struct Registration {
 const Kernel& kernel_named(const std::string& name);
 const std::vector<Kernel>& all_kernels();
 
+// What does not fit together in a call with outputs, or null.
+const char* validate(const Kernel& kernel, const Call& call);
+// The same of inputs and attributes alone.
+const char* validate_input(const Kernel& kernel, const Call& call, Results& results);
+// The same for the output of a `Measured` kernel alone, of the size that was measured.
+const char* validate_measured(const Kernel& kernel, const Call& call, Int size);
+
 // The position of a word; -1 for an unknown one.
 Int code_of(PyObject* word, const Words& words);
 
@@ -191,9 +263,9 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attribut
 // The most threads of a call outside of every num_threads block.
 int threads_of_process();
 
-void bind_door(nanobind::module_& module);
-void bind_quick(nanobind::module_& module);
-void bind_binder(nanobind::module_& module);
+void bind_call_by_name(nanobind::module_& module);
+void bind_function_call(nanobind::module_& module);
+void bind_compiled_call(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
 void bind_xla(nanobind::module_& module);
 

@@ -130,6 +130,13 @@ Status GatherNdPlan::run(const void* in, const void* at, void* out, bool output_
   return call(table->gather_nd, *this, in, at, out, output_is_private, threads);
 }
 
+namespace kernels {
+#define ANYDML_KERNEL(name) \
+  Status name(const Work& work) { return call(table->kernels.name, work); }
+#include "kernels.def"
+#undef ANYDML_KERNEL
+}  // namespace kernels
+
 int available_threads() { return table->available_threads(); }
 
 void* pool_acquire(std::size_t bytes) { return table->pool_acquire(bytes); }

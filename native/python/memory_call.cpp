@@ -18,16 +18,7 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-// The types that NumPy has; the others are in types.cpp.
-struct Known {
-  std::uint8_t code, bits;
-  int number;
-};
-constexpr Known kKnown[] = {{0, 8, NPY_INT8},         {0, 16, NPY_INT16},   {0, 32, NPY_INT32},
-                            {0, 64, NPY_INT64},       {1, 8, NPY_UINT8},    {1, 16, NPY_UINT16},
-                            {1, 32, NPY_UINT32},      {1, 64, NPY_UINT64},  {2, 16, NPY_FLOAT16},
-                            {2, 32, NPY_FLOAT32},     {2, 64, NPY_FLOAT64}, {5, 64, NPY_COMPLEX64},
-                            {5, 128, NPY_COMPLEX128}, {6, 8, NPY_BOOL}};
+Int code_of(const TypeFacts& facts) { return Int{facts.dlpack_code} << 8 | 8 * facts.size; }
 
 constexpr Py_ssize_t kOperandParts = 7;
 
@@ -64,7 +55,7 @@ bool take_layout(PyObject* sizes, PyObject* strides, Int unit, Operand& operand)
       return false;
     layout.push(size, stride);
   }
-  return layout.settle(operand.tensor.element_size);
+  return layout.normalize_checked(operand.tensor.element_size);
 }
 
 // A GPU faults where a processor takes a little longer.
@@ -106,11 +97,11 @@ bool place_of(PyObject* given, Place& place) {
   return true;
 }
 
-struct Given : Arguments {
+struct MemoryArguments : Arguments {
   Place place;
   bool tensors = false;
-  Several<Operand, 8> members;  // of a list
-  Several<nb::object, 8> storages;
+  InlineVector<Operand, 8> members;  // of a list
+  InlineVector<nb::object, 8> storages;
 
   bool take_operand(PyObject* given, Operand& operand, nb::object& storage) const {
     if (tensors) return tensors::operand_of(given, operand, storage);
@@ -181,7 +172,7 @@ bool lay_out(const Results::One& one, Operand& operand) {
     return false;
   for (int i = 0; i < one.rank; ++i) layout.push(one.dims[i], 0);
   set_packed_strides(layout, operand.tensor.element_size);
-  return layout.settle(operand.tensor.element_size);
+  return layout.normalize_checked(operand.tensor.element_size);
 }
 
 bool blocks() {
@@ -200,7 +191,7 @@ void enqueue(const Kernel& kernel, const Call& call, const Place& place) {
     cuda::Device& device = cuda::device_at(place.device);
     device.refuse_bad_indices();
     cuda::Queue queue(device, place.stream);
-    queue.name_call({std::string(kernel.name) + ": indices"});
+    if (kernel.checks_indices) queue.name_call({std::string(kernel.name) + ": indices"});
     kernel.enqueue(call, queue);
     wait_if_blocking(device, queue);
   });
@@ -212,52 +203,35 @@ bool run(const Kernel& kernel, const Call& call, const Place& place) {
   return true;
 }
 
-void set_measured(Results::One& one, Int count) {
-  for (int i = 0; i < one.rank; ++i)
-    if (one.dims[i] == kMeasured) one.dims[i] = count;
-}
-
 // A result whose size the data decide.
-nb::object measured_on_device(const Kernel& kernel, Given& given, Results::One& one, Call& call,
-                              const Maker& maker) {
-  Int count = 0;
-  std::unique_ptr<cuda::Queue> queue;
-  cuda::NonzeroFound found;
+[[gnu::noinline]] nb::object measured(const Kernel& kernel, MemoryArguments& given,
+                                      Results::One& one, Call& call, const Maker& maker) {
+  Operand& operand = given.operands[kernel.inputs];
+  nb::object result = nb::none();
+  const auto make = [&](Int size) -> const Operand* {
+    one.set_measured(size);
+    nb::object made = maker.make(one, operand.data);
+    if (!made.is_valid() || !lay_out(one, operand)) return nullptr;
+    result = std::move(made);
+    return &operand;
+  };
+  if (!given.place.on_device()) {
+    kernel.measured->run(call, std::ref(make));
+    return result;
+  }
   without_gil(kDriver, [&] {
     cuda::Device& device = cuda::device_at(given.place.device);
     device.refuse_bad_indices();
-    queue = std::make_unique<cuda::Queue>(device, given.place.stream);
-    found = kernel.measure_on_device(call, *queue);
-    count = queue->told_number(found.count);
-    queue->leave();
+    cuda::Queue queue(device, given.place.stream);
+    kernel.measured->enqueue(call, queue,
+                             [&](Int size) { return make_outside(queue, make, size); });
+    if (blocks()) queue.wait(false);
   });
-  set_measured(one, count);
-  Operand& rows = given.operands[kernel.inputs];
-  nb::object result = maker.make(one, rows.data);
-  if (!result.is_valid() || !lay_out(one, rows)) return nb::none();
-  without_gil(kDriver, [&] {
-    queue->enter();
-    kernel.fill_on_device(call, found, count, *queue);
-    if (blocks()) queue->wait(false);
-    queue->leave();
-  });
-  return result;
-}
-
-nb::object measured(const Kernel& kernel, Given& given, Results::One& one, Call& call,
-                    const Maker& maker) {
-  if (given.place.on_device()) return measured_on_device(kernel, given, one, call, maker);
-  const Found found = kernel.measure(call);
-  set_measured(one, found.count);
-  Operand& rows = given.operands[kernel.inputs];
-  nb::object result = maker.make(one, rows.data);
-  if (!result.is_valid() || !lay_out(one, rows)) return nb::none();
-  kernel.fill(call, found);
   return result;
 }
 
 // A list of results: members of one layout need no operand each, of which one takes a kilobyte.
-nb::object listed(const Kernel& kernel, const Given& given, Results& results, Call& call,
+nb::object listed(const Kernel& kernel, const MemoryArguments& given, Results& results, Call& call,
                   const Maker& maker) {
   Results::One& one = results.one[0];
   const auto count = static_cast<std::size_t>(results.equal);
@@ -292,19 +266,21 @@ nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
 
 // values: the class of several results, the place, what makes results, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
-  Given given;
+  MemoryArguments given;
   Results results;
   Int numbers[kMostValues];
+  Call call;
+  call.output_is_private = true;
+  call.threads = threads;
   given.tensors = values[2] == Py_None;
   if (!place_of(values[1], given.place) || (given.tensors && given.place.on_device()) ||
-      !given.take(kernel, values + 3) || !kernel.shape(given.quick(), numbers, results))
+      !given.take(kernel, values + 3) || !given.shape(kernel, numbers, call, results))
     return nb::none();
   if (given.place.on_device() &&
       (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
     return nb::none();
   const Maker maker(values[2]);
-  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
-  if (kernel.measure != nullptr) return measured(kernel, given, results.one[0], call, maker);
+  if (kernel.measured) return measured(kernel, given, results.one[kernel.outputs - 1], call, maker);
   if (kernel.list == Lists::outputs) return listed(kernel, given, results, call, maker);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
@@ -328,7 +304,9 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const int threads = threads_now();
   if (threads < 1) return nullptr;
   try {
-    return told(kernel.name, [&] { return called(kernel, values, threads); }).release().ptr();
+    return translate_exceptions(kernel.name, [&] { return called(kernel, values, threads); })
+        .release()
+        .ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -339,7 +317,7 @@ nb::object memory_call(const std::string& name) {
   static PyMethodDef definition = {
       "memory_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)),
       METH_FASTCALL, nullptr};
-  return bound_to(quick_kernel(name), definition);
+  return bound_to(kernel_with_function(name), definition);
 }
 
 }  // namespace
@@ -373,12 +351,13 @@ bool set_operand(const Block& block, Operand& operand) {
 }
 
 PyArray_Descr* descr_of_code(Int code) {
-  static PyArray_Descr* found[std::size(kKnown)] = {};
-  for (std::size_t i = 0; i < std::size(kKnown); ++i)
-    if (code == (Int{kKnown[i].code} << 8 | kKnown[i].bits)) {
-      if (found[i] == nullptr) found[i] = PyArray_DescrFromType(kKnown[i].number);
-      return found[i];
-    }
+  static PyArray_Descr* found[std::size(kElementTypes)] = {};
+  for (std::size_t i = 0; i < std::size(kElementTypes); ++i) {
+    const TypeFacts& facts = kElementTypes[i];
+    if (code != code_of(facts) || !facts.in_numpy) continue;
+    if (found[i] == nullptr) found[i] = numpy_descr(facts.name);
+    return found[i];
+  }
   if (code < 0 || code >= Int{1} << 16) return nullptr;
   const AddedType* const added =
       added_type_of_dlpack(static_cast<std::uint8_t>(code >> 8), static_cast<std::uint8_t>(code));
@@ -386,12 +365,11 @@ PyArray_Descr* descr_of_code(Int code) {
 }
 
 Int code_of_descr(const PyArray_Descr* descr) {
-  const Int bits = 8 * static_cast<Int>(PyDataType_ELSIZE(descr));
-  for (const Known& known : kKnown)
-    if (known.bits == bits && "iuf??cb"[known.code] == descr->kind)
-      return Int{known.code} << 8 | bits;
+  const Int size = static_cast<Int>(PyDataType_ELSIZE(descr));
+  for (const TypeFacts& facts : kElementTypes)
+    if (facts.in_numpy && facts.size == size && facts.kind == descr->kind) return code_of(facts);
   const AddedType* const added = added_type(descr);
-  return added == nullptr ? -1 : Int{added->dlpack_code} << 8 | bits;
+  return added == nullptr ? -1 : code_of(*added->facts);
 }
 
 void bind_memory_call(nb::module_& module) {

@@ -35,10 +35,10 @@ NB_MODULE(_bindings, module) {
   module.def("pool_peak", &anydml::pool_peak);
   module.def("set_pool_limit", [](std::size_t bytes) { anydml::pool_set_limit(bytes); });
   bind_types(module);
-  bind_door(module);
-  bind_quick(module);
+  bind_call_by_name(module);
+  bind_function_call(module);
   bind_memory_call(module);
-  bind_binder(module);
+  bind_compiled_call(module);
   bind_cuda(module);
   bind_xla(module);
 }

@@ -19,9 +19,18 @@ void release_block(PyObject* capsule) { pool_release(PyCapsule_GetPointer(capsul
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const AddedType* const added = added_type(descr);
   if (added == nullptr || !PyArray_ISNBO(descr->byteorder)) return false;
-  type = added->type;
-  size = added->size;
+  type = added->facts->type;
+  size = added->facts->size;
   return true;
+}
+
+PyArray_Descr* numpy_descr(const char* name) {
+  PyArray_Descr* descr = nullptr;
+  PyObject* const text = PyUnicode_FromString(name);
+  if (text == nullptr || PyArray_DescrConverter(text, &descr) == NPY_FAIL)
+    Py_FatalError("anydml: NumPy lacks one of its types");
+  Py_DECREF(text);
+  return descr;
 }
 
 bool operand_of(PyObject* object, Operand& operand, int skip) {
@@ -49,7 +58,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   const int bits = 64 - std::countl_zero(sizes), reach = bits + 64 - std::countl_zero(far);
   static_assert((Int{1} << 48) <= kMostElements && (Int{kMaxRank} << 51) <= kMostReach);
   if (!empty && bits * rank <= 48 && reach <= 51) return true;
-  return operand.tensor.layout.settle(operand.tensor.element_size);
+  return operand.tensor.layout.normalize_checked(operand.tensor.element_size);
 }
 
 namespace {

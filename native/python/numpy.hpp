@@ -40,35 +40,36 @@ struct Element {
   DataType type = DataType::unknown;
   int size = 0;
 };
-inline constexpr std::array<Element, NPY_HALF + 1> kElementTypes = [] {
+inline constexpr std::array<Element, NPY_HALF + 1> kNumpyTypes = [] {
   std::array<Element, NPY_HALF + 1> all{};
-  const auto set = [&](int number, std::size_t size, DataType type = DataType::unknown) {
-    if (size <= 16) all[static_cast<std::size_t>(number)] = {type, static_cast<int>(size)};
+  const auto set = [&](int number, std::size_t bytes, char kind) {
+    const int size = static_cast<int>(bytes);
+    if (size > 16) return;
+    all[static_cast<std::size_t>(number)].size = size;
+    for (const TypeFacts& facts : kElementTypes)
+      if (facts.in_numpy && facts.kind == kind && facts.size == size)
+        all[static_cast<std::size_t>(number)].type = facts.operand_type();
   };
-  const auto integers = [&](int number, int unsigned_number, std::size_t size) {
-    const auto of = [&](DataType a, DataType b, DataType c, DataType d) {
-      return size == 1 ? a : size == 2 ? b : size == 4 ? c : d;
-    };
-    set(number, size, of(DataType::int8, DataType::int16, DataType::int32, DataType::int64));
-    set(unsigned_number, size,
-        of(DataType::uint8, DataType::uint16, DataType::uint32, DataType::uint64));
-  };
-  set(NPY_BOOL, sizeof(npy_bool));
-  integers(NPY_BYTE, NPY_UBYTE, sizeof(npy_byte));
-  integers(NPY_SHORT, NPY_USHORT, sizeof(npy_short));
-  integers(NPY_INT, NPY_UINT, sizeof(npy_int));
-  integers(NPY_LONG, NPY_ULONG, sizeof(npy_long));
-  integers(NPY_LONGLONG, NPY_ULONGLONG, sizeof(npy_longlong));
-  set(NPY_HALF, sizeof(npy_half), DataType::float16);
-  set(NPY_FLOAT, sizeof(npy_float), DataType::float32);
-  set(NPY_DOUBLE, sizeof(npy_double), DataType::float64);
-  const bool same = sizeof(npy_longdouble) == sizeof(npy_double);
-  set(NPY_LONGDOUBLE, sizeof(npy_longdouble), same ? DataType::float64 : DataType::unknown);
-  set(NPY_CFLOAT, 2 * sizeof(npy_float));
-  set(NPY_CDOUBLE, 2 * sizeof(npy_double));
-  set(NPY_CLONGDOUBLE, 2 * sizeof(npy_longdouble));
-  set(NPY_DATETIME, sizeof(npy_datetime));
-  set(NPY_TIMEDELTA, sizeof(npy_timedelta));
+  set(NPY_BOOL, sizeof(npy_bool), 'b');
+  set(NPY_BYTE, sizeof(npy_byte), 'i');
+  set(NPY_SHORT, sizeof(npy_short), 'i');
+  set(NPY_INT, sizeof(npy_int), 'i');
+  set(NPY_LONG, sizeof(npy_long), 'i');
+  set(NPY_LONGLONG, sizeof(npy_longlong), 'i');
+  set(NPY_UBYTE, sizeof(npy_ubyte), 'u');
+  set(NPY_USHORT, sizeof(npy_ushort), 'u');
+  set(NPY_UINT, sizeof(npy_uint), 'u');
+  set(NPY_ULONG, sizeof(npy_ulong), 'u');
+  set(NPY_ULONGLONG, sizeof(npy_ulonglong), 'u');
+  set(NPY_HALF, sizeof(npy_half), 'f');
+  set(NPY_FLOAT, sizeof(npy_float), 'f');
+  set(NPY_DOUBLE, sizeof(npy_double), 'f');
+  set(NPY_LONGDOUBLE, sizeof(npy_longdouble), 'f');
+  set(NPY_CFLOAT, 2 * sizeof(npy_float), 'c');
+  set(NPY_CDOUBLE, 2 * sizeof(npy_double), 'c');
+  set(NPY_CLONGDOUBLE, 2 * sizeof(npy_longdouble), 'c');
+  set(NPY_DATETIME, sizeof(npy_datetime), 'M');
+  set(NPY_TIMEDELTA, sizeof(npy_timedelta), 'm');
   return all;
 }();
 
@@ -78,15 +79,18 @@ bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size);
 // DataType and element size of a type; false for what no kernel takes, foreign byte order included.
 inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const auto number = static_cast<std::size_t>(descr->type_num);
-  if (number >= kElementTypes.size() || kElementTypes[number].size == 0)
+  if (number >= kNumpyTypes.size() || kNumpyTypes[number].size == 0)
     return added_element_of(descr, type, size);
-  type = kElementTypes[number].type;
-  size = kElementTypes[number].size;
+  type = kNumpyTypes[number].type;
+  size = kNumpyTypes[number].size;
   return PyArray_ISNBO(descr->byteorder);
 }
 
+// NumPy's descriptor of a type that it has, borrowed for ever.
+PyArray_Descr* numpy_descr(const char* name);
+
 // An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose
-// layout settles (layout.hpp). False otherwise, without an exception.
+// layout is accepted (layout.hpp). False otherwise, without an exception.
 bool operand_of(PyObject* object, Operand& operand, int skip = 0);
 
 // Bytes of an array of these sizes, or -1 when no array can have them.

@@ -63,7 +63,7 @@ bool read_by_table(PyObject* tensor, Operand& operand, char* address, Int bytes)
     own.layout.push(found.sizes[i], stride);
   }
   operand.data = static_cast<char*>(found.data) + found.offset;
-  if (!own.layout.settle(own.element_size)) return false;
+  if (!own.layout.normalize_checked(own.element_size)) return false;
   if (own.layout.count() == 0) return true;
   Int offset;  // another thread may have given the tensor other memory than the storage's
   return !__builtin_sub_overflow(reinterpret_cast<Int>(operand.data),

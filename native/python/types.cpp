@@ -2,9 +2,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "dlpack.hpp"
@@ -14,19 +16,15 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-// Codes of DLPack 1.1.
-AddedType added[] = {
-    {"bfloat16", 2, 4, DataType::bfloat16},       {"float8_e3m4", 1, 7, DataType::unknown},
-    {"float8_e4m3", 1, 8, DataType::unknown},     {"float8_e4m3b11fnuz", 1, 9, DataType::unknown},
-    {"float8_e4m3fn", 1, 10, DataType::unknown},  {"float8_e4m3fnuz", 1, 11, DataType::unknown},
-    {"float8_e5m2", 1, 12, DataType::unknown},    {"float8_e5m2fnuz", 1, 13, DataType::unknown},
-    {"float8_e8m0fnu", 1, 14, DataType::unknown},
-};
+constexpr std::size_t kAdded =
+    std::size(kElementTypes) - static_cast<std::size_t>(std::ranges::count_if(
+                                   kElementTypes, [](const TypeFacts& f) { return f.in_numpy; }));
+AddedType added[kAdded];
 
 // Records of one field, whose name no user's records have by accident.
 PyArray_Descr* record_of(const AddedType& type) {
-  const nb::tuple field =
-      nb::make_tuple(std::string("anydml.") + type.name, type.size == 2 ? "u2" : "u1");
+  const nb::tuple field = nb::make_tuple(std::string("anydml.") + type.facts->name,
+                                         type.facts->size == 2 ? "u2" : "u1");
   PyArray_Descr* descr = nullptr;
   nb::list fields;
   fields.append(field);
@@ -38,9 +36,33 @@ PyArray_Descr* record_of(const AddedType& type) {
 nb::dict added_types() {
   nb::dict found;
   for (const AddedType& type : added)
-    found[type.name] =
-        nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(type.descr)), type.dlpack_code);
+    found[type.facts->name] = nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(type.descr)),
+                                             type.facts->dlpack_code);
   return found;
+}
+
+// tables(): the tables of native/common, for Python.
+nb::dict tables() {
+  nb::list types, index_types, padding_modes, interpolations, index_modes, reductions;
+  for (const TypeFacts& facts : kElementTypes)
+    types.append(nb::make_tuple(facts.name, static_cast<int>(facts.type), facts.size,
+                                std::string(1, facts.kind), facts.in_numpy));
+#define ANYDML_INDEX_TYPE(name) index_types.append(#name);
+#include "../common/types.def"
+#define ANYDML_PADDING_MODE(name) padding_modes.append(#name);
+#define ANYDML_INTERPOLATION(name) interpolations.append(#name);
+#define ANYDML_INDEX_MODE(name) index_modes.append(#name);
+#define ANYDML_REDUCTION(name, synonym) reductions.append(nb::make_tuple(#name, #synonym));
+#include "../common/modes.def"
+  nb::dict all;
+  all["types"] = types;
+  all["index_types"] = index_types;
+  all["padding_modes"] = padding_modes;
+  all["interpolations"] = interpolations;
+  all["index_modes"] = index_modes;
+  all["reductions"] = reductions;
+  all["most_elements"] = kMostElements;
+  return all;
 }
 
 // ml_dtypes' type of the same meaning: quick calls take arrays of it from now on.
@@ -48,7 +70,7 @@ void know_added_type(nb::handle dtype, const std::string& name) {
   if (PyArray_DescrCheck(dtype.ptr()) == 0) return;
   const auto* const descr = reinterpret_cast<const PyArray_Descr*>(dtype.ptr());
   for (AddedType& type : added)
-    if (name == type.name && PyDataType_ELSIZE(descr) == type.size &&
+    if (name == type.facts->name && PyDataType_ELSIZE(descr) == type.facts->size &&
         descr->type_num >= NPY_USERDEF)
       type.user_number = descr->type_num;
 }
@@ -72,7 +94,7 @@ nb::object as_integers(nb::handle capsule) {
   const AddedType* const type = added_type_of_dlpack(tensor->type.code, tensor->type.bits);
   if (type == nullptr) return nb::none();
   tensor->type.code = 1;
-  return nb::str(type->name);
+  return nb::str(type->facts->name);
 }
 
 PyObject* known = nullptr;  // descriptors by what stands for them
@@ -88,7 +110,7 @@ bool is_fixed(PyObject* object) {
 }
 
 // Whether an integer type has a number.
-bool holds(char kind, int size, Int number) {
+bool can_index(char kind, int size, Int number) {
   if (kind == 'i') return size == 8 || number >> (8 * size - 1) == (number < 0 ? -1 : 0);
   return number >= 0 && (size == 8 || number >> (8 * size) == 0);
 }
@@ -101,7 +123,7 @@ const AddedType* added_type(const PyArray_Descr* descr) {
     if (descr == type.descr || descr->type_num == type.user_number) return &type;
   if (descr->type_num != NPY_VOID) return nullptr;
   for (const AddedType& type : added)
-    if (PyDataType_ELSIZE(descr) == type.size &&
+    if (PyDataType_ELSIZE(descr) == type.facts->size &&
         PyArray_EquivTypes(const_cast<PyArray_Descr*>(descr), type.descr) != 0)
       return &type;
   return nullptr;
@@ -109,13 +131,20 @@ const AddedType* added_type(const PyArray_Descr* descr) {
 
 const AddedType* added_type_of_dlpack(std::uint8_t code, std::uint8_t bits) {
   for (const AddedType& type : added)
-    if (type.dlpack_code == code && 8 * type.size == bits) return &type;
+    if (type.facts->dlpack_code == code && 8 * type.facts->size == bits) return &type;
   return nullptr;
 }
 
 void bind_types(nb::module_& module) {
-  for (AddedType& type : added) type.descr = record_of(type);
+  AddedType* next = added;
+  for (const TypeFacts& facts : kElementTypes) {
+    if (facts.in_numpy) continue;
+    next->facts = &facts;
+    next->descr = record_of(*next);
+    ++next;
+  }
   module.def("added_types", &added_types);
+  module.def("tables", &tables);
   module.def("know_added_type", &know_added_type);
   module.def("know_type", &know_type);
   module.def("as_integers", &as_integers);
@@ -148,7 +177,7 @@ bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits) {
     if (overflow != 0) return false;
     if (bits == 0) return kind == 'f' || kind == 'i' || kind == 'u' || kind == 'b' || kind == 'c';
     if (size > 8) return false;
-    if (kind == 'i' || kind == 'u') return holds(kind, size, bits);
+    if (kind == 'i' || kind == 'u') return can_index(kind, size, bits);
     number = static_cast<double>(bits);
     if (bits > Int{1} << 24 || bits < -(Int{1} << 24)) return false;  // may be rounded twice
   } else if (PyFloat_CheckExact(object)) {
@@ -156,7 +185,7 @@ bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits) {
     if (kind == 'i' || kind == 'u') {  // an integer, of those that are far from the limits
       if (std::trunc(number) != number || std::abs(number) >= 0x1p62) return false;
       bits = static_cast<Int>(number);
-      return holds(kind, size, bits);
+      return can_index(kind, size, bits);
     }
   } else {
     return false;

@@ -9,12 +9,9 @@ namespace anydml::python {
 //
 // An array of such a type is seen here as records of one unsigned integer, whichever library it
 // comes from: `descr` is this library's name for the element type, and nothing is registered with
-// NumPy. The table in types.cpp is the only list of these types.
+// NumPy.
 struct AddedType {
-  const char* name;  // as PyTorch, JAX and ml_dtypes call it
-  int size;
-  std::uint8_t dlpack_code;
-  DataType type;
+  const TypeFacts* facts = nullptr;
   PyArray_Descr* descr = nullptr;  // never released
   int user_number = -1;            // NumPy's number of ml_dtypes' type, once it is known
 };

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "../cpu/runtime/with_type.hpp"
 #include "../cuda/host/device.hpp"
 #include "kernel.hpp"
 
@@ -32,74 +33,29 @@ struct Refused {
   std::string what;
 };
 
-struct TypeFacts {
-  DataType type = DataType::unknown;
-  int size = 0;  // 0: no kernel takes it
-};
-
-TypeFacts facts_of(int type) {
-  switch (type) {
-    case xla::kPred:
-      return {DataType::unknown, 1};
-    case xla::kS8:
-      return {DataType::int8, 1};
-    case xla::kS16:
-      return {DataType::int16, 2};
-    case xla::kS32:
-      return {DataType::int32, 4};
-    case xla::kS64:
-      return {DataType::int64, 8};
-    case xla::kU8:
-      return {DataType::uint8, 1};
-    case xla::kU16:
-      return {DataType::uint16, 2};
-    case xla::kU32:
-      return {DataType::uint32, 4};
-    case xla::kU64:
-      return {DataType::uint64, 8};
-    case xla::kF16:
-      return {DataType::float16, 2};
-    case xla::kF32:
-      return {DataType::float32, 4};
-    case xla::kF64:
-      return {DataType::float64, 8};
-    case xla::kBF16:
-      return {DataType::bfloat16, 2};
-    case xla::kC64:
-      return {DataType::unknown, 8};
-    case xla::kC128:
-      return {DataType::unknown, 16};
-    case xla::kF8E5M2:
-    case xla::kF8E4M3FN:
-    case xla::kF8E4M3B11FNUZ:
-    case xla::kF8E5M2FNUZ:
-    case xla::kF8E4M3FNUZ:
-    case xla::kF8E4M3:
-    case xla::kF8E3M4:
-    case xla::kF8E8M0FNU:
-      return {DataType::unknown, 1};
-    default:
-      return {};
-  }
+const TypeFacts* facts_of_xla(int type) {
+  for (const TypeFacts& facts : kElementTypes)
+    if (facts.xla_number == type) return &facts;
+  return nullptr;
 }
 
 // NumPy's descriptors of complex types, by which kernels know them.
-PyArray_Descr* complex_descr(int type) {
+PyArray_Descr* complex_descr(DataType type) {
   static PyArray_Descr* const types[] = {PyArray_DescrFromType(NPY_COMPLEX64),
                                          PyArray_DescrFromType(NPY_COMPLEX128)};
-  return type == xla::kC64 ? types[0] : type == xla::kC128 ? types[1] : nullptr;
+  return type == DataType::complex64 ? types[0] : type == DataType::complex128 ? types[1] : nullptr;
 }
 
 void set_operand(const xla::Buffer& buffer, Operand& operand) {
-  const TypeFacts facts = facts_of(buffer.type);
-  if (facts.size == 0 || buffer.rank > kMaxRank) throw Refused{"an operand that no kernel takes"};
+  const TypeFacts* const facts = facts_of_xla(buffer.type);
+  if (facts == nullptr || buffer.rank > kMaxRank) throw Refused{"an operand that no kernel takes"};
   operand.data = buffer.data;
-  operand.descr = complex_descr(buffer.type);
-  operand.tensor.type = facts.type;
-  operand.tensor.element_size = facts.size;
+  operand.descr = complex_descr(facts->type);
+  operand.tensor.type = facts->operand_type();
+  operand.tensor.element_size = facts->size;
   const int rank = static_cast<int>(buffer.rank);
   Int strides[kMaxRank];
-  Int step = facts.size;
+  Int step = facts->size;
   for (int i = rank; i-- > 0;) {
     strides[i] = step;
     step *= buffer.sizes[i] > 0 ? buffer.sizes[i] : 1;
@@ -107,7 +63,8 @@ void set_operand(const xla::Buffer& buffer, Operand& operand) {
   Layout& layout = operand.tensor.layout;
   layout.rank = 0;
   for (int i = 0; i < rank; ++i) layout.push(buffer.sizes[i], strides[i]);
-  if (!layout.settle(facts.size)) throw Refused{"an operand of more than 2^48 elements"};
+  if (!layout.normalize_checked(facts->size))
+    throw Refused{"an operand of more than 2^48 elements"};
 }
 
 // The call that a frame describes.
@@ -135,7 +92,7 @@ struct Request {
     call.operands = operands;
     call.list = {members.data(), nullptr, members.size()};
     call.output_is_private = true;  // XLA drops the results of a call that fails
-    if (const char* const wrong = kernel->misfit(call)) throw Refused{wrong};
+    if (const char* const wrong = validate(*kernel, call)) throw Refused{wrong};
   }
 
  private:
@@ -175,23 +132,20 @@ struct Request {
 
 Int index_at(const Operand& indices, Int position) {
   const auto* const data = static_cast<const char*>(indices.data);
-  switch (indices.tensor.type) {
-    case DataType::int32:
-      return reinterpret_cast<const std::int32_t*>(data)[position];
-    case DataType::uint32:
-      return reinterpret_cast<const std::uint32_t*>(data)[position];
-    default:
-      return reinterpret_cast<const Int*>(data)[position];
-  }
+  return with_index(indices.tensor.type, [&]<class Index>(Index) {
+    return static_cast<Int>(reinterpret_cast<const Index*>(data)[position]);
+  });
 }
 
 [[noreturn]] void throw_bad_index(const Request& request, Int position) {
-  const Operand &data = request.operands[0], &indices = request.operands[1];
+  const ChecksIndices& checked = *request.kernel->checks_indices;
+  const Operand &data = request.operands[checked.data],
+                &indices = request.operands[checked.indices];
   const Layout& layout = indices.tensor.layout;
   cuda::BadIndex bad;
   bad.indices = std::string(request.kernel->name) + ": indices";
   bad.sizes.assign(layout.sizes, layout.sizes + layout.rank);
-  bad.is_signed = indices.tensor.type == DataType::int32 || indices.tensor.type == DataType::int64;
+  bad.is_signed = is_signed_type(indices.tensor.type);
   bad.position = position;
   bad.value = index_at(indices, position);
   bad.axis = request.first_axis;
@@ -231,7 +185,7 @@ void enqueue(const Request& request, const xla::CallFrame& frame) {
       frame.api->get_device_ordinal(&device) != nullptr)
     throw cuda::DeviceFailed(name + ": XLA has no stream for it");
   cuda::Queue queue(cuda::device_at(device.ordinal), stream.stream);
-  queue.name_call({name + ": indices"});
+  if (request.kernel->checks_indices) queue.name_call({name + ": indices"});
   request.kernel->enqueue(request.call, queue);
 }
 
@@ -245,7 +199,7 @@ std::string message_of_failure(const std::string& kernel) {
   if (Py_IsInitialized() == 0) return "the interpreter has ended";
   const nb::gil_scoped_acquire locked;
   try {
-    told(kernel.c_str(), [] { throw; });
+    translate_exceptions(kernel.c_str(), [] { throw; });
   } catch (nb::python_error& error) {
     const nb::object message = nb::steal(PyObject_CallOneArg(describe, error.value().ptr()));
     if (message.is_valid()) return nb::cast<std::string>(message);
@@ -286,7 +240,7 @@ xla::Error* handle(xla::CallFrame* frame) {
 
 // The handlers of the platforms "cpu" and "CUDA", as jax.ffi.register_ffi_target takes them.
 nb::tuple handlers(nb::handle describe_failure) {
-  complex_descr(0);  // made while the lock is held
+  complex_descr(DataType::unknown);  // made while the lock is held
   describe = describe_failure.inc_ref().ptr();
   const auto capsule = [](xla::Handler* handler) {
     nb::object made = nb::steal(PyCapsule_New(reinterpret_cast<void*>(handler), nullptr, nullptr));

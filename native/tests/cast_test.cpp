@@ -10,13 +10,14 @@ Int passed = 0;
 
 uint64_t cast(uint64_t bits, DataType from, DataType to) {
   if (from == to) return bits;
-  if (!is_float(from) && !is_float(to)) {
+  if (!is_float_type(from) && !is_float_type(to)) {
     const int shift = 64 - 8 * size_of(from);
-    if (is_signed(from)) bits = static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+    if (is_signed_type(from))
+      bits = static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
     return low_bits(bits, to);
   }
   const long double value = number_of(bits, from);
-  return is_float(to) ? nearest_bits(value, to) : saturated_bits(value, to);
+  return is_float_type(to) ? nearest_bits(value, to) : saturated_bits(value, to);
 }
 
 void check(Buffer& source, Buffer& target, int threads) {

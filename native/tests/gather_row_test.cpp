@@ -103,7 +103,8 @@ void empty_axes() {
   const std::unique_ptr<char[]> nothing(new char[0]);
   const DataType index = DataType::int64;
   for (const bool output_is_private : {true, false})
-    for (const OutOfRange mode : {OutOfRange::raise, OutOfRange::clamp}) {
+    for (const OutOfRange mode :
+         {OutOfRange::raise, OutOfRange::clamp, OutOfRange::wrap, OutOfRange::clip}) {
       std::vector<char> output(800);
       const auto bad = [&](const auto& plan) {
         return plan.run(nothing.get(), indices.data(), output.data(), output_is_private, 1)

@@ -13,8 +13,6 @@ namespace {
 
 Int passed = 0;
 const bool short_run = std::getenv("ANYDML_TEST_SHORT") != nullptr;
-constexpr DataType kIndexTypes[] = {DataType::int64, DataType::int32, DataType::uint64,
-                                    DataType::uint32};
 using Sizes = std::vector<Int>;
 
 std::string describe(const Tensor& tensor) {
@@ -25,10 +23,7 @@ std::string describe(const Tensor& tensor) {
   return text + "}";
 }
 
-bool is_signed(DataType type) { return type == DataType::int64 || type == DataType::int32; }
-int index_size(DataType type) {
-  return type == DataType::int64 || type == DataType::uint64 ? 8 : 4;
-}
+int index_size(DataType type) { return facts_of(type).size; }
 
 // Every value that an index may have, as a number.
 __int128 value_of(const Buffer& indices, Int flat) {
@@ -63,14 +58,14 @@ void fill(Random& random, Buffer& indices, const Sizes& limits, Pattern pattern,
                 : pattern == Pattern::ascending ? i / width % limit
                 : pattern == Pattern::constant  ? limit / 2
                                                 : limit - 1 - i / width % limit;
-    if (is_signed(type) && random.chance(0.3)) value -= limit;
+    if (is_signed_type(type) && random.chance(0.3)) value -= limit;
     set_value(indices, i, value);
   }
   for (; bad > 0 && count > 0; --bad) {
     const Int at = random.between(0, count - 1);
     const Int limit = limits[static_cast<std::size_t>(at % width)];
     const Int wrong[] = {
-        limit, is_signed(type) ? -limit - 1 : limit + 1,
+        limit, is_signed_type(type) ? -limit - 1 : limit + 1,
         type == DataType::int64 || type == DataType::uint64 ? std::numeric_limits<Int>::min()
                                                             : Int{0x7FFFFFFF},
         type == DataType::int64 || type == DataType::uint64 ? std::numeric_limits<Int>::max()
@@ -89,8 +84,9 @@ struct Expected {
 // The position of value `flat` along an axis of `size`, noting it when it is bad.
 Int position(const Buffer& indices, Int flat, Int size, OutOfRange mode, Expected& expected) {
   __int128 at = value_of(indices, flat);
-  if (at < 0) at += size;
-  if (mode == OutOfRange::clamp && size > 0) at = at < 0 ? 0 : at < size ? at : size - 1;
+  if (mode == OutOfRange::wrap && size > 0) at = (at % size + size) % size;
+  if (at < 0 && mode != OutOfRange::clip) at += size;
+  if (mode != OutOfRange::raise && size > 0) at = at < 0 ? 0 : at < size ? at : size - 1;
   if (at < 0 || at >= size) {
     if (expected.first_bad < 0 || flat < expected.first_bad) expected.first_bad = flat;
     return 0;
@@ -149,7 +145,8 @@ Options any_options(Random& random) {
   options.input = random_strides(random);
   options.indices = random_strides(random);
   options.output = random_strides(random);
-  options.mode = random.chance(0.7) ? OutOfRange::raise : OutOfRange::clamp;
+  options.mode =
+      random.chance(0.6) ? OutOfRange::raise : static_cast<OutOfRange>(random.between(1, 3));
   options.pattern = static_cast<Pattern>(random.between(0, 3));
   options.bad = random.chance(0.3) ? static_cast<int>(random.between(1, 3)) : 0;
   options.output_is_private = random.chance(0.5);
@@ -464,11 +461,14 @@ void test_seldom() {
     check_elements(random, {20, 20000}, {20, 300}, 1, options, GatherElementsMethod::direct);
     check_elements(random, {3, 90000}, {3, 20}, 1, options, GatherElementsMethod::direct);
     check_elements(random, {150, 600}, {30, 600}, 0, options, GatherElementsMethod::direct);
-    Options clamped = options;
-    clamped.mode = OutOfRange::clamp;
-    clamped.bad = 30;
-    check_gather(random, {9}, {60}, 0, clamped);
-    check_nd(random, {9, 9, 9}, {30, 3}, 0, clamped);
+    Options moved = options;
+    moved.bad = 30;
+    for (const OutOfRange mode : {OutOfRange::clamp, OutOfRange::wrap, OutOfRange::clip}) {
+      moved.mode = mode;
+      check_gather(random, {9}, {60}, 0, moved);
+      check_nd(random, {9, 9, 9}, {30, 3}, 0, moved);
+      check_nd(random, {9, 9}, {30, 2}, 0, moved);
+    }
   }
 }
 

@@ -222,7 +222,8 @@ void gather_nd(Random& random, const Setting& s, const Sizes& in, Sizes at, int 
 }
 
 void gathers(Random& random, const Setting& s) {
-  for (const OutOfRange mode : {OutOfRange::raise, OutOfRange::clamp}) {
+  for (const OutOfRange mode :
+       {OutOfRange::raise, OutOfRange::clamp, OutOfRange::wrap, OutOfRange::clip}) {
     gather(random, s, {3000}, {703}, 0, mode, 4, true);
     gather(random, s, {300000}, {2100}, 0, mode, 4, true);     // far
     gather(random, s, {2000, 70}, {900}, 0, mode, 4, true);    // rows, far

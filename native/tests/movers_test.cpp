@@ -31,7 +31,7 @@ uint64_t scaled(uint64_t bits, DataType type, float scale, float bias) {
   const volatile double product = x * static_cast<double>(scale);
   const volatile double sum = product + static_cast<double>(bias);
   const long double value = static_cast<long double>(sum);
-  return is_float(type) ? nearest_bits(value, type) : saturated_bits(value, type);
+  return is_float_type(type) ? nearest_bits(value, type) : saturated_bits(value, type);
 }
 
 void check_identity(Random& random, DataType type, const std::vector<Int>& sizes, Strides strides,
@@ -70,7 +70,7 @@ void check_identity(Random& random, DataType type, const std::vector<Int>& sizes
 
 // The sum of two numbers of a type is exact in a long double, but for what both roundings lose.
 uint64_t added(uint64_t a, uint64_t b, DataType type) {
-  if (!is_float(type)) return low_bits(a + b, type);
+  if (!is_float_type(type)) return low_bits(a + b, type);
   const long double x = number_of(a, type), y = number_of(b, type);
   if (type == DataType::float32) {
     const volatile float sum = static_cast<float>(x) + static_cast<float>(y);
@@ -86,12 +86,12 @@ void check_sequence(Random& random, DataType type, const std::vector<Int>& sizes
   plan.output = target.tensor;
   plan.start = start;
   plan.delta = delta;
-  if (is_float(type)) {
+  if (is_float_type(type)) {
     plan.float_start = static_cast<double>(number_of(start, type));
     plan.float_delta = static_cast<double>(number_of(delta, type));
   }
   plan.run(target.data(), threads);
-  uint64_t value = is_float(type) ? nearest_bits(number_of(start, type), type) : start;
+  uint64_t value = is_float_type(type) ? nearest_bits(number_of(start, type), type) : start;
   for (Int i = 0; i < target.count(); ++i) {
     EXPECT(bits_at(target, i) == low_bits(value, type),
            "type %d, %llx + %llx .. at %lld: %llx, not %llx", static_cast<int>(type),
@@ -105,7 +105,7 @@ void check_sequence(Random& random, DataType type, const std::vector<Int>& sizes
 }
 
 uint64_t start_bits(Random& random, DataType type) {
-  if (!is_float(type)) return low_bits(random.bits(), type);
+  if (!is_float_type(type)) return low_bits(random.bits(), type);
   const long double value = std::ldexp(static_cast<long double>(random.between(-4097, 4097)),
                                        static_cast<int>(random.between(-30, 8)));
   return random.chance(0.1) ? low_bits(random.bits(), type) : nearest_bits(value, type);

@@ -16,33 +16,7 @@ constexpr DataType kTypes[] = {DataType::float64, DataType::float32, DataType::f
                                DataType::int8,    DataType::uint64,  DataType::uint32,
                                DataType::uint16,  DataType::uint8,   DataType::bfloat16};
 
-inline int size_of(DataType type) {
-  switch (type) {
-    case DataType::float64:
-    case DataType::int64:
-    case DataType::uint64:
-      return 8;
-    case DataType::float32:
-    case DataType::int32:
-    case DataType::uint32:
-      return 4;
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::int16:
-    case DataType::uint16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-inline bool is_float(DataType type) {
-  return type == DataType::float64 || type == DataType::float32 || type == DataType::float16 ||
-         type == DataType::bfloat16;
-}
-inline bool is_signed(DataType type) {
-  return type == DataType::int64 || type == DataType::int32 || type == DataType::int16 ||
-         type == DataType::int8;
-}
+inline int size_of(DataType type) { return facts_of(type).size; }
 
 // Digits, least exponent of a normal number and largest number of a float type.
 struct Format {
@@ -63,7 +37,7 @@ inline uint64_t low_bits(uint64_t bits, DataType type) {
 
 // What the bits of an element say.
 inline long double number_of(uint64_t bits, DataType type) {
-  if (is_float(type)) {
+  if (is_float_type(type)) {
     const Format format = format_of(type);
     const int width = 8 * size_of(type), fraction = format.digits - 1;
     const bool negative = (bits >> (width - 1) & 1) != 0;
@@ -81,7 +55,7 @@ inline long double number_of(uint64_t bits, DataType type) {
                         exponent - 1 + format.least - fraction);
     return negative ? -size : size;
   }
-  if (!is_signed(type)) return static_cast<long double>(bits);
+  if (!is_signed_type(type)) return static_cast<long double>(bits);
   const int shift = 64 - 8 * size_of(type);
   return static_cast<long double>(static_cast<int64_t>(bits << shift) >> shift);
 }
@@ -110,8 +84,8 @@ inline uint64_t saturated_bits(long double value, DataType type) {
   if (std::isnan(value)) return 0;
   const int width = 8 * size_of(type);
   const long double half = std::ldexp(1.0L, width - 1);
-  const long double low = is_signed(type) ? -half : 0,
-                    high = is_signed(type) ? half - 1 : 2 * half - 1;
+  const long double low = is_signed_type(type) ? -half : 0,
+                    high = is_signed_type(type) ? half - 1 : 2 * half - 1;
   value = std::trunc(value);
   if (value < low) value = low;
   if (value > high) value = high;
@@ -131,7 +105,7 @@ inline void set_bits(Buffer& buffer, Int flat, uint64_t bits) {
 // Bits of an element: mostly numbers of ordinary size, borders of every type, random ones.
 inline uint64_t odd_bits(Random& random, DataType type) {
   if (random.chance(0.2)) return low_bits(random.bits(), type);
-  if (!is_float(type)) return low_bits(static_cast<uint64_t>(random.between(-300, 300)), type);
+  if (!is_float_type(type)) return low_bits(static_cast<uint64_t>(random.between(-300, 300)), type);
   long double value;
   if (random.chance(0.4)) {
     const int power = static_cast<int>(random.between(-26, 66));

@@ -20,7 +20,7 @@ struct Case {
   std::vector<Int> sizes, batch;
   int length = 1;
   TypeInfo type{DataType::unknown, 4};
-  TypeInfo index_type{DataType::int64, 8};
+  DataType index_type = DataType::int64;
   Reduction reduction = Reduction::none;
   Strides input = Strides::packed, indices = Strides::packed, updates = Strides::packed,
           output = Strides::packed;
@@ -36,7 +36,8 @@ void run(Random& random, const Case& c) {
   update_sizes.insert(update_sizes.end(), c.sizes.begin() + c.length, c.sizes.end());
   Buffer input(random, c.sizes, c.type.size, c.input, c.in_place ? Role::output : Role::input,
                c.type.type);
-  Buffer indices(random, index_sizes, c.index_type.size, c.indices, Role::input, c.index_type.type);
+  Buffer indices(random, index_sizes, facts_of(c.index_type).size, c.indices, Role::input,
+                 c.index_type);
   Buffer updates(random, update_sizes, c.type.size, c.updates, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.output, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
@@ -55,14 +56,14 @@ void run(Random& random, const Case& c) {
     if (size_of(i) == 0)
       empty = true;
     else
-      set_index(indices, i,
-                good_index(random, c.index_type.type, size_of(i),
-                           pattern.position(i / c.length, size_of(i))));
+      set_index(
+          indices, i,
+          good_index(random, c.index_type, size_of(i), pattern.position(i / c.length, size_of(i))));
   }
   if (c.bad && !empty && indices.count() > 0)
     for (Int n = random.between(1, 3); n > 0; --n) {
       const Int at = random.between(0, indices.count() - 1);
-      set_index(indices, at, bad_index(random, c.index_type.type, size_of(at)));
+      set_index(indices, at, bad_index(random, c.index_type, size_of(at)));
     }
 
   // The reference.

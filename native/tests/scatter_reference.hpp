@@ -23,12 +23,6 @@ constexpr TypeInfo kTypes[] = {
     {DataType::float64, 8}, {DataType::uint64, 8},  {DataType::int64, 8},  {DataType::bfloat16, 2},
 };
 constexpr Int kLastType = static_cast<Int>(std::size(kTypes)) - 1;
-constexpr TypeInfo kIndexTypes[] = {
-    {DataType::int64, 8}, {DataType::int32, 4}, {DataType::uint64, 8}, {DataType::uint32, 4}};
-
-inline bool is_signed_index(DataType type) {
-  return type == DataType::int64 || type == DataType::int32;
-}
 
 // float16 by its definition.
 inline double half_value(uint16_t bits) {
@@ -206,7 +200,7 @@ inline void set_index(Buffer& indices, Int flat, uint64_t bits) {
 // What the library must take the value for, or -1.
 inline Int position_of(const Buffer& indices, Int flat, Int size) {
   const bool wide = indices.tensor.element_size == 8;
-  if (is_signed_index(indices.tensor.type)) {
+  if (is_signed_type(indices.tensor.type)) {
     const Int value = wide ? indices.get<int64_t>(flat) : indices.get<int32_t>(flat);
     if (value < -size || value >= size) return -1;
     return value < 0 ? value + size : value;
@@ -217,14 +211,14 @@ inline Int position_of(const Buffer& indices, Int flat, Int size) {
 
 // A value in range, in either spelling.
 inline uint64_t good_index(Random& random, DataType type, Int size, Int position) {
-  return static_cast<uint64_t>(is_signed_index(type) && random.chance(0.3) ? position - size
-                                                                           : position);
+  return static_cast<uint64_t>(is_signed_type(type) && random.chance(0.3) ? position - size
+                                                                          : position);
 }
 
 inline uint64_t bad_index(Random& random, DataType type, Int size) {
   const bool wide = type == DataType::int64 || type == DataType::uint64;
   const int kind = static_cast<int>(random.between(0, 4));
-  if (is_signed_index(type)) {
+  if (is_signed_type(type)) {
     switch (kind) {
       case 0:
         return static_cast<uint64_t>(size);

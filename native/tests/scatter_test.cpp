@@ -20,7 +20,7 @@ struct Case {
   std::vector<Int> sizes, index_sizes;
   int axis = 0;
   TypeInfo type{DataType::unknown, 4};
-  TypeInfo index_type{DataType::int64, 8};
+  DataType index_type = DataType::int64;
   Reduction reduction = Reduction::none;
   Strides strides = Strides::packed, listed = Strides::packed;  // of indices and updates
   bool in_place = false, output_is_private = false, bad = false;
@@ -33,8 +33,8 @@ struct Case {
 void run(Random& random, const Case& c) {
   Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
                c.type.type);
-  Buffer indices(random, c.index_sizes, c.index_type.size, c.listed, Role::input,
-                 c.index_type.type);
+  Buffer indices(random, c.index_sizes, facts_of(c.index_type).size, c.listed, Role::input,
+                 c.index_type);
   Buffer updates(random, c.index_sizes, c.type.size, c.listed, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
@@ -48,10 +48,10 @@ void run(Random& random, const Case& c) {
   const Int count = indices.count();
   Pattern pattern(random);
   for (Int i = 0; i < count && size > 0; ++i)
-    set_index(indices, i, good_index(random, c.index_type.type, size, pattern.position(i, size)));
+    set_index(indices, i, good_index(random, c.index_type, size, pattern.position(i, size)));
   if (c.bad && count > 0)
     for (Int n = random.between(1, 3); n > 0; --n)
-      set_index(indices, random.between(0, count - 1), bad_index(random, c.index_type.type, size));
+      set_index(indices, random.between(0, count - 1), bad_index(random, c.index_type, size));
 
   // The reference.
   Int bad = -1;

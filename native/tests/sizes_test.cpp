@@ -1,4 +1,4 @@
-// Sizes that nothing may overflow: what layouts settle for, what scratch refuses, exceptions of a
+// Sizes that nothing may overflow: what layouts refuse, what scratch refuses, exceptions of a
 // worker, and kernels on empty tensors of large sizes (under the undefined sanitizer, which sees a
 // product that overflows).
 #include <atomic>
@@ -29,7 +29,7 @@ Layout layout_of(std::initializer_list<std::pair<Int, Int>> dims) {
 bool settles(std::initializer_list<std::pair<Int, Int>> dims, int element_size = 8) {
   Layout layout = layout_of(dims);
   ++passed;
-  return layout.settle(element_size);
+  return layout.normalize_checked(element_size);
 }
 
 void test_layouts() {
@@ -50,10 +50,10 @@ void test_layouts() {
     EXPECT(!settles({{2, stride}}), "stride %lld", stride);
     EXPECT(!settles({{3, stride}}), "stride %lld", stride);
     Layout layout = layout_of({{1, stride}, {2, 8}});
-    EXPECT(layout.settle(8) && layout.strides[0] == 0 && layout.strides[1] == 8,
+    EXPECT(layout.normalize_checked(8) && layout.strides[0] == 0 && layout.strides[1] == 8,
            "a stride that no element needs, %lld", stride);
     layout = layout_of({{5, stride}, {0, stride}, {3, 8}});
-    EXPECT(layout.settle(8), "empty with stride %lld", stride);
+    EXPECT(layout.normalize_checked(8), "empty with stride %lld", stride);
     for (int i = 0; i < 3; ++i) EXPECT(layout.strides[i] == 0, "empty");
     passed += 2;
   }
@@ -62,7 +62,7 @@ void test_layouts() {
   EXPECT(!settles({{0, 0}, {kMost, 0}, {kMost, 0}}, 1), "empty, no NumPy array");
   Layout many;
   for (int i = 0; i < kMaxRank; ++i) many.push(2, kMostReach);
-  EXPECT(!many.settle(1), "64 strides");
+  EXPECT(!many.normalize_checked(1), "64 strides");
 }
 
 template <class T>
@@ -139,7 +139,7 @@ Tensor tensor_of(std::initializer_list<Int> sizes, DataType type, int element_si
   tensor.type = type;
   tensor.element_size = element_size;
   for (const Int size : sizes) tensor.layout.push(size, 0);
-  EXPECT(tensor.layout.settle(element_size), "sizes of an array");
+  EXPECT(tensor.layout.normalize_checked(element_size), "sizes of an array");
   return tensor;
 }
 Tensor floats(std::initializer_list<Int> sizes) { return tensor_of(sizes, DataType::float32, 4); }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from anydml._processor import levels as processor_levels
 from anydml.errors import DeviceError
@@ -54,3 +54,28 @@ def _load() -> str:
 
 
 LEVEL: Final = _load()
+
+
+class ElementType(NamedTuple):
+    """An element type that the kernels know."""
+
+    name: str
+    number: int
+    """Of DML_TENSOR_DATA_TYPE, above 63 where DirectML has none; 0: elements are only moved."""
+    size: int
+    kind: str
+    in_numpy: bool
+
+
+# The tables of native/common/types.def and modes.def.
+_TABLES: Final = native.tables()
+TYPES: Final = tuple(ElementType(*row) for row in _TABLES["types"])
+NUMBERS: Final = tuple(t.name for t in TYPES if t.number and t.kind != "c")
+"""The types that have an order and a sum; others are only moved."""
+INDEX_TYPES: Final[tuple[str, ...]] = tuple(_TABLES["index_types"])
+INDEX_MODES: Final[tuple[str, ...]] = tuple(_TABLES["index_modes"])
+INTERPOLATIONS: Final[tuple[str, ...]] = tuple(_TABLES["interpolations"])
+PADDING_MODES: Final[tuple[str, ...]] = tuple(_TABLES["padding_modes"])
+REDUCTIONS: Final[dict[str, str]] = dict(_TABLES["reductions"])
+"""PyTorch's word for each reduction."""
+MOST_ELEMENTS: Final[int] = _TABLES["most_elements"]

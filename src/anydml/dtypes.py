@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from anydml._json import shown
-from anydml._named import NamedEnum
+from anydml._json import short_repr
+from anydml.enums import NamedEnum
 from anydml.errors import ArgumentTypeError
 
-DataTypeName = Literal[
-    "FLOAT32",
-    "FLOAT16",
-    "UINT32",
-    "UINT16",
-    "UINT8",
-    "INT32",
-    "INT16",
-    "INT8",
-    "FLOAT64",
-    "UINT64",
-    "INT64",
-    "UINT4",
-    "INT4",
-    "DML_TENSOR_DATA_TYPE_FLOAT32",
-    "DML_TENSOR_DATA_TYPE_FLOAT16",
-    "DML_TENSOR_DATA_TYPE_UINT32",
-    "DML_TENSOR_DATA_TYPE_UINT16",
-    "DML_TENSOR_DATA_TYPE_UINT8",
-    "DML_TENSOR_DATA_TYPE_INT32",
-    "DML_TENSOR_DATA_TYPE_INT16",
-    "DML_TENSOR_DATA_TYPE_INT8",
-    "DML_TENSOR_DATA_TYPE_FLOAT64",
-    "DML_TENSOR_DATA_TYPE_UINT64",
-    "DML_TENSOR_DATA_TYPE_INT64",
-    "DML_TENSOR_DATA_TYPE_UINT4",
-    "DML_TENSOR_DATA_TYPE_INT4",
-]
 """What `DataType.parse` takes beside a member."""
 
 
@@ -81,7 +54,7 @@ class DataType(NamedEnum):
             name = kind.newbyteorder("=").name
         except (TypeError, ValueError, RecursionError) as error:
             raise ArgumentTypeError(
-                f"dtype: expected one of {accepted}, got {shown(dtype)}"
+                f"dtype: expected one of {accepted}, got {short_repr(dtype)}"
             ) from error
         found = _FROM_NUMPY.get("uint8" if name == "bool" else name)
         if found is None:
@@ -98,7 +71,7 @@ class DataType(NamedEnum):
         """Bytes of one element; the four-bit types have none of their own and give 0."""
         return self.bits // 8
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type."""
         if self.bits < 8:

@@ -115,7 +115,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   const bool nothing = total * bytes == 0;
   // Speed only: choice.
   const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
-  if (nothing && mode == OutOfRange::clamp) return Status{};
+  if (nothing && mode != OutOfRange::raise) return Status{};
   if (nothing || gather.axes.sizes[0] == 0 ||
       (!output_is_private && !keep && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, gather.count, gather.axes, mode, threads);

@@ -10,6 +10,7 @@
 #include "../runtime/first_bad.hpp"
 #include "../runtime/read_once.hpp"
 #include "../runtime/threads.hpp"
+#include "../runtime/with_type.hpp"
 
 namespace anydml::gather {
 
@@ -20,20 +21,6 @@ constexpr Int kIndexChunk = 2048, kNearChunk = 512;
 constexpr Int kIndexGrain = Int{1} << 16;
 // A source of more bytes than this is not in a near cache: reads are prefetched.
 constexpr Int kFarBytes = Int{512} << 10;
-
-template <class Body>
-inline void with_index(DataType type, Body&& body) {
-  switch (type) {
-    case DataType::int64:
-      return body(static_cast<long long>(0));
-    case DataType::int32:
-      return body(static_cast<int>(0));
-    case DataType::uint64:
-      return body(static_cast<unsigned long long>(0));
-    default:
-      return body(static_cast<unsigned int>(0));
-  }
-}
 
 // The values of an index tensor in row-major order.
 class IndexValues {

@@ -104,7 +104,7 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   Int span = 0;
   // Speed only: choice.
   for (int k = 0; k < gather.width; ++k) span += sizes[k] * std::abs(gather.axes.strides[k]);
-  if (nothing && mode == OutOfRange::clamp) return Status{};
+  if (nothing && mode != OutOfRange::raise) return Status{};
   if (nothing || empty || (!output_is_private && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, total, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};

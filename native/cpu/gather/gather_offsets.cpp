@@ -30,12 +30,27 @@ inline bool wrapped_offsets(const char* values, Int count, Int size, Int stride,
   return bad != 0;
 }
 
-template <class Index>
-inline void clamped_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
+template <OutOfRange kMode, class Index>
+void moved_offsets(const char* values, Int count, Int size, Int stride, Int* offsets) {
   for (Int i = 0; i < count; ++i)
-    offsets[i] = static_cast<Int>(clamp_index(load<Index>(values + i * Int{sizeof(Index)}),
-                                              static_cast<unsigned long long>(size))) *
+    offsets[i] = static_cast<Int>(move_inside<kMode>(load<Index>(values + i * Int{sizeof(Index)}),
+                                                     static_cast<unsigned long long>(size))) *
                  stride;
+}
+
+// body(std::integral_constant) of the mode.
+template <class Body>
+inline void with_mode(OutOfRange mode, Body&& body) {
+  switch (mode) {
+    case OutOfRange::clamp:
+      return body(std::integral_constant<OutOfRange, OutOfRange::clamp>{});
+    case OutOfRange::wrap:
+      return body(std::integral_constant<OutOfRange, OutOfRange::wrap>{});
+    case OutOfRange::clip:
+      return body(std::integral_constant<OutOfRange, OutOfRange::clip>{});
+    default:
+      return body(std::integral_constant<OutOfRange, OutOfRange::raise>{});
+  }
 }
 
 // True when a value is out of range; offsets are in range in any case. The size is not zero.
@@ -43,8 +58,11 @@ template <class Index>
 inline bool single_offsets(const char* values, Int count, Int size, Int stride, OutOfRange mode,
                            Int* offsets) {
   constexpr Int narrow = Int{1} << 32;
-  if (mode == OutOfRange::clamp) {
-    clamped_offsets<Index>(values, count, size, stride, offsets);
+  if (mode != OutOfRange::raise) {
+    with_mode(mode, [&]<class Mode>(Mode) {
+      if constexpr (Mode::value != OutOfRange::raise)
+        moved_offsets<Mode::value, Index>(values, count, size, stride, offsets);
+    });
     return false;
   }
   if (size <= narrow && stride >= 0 && stride < narrow)
@@ -65,24 +83,23 @@ bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange 
     strides[k] = axes.strides[k];
   }
   unsigned long long bad = 0;
-  const auto each = [&]<bool clamp>(std::bool_constant<clamp>) {
+  with_mode(mode, [&]<class Mode>(Mode) {
     for (Int i = 0; i < count; ++i) {
       Int offset = 0;
       for (int k = 0; k < width; ++k) {
         const Index value = load<Index>(values + (i * width + k) * Int{sizeof(Index)});
-        const unsigned long long position =
-            clamp ? clamp_index(value, sizes[k]) : wrap_index(value, sizes[k]);
+        unsigned long long position;
+        if constexpr (Mode::value == OutOfRange::raise)
+          position = wrap_index(value, sizes[k]);
+        else
+          position = move_inside<Mode::value>(value, sizes[k]);
         const unsigned long long good = position < sizes[k] ? ~0ull : 0ull;
         bad |= ~good;
         offset += static_cast<Int>(position & good) * strides[k];
       }
       offsets[i] = offset;
     }
-  };
-  if (mode == OutOfRange::clamp)
-    each(std::true_type{});
-  else
-    each(std::false_type{});
+  });
   return bad != 0;
 }
 
@@ -198,7 +215,7 @@ Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& ax
 Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads) {
   if (axes.count == 0) return -1;
-  if (mode == OutOfRange::clamp)  // asked only where an axis has no position
+  if (mode != OutOfRange::raise)  // asked only where an axis has no position
     return std::find(axes.sizes, axes.sizes + axes.count, 0) - axes.sizes;
   std::atomic<Int> first{kNoBadIndex};
   const Int width = axes.count;

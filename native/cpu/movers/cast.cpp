@@ -8,6 +8,7 @@
 #include "cast.hpp"
 
 #include "../runtime/copy.hpp"
+#include "../runtime/with_type.hpp"
 #include "convert.hpp"
 #include "lanes.hpp"
 
@@ -63,41 +64,10 @@ constexpr bool kDirect = kLanes<To, From> != 0 || (!is_narrow<To> && !is_narrow<
                          (is_narrow<To> && std::is_same_v<From, float>) ||
                          (std::is_same_v<To, float> && is_narrow<From>);
 
-// Calls body(T{}) with the C++ type.
-template <class Body>
-Step with_type(DataType type, Body&& body) {
-  switch (type) {
-    case DataType::float64:
-      return body(double{});
-    case DataType::float32:
-      return body(float{});
-    case DataType::float16:
-      return body(Half{});
-    case DataType::bfloat16:
-      return body(Bfloat{});
-    case DataType::int64:
-      return body(int64_t{});
-    case DataType::uint64:
-      return body(uint64_t{});
-    case DataType::int32:
-      return body(int32_t{});
-    case DataType::uint32:
-      return body(uint32_t{});
-    case DataType::int16:
-      return body(int16_t{});
-    case DataType::uint16:
-      return body(uint16_t{});
-    case DataType::int8:
-      return body(int8_t{});
-    default:
-      return body(uint8_t{});
-  }
-}
-
 // Null where it takes two.
 Step step_between(DataType from, DataType to) {
-  return with_type(from, [&]<class From>(From) {
-    return with_type(to, []<class To>(To) -> Step {
+  return with_type<Half, Bfloat>(from, [&]<class From>(From) {
+    return with_type<Half, Bfloat>(to, []<class To>(To) -> Step {
       if constexpr (std::is_same_v<To, From> || !kDirect<To, From>)
         return nullptr;
       else
@@ -110,18 +80,12 @@ Step step_between(DataType from, DataType to) {
 Step first_step(DataType from, DataType to) {
   if (from == DataType::float64) return &odd_floats;
   if (to != DataType::bfloat16) return step_between(from, DataType::float32);
-  switch (from) {
-    case DataType::int64:
-      return &odd_integers<int64_t>;
-    case DataType::uint64:
-      return &odd_integers<uint64_t>;
-    case DataType::int32:
-      return &odd_integers<int32_t>;
-    case DataType::uint32:
-      return &odd_integers<uint32_t>;
-    default:
+  return with_type<Half, Bfloat>(from, [&]<class From>(From) {
+    if constexpr (std::is_integral_v<From> && sizeof(From) >= 4)
+      return Step{&odd_integers<From>};
+    else
       return step_between(from, DataType::float32);
-  }
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "../runtime/copy.hpp"
+#include "../runtime/with_type.hpp"
 #include "cast.hpp"
 #include "convert.hpp"
 #include "lanes.hpp"
@@ -157,39 +158,17 @@ void IdentityPlan::run(const void* from, void* to, int threads) const {
   const auto by = [&](const ElementMap& map) {
     map_elements(map, output, to, input, from, threads);
   };
-  const auto whole = [&]<class T>(T) {
+  with_type<Half, Bfloat>(input.type, [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, Half>)
+      return by(SingleMap<T>(*this));
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 2)
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 2)
       if (std::isfinite(scale) && std::isfinite(bias)) return by(ShortMap<T>(*this));
     if constexpr (sizeof(T) == 1)
       if (output.layout.count() >= kTabled) return by(ByteMap<T>(*this));
 #endif
-    by(DoubleMap<T>(*this));
-  };
-  switch (input.type) {
-    case DataType::float64:
-      return by(DoubleMap<double>(*this));
-    case DataType::float32:
-      return by(SingleMap<float>(*this));
-    case DataType::float16:
-      return by(SingleMap<Half>(*this));
-    case DataType::int64:
-      return whole(int64_t{});
-    case DataType::uint64:
-      return whole(uint64_t{});
-    case DataType::int32:
-      return whole(int32_t{});
-    case DataType::uint32:
-      return whole(uint32_t{});
-    case DataType::int16:
-      return whole(int16_t{});
-    case DataType::uint16:
-      return whole(uint16_t{});
-    case DataType::int8:
-      return whole(int8_t{});
-    default:
-      return whole(uint8_t{});
-  }
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>) by(DoubleMap<T>(*this));
+  });
 }
 
 }  // namespace anydml

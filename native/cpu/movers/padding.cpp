@@ -16,7 +16,7 @@
 #include "../plans.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/threads.hpp"
-#include "row_cycle.hpp"
+#include "repeat_rows.hpp"
 #include "row_shuffle.hpp"
 
 namespace anydml {
@@ -241,7 +241,7 @@ class Padding {
     int count_ = 0;
     Int together_ = 0;  // rows that are shuffled at a time
     RowShuffle shuffle_;
-    std::optional<RowCycle> cycle_;
+    std::optional<RepeatedRows> cycle_;
     Run runs_[kMostShuffledRuns];
     alignas(64) char values_[kShortRow];
   };
@@ -356,7 +356,7 @@ class Padding {
   void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
     if (mode_ == PaddingMode::wrap && d.to_step == block_ &&
-        d.from_size * block_ <= RowCycle::kMostPeriod && end - begin > 2 * d.from_size)
+        d.from_size * block_ <= RepeatedRows::kMostPeriod && end - begin > 2 * d.from_size)
       return write_cycle(to, from, begin, end, writer);
     for (Int at = begin; at < end;) {
       Run run =
@@ -374,7 +374,7 @@ class Padding {
   // A row of many short periods.
   void write_cycle(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
-    char period[RowCycle::kMostPeriod];
+    char period[RepeatedRows::kMostPeriod];
     if (d.from_step != block_) {
       if (block_ == size_)
         copy_steps(period, block_, from, d.from_step, d.from_size, static_cast<int>(size_));
@@ -383,7 +383,7 @@ class Padding {
       from = period;
     }
     const Int first = (begin % d.from_size * block_ + first_byte()) % (d.from_size * block_);
-    RowCycle(d.from_size * block_, first)
+    RepeatedRows(d.from_size * block_, first)
         .run(to + begin * block_, writer, from, (end - begin) * block_);
   }
 

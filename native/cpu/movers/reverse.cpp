@@ -2,7 +2,7 @@
 // they are.
 //
 // Dimensions behind the axis that share their lengths move as one block. Short rows go by whole
-// vectors (turned_rows.hpp). Where the lengths differ from element to element of the output's
+// vectors (reverse_rows.hpp). Where the lengths differ from element to element of the output's
 // innermost dimension, rows of the output are put together from elements of several rows of the
 // input, in strips that keep these rows in a cache. Large outputs go past it. Each length is read
 // once for each piece that it decides.
@@ -11,7 +11,8 @@
 #include "../plans.hpp"
 #include "../runtime/read_once.hpp"
 #include "../runtime/threads.hpp"
-#include "turned_rows.hpp"
+#include "../runtime/with_type.hpp"
+#include "reverse_rows.hpp"
 
 namespace anydml {
 namespace {
@@ -95,18 +96,13 @@ class Reverse {
   }
 
   Int read_length(const char* at) const {
-    switch (lengths_type_) {
-      case DataType::int32:
-        return read_once<int32_t>(at);
-      case DataType::uint32:
-        return read_once<uint32_t>(at);
-      case DataType::int64:
-        return read_once<int64_t>(at);
-      default: {
-        const uint64_t length = read_once<uint64_t>(at);
-        return length > static_cast<uint64_t>(axis_) ? axis_ : static_cast<Int>(length);
-      }
-    }
+    return with_index(lengths_type_, [&]<class Index>(Index) {
+      const Index length = read_once<Index>(at);
+      if constexpr (sizeof(Index) == 8 && std::is_unsigned_v<Index>)
+        return length > static_cast<Index>(axis_) ? axis_ : static_cast<Int>(length);
+      else
+        return Int{length};
+    });
   }
 
   // Whether the lines, one after the other, are the output's memory.
@@ -168,7 +164,7 @@ class Reverse {
   void run_rows(int threads) const {
     const Int bytes = axis_ * size_, inner = to_lines_.rank - 1, row = to_lines_.sizes[inner];
     const bool one_behind_other = packed(), stream = one_behind_other && total_ >= kStreamBytes;
-    const TurnedRows<T> turned(axis_, readable());
+    const ReversedRows<T> turned(axis_, readable());
     const Int grain = std::max<Int>(1, kCopyGrain / bytes);
     parallel_ranges(to_lines_.count(), grain, threads, [&](Int begin, Int end) {
       const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};

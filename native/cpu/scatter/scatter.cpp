@@ -14,6 +14,8 @@
 
 #include "scatter.hpp"
 
+#include "scatter_mean.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -256,6 +258,8 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
 
 Status ScatterPlan::run(const void* source, const void* positions, const void* values, void* target,
                         bool output_is_private, int threads) const {
+  if (mean != Mean::no)
+    return scatter::run_mean(*this, source, positions, values, target, output_is_private, threads);
   return scatter::run_scatter(*this, source, positions, values, target, output_is_private, threads,
                               scatter::Method::automatic, scatter::Tuning{});
 }

@@ -6,6 +6,7 @@
 // looked for one by one.
 
 #include "../runtime/index_lanes.hpp"
+#include "../runtime/with_type.hpp"
 #include "scatter_parts.hpp"
 
 namespace anydml::scatter {
@@ -208,16 +209,7 @@ constexpr IndexReader kReader = {convert<Index>, check<Index>, tuples<Index>,
 }  // namespace
 
 const IndexReader& index_reader(DataType type) {
-  switch (type) {
-    case DataType::int32:
-      return kReader<int32_t>;
-    case DataType::uint32:
-      return kReader<uint32_t>;
-    case DataType::uint64:
-      return kReader<uint64_t>;
-    default:
-      return kReader<int64_t>;
-  }
+  return with_index(type, []<class Index>(Index) -> const IndexReader& { return kReader<Index>; });
 }
 
 Status check_indices(const IndexReader& reader, const Layout& layout, const void* indices, Int size,

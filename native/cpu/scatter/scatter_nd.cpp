@@ -9,6 +9,7 @@
 // private output takes updates directly.
 
 #include "scatter_nd.hpp"
+#include "scatter_mean.hpp"
 
 #include <algorithm>
 
@@ -350,6 +351,8 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
 
 Status ScatterNdPlan::run(const void* source, const void* positions, const void* values,
                           void* target, bool output_is_private, int threads) const {
+  if (mean != Mean::no)
+    return scatter::run_mean(*this, source, positions, values, target, output_is_private, threads);
   return scatter::run_scatter_nd(*this, source, positions, values, target, output_is_private,
                                  threads, scatter::NdMethod::automatic, scatter::NdTuning{});
 }

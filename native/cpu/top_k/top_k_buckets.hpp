@@ -148,7 +148,7 @@ class BucketSort {
       for (Int i = 0; i < size; ++i)
         block.rank[i] = rank_of(row_.key(position_of_(part, begin + i)));
     }
-    settle(block.rank);
+    pin(block.rank);
     const uint32_t low = low_, top = top_;
     const int shift = digit_shift_;
     for (Int i = 0; i < size; ++i) {

@@ -71,7 +71,7 @@ inline void put_ranked(const Output& out, const Source<Order>& row, Int count, I
                        PositionOf&& position_of) {
   alignas(64) RankKey<Order> keys[kRankLimit + 64];
   for (Int j = 0; j < count; ++j) keys[j] = row.key(position_of(j));
-  settle(keys);
+  pin(keys);
   put_ranked_keys(out, row, keys, count, k, position_of);
 }
 

@@ -257,18 +257,18 @@ struct RowSelector {
     }
     for (Int start = 0, chunk = 0; start < end; start += step, ++chunk) {
       Line<W> best = line_of_keys<Order>(data + start * W, row.flip);
-      best.settle();
+      best.pin();
       best.write(keys + start);
       for (Int i = start + lanes; i < start + step; i += lanes) {
         Line<W> line = line_of_keys<Order>(data + i * W, row.flip);
-        line.settle();
+        line.pin();
         line.write(keys + i);
         best.raise_to(line);
       }
       best.write(witness + chunk * lanes);
     }
     keys_of<Order>(data + end * W, n - end, row.flip, keys + end);
-    settle(keys);
+    pin(keys);
     pad(keys, n);
     const Key least = bound_of(witness, shape.chunks * lanes);
     const Line<W> bound = Line<W>::splat(least);

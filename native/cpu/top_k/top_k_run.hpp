@@ -32,11 +32,11 @@ constexpr double kEachThread = 50000, kSharedFrom = 30000;
 // once.
 constexpr Int kPackBytes = Int{128} << 10;
 
-// Rows that are asked for early: their end takes long enough to matter, two of them fit the
+// Rows that are prefetched: their end takes long enough to matter, two of them fit the
 // second-level cache, and the input is not in a cache already.
-constexpr Int kAskFrom = 256;  // k
-constexpr Int kAskTo = Int{384} << 10;
-constexpr Int kAskInput = Int{32} << 20;
+constexpr Int kPrefetchMinK = 256;  // k
+constexpr Int kPrefetchMaxRowBytes = Int{384} << 10;
+constexpr Int kPrefetchMinInputBytes = Int{32} << 20;
 
 template <class Order>
 class Rows {
@@ -73,7 +73,8 @@ class Rows {
     const int last = job_.rows.rank - 1;
     const Int row_bytes = job_.n * W;
     if (job_.stride == W && last >= 0 && job_.rows.strides[last] == row_bytes && !within &&
-        job_.k >= kAskFrom && row_bytes <= kAskTo && rows * row_bytes >= kAskInput)
+        job_.k >= kPrefetchMinK && row_bytes <= kPrefetchMaxRowBytes &&
+        rows * row_bytes >= kPrefetchMinInputBytes)
       shape.next_row = row_bytes;
     Int batch = 0;  // rows to pack at once; 0: rows are taken as they lie
     // `maxima` takes rows as they lie, but for neighbours that share lines.

@@ -44,7 +44,7 @@ inline void before_reading(const void*, Int, Int, int) {}
 // From here on the compiler takes the array's contents for what they are in this memory, and does
 // not go back to the row that they were made from, where they may have changed.
 template <class T, std::size_t count>
-inline void settle(T (&array)[count]) {
+inline void pin(T (&array)[count]) {
   asm("" : "+m"(array));
 }
 
@@ -88,8 +88,8 @@ struct Line {
     for (int i = 0; i < kLineVectors; ++i)
       std::memcpy(static_cast<char*>(to) + i * kVectorBytes, &part[i], kVectorBytes);
   }
-  // Of what was read from a row: see settle() of arrays.
-  inline void settle() {
+  // Of what was read from a row: see pin() of arrays.
+  inline void pin() {
     for (int i = 0; i < kLineVectors; ++i) {
 #if defined(ANYDML_TOP_K_AVX512)
       asm("" : "+v"(part[i]));

@@ -10,8 +10,6 @@ namespace {
 std::atomic<unsigned long long> numbers{0};
 thread_local unsigned long long latest_here = 0;
 
-bool is_signed_index(DataType type) { return type == DataType::int32 || type == DataType::int64; }
-
 unsigned long long number_of(const BadIndexEntry& entry) {
   return __atomic_load_n(&entry.number, __ATOMIC_ACQUIRE);
 }
@@ -56,7 +54,7 @@ BadIndexReport BadIndices::begin(const CallName& name, const Tensor& indices, co
   call.number = number;
   call.indices = name.indices;
   call.axis = axis + name.data_padding;
-  call.is_signed = is_signed_index(indices.type);
+  call.is_signed = is_signed_type(indices.type);
   call.sizes.assign(static_cast<std::size_t>(name.indices_padding), 1);
   call.sizes.insert(call.sizes.end(), indices.layout.sizes,
                     indices.layout.sizes + indices.layout.rank);

@@ -10,8 +10,8 @@
 
 #include "bad_indices.hpp"
 #include "driver.hpp"
+#include "host_counters.hpp"
 #include "queue.hpp"
-#include "told_numbers.hpp"
 
 namespace anydml::cuda {
 
@@ -42,7 +42,7 @@ struct Device {
   DeviceFacts facts;
   unsigned most_shared = 0;
   BadIndices bad_indices;
-  ToldNumbers told_numbers;
+  HostCounters host_counters;
 
   // Throws BadIndexFound for what earlier calls have found; a look, and no waiting.
   void refuse_bad_indices() { raise_bad_indices(0); }

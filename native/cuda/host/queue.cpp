@@ -80,7 +80,7 @@ BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis
                            slot);
 }
 
-void Queue::settle(const BadIndexReport& report, void* result, Int bytes) {
+void Queue::publish_report(const BadIndexReport& report, void* result, Int bytes) {
   launch(function("bad_index", "bad_index_settle", {}), {}, {kSettleThreads}, 0, report,
          static_cast<char*>(result), Offset{bytes});
 }
@@ -195,28 +195,28 @@ void Queue::read(void* host, const void* source, Int bytes) {
   cuda.check(cuda.cuStreamSynchronize(stream_), "cuStreamSynchronize");
 }
 
-ToldNumbers::Slot Queue::number_for_host() {
-  if (told_.device == nullptr && !captured()) told_ = device_.told_numbers.take();
+HostCounters::Slot Queue::counter_for_host() {
+  if (told_.device == nullptr && !captured()) told_ = device_.host_counters.take();
   return told_;
 }
 
-Int Queue::told_number(const Int* source) {
-  Int number = ToldNumbers::kNone;
+Int Queue::counter_value(const Int* source) {
+  Int number = HostCounters::kNone;
   if (told_.device != nullptr) {
     const auto look = [&] {
       number = __atomic_load_n(told_.host, __ATOMIC_ACQUIRE);
-      return number != ToldNumbers::kNone;
+      return number != HostCounters::kNone;
     };
     const auto until = std::chrono::steady_clock::now() + kLookedFor;
     while (!look() && std::chrono::steady_clock::now() < until) pause();
     // Longer work: the driver waits; and says it where the work has failed.
-    if (number == ToldNumbers::kNone) {
+    if (number == HostCounters::kNone) {
       wait(false);
       look();
     }
-    device_.told_numbers.give(std::exchange(told_, {}));
+    device_.host_counters.give(std::exchange(told_, {}));
   }
-  if (number == ToldNumbers::kNone) read(&number, source, sizeof number);
+  if (number == HostCounters::kNone) read(&number, source, sizeof number);
   return number;
 }
 

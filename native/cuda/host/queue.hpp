@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../../cpu/plans.hpp"
-#include "told_numbers.hpp"
+#include "host_counters.hpp"
 
 namespace anydml::cuda {
 
@@ -68,10 +68,10 @@ class Queue {
   void name_call(const CallName& name);
 
   // For kernels that look at indices while they run (kernels/bad_index.cuh): the indices point into
-  // `count` axes of the data from `axis` on. Every report is settled, by a kernel behind all that
+  // `count` axes of the data from `axis` on. Every report is published, by a kernel behind all that
   // take it: of a result that nobody has seen it leaves zeros when an index was bad.
   BadIndexReport report(const Tensor& indices, const Layout& data, int axis, int count);
-  void settle(const BadIndexReport& report, void* result = nullptr, Int bytes = 0);
+  void publish_report(const BadIndexReport& report, void* result = nullptr, Int bytes = 0);
 
   // Until the work of the stream has run, or of the whole device.
   void wait(bool device);
@@ -120,10 +120,10 @@ class Queue {
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
   // Where a kernel of this call writes a number of at least 0 for the host, besides `source` of
-  // `told_number`, which waits for it, and a word to add it up in, which is 0 and is left so.
+  // `counter_value`, which waits for it, and a word to add it up in, which is 0 and is left so.
   // Nulls: nowhere, the number is read from there.
-  ToldNumbers::Slot number_for_host();
-  Int told_number(const Int* source);
+  HostCounters::Slot counter_for_host();
+  Int counter_value(const Int* source);
 
  private:
   bool captured() const;
@@ -137,7 +137,7 @@ class Queue {
   void* previous_ = nullptr;  // the context that was current
   bool pushed_ = false;
   std::vector<void*> scratch_;
-  ToldNumbers::Slot told_;
+  HostCounters::Slot told_;
   std::unique_ptr<CallName> name_;
 };
 

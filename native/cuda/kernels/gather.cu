@@ -7,11 +7,13 @@
 // preceded by gather_check and write nothing if that found one.
 #include "gather.cuh"
 #include "indexing.hpp"
+#include "types.hpp"
 
 namespace {
 
 using namespace anydml::cuda;
-using anydml::clamp_index;
+using anydml::move_inside;
+using anydml::OutOfRange;
 using anydml::wrap_index;
 
 constexpr int kSize = ANYDML_SIZE;
@@ -37,23 +39,18 @@ __device__ unsigned long long wrapped(Offset value, bool is_signed, Offset size)
                    : wrap_index<unsigned long long>(static_cast<unsigned long long>(value), count);
 }
 
-__device__ unsigned long long clamped(Offset value, bool is_signed, Offset size) {
+// A valid position, in a mode without errors.
+template <OutOfRange kMode>
+__device__ unsigned long long moved(Offset value, bool is_signed, Offset size) {
   const unsigned long long count = static_cast<unsigned long long>(size);
-  return is_signed ? clamp_index<long long>(value, count)
-                   : clamp_index<unsigned long long>(static_cast<unsigned long long>(value), count);
+  return is_signed ? move_inside<kMode>(value, count)
+                   : move_inside<kMode>(static_cast<unsigned long long>(value), count);
 }
-
-// A position inside the axis: the nearest, or the value modulo the size, or the nearest where no
-// value counts from the end.
-__device__ unsigned long long moved_inside(Offset value, bool is_signed, Offset size, int mode) {
-  const unsigned long long count = static_cast<unsigned long long>(size);
-  const unsigned long long position = static_cast<unsigned long long>(value);
-  if (mode == kClamps) return clamped(value, is_signed, size);
-  if (position < count) return position;
-  if (mode == kClips) return is_signed && value < 0 ? 0 : count - 1;
-  if (!is_signed) return position % count;
-  const Offset rest = value % size;
-  return static_cast<unsigned long long>(rest < 0 ? rest + size : rest);
+__device__ unsigned long long moved_inside(Offset value, bool is_signed, Offset size,
+                                           OutOfRange mode) {
+  if (mode == OutOfRange::clamp) return moved<OutOfRange::clamp>(value, is_signed, size);
+  if (mode == OutOfRange::clip) return moved<OutOfRange::clip>(value, is_signed, size);
+  return moved<OutOfRange::wrap>(value, is_signed, size);
 }
 
 // Off the way of good indices. `step`: of a tuple or of a run.
@@ -105,12 +102,12 @@ __device__ bool places_of(const Gather<kDims>& gather, const BadIndexReport& rep
 #pragma unroll
     for (int k = 0; k < N; ++k)
       value[k] = index_at(head.indices + index[k] + c * head.index_step, head.is_signed);
-    if (head.mode != kRaises) {
+    if (static_cast<OutOfRange>(head.mode) != OutOfRange::raise) {
 #pragma unroll
       for (int k = 0; k < N; ++k)
-        from[k] +=
-            static_cast<Offset>(moved_inside(value[k], head.is_signed, axis.size, head.mode)) *
-            axis.stride;
+        from[k] += static_cast<Offset>(moved_inside(value[k], head.is_signed, axis.size,
+                                                    static_cast<OutOfRange>(head.mode))) *
+                   axis.stride;
       continue;
     }
 #pragma unroll
@@ -243,8 +240,9 @@ template <int kDims>
     for (int j = 0; j < kRun; ++j) {
       unsigned long long place;
       bool inside = true;
-      if (head.mode != kRaises) {
-        place = moved_inside(value[k][j], head.is_signed, axis.size, head.mode);
+      if (static_cast<OutOfRange>(head.mode) != OutOfRange::raise) {
+        place = moved_inside(value[k][j], head.is_signed, axis.size,
+                             static_cast<OutOfRange>(head.mode));
       } else {
         place = wrapped(value[k][j], head.is_signed, axis.size);
         inside = place < static_cast<unsigned long long>(axis.size);

@@ -23,9 +23,6 @@ struct GatherAxis {
   Offset size, stride;
 };
 
-// What becomes of an index that is out of range: OutOfRange of native/cpu/plans.hpp.
-constexpr int kRaises = 0, kClamps = 1, kWraps = 2, kClips = 3;
-
 struct GatherHead {
   char* target;
   const char* source;
@@ -34,7 +31,7 @@ struct GatherHead {
   Offset index_step;  // bytes between the coordinates of a tuple
   int rank, tuple;
   bool is_signed;
-  int mode;
+  int mode;                // an OutOfRange
   bool output_is_private;  // nobody sees the output when an index is bad
   bool alone;              // one block does the whole call
   bool last;               // this kernel is the last one of the call

@@ -19,62 +19,28 @@ struct Complex {
 // By the values of DataType.
 template <int N>
 struct Number;
-template <>
-struct Number<1> {
-  using Type = float;
-};
-template <>
-struct Number<2> {
-  using Type = Half;
-};
-template <>
-struct Number<3> {
-  using Type = unsigned int;
-};
-template <>
-struct Number<4> {
-  using Type = unsigned short;
-};
-template <>
-struct Number<5> {
-  using Type = unsigned char;
-};
-template <>
-struct Number<6> {
-  using Type = int;
-};
-template <>
-struct Number<7> {
-  using Type = short;
-};
-template <>
-struct Number<8> {
-  using Type = signed char;
-};
-template <>
-struct Number<9> {
-  using Type = double;
-};
-template <>
-struct Number<10> {
-  using Type = unsigned long long;
-};
-template <>
-struct Number<11> {
-  using Type = long long;
-};
-template <>
-struct Number<64> {
-  using Type = Bfloat;
-};
-template <>
-struct Number<65> {
-  using Type = Complex<float>;
-};
-template <>
-struct Number<66> {
-  using Type = Complex<double>;
-};
+namespace names {
+using float64 = double;
+using float32 = float;
+using float16 = Half;
+using bfloat16 = Bfloat;
+using int64 = long long;
+using int32 = int;
+using int16 = short;
+using int8 = signed char;
+using uint64 = unsigned long long;
+using uint32 = unsigned int;
+using uint16 = unsigned short;
+using uint8 = unsigned char;
+using complex64 = Complex<float>;
+using complex128 = Complex<double>;
+}  // namespace names
+#define ANYDML_ELEMENT_TYPE(name, number, ...) \
+  template <>                                  \
+  struct Number<number> {                      \
+    using Type = names::name;                  \
+  };
+#include "types.def"
 
 template <class A, class B>
 struct Same {

@@ -1,25 +1,29 @@
 // PADDING, in units of ANYDML_SIZE bytes: 1, 2, 4, 8 or 16.
 #include "padding.cuh"
+#include "types.hpp"
 
 namespace {
 
 using namespace anydml::cuda;
+using anydml::PaddingMode;
 
 using Element = Unit<ANYDML_SIZE>::Type;
 
 // Where the input is read for a position of the output; negative where the value is.
-__device__ Offset place_of(const PadAxis& axis, int mode, unsigned position) {
+__device__ Offset place_of(const PadAxis& axis, int number, unsigned position) {
   const Offset size = axis.from_size;
   Offset at = position - axis.start;
   if (at >= 0 && at < size) return at;
-  if (mode == kPadConstant) return -1;
-  if (mode == kPadEdge) return at < 0 ? 0 : size - 1;
+  const auto mode = static_cast<PaddingMode>(number);
+  if (mode == PaddingMode::constant) return -1;
+  if (mode == PaddingMode::edge) return at < 0 ? 0 : size - 1;
   if (size == 1) return 0;
-  const Offset period = mode == kPadWrap ? size : mode == kPadReflection ? 2 * size - 2 : 2 * size;
+  const bool reflects = mode == PaddingMode::reflection;
+  const Offset period = mode == PaddingMode::wrap ? size : reflects ? 2 * size - 2 : 2 * size;
   if (at < -period || at >= period) at %= period;
   if (at < 0) at += period;
   if (at < size) return at;
-  return mode == kPadReflection ? period - at : period - 1 - at;
+  return reflects ? period - at : period - 1 - at;
 }
 
 // Moves the addresses to a row, by its number; false where the row is all of the value.
@@ -117,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(kPadThreads, 4)
     return;
   }
   const auto surround = [&](Offset from, Offset to) {
-    if (pad.mode == kPadConstant) {
+    if (static_cast<PaddingMode>(pad.mode) == PaddingMode::constant) {
       fill_piece(target + from, fill.line, static_cast<unsigned>(to - from), lane, lanes);
       return;
     }

@@ -9,9 +9,6 @@ constexpr unsigned kPadThreads = 256;
 constexpr unsigned kPadUnroll = 4;
 constexpr unsigned kPadThreadsLog = 8;
 
-// The order of anydml::PaddingMode.
-constexpr int kPadConstant = 0, kPadEdge = 1, kPadReflection = 2, kPadSymmetric = 3, kPadWrap = 4;
-
 // A dimension of the output: position `start` is the input's first.
 struct PadAxis {
   Divisor size;
@@ -23,7 +20,7 @@ struct PadAxis {
 // threads, or of kLaneBytes bytes.
 struct Pad {
   int rank;  // of the dimensions outside
-  int mode;
+  int mode;  // a PaddingMode
   unsigned items, lanes_log;
   Divisor segments;
   unsigned value[4];  // of the elements, repeated

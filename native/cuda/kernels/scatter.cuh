@@ -45,7 +45,7 @@ struct Sorted {
   unsigned lanes_log;  // threads of a slice
 };
 
-// A sum of updates alone, divided by their number: cuda::Mean::of_updates.
+// A sum of updates alone, divided by their number: Mean::of_updates.
 constexpr int kMeanOfUpdates = 2;
 
 // Slices that take many updates: where each one's begin in the sorted list.

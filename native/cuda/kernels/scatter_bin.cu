@@ -9,15 +9,7 @@ using namespace anydml::cuda;
 constexpr unsigned kWarps = kBinThreads / 32;
 constexpr unsigned kRow = 32 * kBinEach;
 
-#if ANYDML_INDEX == 3
-using Index = unsigned;
-#elif ANYDML_INDEX == 6
-using Index = int;
-#elif ANYDML_INDEX == 10
-using Index = unsigned long long;
-#else
-using Index = long long;
-#endif
+using Index = Number<ANYDML_INDEX>::Type;
 
 // Two in one access, each read once.
 template <class T>

@@ -5,11 +5,11 @@
 
 #include "numbers.cuh"
 #include "scatter.cuh"
+#include "types.hpp"
 
 namespace anydml::cuda {
 
-// As native/cpu/plans.hpp numbers them.
-enum class Combine { none, add, mul, min, max };
+using Combine = Reduction;
 
 template <class T>
 __device__ inline auto number_of(T value) {

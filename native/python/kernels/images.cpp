@@ -1,30 +1,28 @@
 #include "../../cpu/runtime/read_once.hpp"
-#include "../fit.hpp"
+#include "../../cuda/plans.hpp"
+#include "../shape_rules.hpp"
 
 namespace anydml::python {
 namespace {
 
 // ---- reverse_subsequences
 
-// numbers: axis.
-const char* reverse_misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &lengths = call.operands[1].tensor,
-               &out = call.operands[2].tensor;
-  if (call.number_count != 1) return kNumbers;
-  const int axis = small(call.numbers[0]);
-  if (!has(axis, in.layout)) return kAxis;
-  if (out.layout.rank != in.layout.rank || lengths.layout.rank != in.layout.rank) return kRank;
-  if (!same_element(in, out)) return kElements;
-  if (!is_index(lengths.type)) return "lengths of another type than indices have";
-  if (!same_sizes(out.layout, in.layout) || !same_sizes(lengths.layout, in.layout, axis) ||
-      lengths.layout.sizes[axis] != 1)
-    return kSizes;
+const char* reverse_shape(const Call& call, Results& results) {
+  const Operand& in = call.operands[0];
+  const Tensor& lengths = call.operands[1].tensor;
+  const Layout& layout = in.tensor.layout;
+  const int axis = to_axis(call.numbers[0]);
+  if (!has(axis, layout)) return kAxis;
+  if (lengths.layout.rank != layout.rank) return kRank;
+  if (!is_index_type(lengths.type)) return "lengths of another type than indices have";
+  if (!same_sizes(lengths.layout, layout, axis) || lengths.layout.sizes[axis] != 1) return kSizes;
+  same_as(results, in);
   return nullptr;
 }
 
 ReversePlan reverse_of(const Call& call) {
   return {call.operands[0].tensor, call.operands[1].tensor, call.operands[2].tensor,
-          small(call.numbers[0])};
+          to_axis(call.numbers[0])};
 }
 
 // Array functions refuse negative lengths, which the kernel takes for 0.
@@ -56,51 +54,42 @@ void reverse_enqueue(const Call& call, cuda::Queue& queue) {
                              call.operands[2].data, queue);
 }
 
-// arguments: axis.
-bool reverse_shape(const Quick& quick, Int* numbers, Results& results) {
-  const Operand &in = quick.inputs[0], &lengths = quick.inputs[1];
-  const Layout &layout = in.tensor.layout, &given = lengths.tensor.layout;
-  int axis = 0;
-  if (!axis_in(quick.arguments[0], layout, axis) || !is_index(lengths.tensor.type) ||
-      !same_sizes(given, layout, axis) || given.sizes[axis] != 1)
-    return false;
-  begin(results.one[0], "the result", in);
-  push(results.one[0], layout, 0, layout.rank);
-  numbers[0] = axis;
-  return true;
-}
-
 const Registration reverse_subsequences{{
     .name = "reverse_subsequences",
     .inputs = 2,
     .outputs = 1,
     .attributes = {{"axis"}},
-    .misfit = reverse_misfit,
+    .shape = reverse_shape,
     .run = reverse_run,
     .arguments = {{Argument::integer}},
-    .shape = reverse_shape,
+    .attribute_numbers = axis_numbers<1>,
     .enqueue = reverse_enqueue,
+    .variants = cuda::image_variants,
 }};
 
 // ---- upsample
 
-const Words kInterpolations{"nearest_neighbor", "linear"};
+const Words kInterpolations{
+#define ANYDML_INTERPOLATION(name) #name,
+#include "../../common/modes.def"
+};
 
 // numbers: mode, height, width.
-const char* upsample_misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  const int rank = in.layout.rank;
-  if (call.number_count != 3) return kNumbers;
-  if (rank < 2 || out.layout.rank != rank) return kRank;
-  if (!same_element(in, out)) return kElements;
-  if (call.numbers[0] != 0 && in.type != DataType::float32 && in.type != DataType::float16)
+const char* upsample_shape(const Call& call, Results& results) {
+  const Operand& in = call.operands[0];
+  const Layout& layout = in.tensor.layout;
+  if (layout.rank < 2) return kRank;
+  if (call.numbers[0] != 0 && in.tensor.type != DataType::float32 &&
+      in.tensor.type != DataType::float16)
     return "a type without means";
-  for (int i = 0; i < rank; ++i) {
-    const Int scale = i < rank - 2 ? 1 : call.numbers[i - rank + 3];
+  same_as(results, in);
+  for (int i = layout.rank - 2; i < layout.rank; ++i) {
+    const Int scale = call.numbers[i - layout.rank + 3];
     Int wanted;
     if (scale < 1 || scale > Int{1} << 32 ||
-        __builtin_mul_overflow(scale, in.layout.sizes[i], &wanted) || out.layout.sizes[i] != wanted)
+        __builtin_mul_overflow(scale, layout.sizes[i], &wanted))
       return "an output of other sizes than input and scales";
+    results.one[0].dims[i] = wanted;
   }
   return nullptr;
 }
@@ -126,9 +115,10 @@ const Registration upsample{{
     .inputs = 1,
     .outputs = 1,
     .attributes = {{"mode", &kInterpolations}, {"height"}, {"width"}},
-    .misfit = upsample_misfit,
+    .shape = upsample_shape,
     .run = upsample_run,
     .enqueue = upsample_enqueue,
+    .variants = cuda::image_variants,
 }};
 
 }  // namespace

@@ -2,22 +2,21 @@
 #include <bit>
 
 #include "../../cpu/runtime/copy.hpp"
-#include "../fit.hpp"
+#include "../../cuda/plans.hpp"
+#include "../shape_rules.hpp"
 
 namespace anydml::python {
 namespace {
 
-const char* same_shape(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  if (out.layout.rank != in.layout.rank) return kRank;
-  return same_sizes(out.layout, in.layout) ? nullptr : kSizes;
+const char* cast_shape(const Call& call, Results& results) {
+  const Operand& in = call.operands[0];
+  if (in.tensor.type == DataType::unknown) return "a type without numbers";
+  begin(results.one[0], "the result", Results::number);
+  push(results.one[0], in.tensor.layout, 0, in.tensor.layout.rank);
+  return nullptr;
 }
 
-const char* cast_misfit(const Call& call) {
-  for (int i = 0; i < 2; ++i)
-    if (call.operands[i].tensor.type == DataType::unknown) return "a type without numbers";
-  return same_shape(call);
-}
+bool no_numbers(const Quick&, Int*, Results&) { return true; }
 
 CastPlan cast_of(const Call& call) { return {call.operands[0].tensor, call.operands[1].tensor}; }
 
@@ -32,40 +31,26 @@ void cast_enqueue(const Call& call, cuda::Queue& queue) {
   cuda::cast(cast_of(call), call.operands[0].data, call.operands[1].data, queue);
 }
 
-// arguments: the type.
-bool cast_shape(const Quick& quick, Int*, Results& results) {
-  const Operand& in = quick.inputs[0];
-  auto* const to = reinterpret_cast<PyArray_Descr*>(quick.arguments[0]);
-  DataType type;
-  int size;
-  if (in.tensor.type == DataType::unknown || !element_of(to, type, size) ||
-      type == DataType::unknown)
-    return false;
-  begin(results.one[0], "the result", in);
-  results.one[0].descr = to;
-  push(results.one[0], in.tensor.layout, 0, in.tensor.layout.rank);
-  return true;
-}
-
 const Registration cast{{
     .name = "cast",
     .inputs = 1,
     .outputs = 1,
     .attributes = {},
-    .misfit = cast_misfit,
+    .shape = cast_shape,
     .run = cast_run,
     .arguments = {{Argument::type}},
-    .shape = cast_shape,
+    .attribute_numbers = no_numbers,
     .enqueue = cast_enqueue,
+    .variants = cuda::mover_variants,
 }};
 
 // numbers: whether scaled, scale, bias.
-const char* identity_misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  if (call.number_count != 3) return kNumbers;
-  if (call.numbers[0] != 0 && (in.type == DataType::unknown || in.type == DataType::bfloat16))
+const char* identity_shape(const Call& call, Results& results) {
+  const DataType type = call.operands[0].tensor.type;
+  if (call.numbers[0] != 0 && (type == DataType::unknown || type == DataType::bfloat16))
     return "a type without numbers";
-  return same_element(in, out) ? same_shape(call) : kElements;
+  same_as(results, call.operands[0]);
+  return nullptr;
 }
 
 IdentityPlan identity_of(const Call& call) {
@@ -89,17 +74,17 @@ const Registration identity{{
     .inputs = 1,
     .outputs = 1,
     .attributes = {{"scaled"}, {"scale"}, {"bias"}},
-    .misfit = identity_misfit,
+    .shape = identity_shape,
     .run = identity_run,
     .enqueue = identity_enqueue,
+    .variants = cuda::mover_variants,
 }};
 
 // numbers: start, delta; of a float by the bits of a double.
-const char* sequence_misfit(const Call& call) {
-  const DataType type = call.operands[0].tensor.type;
-  if (call.number_count != 2) return kNumbers;
-  const bool made = is_integer_type(type) || type == DataType::float32 || type == DataType::float16;
-  return made ? nullptr : "a type without sequences";
+const char* sequence_shape(const Call&, Results& results) {
+  begin(results.one[0], "the result", Results::sequence);
+  results.one[0].rank = kAnyRank;
+  return nullptr;
 }
 
 SequencePlan sequence_of(const Call& call) {
@@ -124,13 +109,18 @@ const Registration fill_sequence{{
     .inputs = 0,
     .outputs = 1,
     .attributes = {{"start"}, {"delta"}},
-    .misfit = sequence_misfit,
+    .shape = sequence_shape,
     .run = sequence_run,
     .enqueue = sequence_enqueue,
+    .variants = cuda::mover_variants,
 }};
 
 // numbers: the two halves of the value.
-const char* fill_misfit(const Call& call) { return call.number_count == 2 ? nullptr : kNumbers; }
+const char* fill_shape(const Call&, Results& results) {
+  begin(results.one[0], "the result", Results::any);
+  results.one[0].rank = kAnyRank;
+  return nullptr;
+}
 
 constexpr Int kNoStarts[kMaxRank] = {};
 
@@ -169,24 +159,22 @@ const Registration fill_constant{{
     .name = "fill_constant",
     .inputs = 0,
     .outputs = 1,
-    .attributes = {{"value"}},
-    .misfit = fill_misfit,
+    .attributes = {{"value", nullptr, Attribute::two}},
+    .shape = fill_shape,
     .run = fill_run,
     .enqueue = fill_enqueue,
+    .variants = cuda::copy_variants,
 }};
 
 // numbers: the repeats.
-const char* tile_misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  const int rank = in.layout.rank;
-  if (call.number_count != static_cast<std::size_t>(rank)) return kNumbers;
-  if (out.layout.rank != rank) return kRank;
-  if (!same_element(in, out)) return kElements;
-  for (int i = 0; i < rank; ++i) {
+const char* tile_shape(const Call& call, Results& results) {
+  same_as(results, call.operands[0]);
+  for (int i = 0; i < results.one[0].rank; ++i) {
     Int wanted;
-    if (call.numbers[i] < 0 || __builtin_mul_overflow(call.numbers[i], in.layout.sizes[i], &wanted))
+    if (call.numbers[i] < 0 ||
+        __builtin_mul_overflow(call.numbers[i], results.one[0].dims[i], &wanted))
       return "repeats below 0 or too many";
-    if (out.layout.sizes[i] != wanted) return "an output of other sizes than input and repeats";
+    results.one[0].dims[i] = wanted;
   }
   return nullptr;
 }
@@ -208,21 +196,15 @@ Int tile_run(const Call& call) {
 }
 
 // arguments: the repeats, for the last axes.
-bool tile_shape(const Quick& quick, Int* numbers, Results& results) {
-  const Operand& in = quick.inputs[0];
-  const Layout& layout = in.tensor.layout;
+bool tile_numbers(const Quick& quick, Int* numbers, Results&) {
+  const int rank = quick.inputs[0].tensor.layout.rank;
   const Integers& repeats = quick.integers[0];
-  const int without = layout.rank - repeats.count;
+  const int without = rank - repeats.count;
   if (without < 0 || (repeats.depth != Integers::number && repeats.depth != Integers::list))
     return false;
-  begin(results.one[0], "the result", in);
-  for (int i = 0; i < layout.rank; ++i) {
+  for (int i = 0; i < rank; ++i) {
     numbers[i] = 1;
-    Int wanted;
-    if ((i >= without && !repeats.get(i - without, numbers[i])) || numbers[i] < 0 ||
-        __builtin_mul_overflow(numbers[i], layout.sizes[i], &wanted))
-      return false;
-    results.one[0].dims[results.one[0].rank++] = wanted;
+    if (i >= without && !repeats.get(i - without, numbers[i])) return false;
   }
   return true;
 }
@@ -231,31 +213,34 @@ const Registration tile{{
     .name = "tile",
     .inputs = 1,
     .outputs = 1,
-    .attributes = {{"repeats"}},
-    .misfit = tile_misfit,
+    .attributes = {{"repeats", nullptr, Attribute::per_axis}},
+    .shape = tile_shape,
     .run = tile_run,
     .arguments = {{Argument::integers}},
-    .shape = tile_shape,
+    .attribute_numbers = tile_numbers,
     .enqueue = tile_enqueue,
+    .variants = cuda::copy_variants,
 }};
 
-const Words kModes{"constant", "edge", "reflection", "symmetric", "wrap"};
+const Words kModes{
+#define ANYDML_PADDING_MODE(name) #name,
+#include "../../common/modes.def"
+};
 
 // numbers: mode, the two halves of the value, starts, ends.
-const char* pad_misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  const int rank = in.layout.rank;
-  if (call.number_count != 3 + 2 * static_cast<std::size_t>(rank)) return kNumbers;
-  if (out.layout.rank != rank) return kRank;
-  if (!same_element(in, out)) return kElements;
-  const Int* const starts = call.numbers + 3;
+const char* pad_shape(const Call& call, Results& results) {
+  same_as(results, call.operands[0]);
+  const int rank = results.one[0].rank;
+  const Int *const starts = call.numbers + 3, *const ends = starts + rank;
   for (int i = 0; i < rank; ++i) {
-    const Int start = starts[i], end = starts[rank + i], size = in.layout.sizes[i];
+    const Int size = results.one[0].dims[i];
     Int sum;
-    if (start < 0 || end < 0 || __builtin_add_overflow(start, end, &sum) ||
-        __builtin_add_overflow(sum, size, &sum) || out.layout.sizes[i] != sum)
-      return "an output of other sizes than input and paddings";
-    if (size == 0 && sum > 0 && call.numbers[0] != 0) return "no element to pad with";
+    if (starts[i] < 0 || ends[i] < 0 || __builtin_add_overflow(starts[i], ends[i], &sum) ||
+        __builtin_add_overflow(sum, size, &sum))
+      return "paddings below 0 or too many";
+    if (size == 0 && sum > 0 && call.numbers[0] != static_cast<Int>(PaddingMode::constant))
+      return "no element to pad with";
+    results.one[0].dims[i] = sum;
   }
   return nullptr;
 }
@@ -279,33 +264,30 @@ Int pad_run(const Call& call) {
   return -1;
 }
 
-const Words kModesOfCalls{"constant", "edge", "reflection", "symmetric", "wrap", "reflect"};
-constexpr Int kReflection = 2, kReflect = 5;
+// As users say it: NumPy's word for a reflection, behind the kernel's own.
+const Words kModesOfCalls{
+#define ANYDML_PADDING_MODE(name) #name,
+#include "../../common/modes.def"
+    "reflect"};
+const Int kReflection = static_cast<Int>(PaddingMode::reflection);
 
 // arguments: how many elements, mode, value.
-bool pad_shape(const Quick& quick, Int* numbers, Results& results) {
-  const Operand& in = quick.inputs[0];
-  const Layout& layout = in.tensor.layout;
+bool pad_numbers(const Quick& quick, Int* numbers, Results&) {
   const Integers& width = quick.integers[0];
-  const int rank = layout.rank;
+  const int rank = quick.inputs[0].tensor.layout.rank;
   const bool fits = width.depth == Integers::number ||
                     (width.depth == Integers::list && width.count == 2) ||
                     (width.depth == Integers::pairs && width.count == 2 * rank);
   if (!fits) return false;
-  numbers[0] = quick.arguments[1] == kReflect ? kReflection : quick.arguments[1];
+  numbers[0] =
+      quick.arguments[1] == static_cast<Int>(kModes.size()) ? kReflection : quick.arguments[1];
   numbers[1] = quick.arguments[2];
   numbers[2] = 0;
-  begin(results.one[0], "the result", in);
   for (int i = 0; i < rank; ++i) {
     const int own = width.depth == Integers::pairs ? 2 * i : 0;
-    const Int size = layout.sizes[i];
-    Int start = 0, end = 0, sum;
-    if (!width.get(own, start) || !width.get(width.depth == Integers::number ? 0 : own + 1, end) ||
-        start < 0 || end < 0 || __builtin_add_overflow(start, end, &sum) ||
-        (size == 0 && sum > 0 && numbers[0] != 0) || __builtin_add_overflow(sum, size, &sum))
+    if (!width.get(own, numbers[3 + i]) ||
+        !width.get(width.depth == Integers::number ? 0 : own + 1, numbers[3 + rank + i]))
       return false;
-    numbers[3 + i] = start;  // what is behind the input, its size and the output's tell
-    results.one[0].dims[results.one[0].rank++] = sum;
   }
   return true;
 }
@@ -314,12 +296,16 @@ const Registration pad{{
     .name = "pad",
     .inputs = 1,
     .outputs = 1,
-    .attributes = {{"mode", &kModes}, {"value"}, {"starts"}, {"ends"}},
-    .misfit = pad_misfit,
+    .attributes = {{"mode", &kModes},
+                   {"value", nullptr, Attribute::two},
+                   {"starts", nullptr, Attribute::per_axis},
+                   {"ends", nullptr, Attribute::per_axis}},
+    .shape = pad_shape,
     .run = pad_run,
     .arguments = {{Argument::integers}, {Argument::word, &kModesOfCalls}, {Argument::constant}},
-    .shape = pad_shape,
+    .attribute_numbers = pad_numbers,
     .enqueue = pad_enqueue,
+    .variants = cuda::mover_variants,
 }};
 
 }  // namespace

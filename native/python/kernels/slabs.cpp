@@ -1,6 +1,7 @@
 #include <limits>
 
-#include "../fit.hpp"
+#include "../../cuda/plans.hpp"
+#include "../shape_rules.hpp"
 
 namespace anydml::python {
 namespace {
@@ -21,9 +22,8 @@ const char* add(SlabsPlan& plan, const Tensor& part) {
 
 // The plan of a call whose operand is the whole, with the parts' data; null, or what is wrong.
 const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data) {
-  if (call.number_count != 1) return kNumbers;
   plan.whole = call.operands[0].tensor;
-  plan.axis = small(call.numbers[0]);
+  plan.axis = to_axis(call.numbers[0]);
   if (!has(plan.axis, plan.whole.layout)) return kAxis;
   if (call.list.count == 0) return "no parts";
   plan.reserve(static_cast<Int>(call.list.count), plan.whole.layout.rank);
@@ -38,12 +38,6 @@ const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data)
   }
   return plan.total() == plan.whole.layout.sizes[plan.axis] ? nullptr
                                                             : "parts that do not make up the whole";
-}
-
-const char* misfit(const Call& call) {
-  SlabsPlan plan;
-  std::vector<void*> data;
-  return lay_out(call, plan, data);
 }
 
 template <bool kSplit>
@@ -73,31 +67,32 @@ void enqueue(const Call& call, cuda::Queue& queue) {
     cuda::join(plan, data.data(), call.operands[0].data, queue);
 }
 
+// The members make up the whole on the axis.
+const char* split_shape(const Call& call, Results& results) {
+  const Operand& in = call.operands[0];
+  results.axis = to_axis(call.numbers[0]);
+  if (!has(results.axis, in.tensor.layout)) return kAxis;
+  same_as(results, in);
+  results.one[0].purpose = results.sizes == nullptr ? "a slab" : "slab";  // of a number
+  return nullptr;
+}
+
 // arguments: how many sections or their sizes, axis.
-bool split_shape(const Quick& quick, Int* numbers, Results& results) {
-  const Operand& in = quick.inputs[0];
-  const Layout& layout = in.tensor.layout;
+bool split_numbers(const Quick& quick, Int* numbers, Results& results) {
+  const Layout& layout = quick.inputs[0].tensor.layout;
   const Integers& parts = quick.integers[0];
   int axis = 0;
   if (!axis_in(quick.arguments[1], layout, axis)) return false;
   const Int whole = layout.sizes[axis];
-  begin(results.one[0], "a slab", in);
-  push(results.one[0], layout, 0, layout.rank);
-  numbers[0] = results.axis = axis;
-  if (parts.depth == Integers::number) {
-    Int sections = 0;
-    if (!parts.get(0, sections) || sections < 1 || whole % sections != 0) return false;
-    results.one[0].dims[axis] = whole / sections;
-    results.equal = sections;
-    return true;
-  }
+  numbers[0] = axis;
+  if (parts.depth == Integers::number)
+    return parts.get(0, results.equal) && results.equal >= 1 && whole % results.equal == 0;
   Int rest = whole;
   Int* const sizes = numbers + 1;
   for (int i = 0; i < parts.count; ++i) {
     if (!parts.get(i, sizes[i]) || sizes[i] < 0 || sizes[i] > rest) return false;
     rest -= sizes[i];
   }
-  results.one[0].purpose = "slab";  // of a number
   results.equal = parts.count;
   results.sizes = sizes;
   return parts.depth == Integers::list && parts.count > 0 && rest == 0;
@@ -116,34 +111,50 @@ bool continues(PyObject* object, const Operand& first, int axis, Int& size) {
   return true;
 }
 bool continues(const Operand& part, const Operand& first, int axis, Int& size) {
-  if (!same_type(part.descr, first) || !same_sizes(part.tensor.layout, first.tensor.layout, axis))
+  if (!same_element(part, first) || !same_sizes(part.tensor.layout, first.tensor.layout, axis))
     return false;
   size = part.tensor.layout.sizes[axis];
   return true;
 }
 
-// arguments: axis. The parts become operands once, when the kernel runs.
-bool join_shape(const Quick& quick, Int* numbers, Results& results) {
-  const List& parts = quick.list;
+// The parts become operands once, when the kernel runs.
+const char* join_shape(const Call& call, Results& results) {
+  const List& parts = call.list;
+  if (parts.count == 0) return "no parts";
   Operand made;
-  int axis = 0;
-  if (parts.count == 0 || (parts.operands == nullptr && !operand_of(parts.arrays[0], made)))
-    return false;
+  if (parts.operands == nullptr && !operand_of(parts.arrays[0], made))
+    return "a part that no kernel takes";
   const Operand& first = parts.operands == nullptr ? made : parts.operands[0];
   const Layout& layout = first.tensor.layout;
-  if (!axis_in(quick.arguments[0], layout, axis)) return false;
+  const int axis = to_axis(call.numbers[0]);
+  if (!has(axis, layout)) return kAxis;
   Int total = layout.sizes[axis];
   for (std::size_t i = 1; i < parts.count; ++i) {
     Int size = 0;
     if (!(parts.operands == nullptr ? continues(parts.arrays[i], first, axis, size)
-                                    : continues(parts.operands[i], first, axis, size)) ||
-        size > kLongest - total)
-      return false;
+                                    : continues(parts.operands[i], first, axis, size)))
+      return kSizes;
+    if (size > kLongest - total) return "parts that are longer than any array";
     total += size;
   }
-  begin(results.one[0], "the result", first);
-  push(results.one[0], layout, 0, layout.rank);
+  same_as(results, first);
   results.one[0].dims[axis] = total;
+  return nullptr;
+}
+
+// arguments: axis, counted from either end of the first part.
+bool join_numbers(const Quick& quick, Int* numbers, Results&) {
+  const List& parts = quick.list;
+  if (parts.count == 0) return false;
+  Layout shape;
+  if (parts.operands != nullptr) {
+    shape.rank = parts.operands[0].tensor.layout.rank;
+  } else {
+    if (!PyArray_CheckExact(parts.arrays[0])) return false;
+    shape.rank = PyArray_NDIM(reinterpret_cast<PyArrayObject*>(parts.arrays[0]));
+  }
+  int axis = 0;
+  if (!axis_in(quick.arguments[0], shape, axis)) return false;
   numbers[0] = axis;
   return true;
 }
@@ -154,11 +165,12 @@ const Registration split{{
     .outputs = 0,
     .list = Lists::outputs,
     .attributes = {{"axis"}},
-    .misfit = misfit,
+    .shape = split_shape,
     .run = run<true>,
     .arguments = {{Argument::integers}, {Argument::integer}},
-    .shape = split_shape,
+    .attribute_numbers = split_numbers,
     .enqueue = enqueue<true>,
+    .variants = cuda::copy_variants,
 }};
 
 const Registration join{{
@@ -167,11 +179,12 @@ const Registration join{{
     .outputs = 1,
     .list = Lists::inputs,
     .attributes = {{"axis"}},
-    .misfit = misfit,
+    .shape = join_shape,
     .run = run<false>,
     .arguments = {{Argument::integer}},
-    .shape = join_shape,
+    .attribute_numbers = join_numbers,
     .enqueue = enqueue<false>,
+    .variants = cuda::copy_variants,
 }};
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "../fit.hpp"
+#include "../../cuda/plans.hpp"
+#include "../shape_rules.hpp"
 
 namespace anydml::python {
 namespace {
@@ -14,20 +15,20 @@ const char* outside(Int start, Int size, Int stride, Int most) {
   return nullptr;
 }
 
-// numbers: starts, sizes and strides of the window, one for each dimension.
-const char* misfit(const Call& call) {
-  const Tensor &in = call.operands[0].tensor, &out = call.operands[1].tensor;
-  const std::size_t rank = static_cast<std::size_t>(in.layout.rank);
-  if (call.number_count != 3 * rank) return kNumbers;
-  if (out.layout.rank != in.layout.rank) return kRank;
-  if (!same_element(in, out)) return kElements;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const Int start = call.numbers[i], size = call.numbers[rank + i],
-              stride = call.numbers[2 * rank + i];
-    const Int wanted = out.layout.sizes[i];
-    if (const char* const wrong = outside(start, size, stride, in.layout.sizes[i])) return wrong;
-    if (wanted > 0 && (size == 0 || wanted - 1 > (size - 1) / std::abs(stride)))
-      return "an output of more than the strides reach";
+// numbers: starts, sizes and strides of the window, one for each dimension. An output may have
+// fewer elements than the strides reach.
+const char* shape(const Call& call, Results& results) {
+  const Operand& in = call.operands[0];
+  const Layout& layout = in.tensor.layout;
+  const Int *const starts = call.numbers, *const sizes = starts + layout.rank,
+                   *const strides = sizes + layout.rank;
+  Results::One& one = results.one[0];
+  begin(one, "the result", in);
+  one.at_most = true;
+  for (int i = 0; i < layout.rank; ++i) {
+    if (const char* const wrong = outside(starts[i], sizes[i], strides[i], layout.sizes[i]))
+      return wrong;
+    one.dims[one.rank++] = sizes[i] == 0 ? 0 : (sizes[i] - 1) / std::abs(strides[i]) + 1;
   }
   return nullptr;
 }
@@ -71,10 +72,8 @@ void enqueue(const Call& call, cuda::Queue& queue) {
 }
 
 // arguments: starts, sizes, strides or None.
-bool shape(const Quick& quick, Int* numbers, Results& results) {
-  const Operand& in = quick.inputs[0];
-  const Layout& layout = in.tensor.layout;
-  const int rank = layout.rank;
+bool attribute_numbers(const Quick& quick, Int* numbers, Results&) {
+  const int rank = quick.inputs[0].tensor.layout.rank;
   for (int i = 0; i < 3; ++i) {
     const Integers& given = quick.integers[i];
     const bool ones = i == 2 && given.depth == Integers::none;
@@ -84,12 +83,6 @@ bool shape(const Quick& quick, Int* numbers, Results& results) {
       if (!ones && !given.get(d, numbers[i * rank + d])) return false;
     }
   }
-  begin(results.one[0], "the result", in);
-  for (int i = 0; i < rank; ++i) {
-    const Int start = numbers[i], size = numbers[rank + i], stride = numbers[2 * rank + i];
-    if (outside(start, size, stride, layout.sizes[i]) != nullptr) return false;
-    results.one[0].dims[results.one[0].rank++] = size == 0 ? 0 : (size - 1) / std::abs(stride) + 1;
-  }
   return true;
 }
 
@@ -97,12 +90,15 @@ const Registration slice_window{{
     .name = "slice_window",
     .inputs = 1,
     .outputs = 1,
-    .attributes = {{"starts"}, {"sizes"}, {"strides"}},
-    .misfit = misfit,
+    .attributes = {{"starts", nullptr, Attribute::per_axis},
+                   {"sizes", nullptr, Attribute::per_axis},
+                   {"strides", nullptr, Attribute::per_axis}},
+    .shape = shape,
     .run = run,
     .arguments = {{Argument::integers}, {Argument::integers}, {Argument::integers}},
-    .shape = shape,
+    .attribute_numbers = attribute_numbers,
     .enqueue = enqueue,
+    .variants = cuda::copy_variants,
 }};
 
 }  // namespace

@@ -10,8 +10,6 @@ namespace {
 
 Outcome outcome;
 
-constexpr DataType kIndexTypes[] = {DataType::int32, DataType::uint32, DataType::int64,
-                                    DataType::uint64};
 enum class Op { gather, elements, nd };
 enum class Bad { none, one, all };
 
@@ -30,14 +28,14 @@ Int get(Operand& indices, Int flat) {
 }
 
 Int good_value(Random& random, Int size, DataType type) {
-  return is_signed(type) ? random.between(-size, size - 1) : random.between(0, size - 1);
+  return is_signed_type(type) ? random.between(-size, size - 1) : random.between(0, size - 1);
 }
 Int bad_value(Random& random, Int size, DataType type) {
   const Int choice = random.between(0, 3);
   const Int most = size_of(type) == 8 ? Int{1} << 62 : Int{1} << 30;
   if (choice == 0) return size;
-  if (choice == 1) return is_signed(type) ? -size - 1 : size + 1;
-  if (choice == 2) return is_signed(type) ? -most : -1;  // an unsigned type's greatest
+  if (choice == 1) return is_signed_type(type) ? -size - 1 : size + 1;
+  if (choice == 2) return is_signed_type(type) ? -most : -1;  // an unsigned type's greatest
   return most;
 }
 

@@ -89,7 +89,7 @@ void check_sequence(Random& random, DataType type, const std::vector<Int>& sizes
   plan.output = target.tensor;
   plan.start = start;
   plan.delta = delta;
-  if (is_float(type)) {
+  if (is_float_type(type)) {
     plan.float_start = static_cast<double>(number_of(start, type));
     plan.float_delta = static_cast<double>(number_of(delta, type));
   }
@@ -101,7 +101,7 @@ void check_sequence(Random& random, DataType type, const std::vector<Int>& sizes
 }
 
 uint64_t start_bits(Random& random, DataType type) {
-  if (!is_float(type)) return low_bits(random.bits(), type);
+  if (!is_float_type(type)) return low_bits(random.bits(), type);
   const long double value = std::ldexp(static_cast<long double>(random.between(-4097, 4097)),
                                        static_cast<int>(random.between(-30, 8)));
   return random.chance(0.1) ? low_bits(random.bits(), type) : nearest_bits(value, type);

@@ -34,7 +34,7 @@ void put(Random& random, const Kind& kind, char* element, bool set) {
     bits = choice % 4 == 0   ? uint64_t{1} << (choice / 4 % static_cast<uint64_t>(8 * kind.size))
            : choice % 4 == 1 ? ~uint64_t{0}
                              : random.bits();
-  } else if (is_float(kind.type) && random.chance(0.5)) {
+  } else if (is_float_type(kind.type) && random.chance(0.5)) {
     bits = uint64_t{1} << (8 * kind.size - 1);
   }
   std::memcpy(element, &bits, static_cast<std::size_t>(kind.size));

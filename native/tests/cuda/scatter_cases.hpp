@@ -12,8 +12,6 @@ inline Outcome outcome;
 
 inline constexpr Reduction kReductions[] = {Reduction::none, Reduction::add, Reduction::mul,
                                             Reduction::min, Reduction::max};
-inline constexpr DataType kIndexTypes[] = {DataType::int64, DataType::int32, DataType::uint64,
-                                           DataType::uint32};
 
 inline void set(Operand& operand, Int flat, uint64_t bits) {
   std::memcpy(operand.at(flat), &bits, static_cast<std::size_t>(operand.tensor.element_size));
@@ -29,7 +27,7 @@ inline DataType part_of(DataType type) {
 // Numbers of everyday size among odd ones, or sums are infinities and NaNs only.
 inline void fill(Random& random, Operand& operand) {
   const DataType type = part_of(operand.tensor.type);
-  if (type == DataType::unknown || !is_float(type)) return;  // random bytes
+  if (type == DataType::unknown || !is_float_type(type)) return;  // random bytes
   const int size = size_of(type), parts = operand.tensor.element_size / size;
   const double odd = random.chance(0.2) ? 0.5 : random.chance(0.5) ? 0.05 : 0;
   for (Int i = 0; i < operand.count(); ++i)
@@ -69,19 +67,15 @@ inline Int position(Random& random, Pattern pattern, Int i, Int count, Int size)
   }
 }
 
-inline bool is_signed_index(DataType type) {
-  return type == DataType::int64 || type == DataType::int32;
-}
-
 inline void set_index(Random& random, Operand& indices, Int flat, Int size, Int place) {
-  const bool negative = is_signed_index(indices.tensor.type) && random.chance(0.3);
+  const bool negative = is_signed_type(indices.tensor.type) && random.chance(0.3);
   set(indices, flat, static_cast<uint64_t>(negative ? place - size : place));
 }
 
 inline void spoil(Random& random, Operand& indices, Int flat, Int size) {
   const bool wide = indices.tensor.element_size == 8;
   uint64_t value = static_cast<uint64_t>(size + (random.chance(0.5) ? 0 : random.between(0, 99)));
-  if (is_signed_index(indices.tensor.type)) {
+  if (is_signed_type(indices.tensor.type)) {
     if (random.chance(0.4)) value = static_cast<uint64_t>(-size - 1);
     if (random.chance(0.2)) value = wide ? uint64_t{1} << 63 : uint64_t{1} << 31;
   } else if (random.chance(0.3)) {

@@ -1,5 +1,5 @@
 // The door for operands that Python has checked: any kernel by its name, any arrays. What could
-// have changed since, or has been checked wrongly, is looked at again by the kernel's `misfit`.
+// have changed since, or has been checked wrongly, is looked at again by the kernel's `validate`.
 #include <nanobind/stl/string.h>
 
 #include "kernel.hpp"
@@ -35,10 +35,6 @@ class Operands {
     for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operands_[count_++]);
   }
 
-  // As it was taken before: its array may have other sizes by now.
-  void add(const Operand& operand) { operands_[count_++] = operand; }
-  const Operand& first() const { return operands_[0]; }
-
   Call call(const std::vector<Int>& numbers, int threads) const {
     return {operands_, list_, numbers.data(), numbers.size(), false, threads};
   }
@@ -68,60 +64,49 @@ class Operands {
   nb::object held_[2];
 };
 
-void fit(const Kernel& kernel, const char* misfit) {
-  if (misfit != nullptr) refuse(kernel, misfit);
+void fit(const Kernel& kernel, const char* wrong) {
+  if (wrong != nullptr) refuse(kernel, wrong);
 }
 
 // The first bad index, or -1. `output_is_private`: nobody sees the outputs when there is one.
 Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb::dict& attributes,
         bool output_is_private, int threads) {
   const Kernel& kernel = kernel_named(name);
-  return told(kernel.name, [&] {
+  return translate_exceptions(kernel.name, [&] {
     Operands operands(kernel);
     operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
     operands.add(outputs, kernel.outputs, kernel.list == Lists::outputs, true);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call = operands.call(numbers, threads);
     call.output_is_private = output_is_private;
-    fit(kernel, kernel.misfit(call));
+    fit(kernel, validate(kernel, call));
     const Int bad = kernel.run(call);
     if (bad == kDeclined) refuse(kernel, "operands that were changed during the call");
     return bad;
   });
 }
 
-// The first phase of a kernel in two, and what its second needs.
-struct Measured {
-  const Kernel* kernel;
-  nb::object held;
-  Operand input;
-  std::vector<Int> numbers;
-  Found found;
-};
-
-Measured measure(const std::string& name, nb::handle input, const nb::dict& attributes,
-                 int threads) {
+// A kernel whose output's size the data decide: `make` gives an array for a size, which comes back.
+nb::object run_measured(const std::string& name, nb::handle input, const nb::dict& attributes,
+                        const nb::object& make, int threads) {
   const Kernel& kernel = kernel_named(name);
-  return told(kernel.name, [&] {
-    if (kernel.measure == nullptr) refuse(kernel, "no kernel in two phases");
+  return translate_exceptions(kernel.name, [&] {
+    if (!kernel.measured) refuse(kernel, "no kernel whose output's size the data decide");
     Operands operands(kernel);
     operands.add(nb::make_tuple(input), kernel.inputs, false, false);
-    Measured result{
-        &kernel, nb::borrow(input), operands.first(), numbers_of(kernel, attributes), {}};
-    result.found = kernel.measure(operands.call(result.numbers, threads));
-    return result;
-  });
-}
-
-void fill(const Measured& measured, nb::handle output, int threads) {
-  const Kernel& kernel = *measured.kernel;
-  told(kernel.name, [&] {
-    Operands operands(kernel);
-    operands.add(measured.input);
-    operands.add(nb::make_tuple(output), 1, false, true);
-    const Call call = operands.call(measured.numbers, threads);
-    fit(kernel, kernel.unfilled(call, measured.found));
-    kernel.fill(call, measured.found);
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
+    const Call call = operands.call(numbers, threads);
+    Results results;
+    fit(kernel, validate_input(kernel, call, results));
+    nb::object output;
+    const auto made = [&](Int size) {
+      output = make(size);
+      operands.add(nb::make_tuple(output), 1, false, true);
+      fit(kernel, validate_measured(kernel, call, size));
+      return call.operands + kernel.inputs;
+    };
+    kernel.measured->run(call, std::ref(made));
+    return output;
   });
 }
 
@@ -154,16 +139,17 @@ nb::list kernels() {
   return names;
 }
 
+bool checks_indices(const std::string& name) {
+  return kernel_named(name).checks_indices.has_value();
+}
+
 }  // namespace
 
-void bind_door(nb::module_& module) {
-  nb::class_<Measured>(module, "Measured").def_prop_ro("count", [](const Measured& self) {
-    return self.found.count;
-  });
+void bind_call_by_name(nb::module_& module) {
   module.def("run", &run);
-  module.def("measure", &measure);
-  module.def("fill", &fill);
+  module.def("run_measured", &run_measured);
   module.def("kernels", &kernels);
+  module.def("checks_indices", &checks_indices);
   module.def("empty", &empty);
 }
 

@@ -9,7 +9,7 @@
 
 namespace anydml::cuda {
 
-class ToldNumbers {
+class HostCounters {
  public:
   static constexpr Int kNone =
       -1;  // what a slot holds until a number comes; numbers are not below 0

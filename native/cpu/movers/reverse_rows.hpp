@@ -22,10 +22,10 @@ struct Extent {
 
 // Of T, a signed integer.
 template <class T>
-class TurnedRows {
+class ReversedRows {
  public:
   // Rows of `count` elements, of memory that may be read.
-  TurnedRows(Int count, Extent readable)
+  ReversedRows(Int count, Extent readable)
       : count_(count), bytes_(count * kSize), readable_(readable) {}
 
   // Rows [0, rows), of which the first length(i) elements are turned. What is behind them may be

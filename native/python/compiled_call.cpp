@@ -48,12 +48,13 @@ class Binder {
       (slot.list_position >= 0 ? listed_ : single_) += 1;
       slots_.push_back(std::move(slot));
     }
-    if (const char* const misfit = check()) raise_argument(operator_name_ + ": " + misfit);
+    if (const char* const wrong = check()) raise_argument(operator_name_ + ": " + wrong);
   }
 
   // The dispatch, or None when a binding is unusual or wrong; else the first bad index, or -1.
   nb::object dispatch(nb::dict bindings, int threads) const {
-    return told(operator_name_.c_str(), [&] { return dispatched(bindings, threads); });
+    return translate_exceptions(operator_name_.c_str(),
+                                [&] { return dispatched(bindings, threads); });
   }
 
  private:
@@ -113,24 +114,24 @@ class Binder {
     Operand operands[kMostOperands];
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (!describe(slots_[i], operands[i].tensor)) return "a tensor that no array can be";
-    return kernel_.misfit(call(operands, 1));
+    return validate(kernel_, call(operands, 1));
   }
 
   // The tensor of a slot as a packed array binds it.
   static bool describe(const Slot& slot, Tensor& tensor) {
-    static const int sizes[] = {0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8};  // by DataType
     const std::size_t rank = slot.sizes.size();
-    if (slot.type < 1 || slot.type > 11 || rank > std::size_t{kMaxRank}) return false;
+    const TypeFacts facts = facts_of(static_cast<DataType>(slot.type));
+    if (!facts.in_numpy || facts.kind == 'c' || rank > std::size_t{kMaxRank}) return false;
     if (slot.padding < 0 || static_cast<std::size_t>(slot.padding) > rank) return false;
-    tensor.type = static_cast<DataType>(slot.type);
-    tensor.element_size = sizes[slot.type];
+    tensor.type = facts.type;
+    tensor.element_size = facts.size;
     for (std::size_t i = 0; i < rank; ++i) {
       if (i >= static_cast<std::size_t>(slot.padding))
         tensor.layout.push(slot.sizes[i], 0);
       else if (slot.sizes[i] != 1)
         return false;
     }
-    if (!tensor.layout.settle(tensor.element_size)) return false;
+    if (!tensor.layout.normalize_checked(tensor.element_size)) return false;
     set_packed_strides(tensor.layout, tensor.element_size);
     return true;
   }
@@ -164,7 +165,7 @@ class Binder {
 
 }  // namespace
 
-void bind_binder(nb::module_& module) {
+void bind_compiled_call(nb::module_& module) {
   nb::class_<Binder>(module, "Binder")
       .def(nb::init<std::string, const std::string&, nb::sequence, const nb::dict&, bool>())
       .def("dispatch", &Binder::dispatch);

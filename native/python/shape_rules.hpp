@@ -14,7 +14,7 @@ inline constexpr const char* kClamp = "no element to clamp an index to";
 inline constexpr const char* kNumbers = "other attributes than the kernel's";
 
 // An axis or a rank as a plan has it; -1, which is none, for a number that is none.
-inline int small(Int number) {
+inline int to_axis(Int number) {
   return number < 0 || number > kMaxRank ? -1 : static_cast<int>(number);
 }
 
@@ -28,15 +28,13 @@ inline bool same_element(const Tensor& a, const Tensor& b) {
 inline bool same_type(PyArray_Descr* type, const Operand& other) {
   return type == other.descr || PyArray_EquivTypes(type, other.descr) != 0;
 }
-inline bool same_element(const Operand& a, const Operand& b) { return same_type(a.descr, b); }
-
-inline bool is_index(DataType type) {
-  return type == DataType::int64 || type == DataType::int32 || type == DataType::uint64 ||
-         type == DataType::uint32;
+inline bool same_element(const Operand& a, const Operand& b) {
+  return same_element(a.tensor, b.tensor) &&
+         (a.descr == nullptr || b.descr == nullptr || same_type(a.descr, b));
 }
 
 // Whether an index type holds every position on an axis of so many elements.
-inline bool holds(DataType type, Int size) {
+inline bool can_index(DataType type, Int size) {
   return type == DataType::int32    ? size <= Int{1} << 31
          : type == DataType::uint32 ? size <= Int{1} << 32
                                     : true;
@@ -58,11 +56,37 @@ inline bool axis_in(Int argument, const Layout& layout, int& axis) {
   return true;
 }
 
+// The attributes of a kernel whose first argument is an axis, and the others numbers.
+template <int kCount>
+bool axis_numbers(const Quick& quick, Int* numbers, Results&) {
+  int axis = 0;
+  if (!axis_in(quick.arguments[0], quick.inputs[0].tensor.layout, axis)) return false;
+  numbers[0] = axis;
+  for (int i = 1; i < kCount; ++i) numbers[i] = quick.arguments[i];
+  return true;
+}
+
 // A result of these dimensions, with an operand's type.
 inline void begin(Results::One& one, const char* purpose, const Operand& like) {
   one.purpose = purpose;
+  one.element = like.tensor.type;
+  one.element_size = like.tensor.element_size;
   one.descr = like.descr;
   one.rank = 0;
+}
+// One of another type.
+inline void begin(Results::One& one, const char* purpose, Results::Type type, Int limit = 0) {
+  one.purpose = purpose;
+  one.type = type;
+  one.limit = limit;
+  one.rank = 0;
+}
+// A result that is like an operand.
+inline void same_as(Results& results, const Operand& like) {
+  begin(results.one[0], "the result", like);
+  const Layout& layout = like.tensor.layout;
+  for (int i = 0; i < layout.rank; ++i)
+    results.one[0].dims[results.one[0].rank++] = layout.sizes[i];
 }
 inline void push(Results::One& one, const Layout& from, int first, int last) {
   for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];

@@ -12,12 +12,60 @@
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
-#include "given.hpp"
+#include "arguments.hpp"
 
 namespace nb = nanobind;
 
 namespace anydml::python {
 namespace {
+
+// The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
+// take arrays out of the list.
+class Held {
+ public:
+  Held() = default;
+  ~Held() {
+    for (Py_ssize_t i = 0; i < few_count_; ++i) Py_DECREF(few_[i]);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  bool hold(const char* call, PyObject* list, List& members) {
+    if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list)) return false;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+    members.count = static_cast<std::size_t>(count);
+    if (count <= kFew) {
+      PyObject** const items = PySequence_Fast_ITEMS(list);
+      for (Py_ssize_t i = 0; i < count; ++i) few_[i] = Py_NewRef(items[i]);
+      few_count_ = count;
+      members.arrays = few_;
+      return true;
+    }
+    many_ = nanobind::steal(PySequence_Tuple(list));
+    if (!many_.is_valid()) raise_set(call, kUncounted, "the list of arrays");
+    members.count = static_cast<std::size_t>(PyTuple_GET_SIZE(many_.ptr()));
+    members.arrays = PySequence_Fast_ITEMS(many_.ptr());
+    return true;
+  }
+
+ private:
+  static constexpr Py_ssize_t kFew = 16;
+  Py_ssize_t few_count_ = 0;
+  PyObject* few_[kFew];
+  nanobind::object many_;
+};
+
+// A quick call's inputs and arguments, taken from what Python gives.
+struct ArrayArguments : Arguments {
+  Held held;
+
+  bool take(const Kernel& kernel, PyObject* const* values) {
+    for (int i = 0; i < kernel.inputs; ++i)
+      if (!operand_of(*values++, operands[i])) return false;
+    if (kernel.list == Lists::inputs && !held.hold(kernel.name, *values++, list)) return false;
+    return take_arguments(kernel, values);
+  }
+};
 
 // NumPy's limit of axes, which was lower before NumPy 2.
 int most_axes() {
@@ -80,29 +128,32 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
   return named;
 }
 
-void set_measured(Results::One& one, Int count) {
-  for (int i = 0; i < one.rank; ++i)
-    if (one.dims[i] == kMeasured) one.dims[i] = count;
-}
-
-nb::object measured(const Kernel& kernel, Given& given, Results& results, Call& call) {
-  const Found found = kernel.measure(call);
-  set_measured(results.one[0], found.count);
-  nb::object array = result_of(kernel, results.one[0], given.operands[kernel.inputs]);
-  kernel.fill(call, found);
+[[gnu::noinline]] nb::object measured(const Kernel& kernel, ArrayArguments& given, Results& results,
+                                      Call& call) {
+  Results::One& rows = results.one[kernel.outputs - 1];
+  Operand& operand = given.operands[kernel.inputs];
+  nb::object array;
+  const auto make = [&](Int size) {
+    rows.set_measured(size);
+    array = result_of(kernel, rows, operand);
+    return &operand;
+  };
+  kernel.measured->run(call, std::ref(make));
   return array;
 }
 
 // values: the class of several results or None, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
-  Given given;
+  ArrayArguments given;
   Results results;
   Int numbers[kMostValues];
-  if (!given.take(kernel, values + 1) || !kernel.shape(given.quick(), numbers, results) ||
+  Call call;
+  call.output_is_private = true;
+  call.threads = threads;
+  if (!given.take(kernel, values + 1) || !given.shape(kernel, numbers, call, results) ||
       results.one[0].rank > most_axes())
     return nb::none();
-  Call call{given.operands, given.list, numbers, kernel.attributes.size(), true, threads};
-  if (kernel.measure != nullptr) return measured(kernel, given, results, call);
+  if (kernel.measured) return measured(kernel, given, results, call);
   nb::object outputs[kMostResults];
   Operand* const next = given.operands + kernel.inputs;
   if (kernel.list == Lists::outputs)
@@ -134,7 +185,9 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const int threads = threads_now();
   if (threads < 1) return nullptr;
   try {
-    return told(kernel.name, [&] { return called(kernel, values, threads); }).release().ptr();
+    return translate_exceptions(kernel.name, [&] { return called(kernel, values, threads); })
+        .release()
+        .ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -146,26 +199,29 @@ nb::object quick(const std::string& name) {
   static PyMethodDef definition = {
       "quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)), METH_FASTCALL,
       nullptr};
-  return bound_to(quick_kernel(name), definition);
+  return bound_to(kernel_with_function(name), definition);
 }
 
 // shapes(name, inputs.., arguments..): what the quick call's results would be, as pairs of shape
 // and type; None where it declines.
 nb::object shapes(const std::string& name, const nb::args& values) {
-  const Kernel& kernel = quick_kernel(name);
-  Given given;
+  const Kernel& kernel = kernel_with_function(name);
+  ArrayArguments given;
   Results results;
   Int numbers[kMostValues];
+  Call call;
   if (static_cast<Py_ssize_t>(values.size()) != taken(kernel) ||
       !given.take(kernel, PySequence_Fast_ITEMS(values.ptr())) ||
-      !kernel.shape(given.quick(), numbers, results))
+      !given.shape(kernel, numbers, call, results))
     return nb::none();
   const Int count = kernel.list == Lists::outputs ? results.equal
-                    : kernel.measure != nullptr   ? 1
+                    : kernel.measured             ? 1
                                                   : kernel.outputs;
   nb::list pairs;
   for (Int i = 0; i < count; ++i) {
-    Results::One& one = results.one[kernel.list == Lists::outputs ? 0 : i];
+    Results::One& one = results.one[kernel.list == Lists::outputs ? 0
+                                    : kernel.measured             ? kernel.outputs - 1
+                                                                  : i];
     if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
     nb::list sizes;
     for (int d = 0; d < one.rank; ++d) sizes.append(static_cast<Int>(one.dims[d]));
@@ -188,12 +244,13 @@ int threads_now() {
   return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
 }
 
-const Kernel& quick_kernel(const std::string& name) {
+const Kernel& kernel_with_function(const std::string& name) {
   const Kernel& kernel = kernel_named(name);
   const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kQuickOperands &&
                     kernel.arguments.size() <= kMostNumbers &&
                     kernel.attributes.size() <= kMostNumbers;
-  if (kernel.shape == nullptr || !fits) raise_argument(name + ": a kernel without a quick way");
+  if (kernel.attribute_numbers == nullptr || !fits)
+    raise_argument(name + ": a kernel without a quick way");
   return kernel;
 }
 
@@ -204,7 +261,7 @@ nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
   return call;
 }
 
-void bind_quick(nb::module_& module) {
+void bind_function_call(nb::module_& module) {
   module.def("quick", &quick);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);

@@ -1,4 +1,4 @@
-#include "fit.hpp"
+#include "shape_rules.hpp"
 
 namespace anydml::python {
 

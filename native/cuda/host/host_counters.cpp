@@ -1,10 +1,10 @@
-#include "told_numbers.hpp"
+#include "host_counters.hpp"
 
 #include "driver.hpp"
 
 namespace anydml::cuda {
 
-ToldNumbers::Slot ToldNumbers::take() {
+HostCounters::Slot HostCounters::take() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (host_ == nullptr) {
     const Driver& cuda = driver();
@@ -37,7 +37,7 @@ ToldNumbers::Slot ToldNumbers::take() {
   return {host_ + at, device_ + at, sums_ + at};
 }
 
-void ToldNumbers::give(const Slot& slot) {
+void HostCounters::give(const Slot& slot) {
   const std::lock_guard<std::mutex> lock(mutex_);
   free_.push_back(static_cast<std::size_t>(slot.host - host_) / kApart);
 }

@@ -11,12 +11,12 @@
 
 namespace anydml {
 
-class RowCycle {
+class RepeatedRows {
  public:
   static constexpr Int kMostPeriod = 512;
 
   // Rows that begin `first` bytes into a period.
-  RowCycle(Int period, Int first)
+  RepeatedRows(Int period, Int first)
       : period_(period),
         piece_(period < kVector ? kVector / period * period : period),
         round_(period < kVector ? (kVector + period - 1) / period * period : period),

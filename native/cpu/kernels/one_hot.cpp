@@ -1,0 +1,119 @@
+// ONE_HOT: off everywhere, and on where an index points.
+//
+// One pass over the output, in blocks that stay in a near cache: a block of sequences is filled,
+// and then marked. Threads take blocks. No scratch; an index is read once.
+#include "../../common/indexing.hpp"
+#include "../runtime/read_once.hpp"
+#include "../runtime/threads.hpp"
+#include "../runtime/with_type.hpp"
+#include "../work.hpp"
+
+namespace anydml {
+namespace {
+
+constexpr Int kBlockBytes = 1 << 14;
+constexpr Int kRunBytes = 1 << 10;  // of sequences that lie side by side
+
+// A value at `size` places in each of `count` sequences; the smaller step is the inner loop's.
+template <class T>
+void fill(char* to, Int count, Int count_step, Int size, Int size_step, T value) {
+  if (size_step > count_step) {
+    std::swap(count, size);
+    std::swap(count_step, size_step);
+  }
+  constexpr Int kStep = sizeof(T);
+  if (size_step == kStep && count_step == size * kStep) {
+    size *= count;
+    count = 1;
+  }
+  for (Int i = 0; i < count; ++i, to += count_step) {
+    if (size_step == kStep)
+      for (Int k = 0; k < size; ++k) store(to + k * kStep, value);
+    else
+      for (Int k = 0; k < size; ++k) store(to + k * size_step, value);
+  }
+}
+
+// The sequences and their indices, walked in one order.
+struct Sequences {
+  Layout places, lookups;
+  Int size, step;  // of a sequence
+
+  Sequences(const Work& work) {
+    const Layout& out = work.operands[2].tensor->layout;
+    const Layout& in = work.operands[0].tensor->layout;
+    const int axis = static_cast<int>(work.numbers[0]);
+    const int behind = work.numbers[2] != 0 ? axis : axis + 1;  // indices may lack the axis
+    size = out.sizes[axis];
+    step = out.strides[axis];
+    for (int i = 0; i < out.rank; ++i) {
+      if (i == axis) continue;
+      places.push(out.sizes[i], out.strides[i]);
+      lookups.push(out.sizes[i], in.strides[i < axis ? i : i - axis - 1 + behind]);
+    }
+    Layout* both[2] = {&places, &lookups};
+    collapse(both);
+    if (places.rank > 0) return;
+    places.push(1, 0);
+    lookups.push(1, 0);
+  }
+};
+
+template <class T, class Index>
+void run(const Work& work, const Sequences& all) {
+  const Work::Memory &indices = work.operands[0], &values = work.operands[1];
+  char* const target = static_cast<char*>(work.operands[2].data);
+  const char* const lookup = static_cast<const char*>(indices.data);
+  const char* const table = static_cast<const char*>(values.data);
+  const T off = load<T>(table), on = load<T>(table + offset_at(values.tensor->layout, 1));
+
+  const int inner = all.places.rank - 1;
+  const Int row = all.places.sizes[inner], place_step = all.places.strides[inner];
+  const Int lookup_step = all.lookups.strides[inner];
+  const Int bytes = all.size * Int{sizeof(T)};
+  Int block = std::max<Int>(1, kBlockBytes / bytes);
+  if (place_step < all.step) block = std::max(block, kRunBytes / Int{sizeof(T)});
+  block = std::min(block, row);
+  const Int blocks = (row + block - 1) / block;
+  const Int grain = std::max<Int>(1, kCopyGrain / (block * bytes));
+  parallel_ranges(all.places.count() / row * blocks, grain, work.threads, [&](Int begin, Int end) {
+    const Layout* const walked[2] = {&all.places, &all.lookups};
+    Walker<2> at(walked, inner);
+    at.start(begin / blocks);
+    Int first = begin % blocks * block;
+    for (Int i = begin; i < end; ++i) {
+      const Int count = std::min(block, row - first);
+      char* const to = target + at.offset[0] + first * place_step;
+      const char* const from = lookup + at.offset[1] + first * lookup_step;
+      fill(to, count, place_step, all.size, all.step, off);
+      for (Int k = 0; k < count; ++k) {
+        const auto size = static_cast<unsigned long long>(all.size);
+        const auto place = wrap_index(read_once<Index>(from + k * lookup_step), size);
+        if (place < size) store(to + k * place_step + static_cast<Int>(place) * all.step, on);
+      }
+      first += count;
+      if (first < row) continue;
+      first = 0;
+      at.next();
+    }
+  });
+}
+
+}  // namespace
+
+namespace kernels {
+
+// operands: indices, values, output; numbers: axis, its size, whether the indices lack the axis.
+Status one_hot(const Work& work) {
+  const Tensor& output = *work.operands[2].tensor;
+  if (output.layout.count() == 0) return {};
+  const Sequences all(work);
+  with_element(output.element_size, [&](auto element) {
+    with_index(work.operands[0].tensor->type,
+               [&](auto index) { run<decltype(element), decltype(index)>(work, all); });
+  });
+  return {};
+}
+
+}  // namespace kernels
+}  // namespace anydml

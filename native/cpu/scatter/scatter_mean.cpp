@@ -1,0 +1,113 @@
+// Means of updates: sums by the kernels of SCATTER and SCATTER_ND, then a division by how many
+// updates each has, which the same kernel counts. The indices are read once for each of the passes;
+// when another thread changes them in between, some sums are divided by other counts. Scratch:
+// 8 bytes for each element of the output.
+#include "scatter_mean.hpp"
+
+#include "../runtime/memory.hpp"
+#include "../runtime/with_type.hpp"
+#include "scatter_combine.hpp"
+#include "scatter_parts.hpp"
+
+namespace anydml::scatter {
+namespace {
+
+// Integers are rounded down, floats as the division rounds.
+template <class T>
+T mean_of(T sum, Int count) {
+  if constexpr (kIsComplex<T>) {
+    return {mean_of(sum.real, count), mean_of(sum.imaginary, count)};
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    return to_half(to_float(sum) / static_cast<float>(count));
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    return to_bfloat(to_float(sum) / static_cast<float>(count));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return canonical(sum / static_cast<T>(count));
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(count));
+  } else {
+    const Int wide = sum, whole = wide / count;
+    return static_cast<T>(whole - (wide % count < 0 ? 1 : 0));
+  }
+}
+
+template <class T>
+void divide(const Layout& layout, char* sums, const Int* counts, Int more, int threads) {
+  const Layout* const walked[1] = {&layout};
+  parallel_ranges(layout.count(), kParallelElements / 4, threads, [&](Int begin, Int end) {
+    Walker<1> walker(walked, layout.rank);
+    walker.start(begin);
+    for (Int i = begin; i < end; ++i, walker.next()) {
+      if (counts[i] == 0) continue;  // what no update names keeps its bits
+      char* const place = sums + walker.offset[0];
+      store(place, mean_of(load<T>(place), counts[i] + more));
+    }
+  });
+}
+
+void divide(const Tensor& output, void* data, const Int* counts, Int more, int threads) {
+  const auto run = [&]<class T>(T) {
+    divide<T>(output.layout, static_cast<char*>(data), counts, more, threads);
+  };
+  if (output.type == DataType::complex64) return run(Complex<float>{});
+  if (output.type == DataType::complex128) return run(Complex<double>{});
+  with_type<Float16, Bfloat16>(output.type, run);
+}
+
+// One value for all elements of a tensor.
+Tensor spread(const Tensor& tensor) {
+  Tensor same = tensor;
+  std::fill_n(same.layout.strides, same.layout.rank, 0);
+  return same;
+}
+
+template <class Plan>
+Status run_plan(Plan plan, const void* input, const void* indices, const void* updates,
+                void* output, bool output_is_private, int threads) {
+  const Mean mean = plan.mean;
+  plan.mean = Mean::no;
+  const Int total = plan.output.layout.count();
+  Scratch<Int> counts(std::max<Int>(total, 1));
+  Plan count = plan;
+  Tensor& counted = count.output;
+  counted.type = DataType::int64;
+  counted.element_size = sizeof(Int);
+  set_packed_strides(counted.layout, counted.element_size);
+  count.input = counted;
+  count.updates = spread(plan.updates);
+  count.updates.type = DataType::int64;
+  count.updates.element_size = sizeof(Int);
+
+  if (mean == Mean::of_updates) {
+    Plan start = plan;
+    start.reduction = Reduction::none;
+    start.updates = spread(plan.updates);
+    const char zeros[16] = {};
+    const Status status = start.run(input, indices, zeros, output, output_is_private, threads);
+    if (!status.ok()) return status;
+    plan.input = plan.output;
+    input = output;
+    output_is_private = true;  // it has been written
+  }
+  const Status status = plan.run(input, indices, updates, output, output_is_private, threads);
+  if (!status.ok() && mean != Mean::of_updates) return status;
+  const Int one = 1;
+  std::fill_n(counts.get(), total, Int{0});
+  count.run(counts.get(), indices, &one, counts.get(), true, threads);
+  divide(plan.output, output, counts.get(), mean == Mean::with_element ? 1 : 0, threads);
+  return {};
+}
+
+}  // namespace
+
+Status run_mean(const ScatterPlan& plan, const void* input, const void* indices,
+                const void* updates, void* output, bool output_is_private, int threads) {
+  return run_plan(plan, input, indices, updates, output, output_is_private, threads);
+}
+
+Status run_mean(const ScatterNdPlan& plan, const void* input, const void* indices,
+                const void* updates, void* output, bool output_is_private, int threads) {
+  return run_plan(plan, input, indices, updates, output, output_is_private, threads);
+}
+
+}  // namespace anydml::scatter

@@ -1,0 +1,115 @@
+"""Words of native/common/*.def in public signatures. Written by generate_operator_pages.py."""
+
+from typing import Literal
+
+DataTypeName = Literal[
+    "FLOAT32",
+    "FLOAT16",
+    "UINT32",
+    "UINT16",
+    "UINT8",
+    "INT32",
+    "INT16",
+    "INT8",
+    "FLOAT64",
+    "UINT64",
+    "INT64",
+    "UINT4",
+    "INT4",
+    "DML_TENSOR_DATA_TYPE_FLOAT32",
+    "DML_TENSOR_DATA_TYPE_FLOAT16",
+    "DML_TENSOR_DATA_TYPE_UINT32",
+    "DML_TENSOR_DATA_TYPE_UINT16",
+    "DML_TENSOR_DATA_TYPE_UINT8",
+    "DML_TENSOR_DATA_TYPE_INT32",
+    "DML_TENSOR_DATA_TYPE_INT16",
+    "DML_TENSOR_DATA_TYPE_INT8",
+    "DML_TENSOR_DATA_TYPE_FLOAT64",
+    "DML_TENSOR_DATA_TYPE_UINT64",
+    "DML_TENSOR_DATA_TYPE_INT64",
+    "DML_TENSOR_DATA_TYPE_UINT4",
+    "DML_TENSOR_DATA_TYPE_INT4",
+]
+PaddingModeName = Literal[
+    "CONSTANT",
+    "EDGE",
+    "REFLECTION",
+    "SYMMETRIC",
+    "WRAP",
+    "DML_PADDING_MODE_CONSTANT",
+    "DML_PADDING_MODE_EDGE",
+    "DML_PADDING_MODE_REFLECTION",
+    "DML_PADDING_MODE_SYMMETRIC",
+    "DML_PADDING_MODE_WRAP",
+]
+InterpolationModeName = Literal[
+    "NEAREST_NEIGHBOR",
+    "LINEAR",
+    "DML_INTERPOLATION_MODE_NEAREST_NEIGHBOR",
+    "DML_INTERPOLATION_MODE_LINEAR",
+]
+OutOfRange = Literal[
+    "raise",
+    "clamp",
+]
+GatherMode = Literal[
+    "raise",
+    "clamp",
+    "wrap",
+    "clip",
+]
+PadMode = Literal[
+    "constant",
+    "edge",
+    "reflection",
+    "symmetric",
+    "wrap",
+    "reflect",
+]
+Reduction = Literal[
+    "none",
+    "add",
+    "mul",
+    "min",
+    "max",
+    "sum",
+    "prod",
+    "amin",
+    "amax",
+    "mean",
+]
+IndexName = Literal[
+    "int64",
+    "int32",
+    "uint32",
+    "uint64",
+    "INT64",
+    "INT32",
+    "UINT32",
+    "UINT64",
+]
+TypeName = Literal[
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint64",
+    "uint32",
+    "uint16",
+    "uint8",
+    "FLOAT64",
+    "FLOAT32",
+    "FLOAT16",
+    "INT64",
+    "INT32",
+    "INT16",
+    "INT8",
+    "UINT64",
+    "UINT32",
+    "UINT16",
+    "UINT8",
+]
