@@ -21,6 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from anydml.problems import accepted_by, code_of
 
 
 class AnyDMLError(Exception):
@@ -44,6 +47,19 @@ class Violation:
     path: str
     rule: str
     got: object
+
+    @property
+    def code(self) -> str:
+        """The kind of rule: ``unsupported_data_type``, ``invalid_axis``."""
+        return code_of(self.path, self.rule)
+
+    @property
+    def accepted(self) -> dict[str, Any] | None:
+        """What the rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
+
+        None where the rule only has words for it.
+        """
+        return accepted_by(self.rule)
 
     def __str__(self) -> str:
         try:
@@ -134,7 +150,7 @@ class MissingKernelError(DeviceError):
     operator : str
         Its name.
     backend : str
-        What lacks the kernel: ``"CPU"`` or ``"CUDA"``.
+        What lacks the kernel: ``"CPU"``, ``"CUDA"`` or ``"XLA"``.
     """
 
     def __init__(self, operator: str, backend: str) -> None:
@@ -154,7 +170,7 @@ class AllocationError(AnyDMLError, MemoryError):
     call : str
         The function or operator.
     bytes : int or None
-        How much; None where it could not be told.
+        How much; None where the size is unknown.
     purpose : str
         What for.
     """

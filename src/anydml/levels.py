@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anydml._named import NamedEnum
+from anydml.enums import NamedEnum
 
 
 class FeatureLevel(NamedEnum):

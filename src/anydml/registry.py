@@ -48,7 +48,7 @@ def operator_meant(name: str) -> str | None:
 
     The name is an operator's in any case, its descriptor class's or structure's, or what ONNX,
     NumPy, PyTorch, JAX or the array functions here call it: ``top_k1``, ``TopK1``,
-    ``DML_TOP_K1_OPERATOR_DESC``, ``torch.topk``, ``lax.top_k``, ``Concat``.
+    ``DML_TOP_K1_OPERATOR_DESC``, ``torch.topk``, ``lax.top_k``, ``torch.nn.GELU``, ``Concat``.
     """
     plain = _plain(name)
     for known, kind in OPERATORS.items():
@@ -58,7 +58,13 @@ def operator_meant(name: str) -> str | None:
     library, dot, rest = plain.partition(".")
     if not dot:
         return last.get(plain)
-    return full.get(f"{_SHORT_NAMES.get(library, library)}.{rest}")
+    spelled = f"{_SHORT_NAMES.get(library, library)}.{rest}"
+    if spelled in full:
+        return full[spelled]
+    # A library has a function in several places: torch.conv2d, torch.nn.functional.conv2d.
+    top, end = f"{spelled.partition('.')[0]}.", f".{spelled.rpartition('.')[2]}"
+    alike = (also for also in full if also.startswith(top) and also.endswith(end))
+    return full.get(min(alike, key=len, default=""))
 
 
 def function_called(name: str) -> str | None:
@@ -86,7 +92,7 @@ def operator_lacking(name: str) -> str | None:
 
 
 def unknown_operator(name: str) -> str:
-    """Why a name that is not in `OPERATORS` is refused, and what may be meant instead."""
+    """The message about a name that is not in `OPERATORS`, with a suggestion if one is close."""
     if lacking := operator_lacking(name):
         return f"{lacking}."
     plain = _plain(name).upper()
@@ -95,7 +101,7 @@ def unknown_operator(name: str) -> str:
         near = _json.similar(plain, OPERATORS) or _json.similar(plain, PAGES)
         near = near or next((known for known in PAGES if _is_part(plain, known)), None)
     hint = f"; did you mean {near!r}?" if near else " (`anydml ops --all` lists them)."
-    return f"Expected the name of a DirectML operator, got {_json.shown(name)}{hint}"
+    return f"Expected the name of a DirectML operator, got {_json.short_repr(name)}{hint}"
 
 
 def _plain(name: str) -> str:
@@ -126,16 +132,22 @@ def _also_known() -> tuple[dict[str, str], dict[str, str]]:
     return full, {also: names.pop() for also, names in last.items() if len(names) == 1}
 
 
-def computation(kernel: str) -> Callable[..., Any]:
-    """What a computed operator computes: the definition's own `compute`."""
+def definition_of(kernel: str) -> type[Computed]:
+    """The computed operator whose kernel this is."""
     kind = OPERATORS[kernel]
     assert issubclass(kind, Computed)
-    return kind.compute
+    return kind
 
 
 def is_computed(kernel: str) -> bool:
     """Whether a kernel is that of a computed operator."""
     return issubclass(OPERATORS.get(kernel, Descriptor), Computed)
+
+
+def is_elementwise(kernel: str) -> bool:
+    """Whether a kernel makes each element of its output from those at the same place alone."""
+    kind = OPERATORS.get(kernel, Descriptor)
+    return issubclass(kind, Computed) and kind.ELEMENTWISE
 
 
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
@@ -198,7 +210,7 @@ def _kind_of(operator: type[Descriptor] | Descriptor | str) -> type[Descriptor]:
     kind = operator if isinstance(operator, type) else type(operator)
     if not issubclass(kind, Descriptor) or "NAME" not in dir(kind):
         raise ArgumentTypeError(
-            f"operator: expected a descriptor class or a name, got {_json.shown(operator)}"
+            f"operator: expected a descriptor class or a name, got {_json.short_repr(operator)}"
         )
     return kind
 
@@ -227,5 +239,5 @@ def from_json(value: Any) -> Descriptor:
     0
     """
     given = _json.json_object(value)
-    operator = operator_named(_json.field(given, "type", _json.json_string))
+    operator = operator_named(_json.operator_type(given))
     return operator.read_described(given)

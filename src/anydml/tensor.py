@@ -10,8 +10,9 @@ from math import prod
 from typing import Any, Literal
 
 from anydml import _json
-from anydml._named import NamedEnum
-from anydml.dtypes import DataType, DataTypeName
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
+from anydml.enums import NamedEnum
 from anydml.errors import (
     AllocationError,
     ArgumentError,
@@ -101,7 +102,7 @@ class TensorDesc:
             try:
                 put(self, name, read(value))
             except (TypeError, ValueError):
-                problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.shown(value)))
+                problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.short_repr(value)))
 
         types = "one of " + ", ".join(map(str, DataType))
         take("data_type", "DataType", DataType.parse, data_type, types)
@@ -143,12 +144,12 @@ class TensorDesc:
         except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
             raise ArgumentError(f"array: {error}") from error
         except MemoryError:
-            raise AllocationError("array", None, f"an array of {_json.shown(array)}") from None
+            raise AllocationError("array", None, f"an array of {_json.short_repr(array)}") from None
         try:
             data_type = DataType.from_numpy(view.dtype)
         except ArgumentTypeError:
             accepted = ", ".join(member.suffix for member in DataType if member.bits >= 8)
-            got = _json.shown(array) if view.dtype.kind == "O" else view.dtype
+            got = _json.short_repr(array) if view.dtype.kind == "O" else view.dtype
             raise ArgumentTypeError(
                 f"array: expected elements of one of {accepted}, got {got}"
             ) from None
@@ -387,7 +388,7 @@ def parse_flags(value: Any) -> TensorFlags:
         return TensorFlags.parse(value)
     if not isinstance(value, Iterable):
         raise ArgumentError(
-            f"TensorFlags: expected a name or a list of names, got {_json.shown(value)}"
+            f"TensorFlags: expected a name or a list of names, got {_json.short_repr(value)}"
         )
     try:
         names = _few(value)
@@ -440,7 +441,7 @@ def _optional_strides(value: Any) -> tuple[int, ...] | None:
 
 def _buffer_type(value: Any) -> None:
     if _json.json_string(value) not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
-        raise ModelError(f"Expected BUFFER, got {_json.shown(value)}.")
+        raise ModelError(f"Expected BUFFER, got {_json.short_repr(value)}.")
 
 
 def _exactly(count: int) -> Any:

@@ -1,9 +1,8 @@
 """Operators that calculate: one function `compute` on an array namespace is their meaning.
 
 A computed operator says what its fields are, what outputs its inputs make (`infer`) and how they
-are computed (`compute`). The rest is here: declared outputs are compared with `infer`, a scale and
-bias and a fused activation become calls of their own, and optional tensors that are left out are
-None.
+are computed (`compute`). The rest is here: a scale and bias and a fused activation become calls of
+their own, and optional tensors that are left out are None.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from anydml.dtypes import DataType
 from anydml.engines import Engine
 from anydml.errors import InvalidDescriptorError, Violation
 from anydml.ops._descriptor import Attributes, Descriptor
-from anydml.ops._fields import Role
+from anydml.ops._fields import FieldInfo, NestedKind, Role
+from anydml.ops._shapes import spec_of
 from anydml.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
 from anydml.tensor import TensorDesc
 
@@ -29,8 +29,16 @@ _OWN_CALLS = ("scale_bias", "fused_activation")
 class Computed(Descriptor):
     """Base of the operators that calculate."""
 
-    INPUT_OF_SCALE: ClassVar[str] = "InputTensor"
-    """The tensor that a scale and bias applies to."""
+    ONE_DIMENSION_COUNT = False
+    NATURAL = False
+    WIDENS: ClassVar[bool] = True
+    """Whether floats arrive in the type that is computed in, rather than as they are."""
+    ELEMENTWISE: ClassVar[bool] = False
+    """Whether an output element is made of the input elements at the same place alone."""
+    WORKING_BYTES: ClassVar[int] = 8
+    """The most bytes that `compute` takes in float64 for each element of inputs and outputs."""
+    IN_PIECES: ClassVar[bool] = False
+    """Whether it takes the engine's `scratch_nbytes` besides, which no size of a tensor changes."""
     EXAMPLE: ClassVar[Mapping[str, Any]] = {}
     """Attributes, and inputs as nested lists, that the operator's page shows."""
 
@@ -53,22 +61,22 @@ class Computed(Descriptor):
         """Attributes and inputs, as nested lists, of the example on the operator's page."""
         return dict(cls.EXAMPLE)
 
-    def rules(self) -> Iterator[Violation]:
-        """The page's rules that are not about the types and sizes that `infer` makes."""
-        yield from ()
+    @classmethod
+    def example_call(cls) -> tuple[Self, dict[str, np.ndarray[Any, Any]]]:
+        """The example as a descriptor, and its inputs as arrays by the page's names.
 
-    def check(self) -> Iterator[Violation]:
-        yield from self.rules()
-        if not all(_has_rank(self, info.name, tensor) for _, tensor, info in self.tensors()):
-            return  # which is reported already, and `infer` need not expect
-        inferred = self.infer(self._specs(), self.attributes())
-        if inferred.violations:
-            yield from inferred.violations
-            return
-        outputs = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
-        for path, spec in zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True):
-            if path is not None:
-                yield from declared_as(path, outputs[path], spec)
+        Floats are FLOAT32, integers of the narrowest type that has them all.
+        """
+        given, arrays = cls.example(), {}
+        for info in cls.tensor_fields(Role.INPUT):
+            if info.attribute in given:
+                values = given[info.attribute]
+                array = np.array(values, _narrowest(cls, info.name, values))
+                arrays[info.name], given[info.attribute] = array, TensorDesc.from_array(array)
+        return cls.with_outputs(**given), arrays
+
+    def _can_infer(self) -> bool:
+        return all(_in_table(self, info.name, tensor) for _, tensor, info in self.tensors())
 
     @classmethod
     def with_outputs(cls, **fields: Any) -> Self:
@@ -77,7 +85,9 @@ class Computed(Descriptor):
         Parameters
         ----------
         **fields
-            Input tensors and attributes by their names; what is left out has its default.
+            Input tensors and attributes by their names; what is left out has its default. None
+            leaves an optional output out. ``output_type`` is the data type of the outputs whose
+            type the caller chooses; the last one of the page's table, the narrowest, if left out.
 
         Raises
         ------
@@ -85,55 +95,58 @@ class Computed(Descriptor):
             The inputs make no outputs.
         """
         names = [info.attribute for info in cls.tensor_fields(Role.OUTPUT)]
-        unknown = TensorDesc("FLOAT32", (1,))
-        draft = cls(**fields, **dict.fromkeys(names, unknown))
-        inferred = cls.infer(draft._specs(), draft.attributes())
+        chosen = fields.pop("output_type", None)
+        unknown = TensorDesc(DataType.UINT32, (1,))
+        draft = cls(**{**dict.fromkeys(names, unknown), **fields})
+        inferred = draft.inferred()
         if inferred.violations:
             raise InvalidDescriptorError(
                 [Violation(f"{cls.NAME}.{v.path}", v.rule, v.got) for v in inferred.violations]
             )
-        made = (TensorDesc(DataType.from_numpy(s.dtype), s.shape) for s in inferred.outputs)
-        return dataclasses.replace(draft, **dict(zip(names, made, strict=True)))
+        made = {
+            info.attribute: TensorDesc(_type_of(cls, info.name, spec, chosen), spec.shape)
+            for info, spec in zip(cls.tensor_fields(Role.OUTPUT), inferred.outputs, strict=True)
+            if getattr(draft, info.attribute) is not None
+        }
+        return dataclasses.replace(draft, **made)
 
-    def attributes(self) -> dict[str, Any]:
-        """What `infer` and `compute` get besides tensors, by the names of the fields."""
+    def attributes(self) -> Attributes:
+        infos = {info.attribute: info for info in self.fields()}
         return {
-            info.attribute: getattr(self, info.attribute)
-            for info in self.fields()
-            if info.role is Role.ATTRIBUTE
-            and info.counts is None
-            and info.attribute not in _OWN_CALLS
+            name: _value_of(value, infos[name])
+            for name, value in super().attributes().items()
+            if name not in _OWN_CALLS
         }
 
-    def _specs(self) -> list[Any]:
-        specs: list[Any] = []
-        for info in self.tensor_fields(Role.INPUT):
-            value = getattr(self, info.attribute)
-            specs.append(tuple(map(spec_of, value)) if info.many else value and spec_of(value))
-        return specs
+    def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
+        fields = [(info, getattr(self, info.attribute)) for info in self.tensor_fields(Role.INPUT)]
+        return [
+            tuple(map(spec_of, value)) if info.many else value and spec_of(value)
+            for info, value in fields
+        ]
 
-    def lower(self, *, clamp: bool = False) -> Program:
+    def lower(self) -> Program:
         slots = {
             path: Slot(path, spec_of(tensor), tensor.sizes) for path, tensor, _ in self.tensors()
         }
         inputs, outputs = list(self._slots(Role.INPUT)), list(self._slots(Role.OUTPUT))
-        before: list[KernelCall] = []
         after: list[KernelCall] = []
         between: list[Intermediate] = []
-        scaled = getattr(self, "scale_bias", None)
-        if scaled is not None:
-            name = self.INPUT_OF_SCALE
-            numbers = (("scaled", True), ("scale", scaled.scale), ("bias", scaled.bias))
-            between.append(Intermediate("scaled", slots[name].spec))
-            before.append(KernelCall("identity", (name,), ("scaled",), numbers))
-            inputs[inputs.index(name)] = "scaled"
+        before = _scaling(self, "InputTensor", "scaled")
+        if before:
+            between.append(Intermediate("scaled", slots["InputTensor"].spec))
+            inputs[inputs.index("InputTensor")] = "scaled"
         fused = getattr(self, "fused_activation", None)
         if fused is not None:
             last = next(iter(self.tensors(Role.OUTPUT)))[0]
-            between.append(Intermediate("activated", _wide(slots[last].spec)))
+            spec = _wide(slots[last].spec)
+            between.append(Intermediate("unactivated", spec))
+            after = _scaling(fused, "unactivated", "scaled result")
+            between += [Intermediate("scaled result", spec)] if after else []
+            source = after[-1].outputs[0] if after else "unactivated"
             given = tuple(fused.attributes().items())
-            after.append(KernelCall(fused.KERNEL, ("activated",), (last,), given))
-            outputs[outputs.index(last)] = "activated"
+            after.append(KernelCall(fused.KERNEL, (source,), (last,), given))
+            outputs[outputs.index(last)] = "unactivated"
         call = KernelCall(
             self.KERNEL, tuple(inputs), tuple(outputs), tuple(self.attributes().items()),
             tuple(self._in_place_pairs(inputs, outputs, slots)) if self.IN_PLACE else (),
@@ -158,9 +171,49 @@ class Computed(Descriptor):
                     yield str(output), str(name)
 
 
-def spec_of(tensor: TensorDesc) -> ArraySpec:
-    """The shape and type of a tensor."""
-    return ArraySpec(tensor.sizes, tensor.data_type.numpy if tensor.data_type.bits >= 8 else None)
+class Sized(Computed):
+    """Base of the operators whose first output has the sizes that the caller declares.
+
+    `infer` and `compute` get them as ``shape``.
+    """
+
+    def attributes(self) -> Attributes:
+        (_, first, _), *_ = self.tensors(Role.OUTPUT)
+        return {"shape": first.sizes, **super().attributes()}
+
+
+def _scaling(desc: Any, source: str, target: str) -> list[KernelCall]:
+    # The call that applies an operator's own scale and bias, if it has any.
+    scale = getattr(desc, "scale_bias", None)
+    if scale is None:
+        return []
+    numbers = (("scaled", True), ("scale", scale.scale), ("bias", scale.bias))
+    return [KernelCall("identity", (source,), (target,), numbers)]
+
+
+def _value_of(value: Any, info: FieldInfo) -> Any:
+    # A program is data: nested operators are the names of their kernels and attributes.
+    if not isinstance(info.kind, NestedKind):
+        return value
+    return tuple((nested.KERNEL, tuple(nested.attributes().items())) for nested in value)
+
+
+def _narrowest(kind: type[Descriptor], name: str, values: Any) -> np.dtype[Any]:
+    array = np.array(values)
+    types = [data_type.numpy for data_type in kind.SUPPORT[-1].tensors[name].data_types]
+    if array.dtype.kind == "f":
+        return np.dtype(np.float32)
+    return next(t for t in types[::-1] if (array.astype(t) == array).all())
+
+
+def _type_of(
+    kind: type[Descriptor], name: str, spec: ArraySpec, chosen: DataType | str | None
+) -> DataType:
+    if spec.dtype is not None:
+        return DataType.from_numpy(spec.dtype)
+    types = kind.SUPPORT[-1].tensors[name].data_types
+    wanted = types[-1] if chosen is None else DataType.parse(chosen)
+    return wanted if wanted in types else types[-1]
 
 
 def _wide(spec: ArraySpec) -> ArraySpec:
@@ -168,53 +221,56 @@ def _wide(spec: ArraySpec) -> ArraySpec:
     return ArraySpec(spec.shape, np.dtype(np.float32)) if spec.dtype == np.float16 else spec
 
 
-def _has_rank(desc: Descriptor, name: str, tensor: TensorDesc) -> bool:
+def _in_table(desc: Descriptor, name: str, tensor: TensorDesc) -> bool:
     rows = [row.tensors[name] for row in desc.SUPPORT if name in row.tensors]
-    return any(tensor.dimension_count in row.ranks for row in rows)
-
-
-def declared_as(path: str, tensor: TensorDesc, spec: ArraySpec) -> Iterator[Violation]:
-    """An output has the type and sizes that the inputs make."""
-    if spec.dtype is not None and spec_of(tensor).dtype != spec.dtype:
-        yield Violation(f"{path}.DataType", f"{spec.dtype.name.upper()}", tensor.data_type)
-    if len(spec.shape) != tensor.dimension_count:
-        yield Violation(f"{path}.DimensionCount", str(len(spec.shape)), tensor.dimension_count)
-        return
-    for i, (expected, got) in enumerate(zip(spec.shape, tensor.sizes, strict=True)):
-        if expected != got:
-            rule = f"{expected} (what the inputs make: {_shape_text(spec.shape)})"
-            yield Violation(f"{path}.Sizes[{i}]", rule, got)
-
-
-def _shape_text(shape: Sequence[Any]) -> str:
-    return "{" + ", ".join(map(str, shape)) + "}"
+    rank, data_type = tensor.dimension_count, tensor.data_type
+    return any(rank in row.ranks and data_type in row.data_types for row in rows)
 
 
 def same_as(
-    first: tuple[str, ArraySpec], *others: tuple[str, ArraySpec | None], sizes: bool = True
+    first: tuple[str, ArraySpec],
+    *others: tuple[str, ArraySpec | None],
+    types: bool = True,
+    sizes: bool = True,
 ) -> Iterator[Violation]:
-    """Inputs that have the first one's type and, with `sizes`, its sizes; None is left out."""
+    """Inputs that have the first one's type, sizes, or both; None is left out."""
     name, spec = first
     for other, given in others:
         if given is None:
             continue
-        if given.dtype != spec.dtype:
+        if types and given.dtype != spec.dtype:
             rule = f"{np.dtype(spec.dtype).name.upper()} ({name}.DataType)"
             yield Violation(f"{other}.DataType", rule, np.dtype(given.dtype).name.upper())
         if not sizes:
             continue
         if len(given.shape) != len(spec.shape):
-            rule = f"{len(spec.shape)} ({name}.DimensionCount)"
-            yield Violation(f"{other}.DimensionCount", rule, len(given.shape))
+            yield from same_rank(first, (other, given))
             continue
         for i, (expected, got) in enumerate(zip(spec.shape, given.shape, strict=True)):
             if expected != got:
                 yield Violation(f"{other}.Sizes[{i}]", f"{expected} ({name}.Sizes[{i}])", got)
 
 
-class Map(Computed):
-    """Base of the operators whose inputs and output all have the first input's type and sizes."""
+def same_rank(
+    first: tuple[str, ArraySpec], *others: tuple[str, ArraySpec | None]
+) -> Iterator[Violation]:
+    """Inputs that have the first one's DimensionCount; None is left out."""
+    expected = len(first[1].shape)
+    for name, given in others:
+        if given is not None and len(given.shape) != expected:
+            rule = f"{expected} ({first[0]}.DimensionCount)"
+            yield Violation(f"{name}.DimensionCount", rule, len(given.shape))
 
+
+class Map(Computed):
+    """Base of the operators whose inputs and output all have the first input's sizes, and its type.
+
+    `SAME_TYPES` names the tensors of one type, where these are not all: types of other inputs are
+    their own, and that of an output is the caller's choice.
+    """
+
+    ELEMENTWISE = True
+    SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
     """What the examples of operators without inputs of their own show."""
 
@@ -225,7 +281,32 @@ class Map(Computed):
         return {**dict(zip(names, cls.INPUTS, strict=False)), **cls.EXAMPLE}
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
         names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-        pairs = list(zip(names, inputs, strict=True))
-        return Inferred((inputs[0],), tuple(same_as(pairs[0], *pairs[1:])))
+        specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
+        first, *others = specs.items()
+        same = specs if cls.SAME_TYPES is None else cls.SAME_TYPES
+        typed = [(name, specs[name]) for name in same if name in specs]
+        violations = [*same_as(first, *others, types=False)]
+        violations += same_as(*typed, sizes=False) if typed else ()
+        known = cls.SAME_TYPES is None or "OutputTensor" in cls.SAME_TYPES
+        output = ArraySpec(first[1].shape, typed[0][1].dtype if known and typed else None)
+        return Inferred((output,), tuple(violations))
+
+
+def broadcast_to_input(
+    first: ArraySpec, others: Sequence[tuple[str, ArraySpec | None]]
+) -> Iterator[Violation]:
+    """Each size is the input's or 1; types and DimensionCounts are the input's."""
+    for name, spec in others:
+        if spec is None:
+            continue
+        yield from same_as(("InputTensor", first), (name, spec), sizes=False)
+        if len(spec.shape) != len(first.shape):
+            rule = f"{len(first.shape)} (InputTensor.DimensionCount)"
+            yield Violation(f"{name}.DimensionCount", rule, len(spec.shape))
+            continue
+        for i, (size, whole) in enumerate(zip(spec.shape, first.shape, strict=True)):
+            if size not in (1, whole):
+                rule = "1" if whole == 1 else f"1 or {whole} (InputTensor.Sizes[{i}])"
+                yield Violation(f"{name}.Sizes[{i}]", rule, size)

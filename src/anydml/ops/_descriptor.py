@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -16,7 +17,8 @@ from anydml.exactness import EXACT, Tolerance
 from anydml.levels import FeatureLevel
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
-from anydml.program import ArraySpec, Dynamic, IndexUse, Inferred, KernelCall, Program, Slot, Value
+from anydml.ops._shapes import declared_as, fixed, spec_of
+from anydml.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
 from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -26,6 +28,9 @@ Arrays = Sequence[Array]
 Attributes = Mapping[str, Any]
 """A kernel call's attributes by name."""
 
+
+DESCRIBED_IN: Final = ("desc", "Desc")
+"""Members of an operator's JSON that may have its fields, in place of the operator's own."""
 
 DEFINED: Final[dict[str, type[Descriptor]]] = {}
 """Every definition that has been loaded and has a page, by the operator's names."""
@@ -43,6 +48,10 @@ class Descriptor:
     """The page's support table, lowest level first: `PAGES` has it by `NAME`."""
     KERNEL: ClassVar[str]
     """The kernel that runs it; the same name on every backend."""
+    ONE_DIMENSION_COUNT: ClassVar[bool] = True
+    """Whether all tensors have the first one's DimensionCount."""
+    NATURAL: ClassVar[bool] = True
+    """Whether `infer` leaves out leading sizes of 1, with which tensors are made alike."""
     CLAMPS: ClassVar[bool] = False
     """Whether the operator can read the nearest element for an index out of range."""
     IN_PLACE: ClassVar[bool] = False
@@ -76,7 +85,7 @@ class Descriptor:
             if name not in known:
                 raise ArgumentTypeError(
                     f"{cls.__name__}: expected fields {', '.join(known)}, got {name!r}"
-                    f"{_json.meant(name, known)}"
+                    f"{_json.did_you_mean(name, known)}"
                 )
         required = [i.attribute for i in cls.fields() if not cls._may_lack(i) and i.counts is None]
         missing = [name for name in required if name not in fields]
@@ -99,7 +108,7 @@ class Descriptor:
                 object.__setattr__(self, info.attribute, info.kind.take(value))
             except (TypeError, ValueError, MemoryError):
                 path, rule = f"{self.NAME}.{info.name}", info.kind.accepted
-                problems.append(Violation(path, rule, _json.shown(value)))
+                problems.append(Violation(path, rule, _json.short_repr(value)))
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
@@ -107,8 +116,8 @@ class Descriptor:
             if info.counts is not None and value is None:
                 object.__setattr__(self, info.attribute, self._length(info.counts))
             elif value is not None:
-                settled = info.kind.settle(value, vars(self))
-                object.__setattr__(self, info.attribute, settled)
+                resolved = info.kind.resolve(value, vars(self))
+                object.__setattr__(self, info.attribute, resolved)
 
     @classmethod
     def fields(cls) -> tuple[FieldInfo, ...]:
@@ -142,8 +151,31 @@ class Descriptor:
                 yield path, tensor, info
 
     def check(self) -> Iterator[Violation]:
-        """The page's own rules, for every level; paths are relative to the operator."""
-        raise NotImplementedError
+        """The page's own rules, for every level; paths are relative to the operator.
+
+        Without those that `infer` has: how inputs fit together, and what outputs they make.
+        """
+        yield from ()
+
+    def attributes(self) -> Attributes:
+        """What the kernel, `infer` and the reference get besides tensors.
+
+        Whatever the fields hold: a descriptor is compared with `infer` before all rules are known
+        to hold.
+        """
+        return {
+            info.attribute: getattr(self, info.attribute)
+            for info in self.fields()
+            if info.role is Role.ATTRIBUTE and info.counts is None
+        }
+
+    def natural_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Sizes of inputs without their padding, where they have any."""
+        return {}
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        """The page's rules that some levels have and others do not, besides its table."""
+        yield from ()
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
@@ -158,42 +190,30 @@ class Descriptor:
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         """The outputs that inputs and attributes make, in natural form.
 
-        Wider than the page where the array functions are. Raises nothing, and treats sizes as
-        anything that compares and adds like an integer. Axes count from the start. An optional
-        input that is left out is None.
+        The only rule about shapes: the array functions ask it, and a descriptor's outputs are
+        compared with it. Violations are by the page's names. Wider than the page where the array
+        functions are. Raises nothing, and treats sizes as anything that compares and adds like an
+        integer. Axes count from the start. An optional input that is left out is None.
         """
         raise NotImplementedError
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        """The kernel call that runs this descriptor, which has been checked.
+    def inferred(self) -> Inferred:
+        """What `infer` makes of this descriptor's inputs and attributes."""
+        return self.infer(self._operands(self._specs()), self.attributes())
 
-        Parameters
-        ----------
-        clamp : bool
-            Read the nearest element for an index out of range; where the operator `CLAMPS`.
-        """
-        raise NotImplementedError
-
-    def _program(
-        self, natural: Mapping[str, tuple[int, ...]] | None = None, **attributes: Value
-    ) -> Program:
-        """A program of one call on all tensors in the page's order.
-
-        `natural` has the sizes of inputs without their padding, where they have any.
-        """
-        inputs = self._slots(Role.INPUT)
+    def lower(self) -> Program:
+        """The kernel call that runs this descriptor, which has been checked."""
+        inputs, outputs = self._slots(Role.INPUT), self._slots(Role.OUTPUT)
+        given = self.attributes()
+        specs = self._specs()
+        inferred = self.infer(self._operands(specs), given)
         slots = {
-            path: Slot(
-                path,
-                ArraySpec((natural or {}).get(path, tensor.sizes), tensor.data_type.numpy),
-                tensor.sizes,
-            )
+            path: Slot(path, specs[path], tensor.sizes)
             for path, tensor, _ in self.tensors(Role.INPUT)
         }
-        specs: list[Any] = [None if path is None else slots[path].spec for path in inputs]
-        inferred = self.infer(specs, attributes)
+        if not inferred.outputs:  # of a descriptor that has not been checked
+            raise InvalidDescriptorError(inferred.violations)
         declared = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
-        outputs = self._slots(Role.OUTPUT)
         written = tuple(
             (
                 Slot(
@@ -216,7 +236,7 @@ class Descriptor:
             self.KERNEL,
             inputs,
             outputs,
-            tuple(attributes.items()),
+            tuple(given.items()),
             ((written[0][0].name, next(iter(slots))),) if self.IN_PLACE else (),
             indices,
             tuple(slot.name for slot, undefined in written if undefined),
@@ -224,6 +244,17 @@ class Descriptor:
         return Program(
             self.NAME, tuple(slots.values()), tuple(slot for slot, _ in written), (call,)
         )
+
+    def _specs(self) -> dict[str | None, ArraySpec]:
+        # What the kernel sees of each input, by its path.
+        natural = self.natural_sizes()
+        return {
+            path: spec_of(tensor, natural.get(path)) for path, tensor, _ in self.tensors(Role.INPUT)
+        }
+
+    def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
+        # What `infer` gets.
+        return [specs.get(path) for path in self._slots(Role.INPUT)]
 
     def _slots(self, role: Role) -> tuple[str | None, ...]:
         # The names of the slots in the page's order; None for a tensor that is left out.
@@ -238,6 +269,12 @@ class Descriptor:
         found = [*self._fused_violations()] or [*self._own_violations(level)]
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
 
+    def minimum_level(self) -> FeatureLevel | None:
+        """The lowest feature level that accepts this descriptor, or None when none does."""
+        levels = sorted(FeatureLevel)  # each accepts what those before it accept
+        first = bisect_left(levels, True, key=lambda level: not self.violations(level))
+        return levels[first] if first < len(levels) else None
+
     def _fused_violations(self) -> Iterator[Violation]:
         for info in self.tensor_fields() if self.FUSED else ():
             if getattr(self, info.attribute) is None:
@@ -249,8 +286,42 @@ class Descriptor:
         for path, tensor, info in self.tensors():
             output = info.role is Role.OUTPUT
             yield from (_below(path, violation) for violation in tensor.check(output))
-        yield from self._attribute_violations(level)
-        yield from self.check()
+        broken = [*self._attribute_violations(level), *self.rules_at(level), *self.check()]
+        differ = [*self._dimension_counts()] if self.ONE_DIMENSION_COUNT else []
+        yield from (*broken, *self._count_violations(), *differ)
+        if not broken and self._can_infer():
+            yield from self._shape_violations({item.path for item in differ})
+
+    def _shape_violations(self, differ: Collection[str]) -> Iterator[Violation]:
+        """Inputs that do not fit together, and outputs that are not what they make.
+
+        Parameters
+        ----------
+        differ : collection of str
+            Paths of the DimensionCounts that are wrong.
+        """
+        inferred = self.infer(self._operands(self._specs()), self.attributes())
+        yield from inferred.violations
+        outputs = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
+        if not inferred.outputs or (inferred.violations and not self.NATURAL):
+            return  # what outputs these make is unknown
+        for path, spec in zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True):
+            if path is not None and f"{path}.DimensionCount" not in differ:
+                certain = not inferred.violations
+                yield from declared_as(path, outputs[path], spec, self.NATURAL, certain)
+
+    def _dimension_counts(self) -> Iterator[Violation]:
+        (first, tensor, _), *others = self.tensors()
+        for path, other, _ in others:
+            if other.dimension_count != tensor.dimension_count:
+                rule = f"{tensor.dimension_count} ({first}.DimensionCount)"
+                yield Violation(f"{path}.DimensionCount", rule, other.dimension_count)
+
+    def _can_infer(self) -> bool:
+        """Whether the tensors are such that `infer` can be asked."""
+        counts = {tensor.dimension_count for _, tensor, _ in self.tensors(Role.INPUT)}
+        types = {tensor.data_type for _, tensor, _ in self.tensors()}
+        return len(counts) <= 1 and all(data_type.bits >= 8 for data_type in types)
 
     def _attribute_violations(self, level: FeatureLevel) -> Iterator[Violation]:
         for info in self.fields():
@@ -259,6 +330,10 @@ class Descriptor:
                 continue
             for below, rule, got in info.kind.outside(value, vars(self), level):
                 yield Violation(f"{info.name}{below}", rule, got)
+
+    def _count_violations(self) -> Iterator[Violation]:
+        for info in self.fields():
+            value = getattr(self, info.attribute)
             if info.counts is not None and value != (length := self._length(info.counts)):
                 rule = f"{length} (the length of {page_name(info.counts)})"
                 yield Violation(info.name, rule, value)
@@ -340,7 +415,7 @@ class Descriptor:
     @classmethod
     def read_described(cls, given: Mapping[str, Any]) -> Self:
         """The same where the fields stand beside ``type``, or under ``desc`` or ``Desc``."""
-        for below in ("desc", "Desc"):
+        for below in DESCRIBED_IN:
             if below in given:
                 return _json.field(given, below, cls.read_json)
         return cls.read_json(given)
@@ -351,8 +426,13 @@ class Descriptor:
             value = getattr(self, info.attribute)
             if value is None or (info.counts and value == self._length(info.counts)):
                 continue
-            parts.append(f"{info.attribute}={info.kind.shown(value)}")
+            parts.append(f"{info.attribute}={info.kind.short_repr(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:  # what notebooks show
+        from anydml.drawing import descriptor_html
+
+        return descriptor_html(self)
 
 
 def _read_field(
@@ -360,7 +440,7 @@ def _read_field(
 ) -> Any:
     def value_of(value: Any) -> Any:
         if not info.kind.needs <= read.keys():
-            return None  # what it depends on could not be read, which is told
+            return None  # what it depends on could not be read, which is reported
         return None if value is None and may_lack else info.kind.read(value, read)
 
     if may_lack:
@@ -379,11 +459,6 @@ def _fields_of(kind: type[Descriptor]) -> tuple[FieldInfo, ...]:
 def page_name(attribute: str) -> str:
     """The page's name of a field: ``axis_direction`` is ``AxisDirection``."""
     return "".join(part.capitalize() for part in attribute.split("_"))
-
-
-def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A shape with the largest sizes in place of those that the data decide."""
-    return tuple(size.max if isinstance(size, Dynamic) else size for size in shape)
 
 
 def _at_level(

@@ -6,14 +6,19 @@ stands in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from anydml.engines import Array, Engine
+from anydml.errors import Violation
 from anydml.exactness import products, ulp
 from anydml.ops._computed import Map
 from anydml.ops._fields import floating, input_field, output_field
 from anydml.tensor import TensorDesc
+
+_SCALED: Final = ulp(72)
+"""The product in front of `exp` is rounded: 64 ULPs of the power where it is above 64."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,7 +57,7 @@ class ActivationRelu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array) -> Array:
-        return e.xp.maximum(x, x.dtype.type(0))
+        return e.xp.maximum(x, e.xp.zeros_like(x))  # NumPy is slower with one zero
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -127,9 +132,331 @@ class ActivationTanh(Activation):
         return e.xp.tanh(x)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationThresholdedRelu(Activation):
+    """``x`` above alpha, else 0; NaN is 0.
+
+    Parameters
+    ----------
+    alpha : float
+        The threshold.
+    """
+
+    alpha: float = floating()
+
+    NAME = "ACTIVATION_THRESHOLDED_RELU"
+    EXAMPLE = {"alpha": 1.0}
+    ALSO_KNOWN_AS = "onnx.ThresholdedRelu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float) -> Array:
+        return e.xp.where(x > x.dtype.type(alpha), x, x.dtype.type(0))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationElu(Activation):
+    """``x`` where it is not negative, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    alpha : float
+        The limit far below 0, negated.
+    """
+
+    alpha: float = floating()
+
+    NAME = "ACTIVATION_ELU"
+    EXAMPLE = {"alpha": 1.0}
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Elu torch.nn.functional.elu jax.nn.elu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float) -> Array:
+        return e.xp.where(x >= 0, x, x.dtype.type(alpha) * e.xp.expm1(x))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationScaledElu(Activation):
+    """``gamma * x`` above 0, else ``gamma * (alpha * exp(x) - alpha)``.
+
+    Parameters
+    ----------
+    alpha : float
+        The limit far below 0, negated, before scaling.
+    gamma : float
+        The scale.
+    """
+
+    alpha: float = floating()
+    gamma: float = floating()
+
+    NAME = "ACTIVATION_SCALED_ELU"
+    EXAMPLE = {"alpha": 1.6732, "gamma": 1.0507}
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Selu torch.nn.functional.selu jax.nn.selu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float, gamma: float) -> Array:
+        below = x.dtype.type(alpha) * e.xp.expm1(x)
+        return x.dtype.type(gamma) * e.xp.where(x > 0, x, below)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationCelu(Activation):
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``.
+
+    Parameters
+    ----------
+    alpha : float
+        The limit far below 0, negated.
+    """
+
+    alpha: float = floating()
+
+    NAME = "ACTIVATION_CELU"
+    EXAMPLE = {"alpha": 2.0}
+    TOLERANCE = ulp(8)
+    ALSO_KNOWN_AS = "onnx.Celu torch.nn.functional.celu jax.nn.celu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float) -> Array:
+        zero, scale = x.dtype.type(0), x.dtype.type(alpha)
+        return e.xp.maximum(x, zero) + e.xp.minimum(scale * e.xp.expm1(x / scale), zero)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationSoftplus(Activation):
+    """``log(1 + exp(steepness * x)) / steepness``.
+
+    Parameters
+    ----------
+    steepness : float
+        At least 1.
+    """
+
+    steepness: float = floating()
+
+    NAME = "ACTIVATION_SOFTPLUS"
+    EXAMPLE = {"steepness": 1.0}
+    TOLERANCE = _SCALED
+    ALSO_KNOWN_AS = "onnx.Softplus torch.nn.functional.softplus jax.nn.softplus"
+
+    def check(self) -> Iterator[Violation]:
+        if not self.steepness >= 1:
+            yield Violation("Steepness", "at least 1", self.steepness)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, steepness: float) -> Array:
+        scale = x.dtype.type(steepness)
+        return e.xp.logaddexp(x.dtype.type(0), scale * x) / scale
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationParametricSoftplus(Activation):
+    """``alpha * log(1 + exp(beta * x))``.
+
+    Parameters
+    ----------
+    alpha : float
+        The scale of the result.
+    beta : float
+        The scale of ``x``.
+    """
+
+    alpha: float = floating()
+    beta: float = floating()
+
+    NAME = "ACTIVATION_PARAMETRIC_SOFTPLUS"
+    EXAMPLE = {"alpha": 2.0, "beta": 1.0}
+    TOLERANCE = _SCALED
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        kind = x.dtype.type
+        return kind(alpha) * e.xp.logaddexp(kind(0), kind(beta) * x)
+
+
+class ActivationSoftsign(Activation):
+    """``x / (1 + |x|)``."""
+
+    NAME = "ACTIVATION_SOFTSIGN"
+    TOLERANCE = ulp(2)
+    ALSO_KNOWN_AS = "onnx.Softsign torch.nn.functional.softsign jax.nn.soft_sign"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return x / (x.dtype.type(1) + e.xp.abs(x))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationHardSigmoid(Activation):
+    """``max(0, min(alpha * x + beta, 1))``.
+
+    Parameters
+    ----------
+    alpha : float
+        The slope.
+    beta : float
+        The result at 0.
+    """
+
+    alpha: float = floating()
+    beta: float = floating()
+
+    NAME = "ACTIVATION_HARD_SIGMOID"
+    EXAMPLE = {"alpha": 0.2, "beta": 0.5}
+    TOLERANCE = products(4)
+    ALSO_KNOWN_AS = "onnx.HardSigmoid torch.nn.functional.hardsigmoid jax.nn.hard_sigmoid"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        kind = x.dtype.type
+        line = kind(alpha) * x + kind(beta)
+        return e.xp.maximum(kind(0), e.xp.minimum(line, kind(1)))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationHardSwish(ActivationHardSigmoid):
+    """``x * max(0, min(alpha * x + beta, 1))``.
+
+    Parameters
+    ----------
+    alpha : float
+        The slope of the factor.
+    beta : float
+        The factor at 0.
+    """
+
+    NAME = "ACTIVATION_HARD_SWISH"
+    FUSED = False
+    EXAMPLE = {"alpha": 1 / 6, "beta": 0.5}
+    ALSO_KNOWN_AS = "onnx.HardSwish torch.nn.functional.hardswish jax.nn.hard_swish"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        return x * ActivationHardSigmoid.compute(e, x, alpha=alpha, beta=beta)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationSwish(Activation):
+    """``x * sigmoid(sigmoid_input_scale * x)``.
+
+    Parameters
+    ----------
+    sigmoid_input_scale : float
+        The scale of ``x`` in the factor.
+    """
+
+    sigmoid_input_scale: float = floating()
+
+    NAME = "ACTIVATION_SWISH"
+    FUSED = False
+    EXAMPLE = {"sigmoid_input_scale": 1.0}
+    TOLERANCE = _SCALED
+    ALSO_KNOWN_AS = "onnx.Swish torch.nn.functional.silu jax.nn.silu jax.nn.swish"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, sigmoid_input_scale: float) -> Array:
+        return x * ActivationSigmoid.compute(e, x.dtype.type(sigmoid_input_scale) * x)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationScaledTanh(Activation):
+    """``alpha * tanh(beta * x)``.
+
+    Parameters
+    ----------
+    alpha : float
+        The scale of the result.
+    beta : float
+        The scale of ``x``.
+    """
+
+    alpha: float = floating()
+    beta: float = floating()
+
+    NAME = "ACTIVATION_SCALED_TANH"
+    EXAMPLE = {"alpha": 2.0, "beta": 0.5}
+    TOLERANCE = ulp(8)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        return x.dtype.type(alpha) * e.xp.tanh(x.dtype.type(beta) * x)
+
+
+class ActivationGelu(Activation):
+    """``x / 2 * (1 + erf(x / sqrt(2)))``."""
+
+    NAME = "ACTIVATION_GELU"
+    TOLERANCE = products(16)
+    ALSO_KNOWN_AS = "onnx.Gelu torch.nn.functional.gelu jax.nn.gelu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        kind = x.dtype.type
+        return kind(0.5) * x * (kind(1) + e.erf(x * kind(0.5**0.5)))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationShrink(Activation):
+    """``x + bias`` below ``-threshold``, ``x - bias`` above ``threshold``, else 0.
+
+    Integers are computed in float64 and converted as CAST does.
+
+    Parameters
+    ----------
+    bias : float
+        What is added to or taken from what is outside.
+    threshold : float
+        The bound.
+    """
+
+    bias: float = floating()
+    threshold: float = floating()
+
+    NAME = "ACTIVATION_SHRINK"
+    EXAMPLE = {"bias": 0.25, "threshold": 1.0}
+    ALSO_KNOWN_AS = "onnx.Shrink torch.nn.functional.softshrink torch.nn.functional.hardshrink"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, bias: float, threshold: float) -> Array:
+        x = x if x.dtype.kind == "f" else x.astype(e.xp.float64)
+        shift, bound, zero = (x.dtype.type(value) for value in (bias, threshold, 0.0))
+        above = e.xp.where(x > bound, x - shift, zero)
+        return e.xp.where(x < -bound, x + shift, above)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActivationParameterizedRelu(Map):
+    """``x`` where it is not negative, else ``slope * x``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What the function is applied to.
+    slope_tensor : TensorDesc
+        The slope below 0, for each element; type and sizes of the input.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    slope_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "ACTIVATION_PARAMETERIZED_RELU"
+    ALSO_KNOWN_AS = "onnx.PRelu torch.nn.functional.prelu"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, slope: Array) -> Array:
+        return e.xp.where(x >= 0, x, slope * x)
+
+
 Fusable: TypeAlias = (
-    ActivationIdentity | ActivationLeakyRelu | ActivationLinear | ActivationRelu
-    | ActivationSigmoid | ActivationTanh
+    ActivationCelu | ActivationElu | ActivationGelu | ActivationHardSigmoid | ActivationIdentity
+    | ActivationLeakyRelu | ActivationLinear | ActivationParametricSoftplus | ActivationRelu
+    | ActivationScaledElu | ActivationScaledTanh | ActivationShrink | ActivationSigmoid
+    | ActivationSoftplus | ActivationSoftsign | ActivationTanh | ActivationThresholdedRelu
 )  # fmt: skip
 
 FUSABLE: Final = Fusable.__args__

@@ -1,4 +1,4 @@
-"""CAST: each element as another data type.
+"""CAST: convert each element to another data type.
 
 ::
 
@@ -20,17 +20,15 @@ above.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.errors import Violation
-from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import cast_element
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -65,13 +63,8 @@ class Cast(Descriptor):
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         return Inferred((ArraySpec(inputs[0].shape, np.dtype(given["to"])),))
 
-    def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, output)
-        yield from _rules.same_sizes(data, output)
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(to=self.output_tensor.data_type.numpy.name)
+    def attributes(self) -> Attributes:
+        return {"to": self.output_tensor.data_type.numpy.name}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -21,17 +21,15 @@ memory. The page does not say in what precision it computes; that is settled abo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.errors import Violation
-from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
 from anydml.ops._numbers import cast_element
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -70,16 +68,10 @@ class ElementWiseIdentity(Descriptor):
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         return Inferred((inputs[0],))
 
-    def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.same_dimension_count(data, output)
-        yield from _rules.same_sizes(data, output)
-
-    def lower(self, *, clamp: bool = False) -> Program:
+    def attributes(self) -> Attributes:
         if self.scale_bias is None:
-            return self._program(scaled=False)
-        return self._program(scaled=True, scale=self.scale_bias.scale, bias=self.scale_bias.bias)
+            return {"scaled": False}
+        return {"scaled": True, "scale": self.scale_bias.scale, "bias": self.scale_bias.bias}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

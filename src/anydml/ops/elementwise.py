@@ -6,62 +6,33 @@ wrap around, and an integer divided by 0 is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from anydml.dtypes import DataType, DataTypeName
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
 from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
 from anydml.errors import Violation
+from anydml.exactness import sums, ulp
 from anydml.ops._computed import Map
 from anydml.ops._fields import (
     ScaleBias,
+    count_of,
     enumeration,
     floating,
+    floats,
     input_field,
     nested,
     output_field,
     scalar,
     scale_bias,
 )
+from anydml.ops._maps import Binary, Function, Unary
 from anydml.ops._rules import type_of_scalar
-from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
+from anydml.ops.activations import FUSABLE, Activation, ActivationRelu, Fusable
 from anydml.tensor import TensorDesc
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Unary(Map):
-    """Base of the operators of one input.
-
-    Parameters
-    ----------
-    input_tensor : TensorDesc
-        What the function is applied to.
-    output_tensor : TensorDesc
-        Type and sizes of the input.
-    scale_bias : ScaleBias, optional
-        Applied to each input element first: ``x * scale + bias``.
-    """
-
-    input_tensor: TensorDesc = input_field()
-    output_tensor: TensorDesc = output_field()
-    scale_bias: ScaleBias | None = scale_bias()
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Binary(Map):
-    """Base of the operators of two inputs.
-
-    Parameters
-    ----------
-    a_tensor, b_tensor : TensorDesc
-        The operands, of one type and the same sizes.
-    output_tensor : TensorDesc
-        Type and sizes of the operands.
-    """
-
-    a_tensor: TensorDesc = input_field()
-    b_tensor: TensorDesc = input_field()
-    output_tensor: TensorDesc = output_field()
 
 
 class ElementWiseSubtract(Binary):
@@ -122,27 +93,249 @@ class ElementWiseDivide(Binary):
 
     @staticmethod
     def compute(e: Engine, a: Array, b: Array) -> Array:
+        return a / b if a.dtype.kind == "f" else quotient(e, a, b)
+
+
+def quotient(e: Engine, a: Array, b: Array, *, rounds_down: bool = False) -> Array:
+    """``a / b`` of integers, towards zero or down; 0 where b is 0."""
+    divisor = e.xp.where(b == 0, b.dtype.type(1), b)
+    found = a // divisor
+    if a.dtype.kind == "i" and not rounds_down:
+        away = (found * divisor != a) & ((a < 0) != (divisor < 0))
+        found = found + away.astype(a.dtype)
+    return e.xp.where(b == 0, b.dtype.type(0), found)
+
+
+class ElementWiseModulusFloor(Binary):
+    """``A - B * floor(A / B)``, with the sign of ``B``; of integers, ``A`` where B is 0."""
+
+    NAME = "ELEMENT_WISE_MODULUS_FLOOR"
+    ALSO_KNOWN_AS = "onnx.Mod numpy.mod torch.remainder jax.numpy.mod"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
-            return a / b
-        xp = e.xp
-        divisor = xp.where(b == 0, b.dtype.type(1), b)
-        quotient = a // divisor
-        if a.dtype.kind == "i":  # `//` rounds down
-            away = (quotient * divisor != a) & ((a < 0) != (divisor < 0))
-            quotient = quotient + away.astype(a.dtype)
-        return xp.where(b == 0, b.dtype.type(0), quotient)
+            return e.xp.mod(a, b)
+        return a - b * quotient(e, a, b, rounds_down=True)
+
+
+class ElementWiseModulusTruncate(Binary):
+    """``A - B * trunc(A / B)``, with the sign of ``A``; of integers, ``A`` where B is 0."""
+
+    NAME = "ELEMENT_WISE_MODULUS_TRUNCATE"
+    ALSO_KNOWN_AS = "numpy.fmod torch.fmod jax.numpy.fmod jax.lax.rem"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        return e.xp.fmod(a, b) if a.dtype.kind == "f" else a - b * quotient(e, a, b)
+
+
+class ElementWiseMax(Binary):
+    """The larger of ``A`` and ``B``; NaN where one of them is."""
+
+    NAME = "ELEMENT_WISE_MAX"
+    ALSO_KNOWN_AS = "onnx.Max numpy.maximum torch.maximum jax.numpy.maximum jax.lax.max"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        return e.xp.maximum(a, b)
+
+
+class ElementWiseMin(Binary):
+    """The smaller of ``A`` and ``B``; NaN where one of them is."""
+
+    NAME = "ELEMENT_WISE_MIN"
+    ALSO_KNOWN_AS = "onnx.Min numpy.minimum torch.minimum jax.numpy.minimum jax.lax.min"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        return e.xp.minimum(a, b)
+
+
+class ElementWiseMean(Binary):
+    """``(A + B) / 2``; of integers the sum wraps around and the half is rounded towards zero."""
+
+    NAME = "ELEMENT_WISE_MEAN"
+    TOLERANCE = sums(2)
+    ALSO_KNOWN_AS = "onnx.Mean"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        if a.dtype.kind == "f":  # halves first: the sum might overflow
+            half = a.dtype.type(0.5)
+            return a * half + b * half
+        return quotient(e, a + b, e.xp.asarray(a.dtype.type(2)))
+
+
+class ElementWiseDifferenceSquare(Binary):
+    """``(A - B) * (A - B)``."""
+
+    NAME = "ELEMENT_WISE_DIFFERENCE_SQUARE"
+    TOLERANCE = ulp(2)
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        return (a - b) * (a - b)
+
+
+class ElementWiseAbs(Unary):
+    """The absolute value; the most negative integer stays itself."""
+
+    NAME = "ELEMENT_WISE_ABS"
+    ALSO_KNOWN_AS = "onnx.Abs numpy.abs torch.abs jax.numpy.abs jax.lax.abs"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.abs(x)
+
+
+class ElementWiseNegate(Function):
+    """``-x``; the most negative integer stays itself."""
+
+    NAME = "ELEMENT_WISE_NEGATE"
+    ALSO_KNOWN_AS = "onnx.Neg numpy.negative torch.neg jax.numpy.negative jax.lax.neg"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return -x
+
+
+class ElementWiseSign(Function):
+    """-1, 0 or 1 where ``x`` is negative, 0 or positive; 0 of NaN."""
+
+    NAME = "ELEMENT_WISE_SIGN"
+    ALSO_KNOWN_AS = "onnx.Sign numpy.sign torch.sign jax.numpy.sign jax.lax.sign"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        zero = x.dtype.type(0)
+        return (x > zero).astype(x.dtype) - (x < zero).astype(x.dtype)
+
+
+class ElementWiseCeil(Unary):
+    """The smallest integer that is not below ``x``."""
+
+    NAME = "ELEMENT_WISE_CEIL"
+    ALSO_KNOWN_AS = "onnx.Ceil numpy.ceil torch.ceil jax.numpy.ceil jax.lax.ceil"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.ceil(x)
+
+
+class ElementWiseFloor(Unary):
+    """The largest integer that is not above ``x``."""
+
+    NAME = "ELEMENT_WISE_FLOOR"
+    ALSO_KNOWN_AS = "onnx.Floor numpy.floor torch.floor jax.numpy.floor jax.lax.floor"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.floor(x)
+
+
+class RoundingMode(NamedEnum):
+    """``DML_ROUNDING_MODE``: which of the integers around a number it is rounded to."""
+
+    HALVES_TO_NEAREST_EVEN = 0
+    TOWARD_ZERO = 1
+    TOWARD_INFINITY = 2
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_ROUNDING_MODE_"
+
+
+RoundingModeName = Literal[
+    "HALVES_TO_NEAREST_EVEN", "TOWARD_ZERO", "TOWARD_INFINITY",
+    "DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN", "DML_ROUNDING_MODE_TOWARD_ZERO",
+    "DML_ROUNDING_MODE_TOWARD_INFINITY",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ElementWiseClip(Unary):
-    """``max(Min, min(x, Max))``; NaN stays NaN.
+class ElementWiseRound(Function):
+    """The nearest integer, or the next one towards zero.
 
     Parameters
     ----------
+    rounding_mode : RoundingMode
+        HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY round to the nearest integer, halves to the even
+        one or away from zero; TOWARD_ZERO drops the fraction.
+    """
+
+    rounding_mode: RoundingMode | RoundingModeName = enumeration(RoundingMode)
+
+    NAME = "ELEMENT_WISE_ROUND"
+    EXAMPLE = {"rounding_mode": "HALVES_TO_NEAREST_EVEN"}
+    ALSO_KNOWN_AS = "onnx.Round numpy.round numpy.rint torch.round jax.numpy.round jax.lax.round"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, rounding_mode: RoundingMode) -> Array:
+        if rounding_mode == RoundingMode.HALVES_TO_NEAREST_EVEN:
+            return e.xp.rint(x)
+        whole = e.xp.trunc(x)
+        if rounding_mode == RoundingMode.TOWARD_ZERO:
+            return whole
+        half = e.xp.abs(x - whole) >= x.dtype.type(0.5)
+        return whole + e.xp.where(half, e.xp.copysign(x.dtype.type(1), x), x.dtype.type(0))
+
+
+class ElementWiseRecip(Unary):
+    """``1 / x``."""
+
+    NAME = "ELEMENT_WISE_RECIP"
+    ALSO_KNOWN_AS = "onnx.Reciprocal numpy.reciprocal torch.reciprocal jax.numpy.reciprocal"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return x.dtype.type(1) / x
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseThreshold(Unary):
+    """``max(x, Min)``; NaN stays NaN.
+
+    Parameters
+    ----------
+    min : float
+        The bound; of integer tensors, converted as CAST does.
+    """
+
+    min: float = floating()
+
+    NAME = "ELEMENT_WISE_THRESHOLD"
+    EXAMPLE = {"min": 0.25}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, min: float) -> Array:
+        return e.xp.maximum(x, number(e, min, x))
+
+
+def number(e: Engine, value: float, like: Array) -> Any:
+    """A FLOAT attribute in a tensor's type, converted as CAST does."""
+    kind = like.dtype
+    return kind.type(value) if kind.kind == "f" else e.cast(e.xp.asarray(value), kind)
+
+
+def between(e: Engine, x: Array, low: Any, high: Any) -> Array:
+    """``max(low, min(x, high))``."""
+    return e.xp.clip(x, low, e.xp.maximum(low, high))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseClip(Activation):
+    """``max(Min, min(x, Max))``; NaN stays NaN. CONVOLUTION and GEMM may contain it.
+
+    Parameters
+    ----------
+    scale_bias : ScaleBias, optional
+        Applied to each input element first: ``x * scale + bias``.
     min, max : float
         The bounds; of integer tensors, converted as CAST does.
     """
 
+    scale_bias: ScaleBias | None = scale_bias()
     min: float = floating()
     max: float = floating()
 
@@ -151,11 +344,7 @@ class ElementWiseClip(Unary):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, min: float, max: float) -> Array:
-        if x.dtype.kind == "f":
-            low, high = x.dtype.type(min), x.dtype.type(max)
-        else:
-            low, high = (e.cast(e.xp.asarray(bound), x.dtype) for bound in (min, max))
-        return e.xp.maximum(low, e.xp.minimum(x, high))
+        return between(e, x, number(e, min, x), number(e, max, x))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -178,7 +367,7 @@ class ElementWiseClip1(Unary):
     EXAMPLE = {"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0}
     ALSO_KNOWN_AS = "onnx.Clip numpy.clip torch.clamp jax.numpy.clip jax.lax.clamp"
 
-    def rules(self) -> Iterator[Violation]:
+    def check(self) -> Iterator[Violation]:
         yield from type_of_scalar(
             "MinMaxDataType",
             DataType.parse(self.min_max_data_type),
@@ -189,5 +378,49 @@ class ElementWiseClip1(Unary):
     def compute(
         e: Engine, x: Array, *, min_max_data_type: DataType, min: float, max: float
     ) -> Array:
-        low, high = x.dtype.type(min), x.dtype.type(max)
-        return e.xp.maximum(low, e.xp.minimum(x, high))
+        return between(e, x, x.dtype.type(min), x.dtype.type(max))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ValueScale2D(Map):
+    """``scale * x + bias`` with a bias for each channel.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Batches, channels, height, width.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    scale : float
+        What every element is multiplied by.
+    channel_count : int
+        The length of `bias`: 1 or 3, and the input's channels.
+    bias : sequence of float
+        What is added to the elements of each channel.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    scale: float = floating()
+    channel_count: int = count_of("bias")
+    bias: Sequence[float] = floats()
+
+    NAME = "VALUE_SCALE_2D"
+    ELEMENTWISE = False
+    TOLERANCE = ulp(1)
+    INPUTS = ([[[[0.0, 255.0]], [[51.0, 102.0]], [[204.0, 153.0]]]],)
+    EXAMPLE = {"scale": 0.5, "bias": (-1.0, 0.0, 1.0)}
+
+    def check(self) -> Iterator[Violation]:
+        count = len(self.bias)
+        if count not in (1, 3):
+            yield Violation("ChannelCount", "1 or 3", count)
+        if self.input_tensor.sizes[1:2] != (count,):
+            got = self.input_tensor.sizes[1:2]
+            rule = f"{count} (ChannelCount)"
+            yield Violation("InputTensor.Sizes[1]", rule, got[0] if got else None)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, scale: float, bias: Sequence[float]) -> Array:
+        each = e.xp.asarray([float(b) for b in bias], e.xp.float64).reshape(-1, 1, 1)
+        return x.astype(e.xp.float64) * scale + each

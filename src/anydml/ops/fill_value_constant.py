@@ -18,13 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.dtypes import DataType, DataTypeName
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._numbers import bits_of, value_of
 from anydml.ops._rules import type_of_scalar
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -66,13 +67,13 @@ class FillValueConstant(Descriptor):
         output = ("OutputTensor", self.output_tensor)
         yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        dtype = self.output_tensor.data_type.numpy
-        return self._program(
-            shape=self.output_tensor.sizes,
-            dtype=dtype.name,
-            value=bits_of(self.value, dtype),
-        )
+    def attributes(self) -> Attributes:
+        dtype = DataType.parse(self.value_data_type).numpy
+        return {
+            "shape": self.output_tensor.sizes,
+            "dtype": dtype.name,
+            "value": bits_of(self.value, dtype),
+        }
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

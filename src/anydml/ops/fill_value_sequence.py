@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import DataType, DataTypeName
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -76,13 +77,13 @@ class FillValueSequence(Descriptor):
         output = ("OutputTensor", self.output_tensor)
         yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(
-            shape=self.output_tensor.sizes,
-            dtype=self.output_tensor.data_type.numpy.name,
-            start=number_of(self.value_start),
-            delta=number_of(self.value_delta),
-        )
+    def attributes(self) -> Attributes:
+        return {
+            "shape": self.output_tensor.sizes,
+            "dtype": self.output_tensor.data_type.numpy.name,
+            "start": number_of(self.value_start),
+            "delta": number_of(self.value_delta),
+        }
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -31,8 +31,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -88,46 +87,23 @@ class Gather(Descriptor):
         return Inferred((ArraySpec(shape, data.dtype),), tuple(broken), (axis,))
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
+        yield from _rules.axis_in_range(self.axis, ("InputTensor", self.input_tensor))
         indices = ("IndicesTensor", self.indices_tensor)
-        output = ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, indices, output)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.axis_in_range(self.axis, data)
-        count = indices[1].dimension_count
-        if not 0 <= self.index_dimensions <= count:
-            rule = f"{span(0, count)} (IndicesTensor.DimensionCount)"
-            yield Violation("IndexDimensions", rule, self.index_dimensions)
-            return
-        for i in range(count - self.index_dimensions):
-            if self.indices_tensor.sizes[i] != 1:
-                rule = f"1 (left out by IndexDimensions = {self.index_dimensions})"
-                yield Violation(f"IndicesTensor.Sizes[{i}]", rule, self.indices_tensor.sizes[i])
-        if _rules.has_axis(self.axis, self.input_tensor):
-            yield from _rules.sizes_are(
-                output,
-                self.natural_sizes()[self.cropped() :],
-                "from the sizes of InputTensor and IndicesTensor",
-            )
-
-    def natural_sizes(self) -> tuple[int, ...]:
-        """Sizes of the output before it is aligned to DimensionCount."""
-        sizes = self.input_tensor.sizes
-        lookup = _rules.trailing(self.indices_tensor, self.index_dimensions)
-        return sizes[: self.axis] + lookup + sizes[self.axis + 1 :]
+        yield from _rules.count_in_range(self.index_dimensions, "IndexDimensions", indices, 0)
 
     def cropped(self) -> int:
         """Leading sizes of 1 that the alignment may crop: padding of the input, before the axis."""
         sizes = self.input_tensor.sizes[: self.axis]
         return next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        cropped = self.cropped()
-        natural = {
-            "InputTensor": self.input_tensor.sizes[cropped:],
+    def natural_sizes(self) -> dict[str, tuple[int, ...]]:
+        return {
+            "InputTensor": self.input_tensor.sizes[self.cropped() :],
             "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
         }
-        return self._program(natural, axis=self.axis - cropped, clamp=clamp)
+
+    def attributes(self) -> Attributes:
+        return {"axis": self.axis - self.cropped()}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -28,7 +28,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -82,17 +82,8 @@ class GatherElements(Descriptor):
         return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (given["axis"],))
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
-        indices = ("IndicesTensor", self.indices_tensor)
-        output = ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, indices, output)
-        yield from _rules.same_data_type(data, output)
+        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
         yield from _rules.same_sizes(data, indices, free_axis=self.axis)
-        yield from _rules.same_sizes(indices, output)
-        yield from _rules.axis_in_range(self.axis, data)
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(axis=self.axis, clamp=clamp)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

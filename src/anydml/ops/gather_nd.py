@@ -32,8 +32,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -74,11 +73,6 @@ class GatherND(Descriptor):
     KERNEL = "gather_nd"
     CLAMPS = True
 
-    @property
-    def batch(self) -> int:
-        """How many leading meaningful dimensions are batches: none."""
-        return 0
-
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         data, indices = inputs
@@ -93,42 +87,20 @@ class GatherND(Descriptor):
         return Inferred((ArraySpec(shape, data.dtype),), broken, axes)
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
-        indices = ("IndicesTensor", self.indices_tensor)
-        output = ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, indices, output)
-        yield from _rules.same_data_type(data, output)
+        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
         yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
         yield from _rules.count_in_range(
             self.indices_dimension_count, "IndicesDimensionCount", indices
         )
-        yield from self._check_batch()
-        batch = self.batch
-        left = self.input_dimension_count - batch
-        why = "InputDimensionCount - BatchDimensionCount" if batch else "InputDimensionCount"
-        yield from _rules.tuple_size(indices, left, why)
-        sizes, lookup = self.meaningful_sizes()
-        if lookup and 1 <= lookup[-1] <= left <= len(sizes) and batch < len(lookup):
-            yield from _rules.sizes_are(
-                output,
-                lookup[:-1] + sizes[batch + lookup[-1] :],
-                "from the sizes of IndicesTensor and InputTensor",
-            )
 
-    def _check_batch(self) -> Iterator[Violation]:
-        yield from ()
+    def natural_sizes(self) -> dict[str, tuple[int, ...]]:
+        return {
+            "InputTensor": _rules.trailing(self.input_tensor, self.input_dimension_count),
+            "IndicesTensor": _rules.trailing(self.indices_tensor, self.indices_dimension_count),
+        }
 
-    def meaningful_sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of input and indices without the leading ones that the counts leave out."""
-        return (
-            _rules.trailing(self.input_tensor, self.input_dimension_count),
-            _rules.trailing(self.indices_tensor, self.indices_dimension_count),
-        )
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        sizes, lookup = self.meaningful_sizes()
-        natural = {"InputTensor": sizes, "IndicesTensor": lookup}
-        return self._program(natural, batch_dims=self.batch, clamp=clamp)
+    def attributes(self) -> Attributes:
+        return {"batch_dims": 0}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
@@ -166,22 +138,5 @@ class GatherND1(GatherND):
     NAME = "GATHER_ND1"
     ALSO_KNOWN_AS = "anydml.gather_nd onnx.GatherND"
 
-    @property
-    def batch(self) -> int:
-        """What `batch_dimension_count` says."""
-        return self.batch_dimension_count
-
-    def _check_batch(self) -> Iterator[Violation]:
-        most = min(self.input_dimension_count, self.indices_dimension_count) - 1
-        if not 0 <= self.batch <= most:
-            rule = f"{span(0, most)} (below InputDimensionCount and IndicesDimensionCount)"
-            yield Violation("BatchDimensionCount", rule, self.batch)
-            return
-        sizes, lookup = self.meaningful_sizes()
-        for i, (expected, got) in enumerate(
-            zip(sizes[: self.batch], lookup[: self.batch], strict=False)
-        ):
-            if expected != got:
-                at = self.indices_tensor.dimension_count - len(lookup) + i
-                rule = f"{expected} (batch size of InputTensor)"
-                yield Violation(f"IndicesTensor.Sizes[{at}]", rule, got)
+    def attributes(self) -> Attributes:
+        return {"batch_dims": self.batch_dimension_count}

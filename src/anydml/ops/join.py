@@ -19,7 +19,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_list, output_field, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -59,16 +59,18 @@ class Join(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0], "arrays[0]"),):
-            return Inferred((), outside)
+        if not inputs:
+            return Inferred((), (Violation("InputCount", "at least 1", 0),))
         axis, first = given["axis"], inputs[0]
+        if outside := (*_rules.natural_axis(axis, first, "InputTensors[0]"),):
+            return Inferred((), outside)
         broken = []
         for i, part in enumerate(inputs):
             others = [size for n, size in enumerate(part.shape) if n != axis]
             wanted = [size for n, size in enumerate(first.shape) if n != axis]
             if len(part.shape) != len(first.shape) or others != wanted:
-                rule = f"the shape of arrays[0], {first.shape}, but for axis {axis}"
-                broken.append(Violation(f"arrays[{i}]", rule, part.shape))
+                rule = f"{first.shape} (InputTensors[0].Sizes), but for axis {axis}"
+                broken.append(Violation(f"InputTensors[{i}].Sizes", rule, part.shape))
         if broken:
             return Inferred((), tuple(broken))
         total = sum(part.shape[axis] for part in inputs)
@@ -76,12 +78,9 @@ class Join(Descriptor):
         return Inferred((ArraySpec(shape, first.dtype),))
 
     def check(self) -> Iterator[Violation]:
-        whole = ("OutputTensor", self.output_tensor)
         parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
-        yield from _rules.slabs(whole, parts, self.axis, "InputCount", "InputTensors")
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(axis=self.axis)
+        for part in parts[1:]:
+            yield from _rules.same_data_type(parts[0], part)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES: how many elements are not zero, and where they are.
+"""NONZERO_COORDINATES: count the elements that are not zero and list their coordinates.
 
 Negative zero is zero, NaN is not. Rows of coordinates come in ascending element order; a row holds
 the last N coordinates of its element. The output has a row for every element of the input, and rows
@@ -26,7 +26,7 @@ from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Dynamic, Inferred, Program
+from anydml.program import ArraySpec, Dynamic, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -61,6 +61,7 @@ class NonzeroCoordinates(Descriptor):
 
     NAME = "NONZERO_COORDINATES"
     KERNEL = "nonzero_coordinates"
+    ONE_DIMENSION_COUNT = False
     ALSO_KNOWN_AS = (
         "anydml.nonzero_coordinates onnx.NonZero numpy.argwhere torch.nonzero "
         "torch.argwhere jax.numpy.argwhere"
@@ -79,26 +80,14 @@ class NonzeroCoordinates(Descriptor):
         return Inferred((ArraySpec((), None), ArraySpec(rows, None)))
 
     def check(self) -> Iterator[Violation]:
-        for i, size in enumerate(self.output_count_tensor.sizes):
-            if size != 1:
-                yield Violation(f"OutputCountTensor.Sizes[{i}]", "1 (a scalar)", size)
-        sizes = self.output_coordinates_tensor.sizes
-        if len(sizes) < 2:
-            return
-        for i, size in enumerate(sizes[:-2]):
-            if size != 1:
-                yield Violation(f"OutputCoordinatesTensor.Sizes[{i}]", "1", size)
-        elements = self.input_tensor.element_count
-        if sizes[-2] != elements:
-            rule = f"{elements} (the elements of InputTensor)"
-            yield Violation("OutputCoordinatesTensor.Sizes[-2]", rule, sizes[-2])
         low, high = max(1, self.effective_rank), self.input_tensor.dimension_count
-        if not low <= sizes[-1] <= high:
+        columns = self.output_coordinates_tensor.sizes[-1:]
+        if columns and not low <= columns[0] <= high:
             rule = f"{span(low, high)} (effective rank to DimensionCount of InputTensor)"
-            yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, sizes[-1])
+            yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, columns[0])
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(columns=self.output_coordinates_tensor.sizes[-1])
+    def attributes(self) -> Attributes:
+        return {"columns": sum(self.output_coordinates_tensor.sizes[-1:])}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""PADDING1 and PADDING: the input with more elements at the ends of each dimension.
+"""PADDING1 and PADDING: add elements at the ends of each dimension.
 
 ::
 
@@ -30,12 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
-from anydml._named import NamedEnum
-from anydml.dtypes import DataType, DataTypeName
+from anydml._literals import DataTypeName, PaddingModeName
+from anydml.dtypes import DataType
+from anydml.enums import NamedEnum
 from anydml.errors import Violation
 from anydml.levels import FeatureLevel
 from anydml.ops import _rules
@@ -50,7 +51,7 @@ from anydml.ops._fields import (
     uints,
 )
 from anydml.ops._numbers import bits_of, cast_element, value_of
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -66,13 +67,6 @@ class PaddingMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_PADDING_MODE_"
-
-
-PaddingModeName = Literal[
-    "CONSTANT", "EDGE", "REFLECTION", "SYMMETRIC", "WRAP",
-    "DML_PADDING_MODE_CONSTANT", "DML_PADDING_MODE_EDGE", "DML_PADDING_MODE_REFLECTION",
-    "DML_PADDING_MODE_SYMMETRIC", "DML_PADDING_MODE_WRAP",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -129,12 +123,12 @@ class Padding1(Descriptor):
         data = inputs[0]
         rank = len(data.shape)
         broken = []
-        for side, name in enumerate(("starts", "ends")):
+        for name, page in (("starts", "StartPadding"), ("ends", "EndPadding")):
             if len(given[name]) != rank:
-                rule = f"{rank} pairs (the rank of x)"
-                broken.append(Violation("pad_width", rule, f"{len(given[name])} of them"))
+                rule = f"{rank} values (InputTensor.DimensionCount)"
+                broken.append(Violation(page, rule, f"{len(given[name])} of them"))
             broken += [
-                Violation(f"pad_width[{i}][{side}]", "0 or more elements", count)
+                Violation(f"{page}[{i}]", "0 or more elements", count)
                 for i, count in enumerate(given[name])
                 if count < 0
             ]
@@ -144,27 +138,20 @@ class Padding1(Descriptor):
         for i, ((start, end), size) in enumerate(zip(pads, data.shape, strict=True)):
             if size == 0 and start + end > 0 and given["mode"] != "constant":
                 rule = f"mode 'constant' (axis {i} has no elements to pad with)"
-                broken.append(Violation("mode", rule, given["mode"]))
+                broken.append(Violation("PaddingMode", rule, given["mode"]))
         pairs = zip(pads, data.shape, strict=True)
         shape = tuple(start + size + end for (start, end), size in pairs)
         return Inferred((ArraySpec(shape, data.dtype),), tuple(broken))
 
     def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.same_dimension_count(data, output)
+        kind = DataType.parse(self.padding_value_data_type)
         yield from _rules.type_of_scalar(
-            "PaddingValueDataType", DataType.parse(self.padding_value_data_type), output
+            "PaddingValueDataType", kind, ("InputTensor", self.input_tensor)
         )
-        yield from _paddings(self)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(
-            mode=PaddingMode.parse(self.padding_mode).suffix.lower(),
-            starts=tuple(self.start_padding),
-            ends=tuple(self.end_padding),
-            value=bits_of(self.padding_value, DataType.parse(self.padding_value_data_type).numpy),
-        )
+    def attributes(self) -> Attributes:
+        kind = DataType.parse(self.padding_value_data_type)
+        return _given(self, bits_of(self.padding_value, kind.numpy))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
@@ -216,37 +203,21 @@ class Padding(Descriptor):
 
     infer = staticmethod(Padding1.infer)
 
-    def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.same_dimension_count(data, output)
-        yield from _paddings(self)
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        dtype = self.output_tensor.data_type.numpy
-        return self._program(
-            mode=PaddingMode.parse(self.padding_mode).suffix.lower(),
-            starts=tuple(self.start_padding),
-            ends=tuple(self.end_padding),
-            value=bits_of(cast_element(np.float32(self.padding_value), dtype), dtype),
-        )
+    def attributes(self) -> Attributes:
+        dtype = self.input_tensor.data_type.numpy
+        value = cast_element(np.float32(self.padding_value), dtype)
+        return _given(self, bits_of(value, dtype))
 
     evaluate = staticmethod(Padding1.evaluate)
 
 
-def _paddings(desc: Padding | Padding1) -> Iterator[Violation]:
-    """A padding for both ends of each dimension, and an output that they make."""
-    data = ("InputTensor", desc.input_tensor)
-    starts, ends, sizes = desc.start_padding, desc.end_padding, desc.output_tensor.sizes
-    yield from _rules.one_a_dimension(desc.dimension_count, starts, data)
-    yield from _rules.values_for_dimensions({"EndPadding": ends}, data)
-    if any(len(values) != desc.input_tensor.dimension_count for values in (starts, ends, sizes)):
-        return
-    for i, size in enumerate(desc.input_tensor.sizes):
-        expected = starts[i] + size + ends[i]
-        if sizes[i] != expected:
-            rule = f"{expected} (StartPadding[{i}] + InputTensor.Sizes[{i}] + EndPadding[{i}])"
-            yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
+def _given(desc: Padding | Padding1, value: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "mode": PaddingMode.parse(desc.padding_mode).suffix.lower(),
+        "starts": tuple(desc.start_padding),
+        "ends": tuple(desc.end_padding),
+        "value": value,
+    }
 
 
 def _place(mode: str, at: int, size: int) -> int | None:

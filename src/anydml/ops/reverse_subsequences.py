@@ -1,4 +1,4 @@
-"""REVERSE_SUBSEQUENCES: the first elements of each sequence along an axis in the opposite order.
+"""REVERSE_SUBSEQUENCES: reverse the first elements of each sequence along an axis.
 
 ::
 
@@ -18,7 +18,7 @@ Page: ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``. Its examples call the lengths 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -74,23 +74,9 @@ class ReverseSubsequences(Descriptor):
         if not broken:
             expected = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
             if tuple(lengths.shape) != expected:
-                rule = f"shape {expected} (x's with 1 on the axis)"
-                broken.append(Violation("lengths", rule, f"shape {lengths.shape}"))
+                rule = f"{expected} (InputTensor's with 1 on the axis)"
+                broken.append(Violation("SequenceLengthsTensor.Sizes", rule, lengths.shape))
         return Inferred((data,), tuple(broken))
-
-    def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        lengths = ("SequenceLengthsTensor", self.sequence_lengths_tensor)
-        rank = self.input_tensor.dimension_count
-        yield from _rules.same_dimension_count(data, lengths, output)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.axis_in_range(self.axis, data)
-        yield from _rules.same_sizes(data, output)
-        yield from _rules.same_sizes(data, lengths, free_axis=self.axis)
-        yield from _rules.size_is(lengths, self.axis, rank, 1, "a length for each sequence")
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -29,10 +29,8 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
-
-"""How the array functions can combine updates: an extension, as ONNX has it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -88,24 +86,14 @@ class Scatter(Descriptor):
         data, indices, updates = inputs
         broken = [*_rules.indices_along(given["axis"], data, indices)]
         if updates.shape != indices.shape:
-            rule = f"shape {indices.shape} (the shape of indices)"
-            broken.append(Violation("updates", rule, updates.shape))
+            rule = f"{indices.shape} (IndicesTensor.Sizes)"
+            broken.append(Violation("UpdatesTensor.Sizes", rule, updates.shape))
         return Inferred((data,), tuple(broken), (given["axis"],))
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
-        indices = ("IndicesTensor", self.indices_tensor)
-        updates = ("UpdatesTensor", self.updates_tensor)
-        output = ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, indices, updates, output)
-        yield from _rules.same_data_type(data, updates, output)
+        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
+        yield from _rules.same_data_type(data, ("UpdatesTensor", self.updates_tensor))
         yield from _rules.same_sizes(data, indices, free_axis=self.axis)
-        yield from _rules.same_sizes(indices, updates)
-        yield from _rules.same_sizes(data, output)
-        yield from _rules.axis_in_range(self.axis, output)
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -31,7 +31,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import input_field, output_field, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -85,46 +85,30 @@ class ScatterND(Descriptor):
         length = indices.shape[-1]
         shape = indices.shape[:-1] + data.shape[length:]
         if updates.shape != shape:
-            rule = f"shape {shape} (indices.shape[:-1] + x.shape[{length}:])"
-            broken.append(Violation("updates", rule, updates.shape))
+            rule = f"{shape} (IndicesTensor.Sizes[:-1] + InputTensor.Sizes[{length}:])"
+            broken.append(Violation("UpdatesTensor.Sizes", rule, updates.shape))
         return Inferred((data,), tuple(broken), tuple(range(length)))
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
-        indices = ("IndicesTensor", self.indices_tensor)
-        updates = ("UpdatesTensor", self.updates_tensor)
-        output = ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, indices, updates, output)
-        yield from _rules.same_data_type(data, updates, output)
-        yield from _rules.same_sizes(data, output)
+        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
+        yield from _rules.same_data_type(data, ("UpdatesTensor", self.updates_tensor))
         yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
         yield from _rules.count_in_range(
             self.indices_dimension_count, "IndicesDimensionCount", indices
         )
-        yield from _rules.tuple_size(indices, self.input_dimension_count, "InputDimensionCount")
-        sizes, lookup = self.meaningful_sizes()
-        if lookup and 1 <= lookup[-1] <= self.input_dimension_count <= len(sizes):
-            yield from _rules.sizes_are(
-                updates,
-                lookup[:-1] + sizes[lookup[-1] :],
-                "from the sizes of IndicesTensor and InputTensor",
-            )
 
-    def meaningful_sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of input and indices without the leading ones that the counts leave out."""
-        return (
-            _rules.trailing(self.input_tensor, self.input_dimension_count),
-            _rules.trailing(self.indices_tensor, self.indices_dimension_count),
-        )
+    def natural_sizes(self) -> dict[str, tuple[int, ...]]:
+        sizes = _rules.trailing(self.input_tensor, self.input_dimension_count)
+        lookup = _rules.trailing(self.indices_tensor, self.indices_dimension_count)
+        updates = self.updates_tensor.sizes
+        rank = len(lookup[:-1]) + len(sizes[lookup[-1] :]) if lookup else 0
+        padding = max(len(updates) - rank, 0)
+        if any(size != 1 for size in updates[:padding]):
+            padding = 0  # which `infer` refuses
+        return {"InputTensor": sizes, "IndicesTensor": lookup, "UpdatesTensor": updates[padding:]}
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        sizes, lookup = self.meaningful_sizes()
-        natural = {
-            "InputTensor": sizes,
-            "IndicesTensor": lookup,
-            "UpdatesTensor": lookup[:-1] + sizes[lookup[-1] :],
-        }
-        return self._program(natural)
+    def attributes(self) -> Attributes:
+        return {}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -30,11 +30,10 @@ from typing import Any
 import numpy as np
 
 from anydml.errors import Violation
-from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
 from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -83,9 +82,13 @@ class Slice1(Descriptor):
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         data = inputs[0]
         rank = len(data.shape)
-        arrays = [(name, given[name]) for name in ("starts", "sizes", "strides")]
+        arrays = [
+            ("InputWindowOffsets", given["starts"]),
+            ("InputWindowSizes", given["sizes"]),
+            ("InputWindowStrides", given["strides"]),
+        ]
         broken = [
-            Violation(name, f"{rank} values (the rank of x)", f"{len(values)} of them")
+            Violation(name, f"{rank} values (InputTensor.DimensionCount)", f"{len(values)} of them")
             for name, values in arrays
             if len(values) != rank
         ]
@@ -94,50 +97,40 @@ class Slice1(Descriptor):
         for i, (start, size, stride) in enumerate(zip(*(v for _, v in arrays), strict=True)):
             most = data.shape[i]
             if not 0 <= start <= most:
-                broken.append(Violation(f"starts[{i}]", f"0..{most} (x's size)", start))
+                rule = f"{span(0, most)} (InputTensor.Sizes[{i}])"
+                broken.append(Violation(f"InputWindowOffsets[{i}]", rule, start))
             elif not 0 <= size <= most - start:
-                rule = f"0..{most - start} (what x has from starts[{i}] on)"
-                broken.append(Violation(f"sizes[{i}]", rule, size))
+                rule = f"{span(0, most - start)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
+                broken.append(Violation(f"InputWindowSizes[{i}]", rule, size))
             if stride == 0:
-                broken.append(Violation(f"strides[{i}]", "a stride other than 0", 0))
+                broken.append(Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0))
         if broken:
             return Inferred((), tuple(broken))
-        shape = given.get("counts", reached(given["sizes"], given["strides"]))
-        return Inferred((ArraySpec(tuple(shape), data.dtype),))
+        most = reached(given["sizes"], given["strides"])
+        shape = given.get("counts", most)
+        for i, (count, reach) in enumerate(zip(shape, most, strict=False)):
+            if count > reach:
+                rule = f"{span(1, reach)} (what the stride reaches)"
+                broken.append(Violation(f"OutputTensor.Sizes[{i}]", rule, count))
+        return Inferred((ArraySpec(tuple(shape), data.dtype),), tuple(broken))
 
     def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, output)
-        yield from _rules.same_data_type(data, output)
-        windows = (self.input_window_offsets, self.input_window_sizes, self.input_window_strides)
-        names = ("InputWindowSizes", "InputWindowStrides")
-        yield from _rules.one_a_dimension(self.dimension_count, windows[0], data)
-        yield from _rules.values_for_dimensions(dict(zip(names, windows[1:], strict=True)), data)
-        rank = self.input_tensor.dimension_count
-        if any(len(values) != rank for values in (*windows, self.output_tensor.sizes)):
-            return
-        sizes = self.output_tensor.sizes
-        for i, (offset, size, stride) in enumerate(zip(*windows, strict=True)):
-            most = self.input_tensor.sizes[i] - offset
-            if most < 1:
-                rule = f"{span(0, self.input_tensor.sizes[i] - 1)} (InputTensor.Sizes[{i}] - 1)"
+        sizes = self.input_tensor.sizes
+        for i, (offset, size) in enumerate(zip(self.input_window_offsets, sizes, strict=False)):
+            if offset >= size:
+                rule = f"{span(0, size - 1)} (InputTensor.Sizes[{i}] - 1)"
                 yield Violation(f"InputWindowOffsets[{i}]", rule, offset)
-            elif not 1 <= size <= most:
-                rule = f"{span(1, most)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
-                yield Violation(f"InputWindowSizes[{i}]", rule, size)
-            if stride == 0:
-                yield Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0)
-            elif size >= 1 and sizes[i] > 1 + (size - 1) // abs(stride):
-                rule = f"{span(1, 1 + (size - 1) // abs(stride))} (what the stride reaches)"
-                yield Violation(f"OutputTensor.Sizes[{i}]", rule, sizes[i])
+        for i, size in enumerate(self.input_window_sizes):
+            if size < 1:
+                yield Violation(f"InputWindowSizes[{i}]", "at least 1", size)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(
-            starts=tuple(self.input_window_offsets),
-            sizes=tuple(self.input_window_sizes),
-            strides=tuple(self.input_window_strides),
-            counts=self.output_tensor.sizes,
-        )
+    def attributes(self) -> Attributes:
+        return {
+            "starts": tuple(self.input_window_offsets),
+            "sizes": tuple(self.input_window_sizes),
+            "strides": tuple(self.input_window_strides),
+            "counts": self.output_tensor.sizes,
+        }
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
@@ -189,17 +182,15 @@ class Slice(Descriptor):
     infer = staticmethod(Slice1.infer)
 
     def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_dimension_count(data, output)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.one_a_dimension(self.dimension_count, self.offsets, data)
-        given = {"Sizes": self.sizes, "Strides": self.strides}
-        yield from _rules.values_for_dimensions(given, data)
         rank = self.input_tensor.dimension_count
-        windows = (self.offsets, self.sizes, self.strides)
-        if any(len(values) != rank for values in (*windows, self.output_tensor.sizes)):
+        arrays = {"Offsets": self.offsets, "Sizes": self.sizes, "Strides": self.strides}
+        for name, values in arrays.items():
+            if len(values) != rank:
+                rule = f"{rank} values (InputTensor.DimensionCount)"
+                yield Violation(name, rule, f"{len(values)} of them")
+        if any(len(values) != rank for values in arrays.values()):
             return
-        for i, (offset, size, stride) in enumerate(zip(*windows, strict=True)):
+        for i, (offset, size, stride) in enumerate(zip(*arrays.values(), strict=True)):
             last = self.input_tensor.sizes[i] - 1
             if not 0 <= offset <= last:
                 rule = f"{span(0, last)} (InputTensor.Sizes[{i}] - 1)"
@@ -210,18 +201,15 @@ class Slice(Descriptor):
                 most = span(1, 1 + (last - offset) // stride)
                 rule = f"{most} (what the stride reaches in InputTensor from Offsets[{i}] on)"
                 yield Violation(f"Sizes[{i}]", rule, size)
-            if self.output_tensor.sizes[i] != size:
-                rule = f"{size} (Sizes[{i}])"
-                yield Violation(f"OutputTensor.Sizes[{i}]", rule, self.output_tensor.sizes[i])
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        pairs = zip(self.sizes, self.strides, strict=True)
-        return self._program(
-            starts=tuple(self.offsets),
-            sizes=tuple(1 + (size - 1) * stride for size, stride in pairs),
-            strides=tuple(self.strides),
-            counts=tuple(self.sizes),
-        )
+    def attributes(self) -> Attributes:
+        pairs = zip(self.sizes, self.strides, strict=False)
+        return {
+            "starts": tuple(self.offsets),
+            "sizes": tuple(1 + (size - 1) * stride for size, stride in pairs),
+            "strides": tuple(self.strides),
+            "counts": tuple(self.sizes),
+        }
 
     evaluate = staticmethod(Slice1.evaluate)
 

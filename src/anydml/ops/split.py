@@ -19,7 +19,7 @@ from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, output_list, uint
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -63,25 +63,25 @@ class Split(Descriptor):
             return Inferred((), outside)
         data, axis, sizes = inputs[0], given["axis"], given["sizes"]
         broken = [
-            Violation(f"sections_or_sizes[{i}]", "a size of at least 0", size)
+            Violation(f"OutputTensors[{i}].Sizes[{axis}]", "at least 0", size)
             for i, size in enumerate(sizes)
             if size < 0
         ]
         if sum(sizes) != data.shape[axis]:
-            rule = f"a sum of {data.shape[axis]} (the size of axis {axis} of x)"
-            broken.append(Violation("sections_or_sizes", rule, sum(sizes)))
+            rule = f"a sum of {data.shape[axis]} (InputTensor.Sizes[{axis}])"
+            broken.append(Violation(f"OutputTensors[..].Sizes[{axis}]", rule, sum(sizes)))
         before, behind = data.shape[:axis], data.shape[axis + 1 :]
         parts = (ArraySpec((*before, size, *behind), data.dtype) for size in sizes)
         return Inferred(tuple(parts), tuple(broken))
 
     def check(self) -> Iterator[Violation]:
-        whole = ("InputTensor", self.input_tensor)
-        parts = [(f"OutputTensors[{i}]", part) for i, part in enumerate(self.output_tensors)]
-        yield from _rules.slabs(whole, parts, self.axis, "OutputCount", "OutputTensors")
+        if not self.output_tensors:
+            yield Violation("OutputCount", "at least 1", 0)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        sizes = tuple(tensor.sizes[self.axis] for tensor in self.output_tensors)
-        return self._program(axis=self.axis, sizes=sizes)
+    def attributes(self) -> Attributes:
+        axis = max(self.axis, 0)
+        sizes = tuple(sum(part.sizes[axis : axis + 1]) for part in self.output_tensors)
+        return {"axis": self.axis, "sizes": sizes}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""TILE: the input again and again along each dimension.
+"""TILE: repeat the input along each dimension.
 
 ::
 
@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from anydml.errors import Violation
-from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import count_of, input_field, output_field, uints
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 
@@ -65,10 +64,10 @@ class Tile(Descriptor):
         data, repeats = inputs[0], given["repeats"]
         rank = len(data.shape)
         if len(repeats) != rank:
-            rule = f"{rank} values (the rank of x)"
-            return Inferred((), (Violation("repeats", rule, f"{len(repeats)} of them"),))
+            rule = f"{rank} values (InputTensor.DimensionCount)"
+            return Inferred((), (Violation("Repeats", rule, f"{len(repeats)} of them"),))
         broken = tuple(
-            Violation(f"repeats[{i}]", "0 or more", repeat)
+            Violation(f"Repeats[{i}]", "0 or more", repeat)
             for i, repeat in enumerate(repeats)
             if repeat < 0
         )
@@ -77,27 +76,9 @@ class Tile(Descriptor):
         return Inferred((ArraySpec(shape, data.dtype),), broken)
 
     def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.same_dimension_count(data, output)
-        rank = self.input_tensor.dimension_count
-        if self.repeats_count == len(self.repeats) != rank:
-            yield Violation(
-                "RepeatsCount", f"{rank} (InputTensor.DimensionCount)", self.repeats_count
-            )
         for i, repeat in enumerate(self.repeats):
             if repeat < 1:
                 yield Violation(f"Repeats[{i}]", "at least 1", repeat)
-        if not len(self.repeats) == rank == self.output_tensor.dimension_count:
-            return
-        pairs = zip(self.input_tensor.sizes, self.repeats, strict=True)
-        for i, (size, repeat) in enumerate(pairs):
-            if repeat >= 1:
-                why = f"InputTensor.Sizes[{i}] * Repeats[{i}]"
-                yield from _rules.size_is(output, i, rank, size * repeat, why)
-
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(repeats=tuple(self.repeats))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""TOP_K1 and TOP_K: the K largest or smallest elements of every sequence along an axis.
+"""TOP_K1 and TOP_K: find the K largest or smallest elements of every sequence along an axis.
 
 Values come sorted: largest first for DECREASING, smallest first for INCREASING. Indices count from
 the start of their sequence. Ties are ordered by ascending element index, in either direction. NaN
@@ -19,34 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from anydml._named import NamedEnum
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import enumeration, input_field, output_field, uint
-from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.ops.enumerations import AxisDirection, DirectionName
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
-
-
-class AxisDirection(NamedEnum):
-    """``DML_AXIS_DIRECTION``: INCREASING is smallest first, DECREASING is largest first."""
-
-    INCREASING = 0
-    DECREASING = 1
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_AXIS_DIRECTION_"
-
-
-DirectionName = Literal[
-    "INCREASING", "DECREASING", "DML_AXIS_DIRECTION_INCREASING", "DML_AXIS_DIRECTION_DECREASING"
-]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,31 +80,18 @@ class TopK(Descriptor):
         size = data.shape[axis]
         broken = []
         if not 0 <= k <= size:
-            broken.append(Violation("k", f"0..{size} (the size of axis {axis} of x)", k))
+            rule = f"at most {size} (InputTensor.Sizes[{axis}])" if k > 0 else "at least 0"
+            broken.append(Violation("K", rule, k))
         shape = (*data.shape[:axis], k, *data.shape[axis + 1 :])
         return Inferred((ArraySpec(shape, data.dtype), ArraySpec(shape, None)), tuple(broken))
 
     def check(self) -> Iterator[Violation]:
-        data = ("InputTensor", self.input_tensor)
-        values = ("OutputValueTensor", self.output_value_tensor)
-        indices = ("OutputIndexTensor", self.output_index_tensor)
-        yield from _rules.same_dimension_count(data, values, indices)
-        yield from _rules.same_data_type(data, values)
-        yield from _rules.axis_in_range(self.axis, data)
-        for output in (values, indices):
-            yield from _rules.same_sizes(data, output, free_axis=self.axis)
-            rank = self.input_tensor.dimension_count
-            yield from _rules.size_is(output, self.axis, rank, self.k, "K")
-        if not _rules.has_axis(self.axis, self.input_tensor):
-            if self.k < 1:
-                yield Violation("K", "at least 1", self.k)
-        elif not 1 <= self.k <= self.input_tensor.sizes[self.axis]:
-            size = self.input_tensor.sizes[self.axis]
-            yield Violation("K", f"{span(1, size)} (InputTensor.Sizes[{self.axis}])", self.k)
+        if self.k < 1:
+            yield Violation("K", "at least 1", self.k)
 
-    def lower(self, *, clamp: bool = False) -> Program:
+    def attributes(self) -> Attributes:
         largest = self.direction is AxisDirection.DECREASING
-        return self._program(axis=self.axis, k=self.k, largest=largest)
+        return {"axis": self.axis, "k": self.k, "largest": largest}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""UPSAMPLE_2D: images with so many times the height and the width.
+"""UPSAMPLE_2D: enlarge images by a whole factor, by repeated or interpolated pixels.
 
 ::
 
@@ -26,36 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from anydml._json import UINT32_MAX
-from anydml._named import NamedEnum
+from anydml._literals import InterpolationModeName
 from anydml.errors import Violation
-from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
 from anydml.ops._numbers import cast_element, span
-from anydml.program import ArraySpec, Inferred, Program
+from anydml.ops.enumerations import InterpolationMode
+from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
-
-
-class InterpolationMode(NamedEnum):
-    """``DML_INTERPOLATION_MODE``: the nearest element, or the mean of the two nearest ones."""
-
-    NEAREST_NEIGHBOR = 0
-    LINEAR = 1
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_INTERPOLATION_MODE_"
-
-
-InterpolationModeName = Literal[
-    "NEAREST_NEIGHBOR", "LINEAR",
-    "DML_INTERPOLATION_MODE_NEAREST_NEIGHBOR", "DML_INTERPOLATION_MODE_LINEAR",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -92,39 +75,33 @@ class Upsample2D(Descriptor):
 
     NAME = "UPSAMPLE_2D"
     KERNEL = "upsample"
-    ALSO_KNOWN_AS = "onnx.Resize torch.nn.functional.interpolate jax.image.resize"
+    ALSO_KNOWN_AS = "onnx.Upsample torch.nn.Upsample"
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
         if len(inputs[0].shape) < 2:
-            return Inferred((), (Violation("x", "rank 2 or more", f"shape {inputs[0].shape}"),))
+            return Inferred(
+                (), (Violation("InputTensor.DimensionCount", "2 or more", len(inputs[0].shape)),)
+            )
         *outer, height, width = inputs[0].shape
         shape = (*outer, height * given["height"], width * given["width"])
         return Inferred((ArraySpec(shape, inputs[0].dtype),))
 
     def check(self) -> Iterator[Violation]:
-        data, output = ("InputTensor", self.input_tensor), ("OutputTensor", self.output_tensor)
-        rank = self.input_tensor.dimension_count
-        yield from _rules.same_data_type(data, output)
-        yield from _rules.same_dimension_count(data, output)
-        for i, size in enumerate(self.input_tensor.sizes):
-            name = {rank - 2: "Height", rank - 1: "Width"}.get(i)
-            scale = 1 if name is None else getattr(self.scale_size, name.lower())
-            most = UINT32_MAX // max(size, 1)
-            if name is not None and not 1 <= scale <= most:
+        sizes = self.input_tensor.sizes
+        for name, i in (("Width", len(sizes) - 1), ("Height", len(sizes) - 2)):
+            scale = getattr(self.scale_size, name.lower())
+            most = UINT32_MAX // max(1, *sizes[max(i, 0) :][:1])
+            if not 1 <= scale <= most:
                 rule = f"{span(1, most)} (UINT_MAX / InputTensor.Sizes[{i}])"
                 yield Violation(f"ScaleSize.{name}", rule, scale)
-            else:
-                times = "" if name is None else f" * ScaleSize.{name}"
-                why = f"InputTensor.Sizes[{i}]{times}"
-                yield from _rules.size_is(output, i, rank, size * scale, why)
 
-    def lower(self, *, clamp: bool = False) -> Program:
-        return self._program(
-            mode=InterpolationMode.parse(self.interpolation_mode).suffix.lower(),
-            height=self.scale_size.height,
-            width=self.scale_size.width,
-        )
+    def attributes(self) -> Attributes:
+        return {
+            "mode": InterpolationMode.parse(self.interpolation_mode).suffix.lower(),
+            "height": self.scale_size.height,
+            "width": self.scale_size.width,
+        }
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:

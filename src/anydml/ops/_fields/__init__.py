@@ -1,6 +1,6 @@
 """The kinds of a descriptor's fields: how each is taken, read from JSON, written and shown.
 
-A room says what its fields are with the makers of `makers.py`; everything that handles fields in
+A definition declares its fields with the makers of `makers.py`; everything that handles fields in
 general asks their `Kind`.
 """
 

@@ -89,8 +89,8 @@ class FloatsKind(Kind):
     def write(self, value: Any) -> Any:
         return [*map(_FLOAT.write, value)]
 
-    def shown(self, value: Any) -> str:
-        return f"({''.join(f'{_FLOAT.shown(number)}, ' for number in value)})"
+    def short_repr(self, value: Any) -> str:
+        return f"({''.join(f'{_FLOAT.short_repr(number)}, ' for number in value)})"
 
 
 def members_of(value: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml import _json
-from anydml._named import NamedEnum
+from anydml.enums import NamedEnum
 from anydml.levels import FeatureLevel
 
 INT32_MIN: Final = -(2**31)
@@ -30,7 +30,7 @@ class Kind:
     """What values a field has; this one is a UINT.
 
     A value goes through `take` when a descriptor is made, which keeps it whatever its range, and
-    through `settle` when all fields have been taken; `outside` is a rule like any other.
+    through `resolve` when all fields have been taken; `outside` is a rule like any other.
     """
 
     @property
@@ -40,7 +40,7 @@ class Kind:
 
     @property
     def accepted(self) -> str:
-        """What a value of another kind is told."""
+        """What a message says is accepted."""
         return "an integer of at most 64 bits"
 
     @property
@@ -49,20 +49,15 @@ class Kind:
         return self.text
 
     @property
-    def levels(self) -> tuple[FeatureLevel, ...]:
-        """Levels from which on it accepts more."""
-        return ()
-
-    @property
     def needs(self) -> frozenset[str]:
-        """The attributes, before this one, without whose values `read` cannot tell."""
+        """The attributes, before this one, whose values `read` needs."""
         return frozenset()
 
     def take(self, value: Any) -> Any:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
         return integer_of(value)
 
-    def settle(self, value: Any, beside: Beside) -> Any:
+    def resolve(self, value: Any, beside: Beside) -> Any:
         """The taken value in the light of the descriptor's other fields."""
         return value
 
@@ -79,7 +74,7 @@ class Kind:
         """The JSON form."""
         return value
 
-    def shown(self, value: Any) -> str:
+    def short_repr(self, value: Any) -> str:
         """As the descriptor's `repr` shows it: an expression that gives the value back."""
         return repr(value)
 
@@ -151,10 +146,6 @@ class EnumerationKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
-    @property
-    def levels(self) -> tuple[FeatureLevel, ...]:
-        return tuple(level for _, level in self.later)
-
     def take(self, value: Any) -> Any:
         return self.members.parse(value)
 
@@ -171,7 +162,7 @@ class EnumerationKind(Kind):
     def write(self, value: Any) -> Any:
         return value.suffix
 
-    def shown(self, value: Any) -> str:
+    def short_repr(self, value: Any) -> str:
         return repr(value.suffix)
 
 

@@ -1,11 +1,11 @@
-"""What a room writes to say what its fields are."""
+"""The functions with which a definition declares its fields."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from anydml._named import NamedEnum
+from anydml.enums import NamedEnum
 from anydml.levels import FeatureLevel
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind
 from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
@@ -110,11 +110,11 @@ def size_2d() -> Any:
     return _field(Role.ATTRIBUTE, Size2DKind())
 
 
-def nested(*rooms: Any) -> Any:
-    """An optional field for a nested operator of one of these rooms, without its tensors."""
-    return _field(Role.ATTRIBUTE, NestedKind(rooms), optional=True)
+def nested(*definitions: Any) -> Any:
+    """An optional field for a nested operator of one of these definitions, without its tensors."""
+    return _field(Role.ATTRIBUTE, NestedKind(definitions), optional=True)
 
 
-def nested_list(*rooms: Any) -> Any:
-    """A field for a list of nested operators of these rooms, without their tensors."""
-    return _field(Role.ATTRIBUTE, NestedKind(rooms, many=True))
+def nested_list(*definitions: Any) -> Any:
+    """A field for a list of nested operators of these definitions, without their tensors."""
+    return _field(Role.ATTRIBUTE, NestedKind(definitions, many=True))

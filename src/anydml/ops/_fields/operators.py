@@ -21,13 +21,13 @@ class NestedKind(Kind):
 
     Attributes
     ----------
-    rooms : tuple of descriptor classes
+    definitions : tuple of descriptor classes
         Which operators may stand here; each can be `FUSED`.
     many : bool
         Whether it is a list.
     """
 
-    rooms: tuple[Any, ...]
+    definitions: tuple[Any, ...]
     many: bool = False
 
     @property
@@ -36,20 +36,16 @@ class NestedKind(Kind):
 
     @property
     def accepted(self) -> str:
-        one = "one of " + ", ".join(room.__name__ for room in self.rooms)
+        one = "one of " + ", ".join(definition.__name__ for definition in self.definitions)
         return f"a sequence of operators, each {one}" if self.many else one
 
     @property
     def choices(self) -> str:
         return self.accepted
 
-    @property
-    def levels(self) -> tuple[FeatureLevel, ...]:
-        return tuple(room.SUPPORT[0].level for room in self.rooms)
-
     def take(self, value: Any) -> Any:
         operators = tuple(members_of(value)) if self.many else (value,)
-        if not all(type(operator) in self.rooms for operator in operators):
+        if not all(type(operator) in self.definitions for operator in operators):
             raise TypeError("no such operator")
         return operators if self.many else value
 
@@ -64,12 +60,12 @@ class NestedKind(Kind):
 
     def _one(self, value: Any) -> Any:
         given = _json.json_object(value)
-        name = _json.field(given, "type", _json.json_string)
-        for room in self.rooms:
-            if name.removeprefix(PREFIX) == room.NAME:
-                return room.read_described(given)
-        known = ", ".join(room.NAME for room in self.rooms)
-        raise ModelError(f"Expected an operator ({known}), got {_json.shown(name)}.")
+        name = _json.operator_type(given)
+        for definition in self.definitions:
+            if name.removeprefix(PREFIX) == definition.NAME:
+                return definition.read_described(given)
+        known = ", ".join(definition.NAME for definition in self.definitions)
+        raise ModelError(f"Expected an operator ({known}), got {_json.short_repr(name)}.")
 
     def write(self, value: Any) -> Any:
         return [operator.to_json() for operator in value] if self.many else value.to_json()

@@ -102,7 +102,7 @@ class FloatKind(Kind):
     def write(self, value: Any) -> Any:
         return written(_shortest(value))
 
-    def shown(self, value: Any) -> str:
+    def short_repr(self, value: Any) -> str:
         return repr(_shortest(value))
 
 

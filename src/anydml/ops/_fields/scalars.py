@@ -66,7 +66,7 @@ class ScalarKind(Kind):
         except TypeError:
             return real_of(value)
 
-    def settle(self, value: Any, beside: Beside) -> Any:
+    def resolve(self, value: Any, beside: Beside) -> Any:
         data_type = beside[self.typed_by]
         if _has_fraction(data_type):
             return rounded(real_of(value), data_type.numpy)

@@ -15,7 +15,7 @@ from anydml.ops._fields.real import FloatKind
 class ScaleBias(NamedTuple):
     """``DML_SCALE_BIAS``: each element becomes ``element * scale + bias`` first.
 
-    Parameters
+    Attributes
     ----------
     scale, bias : float
         Both FLOAT.
@@ -34,7 +34,7 @@ class ScaleBias(NamedTuple):
 class Size2D(NamedTuple):
     """``DML_SIZE_2D``.
 
-    Parameters
+    Attributes
     ----------
     width, height : int
         Both UINT.
@@ -85,9 +85,9 @@ class _PairKind(Kind):
         pairs = zip(self.MEMBERS, value, strict=True)
         return {name: self.MEMBER.write(member) for name, member in pairs}
 
-    def shown(self, value: Any) -> str:
+    def short_repr(self, value: Any) -> str:
         pairs = zip(self.MEMBERS, value, strict=True)
-        members = (f"{name.lower()}={self.MEMBER.shown(member)}" for name, member in pairs)
+        members = (f"{name.lower()}={self.MEMBER.short_repr(member)}" for name, member in pairs)
         return f"{self.MADE.__name__}({', '.join(members)})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Self
 
-from anydml._json import json_shown, meant, shown
+from anydml._json import did_you_mean, json_shown, short_repr
 from anydml.errors import ArgumentError, ModelError
 
 
@@ -25,7 +25,9 @@ class NamedEnum(enum.IntEnum):
         """The member that `value` names: the member itself, its full name or its suffix."""
         member = cls._named(value)
         if member is None:
-            raise ArgumentError(f"{cls.__name__}: expected {cls._expected(value, shown(value))}")
+            raise ArgumentError(
+                f"{cls.__name__}: expected {cls._expected(value, short_repr(value))}"
+            )
         return member
 
     @classmethod
@@ -50,7 +52,7 @@ class NamedEnum(enum.IntEnum):
     def _expected(cls, value: object, got: str) -> str:
         names = [member.suffix for member in cls]
         word = value.removeprefix(cls.prefix()) if type(value) is str else value
-        return f"one of {', '.join(names)}, got {got}{meant(word, names)}"
+        return f"one of {', '.join(names)}, got {got}{did_you_mean(word, names)}"
 
     @property
     def suffix(self) -> str:

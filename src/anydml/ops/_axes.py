@@ -1,0 +1,68 @@
+"""Axes: which lists of them are accepted, and sums and sequences of the elements along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.ops._numbers import span
+
+
+def distinct_axes(axes: Sequence[int], rank: int) -> Iterator[Violation]:
+    """Each axis is one of the input's dimensions and is there once."""
+    for i, axis in enumerate(axes):
+        if not 0 <= axis < rank:
+            rule = f"{span(0, rank - 1)} (the dimensions of InputTensor)"
+            yield Violation(f"Axes[{i}]", rule, axis)
+        elif axis in axes[:i]:
+            yield Violation(f"Axes[{i}]", f"an axis that is not Axes[{axes.index(axis)}]", axis)
+
+
+def one_axis(axis: int, rank: int) -> Iterator[Violation]:
+    """The axis is one of the input's dimensions."""
+    if not 0 <= axis < rank:
+        yield Violation("Axis", f"{span(0, rank - 1)} (the dimensions of InputTensor)", axis)
+
+
+def merge_axes(e: Engine, x: Array, axes: Sequence[int]) -> tuple[Array, Callable[[Array], Array]]:
+    """The elements along some axes, in row-major order, as the last axis, and the way back."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    order = [*kept, *sorted(axes)]
+    moved = e.xp.transpose(x, order)
+    merged = moved.reshape((*(x.shape[axis] for axis in kept), -1))
+    inverse = sorted(range(x.ndim), key=order.__getitem__)
+
+    def split(y: Any) -> Array:
+        return e.xp.transpose(y.reshape(moved.shape), inverse)
+
+    return merged, split
+
+
+def total(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    """The sum along axes, which become 1: of floats in float64, of integers in their own type."""
+    dtype = e.xp.float64 if x.dtype.kind == "f" else x.dtype
+    return e.xp.sum(x, axis=tuple(axes), dtype=dtype, keepdims=True)
+
+
+def mean(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    """The mean of floats along axes, which become 1, in float64."""
+    count = 1
+    for axis in axes:
+        count *= x.shape[axis]
+    return total(e, x, axes) / count
+
+
+def neighbours(e: Engine, x: Array, axis: int, count: int, transposed: bool = False) -> Array:
+    """The sum over a window along an axis, outside of which are zeros; or of its gradients."""
+    size = x.shape[axis]
+    before = min((count - 1) // 2, size - 1)
+    after = min(count // 2, size - 1)
+    if transposed:
+        before, after = after, before
+    widths = [(before, after) if i == axis else (0, 0) for i in range(x.ndim)]
+    padded = e.xp.pad(x, widths)
+    front = (slice(None),) * axis
+    windows = (padded[(*front, slice(i, i + size))] for i in range(before + after + 1))
+    return sum(windows, start=e.xp.zeros_like(x))

@@ -1,0 +1,55 @@
+"""Bases of the elementwise operators, by the inputs that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anydml.ops._computed import Map
+from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Function(Map):
+    """Base of the operators of one input.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What the function is applied to.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Unary(Function):
+    """Base of the operators of one input that may be scaled.
+
+    Parameters
+    ----------
+    scale_bias : ScaleBias, optional
+        Applied to each input element first: ``x * scale + bias``.
+    """
+
+    scale_bias: ScaleBias | None = scale_bias()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Binary(Map):
+    """Base of the operators of two inputs.
+
+    Parameters
+    ----------
+    a_tensor, b_tensor : TensorDesc
+        The operands, of one type and the same sizes.
+    output_tensor : TensorDesc
+        Type and sizes of the operands.
+    """
+
+    a_tensor: TensorDesc = input_field()
+    b_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()

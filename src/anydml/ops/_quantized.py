@@ -1,0 +1,79 @@
+"""Scales and zero points: what they may be, and integers as the numbers that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.ops._computed import Computed, same_as
+from anydml.ops._fields import Role
+from anydml.program import ArraySpec
+
+Specs = Mapping[str, ArraySpec | None]
+
+PARAMETERS: Final = ("ScaleTensor", "ZeroPointTensor")
+
+
+def named_specs(cls: type[Computed], inputs: Sequence[ArraySpec | None]) -> dict[str, Any]:
+    """The inputs by the page's names."""
+    names = [info.name for info in cls.tensor_fields(Role.INPUT)]
+    return dict(zip(names, inputs, strict=True))
+
+
+def parameters(
+    specs: Specs, tensor: str, rank: int, axis: int | None, count: int
+) -> Iterator[Violation]:
+    """A tensor's scale and zero point have one element, or `count` along an axis from the end."""
+    data = specs.get(f"{tensor}Tensor")
+    for suffix in PARAMETERS:
+        name = f"{tensor}{suffix}"
+        given = specs.get(name)
+        if given is None:
+            continue
+        if suffix == "ZeroPointTensor" and data is not None and data.dtype is not None:
+            yield from same_as((f"{tensor}Tensor", data), (name, given), sizes=False)
+        if prod(given.shape) == 1:
+            continue
+        own = len(given.shape)
+        at = None if axis is None or own > rank else 0 if own == 1 else own + axis
+        for i, size in enumerate(given.shape):
+            if i == at and size not in (1, count):
+                yield Violation(f"{name}.Sizes[{i}]", f"{count} or 1 (for each or for all)", size)
+            elif i != at and size != 1:
+                yield Violation(f"{name}.Sizes[{i}]", "1", size)
+
+
+def spread(value: Array | None, axis: int) -> Any:
+    """A scale or zero point in FLOAT64, along an axis counted from the end."""
+    if value is None:
+        return 0.0
+    wide = value.astype(np.float64)
+    if prod(value.shape) == 1:
+        return wide.reshape(())
+    return wide.reshape(-1, *(1 for _ in range(-axis - 1)))
+
+
+def centred(x: Array, zero_point: Array | None, axis: int = -1) -> Array:
+    """Integers without their zero point, in FLOAT64."""
+    return x.astype(np.float64) - spread(zero_point, axis)
+
+
+def wrapped(e: Engine, x: Array) -> Array:
+    """Exact integers in FLOAT64 as INT32, which wrap around."""
+    return x.astype(e.xp.int64).astype(e.xp.int32)
+
+
+def quantized(e: Engine, x: Array, scale: Any, zero_point: Array | None, axis: int = -1) -> Array:
+    """Numbers as integers around a zero point; halves to even."""
+    return e.xp.rint(x / scale) + spread(zero_point, axis)
+
+
+def type_of_output(specs: Specs) -> Any:
+    """The type of an output's zero point, which is the output's; the caller's without one."""
+    zero_point = specs["OutputZeroPointTensor"]
+    return None if zero_point is None else zero_point.dtype

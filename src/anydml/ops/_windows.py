@@ -1,0 +1,86 @@
+"""Windows that slide over the spatial dimensions, those behind the second: rules and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from anydml._json import UINT32_MAX
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.ops._descriptor import Attributes, page_name
+from anydml.program import ArraySpec
+
+_ARRAYS: Final = (
+    "strides", "window_size", "dilations", "start_padding", "end_padding", "output_padding",
+)  # fmt: skip
+_POSITIVE: Final = _ARRAYS[:3]
+
+
+def check_arrays(data: ArraySpec, given: Attributes) -> Iterator[Violation]:
+    """Arrays have a value for each spatial dimension; strides, windows and dilations no 0."""
+    count = len(data.shape) - 2
+    for name in (name for name in _ARRAYS if name in given):
+        if len(given[name]) != count:
+            rule = f"{count} values (InputTensor.DimensionCount - 2)"
+            yield Violation(page_name(name), rule, len(given[name]))
+        for i, value in enumerate(given[name] if name in _POSITIVE else ()):
+            if value == 0:
+                yield Violation(f"{page_name(name)}[{i}]", "at least 1", value)
+
+
+def count_windows(
+    data: ArraySpec, window: Sequence[int], paths: Sequence[str], given: Attributes
+) -> tuple[list[int], list[Violation]]:
+    """The output's spatial sizes: windows that fit into the padded input, and output padding.
+
+    `window` has the sizes of a window, and `paths` where a message finds them.
+    """
+    sizes, found = [], list[Violation]()
+    none, ones = [0] * len(window), [1] * len(window)
+    for path, size, taps, stride, start, end, dilation, more in zip(
+        paths, data.shape[2:], window, given["strides"], given["start_padding"],
+        given["end_padding"], given.get("dilations", ones), given.get("output_padding", none),
+        strict=True,
+    ):  # fmt: skip
+        padded, span = size + start + end, (taps - 1) * dilation + 1
+        if span > padded:
+            rule = f"at most {padded} elements with dilation (the padded input's size)"
+            found.append(Violation(path, rule, span))
+        sizes.append((padded - span) // stride + 1 + more)
+    return sizes, [*found, *check_sizes(sizes)]
+
+
+def check_sizes(sizes: Sequence[int]) -> Iterator[Violation]:
+    """The output's spatial sizes are those of a tensor."""
+    for i, size in enumerate(sizes):
+        if size > UINT32_MAX:
+            yield Violation(f"OutputTensor.Sizes[{i + 2}]", f"at most {UINT32_MAX}", size)
+
+
+def window_of(given: Attributes) -> dict[str, Any]:
+    """The attributes as the engine's primitives take them."""
+    strides = given["strides"]
+    return {
+        "sizes": given["window_size"],
+        "strides": strides,
+        "pads": list(zip(given["start_padding"], given["end_padding"], strict=True)),
+        "dilations": given.get("dilations", [1] * len(strides)),
+    }
+
+
+def counts_of_windows(e: Engine, shape: Sequence[int], dtype: Any, given: Attributes) -> Array:
+    """How many elements each window meets, at least 1."""
+    xp, window = e.xp, window_of(given)
+    total = xp.ones((), dtype)
+    for i, (n, taps, stride, pad, step) in enumerate(
+        zip(shape[2:], *(window[name] for name in ("sizes", "strides", "pads", "dilations")),
+            strict=True)
+    ):  # fmt: skip
+        count = (n + sum(pad) - (taps - 1) * step - 1) // stride + 1
+        first = xp.arange(count) * stride - pad[0]
+        low = xp.maximum(-(first // step), 0)
+        high = xp.minimum((n - 1 - first) // step, taps - 1)
+        along = xp.maximum(high - low + 1, 1).astype(dtype)
+        total = total * along.reshape(-1, *(1 for _ in shape[3 + i :]))
+    return total

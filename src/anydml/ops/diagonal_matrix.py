@@ -1,0 +1,135 @@
+"""Diagonal matrices: a value along diagonals of the last two dimensions, made by the operator.
+
+The diagonal of an element is its column minus its row; every matrix of a batch is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import enumeration, floating, input_field, integer, output_field, scalar
+from anydml.ops._rules import type_of_scalar
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+def _diagonals(e: Engine, shape: Sequence[int]) -> Array:
+    """The diagonal of each element of a matrix."""
+    *_, height, width = shape
+    diagonals: Array = e.xp.arange(width)[None, :] - e.xp.arange(height)[:, None]
+    return e.xp.broadcast_to(diagonals, shape)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiagonalMatrix(Computed):
+    """The value where ``column - row`` is the offset, and 0 elsewhere.
+
+    Parameters
+    ----------
+    output_tensor : TensorDesc
+        Matrices, which need not be square.
+    offset : int
+        Above 0 the diagonal lies further to the right, below 0 to the left.
+    value : float
+        What stands on the diagonal; in tensors of integers, converted as CAST does.
+    """
+
+    output_tensor: TensorDesc = output_field()
+    offset: int = integer()
+    value: float = floating()
+
+    NAME = "DIAGONAL_MATRIX"
+    EXAMPLE = {"output_tensor": TensorDesc("FLOAT32", (3, 4)), "offset": 1, "value": 1.0}
+    ALSO_KNOWN_AS = "onnx.EyeLike numpy.eye torch.eye jax.numpy.eye"
+
+    def attributes(self) -> Attributes:
+        made = {"shape": self.output_tensor.sizes, "dtype": self.output_tensor.data_type.numpy.name}
+        return {**made, **super().attributes()}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((ArraySpec(given["shape"], np.dtype(given["dtype"])),))
+
+    @staticmethod
+    def compute(
+        e: Engine, *, shape: tuple[int, ...], dtype: str, offset: int, value: float
+    ) -> Array:
+        element = e.cast(e.xp.asarray(value, np.float64), dtype)
+        return e.xp.where(_diagonals(e, shape) == offset, element, element.dtype.type(0))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiagonalMatrix1(Computed):
+    """The value on the diagonals from ``begin`` to before ``end``, the input or 0 elsewhere.
+
+    Where ``begin`` is above ``end``, the value stands outside: below ``end`` and from ``begin`` on.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc, optional
+        What stands elsewhere; 0 where it is left out.
+    output_tensor : TensorDesc
+        Type and sizes of the input; matrices, which need not be square.
+    value_data_type : DataType
+        The output's type.
+    value : int or float
+        What stands on the diagonals.
+    diagonal_fill_begin, diagonal_fill_end : int
+        The first diagonal, and the one behind the last.
+    """
+
+    input_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    value_data_type: DataType | DataTypeName = enumeration(DataType)
+    value: int | float = scalar("value_data_type")
+    diagonal_fill_begin: int = integer()
+    diagonal_fill_end: int = integer()
+
+    NAME = "DIAGONAL_MATRIX1"
+    EXAMPLE = {
+        "output_tensor": TensorDesc("FLOAT32", (3, 4)),
+        "value_data_type": "FLOAT32", "value": 7.0,
+        "diagonal_fill_begin": 0, "diagonal_fill_end": 2,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "numpy.tri numpy.triu numpy.tril torch.triu torch.tril jax.numpy.tri"
+
+    def check(self) -> Iterator[Violation]:
+        output = ("OutputTensor", self.output_tensor)
+        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+
+    def attributes(self) -> Attributes:
+        made = {"shape": self.output_tensor.sizes, "dtype": self.output_tensor.data_type.numpy.name}
+        return {**made, **super().attributes()}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        return Inferred((inputs[0] or ArraySpec(given["shape"], np.dtype(given["dtype"])),))
+
+    @staticmethod
+    def compute(
+        e: Engine,
+        x: Array | None,
+        *,
+        shape: tuple[int, ...],
+        dtype: str,
+        value_data_type: Any,
+        value: Any,
+        diagonal_fill_begin: int,
+        diagonal_fill_end: int,
+    ) -> Array:
+        diagonals = _diagonals(e, shape)
+        within = (diagonals >= diagonal_fill_begin) ^ (diagonals >= diagonal_fill_end)
+        within = within ^ (diagonal_fill_begin > diagonal_fill_end)
+        element = np.dtype(dtype).type(value)
+        rest = element.dtype.type(0) if x is None else x
+        return e.xp.where(within, element, rest)

@@ -1,0 +1,262 @@
+"""Gradients: of activations, clipping, normalization by neighbours and slices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from anydml._literals import DataTypeName
+from anydml.dtypes import DataType
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.ops._axes import neighbours
+from anydml.ops._computed import Map, Sized
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import (
+    boolean,
+    count_of,
+    enumeration,
+    floating,
+    input_field,
+    ints,
+    output_field,
+    scalar,
+    uint,
+    uints,
+)
+from anydml.ops._rules import type_of_scalar
+from anydml.ops.elementwise import number
+from anydml.ops.slice1 import Slice1, first_places
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gradient(Map):
+    """Base of the gradients of functions of one tensor.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What the function was applied to.
+    input_gradient_tensor : TensorDesc
+        The gradient of the result: type and sizes of the input.
+    output_gradient_tensor : TensorDesc
+        The gradient of the input: its type and sizes.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_gradient_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+
+    WORKING_BYTES = 16
+
+
+class ActivationReluGrad(Gradient):
+    """The gradient where the input is above 0, and 0 elsewhere."""
+
+    NAME = "ACTIVATION_RELU_GRAD"
+    ALSO_KNOWN_AS = "torch.ops.aten.threshold_backward"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, dy: Array) -> Array:
+        return e.xp.where(x > 0, dy, dy.dtype.type(0))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseClipGrad(Gradient):
+    """0 where the input is at most Min or at least Max, else the gradient.
+
+    Parameters
+    ----------
+    min, max : float
+        The bounds; of integer tensors, converted as CAST does.
+    """
+
+    min: float = floating()
+    max: float = floating()
+
+    NAME = "ELEMENT_WISE_CLIP_GRAD"
+    EXAMPLE = {"min": -1.0, "max": 1.0}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, dy: Array, *, min: float, max: float) -> Array:
+        return _between(e, x, dy, number(e, min, x), number(e, max, x))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseClipGrad1(Gradient):
+    """0 where the input is at most Min or at least Max, which have the tensors' type.
+
+    Parameters
+    ----------
+    min_max_data_type : DataType
+        The tensors' type.
+    min, max : int or float
+        The bounds.
+    """
+
+    min_max_data_type: DataType | DataTypeName = enumeration(DataType)
+    min: int | float = scalar("min_max_data_type")
+    max: int | float = scalar("min_max_data_type")
+
+    NAME = "ELEMENT_WISE_CLIP_GRAD1"
+    EXAMPLE = {"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0}
+    ALSO_KNOWN_AS = "torch.ops.aten.hardtanh_backward"
+
+    def check(self) -> Iterator[Violation]:
+        data_type = DataType.parse(self.min_max_data_type)
+        yield from type_of_scalar("MinMaxDataType", data_type, ("InputTensor", self.input_tensor))
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, dy: Array, *, min_max_data_type: DataType, min: float, max: float
+    ) -> Array:
+        return _between(e, x, dy, x.dtype.type(min), x.dtype.type(max))
+
+
+def _between(e: Engine, x: Array, dy: Array, low: Any, high: Any) -> Array:
+    return e.xp.where((x <= low) | (x >= high), dy.dtype.type(0), dy)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LocalResponseNormalizationGrad(Gradient):
+    """The gradient of LOCAL_RESPONSE_NORMALIZATION, computed in FLOAT64.
+
+    Parameters
+    ----------
+    cross_channel : bool
+        True for neighbours in other channels at the same place, False for those at places around in
+        the same channel.
+    local_size : int
+        Neighbours along the channels, or along height and along width; at least 1.
+    alpha, beta, bias : float
+        The numbers of the formula.
+    """
+
+    cross_channel: bool = boolean()
+    local_size: int = uint()
+    alpha: float = floating()
+    beta: float = floating()
+    bias: float = floating()
+
+    NAME = "LOCAL_RESPONSE_NORMALIZATION_GRAD"
+    ELEMENTWISE = False
+    TOLERANCE = ulp(1)
+    WORKING_BYTES = 48
+    INPUTS = ([[[[1.0]], [[2.0]], [[3.0]]]], [[[[1.0]], [[0.0]], [[0.0]]]])
+    EXAMPLE = {"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0}
+
+    def check(self) -> Iterator[Violation]:
+        if self.local_size < 1:
+            yield Violation("LocalSize", "at least 1", self.local_size)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, dy: Array, *,
+        cross_channel: bool, local_size: int, alpha: float, beta: float, bias: float,
+    ) -> Array:  # fmt: skip
+        axes = (1,) if cross_channel else (2, 3)
+        wide, gradient = x.astype(e.xp.float64), dy.astype(e.xp.float64)
+        around = wide * wide
+        for axis in axes:
+            around = neighbours(e, around, axis, local_size)
+        base = bias + alpha / local_size * around
+        indirect = gradient * wide / base ** (beta + 1)
+        for axis in axes:
+            indirect = neighbours(e, indirect, axis, local_size, transposed=True)
+        return gradient / base**beta - 2 * alpha * beta / local_size * wide * indirect
+
+
+_RENAMED: Final = {"InputTensor": "OutputGradientTensor", "OutputTensor": "InputGradientTensor"}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SliceGrad(Sized):
+    """The gradient of SLICE1: the elements at their places in the window, and 0 elsewhere.
+
+    Parameters
+    ----------
+    input_gradient_tensor : TensorDesc
+        The gradient of the slice.
+    output_gradient_tensor : TensorDesc
+        The gradient of what was sliced: type and DimensionCount of the input.
+    dimension_count : int, optional
+        How many dimensions; left out, as many as there are offsets.
+    input_window_offsets : sequence of int
+        Where the window begins in each dimension of the output.
+    input_window_sizes : sequence of int
+        Its extent in each dimension, at least 1.
+    input_window_strides : sequence of int
+        How many elements to advance; negative ones begin at the end of the window. Not 0.
+    """
+
+    input_gradient_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+    dimension_count: int = count_of("input_window_offsets")
+    input_window_offsets: Sequence[int] = uints()
+    input_window_sizes: Sequence[int] = uints()
+    input_window_strides: Sequence[int] = ints()
+
+    NAME = "SLICE_GRAD"
+    WORKING_BYTES = 24
+    EXAMPLE = {
+        "input_gradient_tensor": [[1.0, 2.0], [3.0, 4.0]],
+        "output_gradient_tensor": TensorDesc("FLOAT32", (4, 4)),
+        "input_window_offsets": (0, 0), "input_window_sizes": (3, 3),
+        "input_window_strides": (2, 2),
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.ops.aten.slice_backward"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (gradient,) = inputs
+        made = ArraySpec(given["shape"], gradient.dtype)
+        if len(made.shape) != len(gradient.shape):
+            rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
+            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
+            return Inferred((made,), (wrong,))
+        found = Slice1.infer([made], _window(given, gradient.shape)).violations
+        return Inferred((made,), tuple(map(_renamed, found)))
+
+    def check(self) -> Iterator[Violation]:
+        sizes, offsets = self.output_gradient_tensor.sizes, self.input_window_offsets
+        for i, (offset, size) in enumerate(zip(offsets, sizes, strict=False)):
+            if offset == size and len(offsets) == len(sizes):
+                rule = f"at most {size - 1} (OutputGradientTensor.Sizes[{i}] - 1)"
+                yield Violation(f"InputWindowOffsets[{i}]", rule, offset)
+        for i, size in enumerate(self.input_window_sizes):
+            if size < 1:
+                yield Violation(f"InputWindowSizes[{i}]", "at least 1", size)
+
+    @staticmethod
+    def compute(e: Engine, dy: Array, *, shape: tuple[int, ...], **given: Any) -> Array:
+        window = _window(given, dy.shape)
+        places = zip(shape, first_places(window), window["strides"], dy.shape, strict=True)
+        for axis, (size, first, stride, count) in enumerate(places):
+            steps, rest = np.divmod(np.arange(size) - first, stride)
+            inside = (rest == 0) & (steps >= 0) & (steps < count)
+            taken = e.xp.take(dy, np.where(inside, steps, 0), axis=axis)
+            along = inside.reshape(-1, *(1 for _ in shape[axis + 1 :]))
+            dy = e.xp.where(along, taken, dy.dtype.type(0))
+        return dy
+
+
+def _window(given: Attributes, counts: tuple[int, ...]) -> Attributes:
+    """The attributes as SLICE1 has them."""
+    names = {"starts": "offsets", "sizes": "sizes", "strides": "strides"}
+    return {
+        **{name: given[f"input_window_{own}"] for name, own in names.items()}, "counts": counts
+    }  # fmt: skip
+
+
+def _renamed(violation: Violation) -> Violation:
+    texts = [violation.path, violation.rule]
+    for name, own in _RENAMED.items():
+        texts = [text.replace(name, own) for text in texts]
+    return dataclasses.replace(violation, path=texts[0], rule=texts[1])

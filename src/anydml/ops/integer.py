@@ -1,0 +1,282 @@
+"""Integer arithmetic: sums of products of quantized numbers, exact or with scales.
+
+A number stands for ``(integer - zero point) * scale``; a zero point that is left out is 0. Scales
+and zero points have one element, or one for each row, column or channel. Sums are exact; a scaled
+result is computed in FLOAT64, and as an integer rounded once: halves to even, within the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import products
+from anydml.ops._computed import Computed, same_as, same_rank
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import input_field, output_field
+from anydml.ops._quantized import (
+    PARAMETERS,
+    Specs,
+    centred,
+    named_specs,
+    parameters,
+    quantized,
+    spread,
+    type_of_output,
+    wrapped,
+)
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+def _product(specs: Specs) -> tuple[ArraySpec, list[Violation]]:
+    """The sizes of a matrix product, and how its operands must fit together."""
+    a, b = specs["ATensor"], specs["BTensor"]
+    assert a is not None
+    assert b is not None
+    found = [*same_rank(("ATensor", a), ("BTensor", b))]
+    if found or len(a.shape) < 2:
+        return a, found
+    pairs = [*((i, i) for i in range(len(a.shape) - 2)), (len(a.shape) - 1, len(a.shape) - 2)]
+    for own, other in pairs:
+        if a.shape[own] != b.shape[other]:
+            rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"
+            found.append(Violation(f"BTensor.Sizes[{other}]", rule, b.shape[other]))
+    rank = len(a.shape)
+    found += parameters(specs, "A", rank, -2, a.shape[-2])
+    found += parameters(specs, "B", rank, -1, b.shape[-1])
+    found += parameters(specs, "Output", rank, -2, a.shape[-2])
+    return ArraySpec((*a.shape[:-1], b.shape[-1]), None), found
+
+
+_MATRICES: Final[dict[str, Any]] = {
+    "a_tensor": [[3, 5], [7, 11]], "a_zero_point_tensor": [[3], [5]],
+    "b_tensor": [[1, 2], [3, 4]], "b_zero_point_tensor": [[1]],
+}  # fmt: skip
+_SCALES: Final = {"a_scale_tensor": [[0.5]], "b_scale_tensor": [[2.0, 4.0]]}
+_OUTPUT: Final = {"output_scale_tensor": [[2.0]], "output_zero_point_tensor": [[10]]}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MatrixMultiplyInteger(Computed):
+    """``(A - zero point) @ (B - zero point)`` for each batch and channel; sums wrap around.
+
+    Parameters
+    ----------
+    a_tensor : TensorDesc
+        ``{.., M, K}``.
+    a_zero_point_tensor : TensorDesc, optional
+        One element, or one for each of the M rows.
+    b_tensor : TensorDesc
+        ``{.., K, N}``.
+    b_zero_point_tensor : TensorDesc, optional
+        One element, or one for each of the N columns.
+    output_tensor : TensorDesc
+        ``{.., M, N}``.
+    """
+
+    a_tensor: TensorDesc = input_field()
+    a_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    b_tensor: TensorDesc = input_field()
+    b_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "MATRIX_MULTIPLY_INTEGER"
+    WORKING_BYTES = 32
+    IN_PIECES = True
+    EXAMPLE = _MATRICES
+    ALSO_KNOWN_AS = "onnx.MatMulInteger"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        made, found = _product(named_specs(cls, inputs))
+        return Inferred((ArraySpec(made.shape, np.dtype(np.int32)),), tuple(found))
+
+    @staticmethod
+    def compute(e: Engine, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
+        return wrapped(e, e.dot(centred(a, a_zero, -2), centred(b, b_zero)))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Scaled(Computed):
+    """What the products with scales have.
+
+    Parameters
+    ----------
+    a_tensor : TensorDesc
+        ``{.., M, K}``.
+    a_scale_tensor : TensorDesc
+        One element, or one for each of the M rows.
+    a_zero_point_tensor : TensorDesc, optional
+        The same of A's type.
+    b_tensor : TensorDesc
+        ``{.., K, N}``.
+    b_scale_tensor : TensorDesc
+        One element, or one for each of the N columns.
+    b_zero_point_tensor : TensorDesc, optional
+        The same of B's type.
+    """
+
+    a_tensor: TensorDesc = input_field()
+    a_scale_tensor: TensorDesc = input_field()
+    a_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    b_tensor: TensorDesc = input_field()
+    b_scale_tensor: TensorDesc = input_field()
+    b_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+
+    WORKING_BYTES = 32
+    IN_PIECES = True
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MatrixMultiplyIntegerToFloat(Scaled):
+    """The matrix product of two quantized tensors as floats.
+
+    Parameters
+    ----------
+    bias_tensor : TensorDesc, optional
+        Added to the product: the output's sizes.
+    output_tensor : TensorDesc
+        ``{.., M, N}``, of the scales' type.
+    """
+
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "MATRIX_MULTIPLY_INTEGER_TO_FLOAT"
+    TOLERANCE = products(8)
+    EXAMPLE = {**_MATRICES, **_SCALES}
+    ALSO_KNOWN_AS = "com.microsoft.MatMulIntegerToFloat"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        specs = named_specs(cls, inputs)
+        made, found = _product(specs)
+        scale, bias = specs["AScaleTensor"], specs["BiasTensor"]
+        found += same_as(("ATensor", specs["ATensor"]), ("BTensor", specs["BTensor"]), sizes=False)
+        typed = ("AScaleTensor", scale)
+        found += same_as(typed, ("BScaleTensor", specs["BScaleTensor"]), ("BiasTensor", bias),
+                         sizes=False)  # fmt: skip
+        found += same_as(("OutputTensor", made), ("BiasTensor", bias), types=False)
+        return Inferred((ArraySpec(made.shape, scale.dtype),), tuple(found))
+
+    @staticmethod
+    def compute(
+        e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
+        b_zero: Array | None, bias: Array | None,
+    ) -> Array:  # fmt: skip
+        wide = centred(a, a_zero, -2) * spread(a_scale, -2)
+        y = e.dot(wide, centred(b, b_zero) * spread(b_scale, -1))
+        return y if bias is None else y + bias
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuantizedLinearMatrixMultiply(Scaled):
+    """The matrix product of two quantized tensors, quantized.
+
+    Parameters
+    ----------
+    output_scale_tensor : TensorDesc
+        One element, or one for each of the M rows.
+    output_zero_point_tensor : TensorDesc, optional
+        The same of the output's type.
+    output_tensor : TensorDesc
+        ``{.., M, N}``.
+    """
+
+    output_scale_tensor: TensorDesc = input_field()
+    output_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "QUANTIZED_LINEAR_MATRIX_MULTIPLY"
+    EXAMPLE = {**_MATRICES, **_SCALES, **_OUTPUT}
+    ALSO_KNOWN_AS = "onnx.QLinearMatMul"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        specs = named_specs(cls, inputs)
+        made, found = _product(specs)
+        names = [f"{tensor}{name}" for tensor in ("A", "B", "Output") for name in PARAMETERS]
+        first, *others = [(name, specs[name]) for name in names]
+        found += same_rank(first, *others)
+        return Inferred((ArraySpec(made.shape, type_of_output(specs)),), tuple(found))
+
+    @staticmethod
+    def compute(
+        e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
+        b_zero: Array | None, scale: Array, zero: Array | None,
+    ) -> Array:  # fmt: skip
+        total = e.dot(centred(a, a_zero, -2), centred(b, b_zero))
+        real = total * spread(a_scale, -2) * spread(b_scale, -1)
+        return quantized(e, real, spread(scale, -2), zero, -2)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseQuantizedLinearAdd(Computed):
+    """The sum of two quantized tensors, quantized.
+
+    Parameters
+    ----------
+    a_tensor : TensorDesc
+        The first operand.
+    a_scale_tensor : TensorDesc
+        One element.
+    a_zero_point_tensor : TensorDesc, optional
+        One element of A's type.
+    b_tensor : TensorDesc
+        The second operand: A's sizes.
+    b_scale_tensor : TensorDesc
+        One element.
+    b_zero_point_tensor : TensorDesc, optional
+        One element of B's type.
+    output_scale_tensor : TensorDesc
+        One element.
+    output_zero_point_tensor : TensorDesc, optional
+        One element of the output's type.
+    output_tensor : TensorDesc
+        A's sizes.
+    """
+
+    a_tensor: TensorDesc = input_field()
+    a_scale_tensor: TensorDesc = input_field()
+    a_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    b_tensor: TensorDesc = input_field()
+    b_scale_tensor: TensorDesc = input_field()
+    b_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_scale_tensor: TensorDesc = input_field()
+    output_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "ELEMENT_WISE_QUANTIZED_LINEAR_ADD"
+    WORKING_BYTES = 32
+    EXAMPLE = {
+        "a_tensor": [1, 2, 3], "a_scale_tensor": [0.5], "b_tensor": [10, 20, 30],
+        "b_scale_tensor": [2.0], "output_scale_tensor": [1.0], "output_zero_point_tensor": [100],
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "com.microsoft.QLinearAdd torch.ops.quantized.add"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        specs = named_specs(cls, inputs)
+        first, *others = specs.items()
+        rank = len(first[1].shape)
+        found = [*same_rank(first, *others)]
+        if not found:
+            found += same_as(first, ("BTensor", specs["BTensor"]), types=False)
+        for tensor in ("A", "B", "Output"):
+            found += parameters(specs, tensor, rank, None, 1)
+        return Inferred((ArraySpec(first[1].shape, type_of_output(specs)),), tuple(found))
+
+    @staticmethod
+    def compute(
+        e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
+        b_zero: Array | None, scale: Array, zero: Array | None,
+    ) -> Array:  # fmt: skip
+        real = centred(a, a_zero) * spread(a_scale, -1)
+        real = real + centred(b, b_zero) * spread(b_scale, -1)
+        return quantized(e, real, spread(scale, -1), zero)

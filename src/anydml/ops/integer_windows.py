@@ -1,0 +1,272 @@
+"""Quantized windows: convolution and pooling of integers with scales and zero points.
+
+A number stands for ``(integer - zero point) * scale``; a zero point that is left out is 0, and
+padding is zeros: elements that are the zero point. Sums are exact; a scaled result is computed in
+FLOAT64 and rounded once, halves to even, within the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.engines import Array, Engine
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import boolean, count_of, input_field, output_field, uint, uints
+from anydml.ops._quantized import (
+    centred,
+    named_specs,
+    parameters,
+    quantized,
+    spread,
+    type_of_output,
+    wrapped,
+)
+from anydml.ops.convolution import Convolution, ConvolutionDirection
+from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Filtered(Computed):
+    """How a filter slides.
+
+    Parameters
+    ----------
+    dimension_count : int, optional
+        How many spatial dimensions; left out, as many as there are strides.
+    strides : sequence of int
+        From a window to the next, for each spatial dimension.
+    dilations : sequence of int
+        From an element of the filter to the next.
+    start_padding, end_padding : sequence of int
+        Zeros in front of and behind each spatial dimension: elements that are the zero point.
+    group_count : int
+        How many parts of the channels have filters of their own.
+    """
+
+    dimension_count: int = count_of("strides")
+    strides: Sequence[int] = uints()
+    dilations: Sequence[int] = uints()
+    start_padding: Sequence[int] = uints()
+    end_padding: Sequence[int] = uints()
+    group_count: int = uint()
+
+    WORKING_BYTES = 48
+    IN_PIECES = True
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        specs = named_specs(cls, inputs)
+        data = specs["InputTensor"]
+        plain = [data, *(specs.get(name) for name in ("FilterTensor", "BiasTensor"))]
+        plain = [spec and ArraySpec(spec.shape, data.dtype) for spec in plain]
+        forward = {**given, "direction": ConvolutionDirection.FORWARD}
+        inferred = Convolution.infer(plain, forward)
+        rank, channels = len(data.shape), specs["FilterTensor"].shape[0]
+        found = [
+            *inferred.violations,
+            *parameters(specs, "Input", rank, None, 1),
+            *parameters(specs, "Filter", rank, 1 - rank, channels),
+            *parameters(specs, "Output", rank, None, 1),
+        ]
+        dtype = type_of_output(specs) if "OutputZeroPointTensor" in specs else np.dtype(np.int32)
+        return Inferred((ArraySpec(inferred.outputs[0].shape, dtype),), tuple(found))
+
+
+_WINDOW: Final[dict[str, Any]] = {
+    "input_tensor": [[[[2, 3, 4], [5, 6, 7], [8, 9, 10]]]], "input_zero_point_tensor": [[[[1]]]],
+    "filter_tensor": [[[[1, 1], [1, 1]]]],
+    "strides": (1, 1), "dilations": (1, 1), "start_padding": (0, 0), "end_padding": (0, 1),
+    "group_count": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IntegerTensors(Computed):
+    """The tensors of a convolution of integers.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, ..}``.
+    input_zero_point_tensor : TensorDesc, optional
+        One element of the input's type.
+    filter_tensor : TensorDesc
+        ``{output channels, channels / groups, ..}``.
+    filter_zero_point_tensor : TensorDesc, optional
+        One element of the filter's type, or one for each output channel.
+    output_tensor : TensorDesc
+        ``{batches, output channels, ..}``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    filter_tensor: TensorDesc = input_field()
+    filter_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConvolutionInteger(Filtered, IntegerTensors):
+    """The convolution of integers from which their zero points are subtracted."""
+
+    NAME = "CONVOLUTION_INTEGER"
+    EXAMPLE = _WINDOW
+    ALSO_KNOWN_AS = "onnx.ConvInteger"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, **given: Any
+    ) -> Array:
+        return wrapped(e, _convolved(e, x, x_zero, w, w_zero, given))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuantizedTensors(Computed):
+    """The tensors of a quantized convolution.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, ..}``.
+    input_scale_tensor : TensorDesc
+        One element.
+    input_zero_point_tensor : TensorDesc, optional
+        One element of the input's type.
+    filter_tensor : TensorDesc
+        ``{output channels, channels / groups, ..}``.
+    filter_scale_tensor : TensorDesc
+        One element, or one for each output channel.
+    filter_zero_point_tensor : TensorDesc, optional
+        The same of the filter's type.
+    bias_tensor : TensorDesc, optional
+        ``{1, output channels, 1, ..}``, in units of the input's scale times the filter's.
+    output_scale_tensor : TensorDesc
+        One element.
+    output_zero_point_tensor : TensorDesc, optional
+        One element of the output's type.
+    output_tensor : TensorDesc
+        ``{batches, output channels, ..}``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_scale_tensor: TensorDesc = input_field()
+    input_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    filter_tensor: TensorDesc = input_field()
+    filter_scale_tensor: TensorDesc = input_field()
+    filter_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    output_scale_tensor: TensorDesc = input_field()
+    output_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuantizedLinearConvolution(Filtered, QuantizedTensors):
+    """The convolution of a quantized tensor with a quantized filter, quantized."""
+
+    NAME = "QUANTIZED_LINEAR_CONVOLUTION"
+    EXAMPLE = {
+        **_WINDOW, "input_scale_tensor": [[[[0.5]]]], "filter_scale_tensor": [[[[2.0]]]],
+        "bias_tensor": [[[[1]]]], "output_scale_tensor": [[[[2.0]]]],
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.QLinearConv torch.ao.nn.quantized.functional.conv2d"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, x_scale: Array, x_zero: Array | None, w: Array, w_scale: Array,
+        w_zero: Array | None, bias: Array | None, scale: Array, zero: Array | None, **given: Any,
+    ) -> Array:  # fmt: skip
+        total = _convolved(e, x, x_zero, w, w_zero, given)
+        if bias is not None:
+            total = total + bias
+        real = total * spread(x_scale, -1) * spread(w_scale, 1 - w.ndim)
+        return quantized(e, real, spread(scale, -1), zero)
+
+
+def _convolved(
+    e: Engine, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, given: Attributes
+) -> Array:
+    pads = list(zip(given["start_padding"], given["end_padding"], strict=True))
+    return e.conv(
+        centred(x, x_zero), centred(w, w_zero, -w.ndim),
+        strides=given["strides"], pads=pads, dilations=given["dilations"],
+        groups=given["group_count"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PooledTensors(Computed):
+    """The tensors of quantized pooling.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, ..}`` with 2 or 3 spatial dimensions.
+    input_scale_tensor : TensorDesc
+        One element, or one for each channel.
+    input_zero_point_tensor : TensorDesc, optional
+        The same of the input's type.
+    output_scale_tensor : TensorDesc
+        One element, or one for each channel.
+    output_zero_point_tensor : TensorDesc, optional
+        The same of the output's type.
+    output_tensor : TensorDesc
+        ``{batches, channels, ..}``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_scale_tensor: TensorDesc = input_field()
+    input_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_scale_tensor: TensorDesc = input_field()
+    output_zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuantizedLinearAveragePooling(Dilated, PooledTensors):
+    """The mean of each window of a quantized tensor, quantized.
+
+    Parameters
+    ----------
+    include_padding : bool
+        Whether padding counts, as zeros; else it is left out of the mean.
+    """
+
+    include_padding: bool = boolean()
+
+    NAME = "QUANTIZED_LINEAR_AVERAGE_POOLING"
+    WORKING_BYTES = 48
+    EXAMPLE = {
+        **Dilated.EXAMPLE, "include_padding": False,
+        "input_scale_tensor": [[[[0.5]]]], "output_scale_tensor": [[[[0.25]]]],
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "com.microsoft.QLinearAveragePool torch.ao.nn.quantized.functional.avg_pool2d"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        specs = named_specs(cls, inputs)
+        data = specs["InputTensor"]
+        inferred = AveragePooling1.infer((data,), given)
+        rank = len(data.shape)
+        found = [*inferred.violations]
+        for tensor in ("Input", "Output"):
+            found += parameters(specs, tensor, rank, 1 - rank, data.shape[1])
+        return Inferred(
+            (ArraySpec(inferred.outputs[0].shape, type_of_output(specs)),), tuple(found)
+        )
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, x_scale: Array, x_zero: Array | None, scale: Array,
+        zero: Array | None, **given: Any,
+    ) -> Array:  # fmt: skip
+        channel = 1 - x.ndim
+        mean = AveragePooling.compute(e, centred(x, x_zero, channel), **given)
+        return quantized(e, mean * spread(x_scale, channel), spread(scale, channel), zero, channel)

@@ -1,0 +1,134 @@
+"""Matrix products: sums of products over rows and columns, for each batch and channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
+from anydml.errors import Violation
+from anydml.exactness import products
+from anydml.ops._computed import Computed, same_as, same_rank
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import enumeration, floating, input_field, nested, output_field
+from anydml.ops.activations import FUSABLE, Fusable
+from anydml.ops.elementwise import ElementWiseClip
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+class MatrixTransform(NamedEnum):
+    """``DML_MATRIX_TRANSFORM``: how a matrix is read."""
+
+    NONE = 0
+    TRANSPOSE = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_MATRIX_TRANSFORM_"
+
+
+TransformName = Literal[
+    "NONE", "TRANSPOSE", "DML_MATRIX_TRANSFORM_NONE", "DML_MATRIX_TRANSFORM_TRANSPOSE"
+]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gemm(Computed):
+    """``activation(alpha * A @ B + beta * C)`` for each batch and channel.
+
+    Parameters
+    ----------
+    a_tensor : TensorDesc
+        ``{batches, channels, M, K}``, or ``{.., K, M}`` where A is transposed; from level 4_0 on
+        without batches and channels, too.
+    b_tensor : TensorDesc
+        ``{batches, channels, K, N}``, or ``{.., N, K}`` where B is transposed.
+    c_tensor : TensorDesc, optional
+        What is added: the output's sizes, broadcast by strides of 0.
+    output_tensor : TensorDesc
+        ``{batches, channels, M, N}``.
+    trans_a, trans_b : MatrixTransform or str
+        TRANSPOSE to exchange the last two dimensions.
+    alpha : float
+        The factor of the product.
+    beta : float
+        The factor of C; ignored without C.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    a_tensor: TensorDesc = input_field()
+    b_tensor: TensorDesc = input_field()
+    c_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    trans_a: MatrixTransform | TransformName = enumeration(MatrixTransform)
+    trans_b: MatrixTransform | TransformName = enumeration(MatrixTransform)
+    alpha: float = floating()
+    beta: float = floating()
+    fused_activation: Fusable | ElementWiseClip | None = nested(*FUSABLE, ElementWiseClip)
+
+    NAME = "GEMM"
+    TOLERANCE = products(8)
+    WORKING_BYTES = 24
+    IN_PIECES = True
+    ALSO_KNOWN_AS = "onnx.Gemm onnx.MatMul numpy.matmul torch.matmul jax.numpy.matmul"
+    EXAMPLE = {
+        "a_tensor": [[1, 2], [3, 4]], "b_tensor": [[1, 0], [0, 2]], "c_tensor": [[1, 1], [1, 1]],
+        "trans_a": "NONE", "trans_b": "TRANSPOSE", "alpha": 1.0, "beta": 10.0,
+    }  # fmt: skip
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        a, b, c = inputs
+        named = ("ATensor", a), ("BTensor", b), ("CTensor", c)
+        found = [*same_as(*named, sizes=False), *same_rank(*named)]
+        if len(a.shape) != len(b.shape):
+            return Inferred((a,), tuple(found))
+        rank = len(a.shape)
+        rows, inner = _matrix_axes(rank, given["trans_a"])
+        inner_b, columns = _matrix_axes(rank, given["trans_b"])
+        for own, other in [*((axis, axis) for axis in range(rank - 2)), (inner, inner_b)]:
+            if a.shape[own] != b.shape[other]:
+                rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"
+                found.append(Violation(f"BTensor.Sizes[{other}]", rule, b.shape[other]))
+        made = ArraySpec((*a.shape[:-2], a.shape[rows], b.shape[columns]), a.dtype)
+        found += _sizes_of_output(c, made)
+        return Inferred((made,), tuple(found))
+
+    @staticmethod
+    def compute(
+        e: Engine,
+        a: Array,
+        b: Array,
+        c: Array | None,
+        *,
+        trans_a: MatrixTransform,
+        trans_b: MatrixTransform,
+        alpha: float,
+        beta: float,
+    ) -> Array:
+        result = e.dot(_transform(e, a, trans_a), _transform(e, b, trans_b))
+        if alpha != 1:
+            result = a.dtype.type(alpha) * result
+        return result if c is None else result + a.dtype.type(beta) * c
+
+
+def _matrix_axes(rank: int, transform: MatrixTransform) -> tuple[int, int]:
+    """The axes of a tensor that are the rows and the columns of its matrix."""
+    transposed = transform is MatrixTransform.TRANSPOSE
+    return (rank - 1, rank - 2) if transposed else (rank - 2, rank - 1)
+
+
+def _transform(e: Engine, x: Array, transform: MatrixTransform) -> Array:
+    return e.xp.swapaxes(x, -2, -1) if transform is MatrixTransform.TRANSPOSE else x
+
+
+def _sizes_of_output(c: ArraySpec | None, made: ArraySpec) -> Iterator[Violation]:
+    if c is None or len(c.shape) != len(made.shape):
+        return
+    for axis, (expected, got) in enumerate(zip(made.shape, c.shape, strict=True)):
+        if expected != got:
+            yield Violation(f"CTensor.Sizes[{axis}]", f"{expected} (OutputTensor's size)", got)

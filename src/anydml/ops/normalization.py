@@ -1,0 +1,416 @@
+"""Normalization: elements less their mean, by their deviation, their norm or their neighbours.
+
+All of it is computed in FLOAT64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.levels import FeatureLevel
+from anydml.ops._axes import distinct_axes, mean, neighbours, one_axis, total
+from anydml.ops._computed import Computed, Map, broadcast_to_input
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import (
+    boolean,
+    count_of,
+    floating,
+    input_field,
+    nested,
+    output_field,
+    uint,
+    uints,
+)
+from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Violation) -> Inferred:
+    # One output like the first input, to which the others are broadcast.
+    names = [info.name for info in operator.tensor_fields()][1 : len(inputs)]
+    others = broadcast_to_input(inputs[0], [*zip(names, inputs[1:], strict=True)])
+    return Inferred((inputs[0],), (*others, *more))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BatchNormalization(Computed):
+    """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    mean_tensor, variance_tensor, scale_tensor, bias_tensor : TensorDesc
+        Broadcast to the input: each size is the input's or 1.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    spatial : bool
+        False means that mean and variance differ between places: below feature level 4_0 their
+        last two sizes are then the input's. Without effect from 4_0 on.
+    epsilon : float
+        Added to the variance.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    mean_tensor: TensorDesc = input_field()
+    variance_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc = input_field()
+    bias_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    spatial: bool = boolean()
+    epsilon: float = floating()
+    fused_activation: Fusable | None = nested(*FUSABLE)
+
+    NAME = "BATCH_NORMALIZATION"
+    TOLERANCE = ulp(1)
+    EXAMPLE = {
+        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]],
+        "mean_tensor": [[[[2.0]], [[5.0]]]],
+        "variance_tensor": [[[[1.0]], [[4.0]]]],
+        "scale_tensor": [[[[1.0]], [[2.0]]]],
+        "bias_tensor": [[[[0.5]], [[0.0]]]],
+        "spatial": True,
+        "epsilon": 0.0,
+        "fused_activation": ActivationRelu(),
+    }
+    ALSO_KNOWN_AS = "onnx.BatchNormalization torch.nn.functional.batch_norm"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return _as_input(cls, inputs)
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        if self.spatial or level >= FeatureLevel.LEVEL_4_0:
+            return
+        for name, tensor in (
+            ("MeanTensor", self.mean_tensor),
+            ("VarianceTensor", self.variance_tensor),
+        ):
+            sizes = [*zip(tensor.sizes, self.input_tensor.sizes, strict=False)]
+            for i, (size, whole) in [*enumerate(sizes)][-2:]:
+                if size == 1 != whole:
+                    rule = f"{whole} (InputTensor.Sizes[{i}], as Spatial is False) below level 4_0"
+                    yield Violation(f"{name}.Sizes[{i}]", rule, size)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, mean: Array, variance: Array, scale: Array, bias: Array, *,
+        spatial: bool, epsilon: float,
+    ) -> Array:  # fmt: skip
+        wide = e.xp.float64
+        factor = scale.astype(wide) / e.xp.sqrt(variance.astype(wide) + epsilon)
+        return (x - mean.astype(wide)) * factor + bias
+
+
+def normalize(
+    e: Engine, x: Array, scale: Array | None, bias: Array | None, axes: Sequence[int],
+    use_mean: bool, use_variance: bool, epsilon: float,
+) -> Array:  # fmt: skip
+    """``scale * (x - mean) / sqrt(variance + epsilon) + bias``, where parts are optional."""
+    y = x - mean(e, x, axes) if use_mean else x.astype(e.xp.float64)
+    if use_variance:
+        factor = 1 / e.xp.sqrt(mean(e, y * y, axes) + epsilon)
+        y = y * (factor if scale is None else factor * scale)
+    elif scale is not None:
+        y = y * scale
+    return y if bias is None else y + bias
+
+
+def _both_or_neither(desc: Any, level: FeatureLevel) -> Iterator[Violation]:
+    # Scale and bias, below level 5_2.
+    pair = {"ScaleTensor": desc.scale_tensor, "BiasTensor": desc.bias_tensor}
+    if level >= FeatureLevel.LEVEL_5_2 or len({value is None for value in pair.values()}) == 1:
+        return
+    (name,) = (name for name, value in pair.items() if value is None)
+    (other,) = pair.keys() - {name}
+    yield Violation(name, f"a tensor, as {other} is given, below level 5_2", None)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeanVarianceNormalization(Computed):
+    """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)`` of images.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Batches, channels, height, width.
+    scale_tensor, bias_tensor : TensorDesc, optional
+        Broadcast to the input: each size is the input's or 1. Below feature level 5_2 both or
+        neither.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    cross_channel : bool
+        Whether mean and variance are of all channels together.
+    normalize_variance : bool
+        Whether the deviation divides.
+    epsilon : float
+        Added to the variance.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc | None = input_field(optional=True)
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    cross_channel: bool = boolean()
+    normalize_variance: bool = boolean()
+    epsilon: float = floating()
+    fused_activation: Fusable | None = nested(*FUSABLE)
+
+    NAME = "MEAN_VARIANCE_NORMALIZATION"
+    TOLERANCE = ulp(1)
+    EXAMPLE = {
+        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 6.0, 8.0]]]],
+        "cross_channel": False,
+        "normalize_variance": True,
+        "epsilon": 0.5,
+    }
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return _as_input(cls, inputs)
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        yield from _both_or_neither(self, level)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array | None, bias: Array | None, *,
+        cross_channel: bool, normalize_variance: bool, epsilon: float,
+    ) -> Array:  # fmt: skip
+        axes = (1, 2, 3) if cross_channel else (2, 3)
+        return normalize(e, x, scale, bias, axes, True, normalize_variance, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AxesNormalization(Computed):
+    """Base of the versions with axes."""
+
+    input_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc | None = input_field(optional=True)
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    axis_count: int = count_of("axes")
+    axes: Sequence[int] = uints()
+
+    TOLERANCE = ulp(1)
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return _as_input(cls, inputs, *distinct_axes(given["axes"], len(inputs[0].shape)))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeanVarianceNormalization1(AxesNormalization):
+    """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)`` along some axes.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    scale_tensor, bias_tensor : TensorDesc, optional
+        Broadcast to the input: each size is the input's or 1, below feature level 4_0 the second
+        one the input's. Below 5_2 both or neither.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis_count : int
+        The length of `axes`.
+    axes : sequence of int
+        The axes along which mean and variance are computed, in any order.
+    normalize_variance : bool
+        Whether the deviation divides.
+    epsilon : float
+        Added to the variance.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    normalize_variance: bool = boolean()
+    epsilon: float = floating()
+    fused_activation: Fusable | None = nested(*FUSABLE)
+
+    NAME = "MEAN_VARIANCE_NORMALIZATION1"
+    EXAMPLE = {
+        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
+        "scale_tensor": [[2.0, 1.0, 1.0]],
+        "bias_tensor": [[0.0, 0.0, 0.5]],
+        "axes": (1,),
+        "normalize_variance": True,
+        "epsilon": 0.5,
+    }
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        yield from _both_or_neither(self, level)
+        if level >= FeatureLevel.LEVEL_4_0 or self.input_tensor.dimension_count < 2:
+            return
+        channels = self.input_tensor.sizes[1]
+        for name, tensor in (("ScaleTensor", self.scale_tensor), ("BiasTensor", self.bias_tensor)):
+            sizes = () if tensor is None else tensor.sizes[1:2]
+            if sizes == (1,) != (channels,):
+                rule = f"{channels} (InputTensor.Sizes[1]) below level 4_0"
+                yield Violation(f"{name}.Sizes[1]", rule, 1)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array | None, bias: Array | None, *,
+        axes: Sequence[int], normalize_variance: bool, epsilon: float,
+    ) -> Array:  # fmt: skip
+        return normalize(e, x, scale, bias, axes, True, normalize_variance, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeanVarianceNormalization2(AxesNormalization):
+    """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)``, parts optional.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    scale_tensor, bias_tensor : TensorDesc, optional
+        Broadcast to the input: each size is the input's or 1.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis_count : int
+        The length of `axes`.
+    axes : sequence of int
+        The axes along which mean and variance are computed, in any order.
+    use_mean : bool
+        Whether the mean is subtracted. If not, it counts as 0 in the variance, too.
+    use_variance : bool
+        Whether the deviation divides.
+    epsilon : float
+        Added to the variance.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    use_mean: bool = boolean()
+    use_variance: bool = boolean()
+    epsilon: float = floating()
+    fused_activation: Fusable | None = nested(*FUSABLE)
+
+    NAME = "MEAN_VARIANCE_NORMALIZATION2"
+    EXAMPLE = {
+        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
+        "scale_tensor": [[2.0, 1.0, 1.0]],
+        "axes": (1,),
+        "use_mean": False,
+        "use_variance": True,
+        "epsilon": 0.0,
+    }
+    ALSO_KNOWN_AS = (
+        "onnx.MeanVarianceNormalization onnx.InstanceNormalization onnx.LayerNormalization "
+        "onnx.RMSNormalization torch.nn.functional.instance_norm torch.nn.functional.layer_norm "
+        "torch.nn.functional.rms_norm"
+    )
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array | None, bias: Array | None, *,
+        axes: Sequence[int], use_mean: bool, use_variance: bool, epsilon: float,
+    ) -> Array:  # fmt: skip
+        return normalize(e, x, scale, bias, axes, use_mean, use_variance, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LpNormalization(Computed):
+    """Each element divided by the norm along an axis: ``x / max(norm, epsilon)``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis : int
+        The axis of the norm.
+    epsilon : float
+        The least that divides.
+    p : int
+        1 for ``sum(|x|)``, 2 for ``sqrt(sum(x * x))``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+    epsilon: float = floating()
+    p: int = uint()
+
+    NAME = "LP_NORMALIZATION"
+    TOLERANCE = ulp(1)
+    EXAMPLE = {"input_tensor": [[3.0, -4.0], [0.0, 0.0]], "axis": 1, "epsilon": 1e-5, "p": 2}
+    ALSO_KNOWN_AS = "onnx.LpNormalization torch.nn.functional.normalize"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((inputs[0],), tuple(one_axis(given["axis"], len(inputs[0].shape))))
+
+    def check(self) -> Iterator[Violation]:
+        if self.p not in (1, 2):
+            yield Violation("P", "1 or 2", self.p)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axis: int, epsilon: float, p: int) -> Array:
+        wide = x.astype(e.xp.float64)
+        norm = total(e, e.xp.abs(wide) if p == 1 else wide * wide, (axis,))
+        return wide / e.xp.maximum(norm if p == 1 else e.xp.sqrt(norm), epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LocalResponseNormalization(Map):
+    """``x / (bias + alpha / local_size * sum(x * x)) ** beta`` with the sum of a neighbourhood.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Batches, channels, height, width.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    cross_channel : bool
+        True for neighbours in other channels at the same place, False for those at places around in
+        the same channel.
+    local_size : int
+        Neighbours along the channels, or along height and along width: ``(local_size - 1) // 2``
+        before the element and the others behind it. At least 1.
+    alpha, beta, bias : float
+        The numbers of the formula.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    cross_channel: bool = boolean()
+    local_size: int = uint()
+    alpha: float = floating()
+    beta: float = floating()
+    bias: float = floating()
+
+    NAME = "LOCAL_RESPONSE_NORMALIZATION"
+    ELEMENTWISE = False
+    TOLERANCE = ulp(1)
+    INPUTS = ([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]],)
+    EXAMPLE = {"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0}
+    ALSO_KNOWN_AS = "onnx.LRN torch.nn.functional.local_response_norm"
+
+    def check(self) -> Iterator[Violation]:
+        if self.local_size < 1:
+            yield Violation("LocalSize", "at least 1", self.local_size)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *,
+        cross_channel: bool, local_size: int, alpha: float, beta: float, bias: float,
+    ) -> Array:  # fmt: skip
+        wide = x.astype(e.xp.float64)
+        around = wide * wide
+        for axis in (1,) if cross_channel else (2, 3):
+            around = neighbours(e, around, axis, local_size)
+        return wide / (bias + alpha / local_size * around) ** beta

@@ -1,0 +1,107 @@
+"""ONE_HOT: sequences along an axis with one value at the place that an index names, else another.
+
+::
+
+    output[i, j, k] = on    where indices[i, 0, k] is j or j - size      axis 1
+    output[i, j, k] = off   elsewhere
+
+The first two elements of the values tensor, in row-major order, are off and on; it may have more.
+An index outside of -size..size - 1 names no place: its sequence is off throughout.
+
+Worked example, axis 1 of size 3, values {7, 9}::
+
+    indices  [[0], [-1], [5]]
+    output   [[9, 7, 7], [7, 7, 9], [7, 7, 7]]
+
+Page: ``DML_ONE_HOT_OPERATOR_DESC``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from anydml.errors import Violation
+from anydml.ops import _rules
+from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._fields import input_field, output_field, uint
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OneHot(Descriptor):
+    """``DML_ONE_HOT_OPERATOR_DESC``.
+
+    Parameters
+    ----------
+    indices_tensor : TensorDesc
+        Where each sequence is on; negative ones count from the end. The output's sizes with 1 on
+        the axis.
+    values_tensor : TensorDesc
+        Off and on: two elements or more, of which two are read.
+    output_tensor : TensorDesc
+        Type of the values; on the axis any size.
+    axis : int
+        In ``0..DimensionCount - 1``.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> desc = dml.OneHot(indices_tensor=dml.TensorDesc("UINT32", (1, 1, 3, 1)),
+    ...                   values_tensor=dml.TensorDesc("FLOAT32", (1, 1, 1, 2)),
+    ...                   output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 3, 4)), axis=3)
+    >>> dml.Device("cpu").check(desc)
+    []
+    """
+
+    indices_tensor: TensorDesc = input_field()
+    values_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+
+    NAME = "ONE_HOT"
+    KERNEL = "one_hot"
+    ALSO_KNOWN_AS = "anydml.one_hot onnx.OneHot torch.nn.functional.one_hot jax.nn.one_hot"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        indices, values = inputs
+        axis, depth = given["axis"], given["depth"]
+        shape = tuple(indices.shape)
+        if given["inserts"]:  # an array function's indices lack the axis
+            shape = (*shape[:axis], 1, *shape[axis:])
+        if outside := (*_rules.natural_axis(axis, ArraySpec(shape, None), "IndicesTensor"),):
+            return Inferred((), outside)
+        broken = []
+        if shape[axis] != 1:
+            rule = "1 (the size of the axis)"
+            broken.append(Violation(f"IndicesTensor.Sizes[{axis}]", rule, shape[axis]))
+        if prod(values.shape) < 2:
+            rule = "2 elements or more (off and on)"
+            broken.append(Violation("ValuesTensor.Sizes", rule, values.shape))
+        if depth < 0:
+            broken.append(Violation("Depth", "at least 0", depth))
+        made = (*shape[:axis], depth, *shape[axis + 1 :])
+        return Inferred((ArraySpec(made, values.dtype),), tuple(broken))
+
+    def attributes(self) -> Attributes:
+        sizes = self.output_tensor.sizes
+        depth = sizes[self.axis] if self.axis < len(sizes) else 1
+        return {"axis": self.axis, "depth": depth, "inserts": False}
+
+    @staticmethod
+    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+        indices, values = inputs
+        off, on = values.reshape(-1)[:2]
+        size = given["depth"]
+        sequences = np.moveaxis(outputs[0], given["axis"], -1)
+        lookup = np.moveaxis(indices, given["axis"], -1)[..., 0]
+        for at in np.ndindex(lookup.shape):
+            index = int(lookup[at])
+            place = index + size if index < 0 else index
+            for i in range(size):
+                sequences[at][i] = on if i == place else off

@@ -1,0 +1,247 @@
+"""Pooling: one number of each window that slides over the spatial dimensions.
+
+A window that meets only padding is 0, of a maximum the type's lowest value at index 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import sums
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import Role, boolean, count_of, input_field, output_field, uint, uints
+from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+class Pooling(Computed):
+    """Base of the operators that pool."""
+
+    WORKING_BYTES = 32  # positions are INT64, and powers float64
+    IN_PIECES = True
+    EXAMPLE = {
+        "input_tensor": [[[[1, 2, 3], [4, 9, 6], [7, 8, 5]]]],
+        "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 1),
+    }  # fmt: skip
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        found = list(check_arrays(data, given))
+        made = data
+        if not found:
+            paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
+            sizes, found = count_windows(data, given["window_size"], paths, given)
+            made = ArraySpec((*data.shape[:2], *sizes), data.dtype)
+        if given.get("p") == 0:
+            found.append(Violation("P", "at least 1", 0))
+        indices = ArraySpec(made.shape, None)
+        outputs = len(cls.tensor_fields(Role.OUTPUT))
+        return Inferred((made, indices)[:outputs], tuple(found))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Tensors(Pooling):
+    """What every operator that pools has.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, ..}`` with 2 or 3 spatial dimensions.
+    output_tensor : TensorDesc
+        Type of the input; ``(padded - span) // stride + 1`` elements of each spatial dimension,
+        where ``span = (window - 1) * dilation + 1``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Indices(Tensors):
+    """Where the elements come from.
+
+    Parameters
+    ----------
+    output_indices_tensor : TensorDesc, optional
+        Sizes of the output: for each element its place in the input, counted in order through all
+        dimensions.
+    """
+
+    output_indices_tensor: TensorDesc | None = output_field(optional=True)
+
+    def attributes(self) -> dict[str, Any]:
+        """What `infer` and `compute` get: also whether there are indices."""
+        return {**super().attributes(), "indexed": self.output_indices_tensor is not None}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Windows(Pooling):
+    """Windows and where they are.
+
+    Parameters
+    ----------
+    dimension_count : int, optional
+        How many spatial dimensions; left out, as many as there are strides.
+    strides : sequence of int
+        From a window to the next, for each spatial dimension.
+    window_size : sequence of int
+        Elements of a window along each spatial dimension.
+    start_padding, end_padding : sequence of int
+        Elements in front of and behind each spatial dimension that windows may cover.
+    """
+
+    dimension_count: int = count_of("strides")
+    strides: Sequence[int] = uints()
+    window_size: Sequence[int] = uints()
+    start_padding: Sequence[int] = uints()
+    end_padding: Sequence[int] = uints()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dilated(Windows):
+    """Windows with gaps.
+
+    Parameters
+    ----------
+    dilations : sequence of int
+        From an element of a window to the next.
+    """
+
+    dilations: Sequence[int] = uints()
+
+    EXAMPLE = {**Pooling.EXAMPLE, "dilations": (1, 2)}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AveragePooling(Windows, Tensors):
+    """The mean of each window.
+
+    Parameters
+    ----------
+    include_padding : bool
+        Whether padding counts, as zeros; else it is left out of the mean.
+    """
+
+    include_padding: bool = boolean()
+
+    NAME = "AVERAGE_POOLING"
+    TOLERANCE = sums(8)
+    EXAMPLE = {**Pooling.EXAMPLE, "include_padding": False}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, include_padding: bool, **given: Any) -> Array:
+        total = e.reduce_window(x, "sum", **window_of(given))
+        if include_padding:
+            return total / x.dtype.type(prod(given["window_size"]))
+        return total / counts_of_windows(e, x.shape, x.dtype, given)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AveragePooling1(Dilated, Tensors):
+    """The mean of each window, with dilations.
+
+    Parameters
+    ----------
+    include_padding : bool
+        Whether padding counts, as zeros; else it is left out of the mean.
+    """
+
+    include_padding: bool = boolean()
+
+    NAME = "AVERAGE_POOLING1"
+    TOLERANCE = sums(8)
+    EXAMPLE = {**Dilated.EXAMPLE, "include_padding": True}
+    ALSO_KNOWN_AS = "onnx.AveragePool onnx.GlobalAveragePool torch.nn.functional.avg_pool2d"
+
+    compute = staticmethod(AveragePooling.compute)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxPooling(Windows, Tensors):
+    """The largest element of each window; a NaN where there is one, of equal ones the first."""
+
+    NAME = "MAX_POOLING"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, **given: Any) -> Array:
+        return e.reduce_window(x, "max", **window_of(given))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxPooling1(Windows, Indices):
+    """The largest element of each window, and where it is: of equal ones the first."""
+
+    NAME = "MAX_POOLING1"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, indexed: bool, **given: Any) -> tuple[Array, Array | None]:
+        if not indexed:
+            return e.reduce_window(x, "max", **window_of(given)), None
+        values, places = e.locate_max(x, **window_of(given))
+        first = e.xp.arange(prod(x.shape[:2])) * prod(x.shape[2:])  # of each channel
+        first = first.reshape(*x.shape[:2], *(1 for _ in x.shape[2:]))
+        return values, e.xp.where(places < 0, 0, places + first)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxPooling2(Dilated, Indices):
+    """The largest element of each window, with dilations, and its index."""
+
+    NAME = "MAX_POOLING2"
+    ALSO_KNOWN_AS = "onnx.MaxPool onnx.GlobalMaxPool torch.nn.functional.max_pool2d"
+
+    compute = staticmethod(MaxPooling1.compute)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LpPooling(Windows, Tensors):
+    """``(|x1|^P + .. + |xn|^P)^(1/P)`` of each window.
+
+    Parameters
+    ----------
+    p : int
+        The power, at least 1: 1 for a sum of absolute values, 2 for a root of squares.
+    """
+
+    p: int = uint()
+
+    NAME = "LP_POOLING"
+    TOLERANCE = sums(8)
+    EXAMPLE = {**Pooling.EXAMPLE, "p": 2}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, p: int, **given: Any) -> Array:
+        if p == 1:
+            return e.reduce_window(e.xp.abs(x), "sum", **window_of(given))
+        # Powers of float32 exceed its range: 1e20 has a square, and a root of that.
+        powers = e.xp.abs(x.astype(e.xp.float64)) ** p
+        total = e.reduce_window(powers, "sum", **window_of(given))
+        return (e.xp.sqrt(total) if p == 2 else total ** (1 / p)).astype(x.dtype)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LpPooling1(Dilated, Tensors):
+    """``(|x1|^P + .. + |xn|^P)^(1/P)`` of each window, with dilations.
+
+    Parameters
+    ----------
+    p : int
+        The power, at least 1.
+    """
+
+    p: int = uint()
+
+    NAME = "LP_POOLING1"
+    TOLERANCE = sums(8)
+    EXAMPLE = {**Dilated.EXAMPLE, "p": 1}
+    ALSO_KNOWN_AS = "onnx.LpPool onnx.GlobalLpPool torch.nn.functional.lp_pool2d"
+
+    compute = staticmethod(LpPooling.compute)

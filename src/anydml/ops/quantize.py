@@ -1,0 +1,174 @@
+"""Quantization: floats as small integers with a scale and a zero point.
+
+Inputs and output have the same sizes; a scale for each row or for all is broadcast by strides of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.levels import FeatureLevel
+from anydml.ops._computed import Computed, Map
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import input_field, output_field
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Linear(Map):
+    """Base of linear quantization and its inverse.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is converted.
+    scale_tensor : TensorDesc
+        The scale of each element.
+    zero_point_tensor : TensorDesc, optional
+        The integer that stands for 0.0, for each element; 0 if left out, from level 6_2 on.
+    output_tensor : TensorDesc
+        The input's sizes.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc = input_field()
+    zero_point_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+
+    ZERO_POINT_IS_OPTIONAL: ClassVar[FeatureLevel] = FeatureLevel.LEVEL_6_2
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        if self.zero_point_tensor is None and level < self.ZERO_POINT_IS_OPTIONAL:
+            rule = f"a tensor (below level {self.ZERO_POINT_IS_OPTIONAL})"
+            yield Violation("ZeroPointTensor", rule, None)
+
+
+class ElementWiseQuantizeLinear(Linear):
+    """``clamp(round(x / scale) + zero_point)``: halves to even, limited to the output's range.
+
+    The quotient and the sum are those of the scale's type, in float32 at least. NaN is 0.
+    """
+
+    NAME = "ELEMENT_WISE_QUANTIZE_LINEAR"
+    SAME_TYPES = ("ZeroPointTensor", "OutputTensor")
+    WIDENS = False
+    EXAMPLE = {
+        "input_tensor": [0.0, 2.0, 3.0, 1000.0, -254.0],
+        "scale_tensor": [2.0] * 5,
+        "zero_point_tensor": [128] * 5,
+    }
+    ALSO_KNOWN_AS = "onnx.QuantizeLinear torch.quantize_per_tensor"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        inferred = super().infer(inputs, given)
+        x, scale, _ = inputs
+        assert x is not None
+        assert scale is not None
+        given_type, scale_type = (str(spec.dtype).upper() for spec in (x, scale))
+        expected = given_type if given_type.startswith("FLOAT") else "FLOAT32"
+        wrong = Violation(
+            "ScaleTensor.DataType", f"{expected} (InputTensor is {given_type})", scale_type
+        )
+        violations = () if scale_type == expected else (wrong,)
+        return Inferred(inferred.outputs, (*inferred.violations, *violations))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
+        wide = e.xp.float32
+        found = e.xp.rint(x.astype(wide) / scale.astype(wide))
+        return found if zero_point is None else found + zero_point.astype(wide)
+
+
+class ElementWiseDequantizeLinear(Linear):
+    """``(x - zero_point) * scale``."""
+
+    NAME = "ELEMENT_WISE_DEQUANTIZE_LINEAR"
+    SAME_TYPES = ("InputTensor", "ZeroPointTensor")
+    TOLERANCE = ulp(2)
+    EXAMPLE = {
+        "input_tensor": [0, 3, 128, 255],
+        "scale_tensor": [2.0] * 4,
+        "zero_point_tensor": [128] * 4,
+    }
+    ALSO_KNOWN_AS = "onnx.DequantizeLinear torch.dequantize"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        inferred = super().infer(inputs, given)
+        scale = inputs[1]
+        assert scale is not None
+        return Inferred((ArraySpec(inferred.outputs[0].shape, scale.dtype),), inferred.violations)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
+        wide = x.astype(e.xp.int64)
+        if zero_point is not None:
+            wide = wide - zero_point.astype(e.xp.int64)
+        return wide.astype(scale.dtype) * scale
+
+
+_QUANTIZED: Final = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DynamicQuantizeLinear(Computed):
+    """The input quantized with the scale and zero point that fit its range, which includes 0.
+
+    ``scale = (max - min) / (most - least)``, or 1 where all elements are 0;
+    ``zero_point = clamp(round(least - min / scale))``;
+    ``output = clamp(round(x / scale) + zero_point)``.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What is quantized.
+    output_tensor : TensorDesc
+        The input's sizes; its type's range is from ``least`` to ``most``.
+    output_scale_tensor : TensorDesc
+        One element.
+    output_zero_point_tensor : TensorDesc
+        One element of the output's type.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    output_scale_tensor: TensorDesc = output_field()
+    output_zero_point_tensor: TensorDesc = output_field()
+
+    NAME = "DYNAMIC_QUANTIZE_LINEAR"
+    WIDENS = False
+    WORKING_BYTES = 24
+    EXAMPLE = {"input_tensor": [0.0, 2.0, -3.0, -2.5, 1.34, 0.5]}
+    ALSO_KNOWN_AS = "onnx.DynamicQuantizeLinear torch.quantize_per_tensor_dynamic"
+
+    def attributes(self) -> Attributes:
+        return {"dtype": self.output_tensor.data_type.numpy.name}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        dtype = np.dtype(given["dtype"])
+        quantized = dtype if dtype in _QUANTIZED else None
+        one = (1,) * len(data.shape)
+        scale = ArraySpec(one, np.dtype(np.float32))
+        return Inferred((ArraySpec(data.shape, quantized), scale, ArraySpec(one, quantized)))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, dtype: str) -> tuple[Array, Array, Array]:
+        xp, one, limits = e.xp, np.float32(1), np.iinfo(dtype)
+        least, most = np.float32(limits.min), np.float32(limits.max)
+        wide = x.astype(xp.float32)
+        low = xp.minimum(xp.min(wide, keepdims=True), np.float32(0))
+        high = xp.maximum(xp.max(wide, keepdims=True), np.float32(0))
+        scale = xp.where(low == high, one, (high - low) / (most - least))
+        zero_point = xp.clip(xp.rint(least - low / scale), least, most)
+        return xp.rint(wide / scale) + zero_point, scale, zero_point

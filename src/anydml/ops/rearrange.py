@@ -1,0 +1,184 @@
+"""Depth and space: channels as blocks of the image, and blocks of the image as channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
+from anydml.errors import Violation
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import enumeration, input_field, output_field, uint
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+class DepthSpaceOrder(NamedEnum):
+    """``DML_DEPTH_SPACE_ORDER``: what a channel's index counts, the slowest part first."""
+
+    DEPTH_COLUMN_ROW = 0
+    COLUMN_ROW_DEPTH = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_DEPTH_SPACE_ORDER_"
+
+
+OrderName = Literal[
+    "DEPTH_COLUMN_ROW", "COLUMN_ROW_DEPTH",
+    "DML_DEPTH_SPACE_ORDER_DEPTH_COLUMN_ROW", "DML_DEPTH_SPACE_ORDER_COLUMN_ROW_DEPTH",
+]  # fmt: skip
+
+
+_FIRST: Final = DepthSpaceOrder.DEPTH_COLUMN_ROW
+"""The order of the operators that have no choice."""
+
+
+def _to_space(e: Engine, x: Array, *, block_size: int, order: DepthSpaceOrder = _FIRST) -> Array:
+    batches, channels, height, width = x.shape
+    depth = channels // (block_size * block_size)
+    block = (block_size, block_size)
+    if order is DepthSpaceOrder.DEPTH_COLUMN_ROW:
+        parts, moved = (*block, depth), (0, 3, 4, 1, 5, 2)
+    else:
+        parts, moved = (depth, *block), (0, 1, 4, 2, 5, 3)
+    pixels = e.xp.transpose(x.reshape(batches, *parts, height, width), moved)
+    return pixels.reshape(batches, depth, height * block_size, width * block_size)
+
+
+def _to_depth(e: Engine, x: Array, *, block_size: int, order: DepthSpaceOrder = _FIRST) -> Array:
+    batches, depth, height, width = x.shape
+    rows, columns = height // block_size, width // block_size
+    parts = x.reshape(batches, depth, rows, block_size, columns, block_size)
+    first = order is DepthSpaceOrder.DEPTH_COLUMN_ROW
+    moved = e.xp.transpose(parts, (0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4))
+    return moved.reshape(batches, depth * block_size * block_size, rows, columns)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rearranged(Computed):
+    """Base of the operators that exchange channels for places.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, height, width}``.
+    output_tensor : TensorDesc
+        Type of the input.
+    block_size : int
+        Height and width of a block.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    block_size: int = uint()
+
+    WORKING_BYTES = 16
+
+
+def _divisors(data: ArraySpec, given: Attributes, divisors: dict[int, int]) -> list[Violation]:
+    """The block size is at least 1, and sizes are multiples of what blocks divide them by."""
+    if given["block_size"] < 1:
+        return [Violation("BlockSize", "at least 1", given["block_size"])]
+    return [
+        Violation(f"InputTensor.Sizes[{axis}]", f"{divisor} or a multiple (BlockSize)", size)
+        for axis, divisor in divisors.items()
+        if (size := data.shape[axis]) % divisor
+    ]
+
+
+class ToSpace(Rearranged):
+    """Base of the operators that make blocks of channels."""
+
+    EXAMPLE = {"input_tensor": [[[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]], "block_size": 2}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        block = given["block_size"]
+        found = _divisors(data, given, {1: block * block})
+        if found or len(data.shape) != 4:
+            return Inferred((data,), tuple(found))
+        batches, channels, height, width = data.shape
+        shape = (batches, channels // (block * block), height * block, width * block)
+        return Inferred((ArraySpec(shape, data.dtype),))
+
+
+class ToDepth(Rearranged):
+    """Base of the operators that make channels of blocks."""
+
+    EXAMPLE = {"input_tensor": [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], "block_size": 2}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        block = given["block_size"]
+        if len(data.shape) != 4:
+            return Inferred((data,))
+        found = _divisors(data, given, {2: block, 3: block})
+        if found:
+            return Inferred((data,), tuple(found))
+        batches, channels, height, width = data.shape
+        shape = (batches, channels * block * block, height // block, width // block)
+        return Inferred((ArraySpec(shape, data.dtype),))
+
+
+class DepthToSpace(ToSpace):
+    """Each pixel's channels as a block of pixels: row, column and then the output's channel."""
+
+    NAME = "DEPTH_TO_SPACE"
+
+    compute = staticmethod(_to_space)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DepthToSpace1(ToSpace):
+    """Each pixel's channels as a block of pixels.
+
+    Parameters
+    ----------
+    order : DepthSpaceOrder or str
+        What the input's channels are: DEPTH_COLUMN_ROW for the row in the block, the column and
+        then the output's channel; COLUMN_ROW_DEPTH for the output's channel, the row and then the
+        column.
+    """
+
+    order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
+
+    NAME = "DEPTH_TO_SPACE1"
+    EXAMPLE = {**ToSpace.EXAMPLE, "order": "COLUMN_ROW_DEPTH"}
+    ALSO_KNOWN_AS = "onnx.DepthToSpace torch.pixel_shuffle torch.nn.functional.pixel_shuffle"
+
+    compute = staticmethod(_to_space)
+
+
+class SpaceToDepth(ToDepth):
+    """Each block of pixels as channels: row, column and then the input's channel."""
+
+    NAME = "SPACE_TO_DEPTH"
+
+    compute = staticmethod(_to_depth)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SpaceToDepth1(ToDepth):
+    """Each block of pixels as channels.
+
+    Parameters
+    ----------
+    order : DepthSpaceOrder or str
+        What the output's channels are: DEPTH_COLUMN_ROW for the row in the block, the column and
+        then the input's channel; COLUMN_ROW_DEPTH for the input's channel, the row and then the
+        column.
+    """
+
+    order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
+
+    NAME = "SPACE_TO_DEPTH1"
+    EXAMPLE = {**ToDepth.EXAMPLE, "order": "COLUMN_ROW_DEPTH"}
+    ALSO_KNOWN_AS = "onnx.SpaceToDepth torch.pixel_unshuffle torch.nn.functional.pixel_unshuffle"
+
+    compute = staticmethod(_to_depth)

@@ -1,0 +1,437 @@
+"""Recurrent layers: a state that each element of a sequence changes in turn.
+
+The weights of each direction are those of its gates, one below the other; a bias has those of the
+input and then those of the recurrence. The backward direction begins at the last element, with
+states, weights and activations of its own. A sequence that is shorter than the tensor ends there:
+its outputs behind the end are 0, and the last state is the one at its end, or the initial state of
+an empty sequence. Lengths beyond the tensor mean all of it. All of it is computed in FLOAT64 and
+rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.ops._computed import Computed, same_as
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import (
+    Role,
+    boolean,
+    count_of,
+    enumeration,
+    floating,
+    input_field,
+    nested_list,
+    output_field,
+)
+from anydml.ops.activations import FUSABLE, ActivationSigmoid, ActivationTanh, Fusable
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc, TensorFlags
+
+_RANK: Final = 4
+
+
+class RecurrentNetworkDirection(NamedEnum):
+    """``DML_RECURRENT_NETWORK_DIRECTION``."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    BIDIRECTIONAL = 2
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_RECURRENT_NETWORK_DIRECTION_"
+
+
+_BACKWARD: Final = RecurrentNetworkDirection.BACKWARD
+_BIDIRECTIONAL: Final = RecurrentNetworkDirection.BIDIRECTIONAL
+
+RecurrentDirectionName = Literal["FORWARD", "BACKWARD", "BIDIRECTIONAL"]
+
+Activate = Callable[[Array], Array]
+Cell = Callable[[Sequence[Array], Array], Sequence[Array]]
+"""New states from the old ones and what the input adds to each gate; the first is the output."""
+
+
+class Recurrent(Computed):
+    """Base of the recurrent layers."""
+
+    GATES: ClassVar[int]
+    ACTIVATIONS: ClassVar[int]
+    """For each direction."""
+    TOLERANCE = ulp(1)
+
+    def check(self) -> Iterator[Violation]:
+        fields: Any = self
+        directions = 2 if fields.direction is _BIDIRECTIONAL else 1
+        wanted = directions * self.ACTIVATIONS
+        given = len(fields.activation_descs)
+        if given != wanted:
+            rule = f"{wanted} operators ({self.ACTIVATIONS} for each direction)"
+            yield Violation("ActivationDescs", rule, given)
+        for path, tensor, _ in self.tensors(Role.INPUT):
+            if tensor.flags is TensorFlags.OWNED_BY_DML:
+                yield Violation(f"{path}.Flags", "NONE", tensor.flags)
+        outputs = self.tensor_fields(Role.OUTPUT)
+        if not self.bind_points(Role.OUTPUT):
+            yield Violation(outputs[0].name, "a tensor, here or as another output", None)
+
+    @classmethod
+    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
+        specs = dict(zip(names, inputs, strict=True))
+        first = inputs[0]
+        wrong_rank = [
+            Violation(f"{name}.DimensionCount", str(_RANK), len(spec.shape))
+            for name, spec in specs.items()
+            if spec is not None and len(spec.shape) != _RANK
+        ]
+        if wrong_rank:
+            return Inferred((), tuple(wrong_rank))
+        _, steps, batch, size = first.shape
+        hidden = specs["RecurrenceTensor"].shape[3]
+        directions = 2 if given["direction"] is _BIDIRECTIONAL else 1
+        gates, state = cls.GATES * hidden, (1, directions, batch, hidden)
+        expected = {
+            "InputTensor": (1, steps, batch, size),
+            "WeightTensor": (1, directions, gates, size),
+            "RecurrenceTensor": (1, directions, gates, hidden),
+            "BiasTensor": (1, 1, directions, 2 * gates),
+            "HiddenInitTensor": state,
+            "CellMemInitTensor": state,
+            "SequenceLengthsTensor": (1, 1, 1, batch),
+            "PeepholeTensor": (1, 1, directions, 3 * hidden),
+        }
+        violations: list[Violation] = []
+        for name, spec in specs.items():
+            if spec is None:
+                continue
+            for i, (wanted, got) in enumerate(zip(expected[name], spec.shape, strict=True)):
+                if wanted != got:
+                    shape = "{" + ", ".join(map(str, expected[name])) + "}"
+                    rule = f"{wanted} (of {shape}, by InputTensor, RecurrenceTensor and Direction)"
+                    violations.append(Violation(f"{name}.Sizes[{i}]", rule, got))
+        typed = [(n, s) for n, s in specs.items() if n != "SequenceLengthsTensor"]
+        violations += same_as(typed[0], *typed[1:], sizes=False)
+        single = ArraySpec(state, first.dtype)
+        sequence = ArraySpec((steps, directions, batch, hidden), first.dtype)
+        others = len(cls.tensor_fields(Role.OUTPUT)) - 1
+        return Inferred((sequence, *[single] * others), tuple(violations))
+
+
+def _activations(e: Engine, descs: Sequence[Any], direction: int, count: int) -> list[Activate]:
+    # Those of one direction, from names of kernels and their attributes.
+    known = {kind.NAME: kind.compute for kind in FUSABLE}
+
+    def activation(name: str, attributes: Any) -> Activate:
+        return lambda x: known[name](e, x, **dict(attributes))
+
+    return [activation(*desc) for desc in descs[direction * count :][:count]]
+
+
+def _run(
+    e: Engine, x: Array, weight: Array, bias: Array | None, states: Sequence[Array | None],
+    lengths: Array | None, hidden: int, direction: RecurrentNetworkDirection,
+    cell_of: Callable[[int], Cell],
+) -> tuple[Array, ...]:  # fmt: skip
+    # The outputs of all steps, and the last states. `cell_of` makes the cell of a direction.
+    xp = e.xp
+    x, weight = (xp.asarray(y[0], xp.float64) for y in (x, weight))
+    steps, batch, _ = x.shape
+    alive = xp.arange(steps)[:, None] < (
+        xp.full((batch,), steps) if lengths is None else lengths.reshape(-1)
+    )
+    sequences, finals = [], []
+    for d in range(len(weight)):
+        added = x @ weight[d].T
+        if bias is not None:
+            added = added + xp.asarray(bias[0, 0, d, : weight.shape[1]], xp.float64)
+        cell = cell_of(d)
+
+        def step(old: Sequence[Array], at: Any, cell: Cell = cell) -> tuple[Any, Array]:
+            added, within = at[0], at[1][:, None]
+            new = cell(old, added)
+            kept = tuple(xp.where(within, y, x) for x, y in zip(old, new, strict=True))
+            return kept, xp.where(within, new[0], 0.0)
+
+        initial = tuple(
+            xp.zeros((batch, hidden), xp.float64) if s is None else xp.asarray(s[0, d], xp.float64)
+            for s in states
+        )
+        backward = direction is _BACKWARD or d == 1
+        last, outputs = e.scan(step, initial, (added, alive), backward)
+        sequences.append(outputs)
+        finals.append(last)
+    singles = (xp.stack(each)[None] for each in zip(*finals, strict=True))
+    return (xp.stack(sequences, axis=1), *singles)
+
+
+def _recurrences(
+    e: Engine, recurrence: Array, bias: Array | None, d: int, gates: int
+) -> list[Callable[[Array], Array]]:
+    # For each gate: what a state adds to it, with the bias of the recurrence.
+    hidden = recurrence.shape[3]
+    matrices = e.xp.asarray(recurrence[0, d], e.xp.float64).reshape(gates, hidden, hidden)
+    biases = e.xp.zeros((gates, hidden), e.xp.float64)
+    if bias is not None:
+        biases = e.xp.asarray(bias[0, 0, d, gates * hidden :], e.xp.float64).reshape(gates, hidden)
+
+    def addition(gate: int) -> Callable[[Array], Array]:
+        return lambda h: h @ matrices[gate].T + biases[gate]
+
+    return [*map(addition, range(gates))]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rnn(Recurrent):
+    """``H = f(X @ W.T + H @ R.T + bias)`` for each element of a sequence.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
+    weight_tensor : TensorDesc
+        Sizes ``{1, directions, hidden, input}``.
+    recurrence_tensor : TensorDesc
+        Sizes ``{1, directions, hidden, hidden}``.
+    bias_tensor : TensorDesc, optional
+        Sizes ``{1, 1, directions, 2 * hidden}``: of the input, then of the recurrence.
+    hidden_init_tensor : TensorDesc, optional
+        The first H, sizes ``{1, directions, batch, hidden}``; 0 if left out.
+    sequence_lengths_tensor : TensorDesc, optional
+        The steps of each sequence, sizes ``{1, 1, 1, batch}``.
+    output_sequence_tensor : TensorDesc, optional
+        H at each step, sizes ``{steps, directions, batch, hidden}``.
+    output_single_tensor : TensorDesc, optional
+        The last H, sizes ``{1, directions, batch, hidden}``. At least one output is given.
+    activation_desc_count : int
+        The length of `activation_descs`.
+    activation_descs : sequence of Activation
+        f of each direction; without tensors of their own.
+    direction : RecurrentNetworkDirection
+        FORWARD, BACKWARD, or BIDIRECTIONAL for both.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    weight_tensor: TensorDesc = input_field()
+    recurrence_tensor: TensorDesc = input_field()
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    hidden_init_tensor: TensorDesc | None = input_field(optional=True)
+    sequence_lengths_tensor: TensorDesc | None = input_field(optional=True)
+    output_sequence_tensor: TensorDesc | None = output_field(optional=True)
+    output_single_tensor: TensorDesc | None = output_field(optional=True)
+    activation_desc_count: int = count_of("activation_descs")
+    activation_descs: Sequence[Fusable] = nested_list(*FUSABLE)
+    direction: RecurrentNetworkDirection | RecurrentDirectionName = enumeration(
+        RecurrentNetworkDirection
+    )
+
+    NAME = "RNN"
+    GATES = 1
+    ACTIVATIONS = 1
+    EXAMPLE = {
+        "input_tensor": [[[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]],
+        "weight_tensor": [[[[0.5, 0.0], [0.0, 0.25]]]],
+        "recurrence_tensor": [[[[0.5, -0.5], [0.25, 0.0]]]],
+        "activation_descs": (ActivationTanh(),),
+        "direction": "FORWARD",
+    }
+    ALSO_KNOWN_AS = "onnx.RNN torch.nn.RNN"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, weight: Array, recurrence: Array, bias: Array | None,
+        hidden: Array | None, lengths: Array | None, *,
+        activation_descs: Any, direction: RecurrentNetworkDirection,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        def cell_of(d: int) -> Cell:
+            (f,) = _activations(e, activation_descs, d, 1)
+            (add,) = _recurrences(e, recurrence, bias, d, 1)
+            return lambda states, added: (f(added + add(states[0])),)
+
+        size = recurrence.shape[3]
+        return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gru(Rnn):
+    """Gated recurrent units: ``H = (1 - z) * g(…) + z * H`` with update and reset gates.
+
+    ``z = f(Xz + H @ Rz.T)``, ``r = f(Xr + H @ Rr.T)``, and the new part is
+    ``g(Xh + (r * H) @ Rh.T)`` or with `linear_before_reset` ``g(Xh + r * (H @ Rh.T))``; each
+    product with its bias, X for the input times the weights. Weights and biases of the gates come
+    in the order z, r, h.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Sizes ``{1, steps, batch, input}``.
+    weight_tensor : TensorDesc
+        Sizes ``{1, directions, 3 * hidden, input}``.
+    recurrence_tensor : TensorDesc
+        Sizes ``{1, directions, 3 * hidden, hidden}``.
+    bias_tensor : TensorDesc, optional
+        Sizes ``{1, 1, directions, 6 * hidden}``: of the input, then of the recurrence.
+    activation_descs : sequence of Activation
+        f and g of each direction; without tensors of their own.
+    linear_before_reset : bool
+        Whether the state is multiplied by the recurrence before the reset gate.
+    """
+
+    linear_before_reset: bool = boolean()
+
+    NAME = "GRU"
+    GATES = 3
+    ACTIVATIONS = 2
+    EXAMPLE = {
+        "input_tensor": [[[[1.0]], [[2.0]]]],
+        "weight_tensor": [[[[0.5], [0.25], [1.0]]]],
+        "recurrence_tensor": [[[[0.5], [0.25], [1.0]]]],
+        "activation_descs": (ActivationSigmoid(), ActivationTanh()),
+        "direction": "FORWARD",
+        "linear_before_reset": False,
+    }
+    ALSO_KNOWN_AS = "onnx.GRU torch.nn.GRU"
+
+    @staticmethod
+    def compute(  # type: ignore[override]
+        e: Engine, x: Array, weight: Array, recurrence: Array, bias: Array | None,
+        hidden: Array | None, lengths: Array | None, *,
+        activation_descs: Any, direction: RecurrentNetworkDirection, linear_before_reset: bool,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        def cell_of(d: int) -> Cell:
+            f, g = _activations(e, activation_descs, d, 2)
+            add_z, add_r, add_h = _recurrences(e, recurrence, bias, d, 3)
+
+            def cell(states: Sequence[Array], added: Array) -> tuple[Array]:
+                (h,), (in_z, in_r, in_h) = states, e.xp.split(added, 3, axis=-1)
+                z, r = f(in_z + add_z(h)), f(in_r + add_r(h))
+                new = g(in_h + (r * add_h(h) if linear_before_reset else add_h(r * h)))
+                return ((1 - z) * new + z * h,)
+
+            return cell
+
+        size = recurrence.shape[3]
+        return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Lstm(Recurrent):
+    """Long short-term memory: a cell C behind input, output and forget gates.
+
+    ``i = f(Xi + H @ Ri.T + Pi * C)``, ``F = f(Xf + H @ Rf.T + Pf * C)`` or ``1 - i``,
+    ``C = F * C + i * g(Xc + H @ Rc.T)``, ``o = f(Xo + H @ Ro.T + Po * C)`` with the new C, and
+    ``H = o * h(C)``; each product with its bias, X for the input times the weights. Weights and
+    biases of the gates come in the order i, o, f, c, those of the peepholes P as i, o, f.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
+    weight_tensor : TensorDesc
+        Sizes ``{1, directions, 4 * hidden, input}``.
+    recurrence_tensor : TensorDesc
+        Sizes ``{1, directions, 4 * hidden, hidden}``.
+    bias_tensor : TensorDesc, optional
+        Sizes ``{1, 1, directions, 8 * hidden}``: of the input, then of the recurrence.
+    hidden_init_tensor, cell_mem_init_tensor : TensorDesc, optional
+        The first H and C, sizes ``{1, directions, batch, hidden}``; 0 if left out.
+    sequence_lengths_tensor : TensorDesc, optional
+        The steps of each sequence, sizes ``{1, 1, 1, batch}``.
+    peephole_tensor : TensorDesc, optional
+        Sizes ``{1, 1, directions, 3 * hidden}``; 0 if left out.
+    output_sequence_tensor : TensorDesc, optional
+        H at each step, sizes ``{steps, directions, batch, hidden}``.
+    output_single_tensor, output_cell_single_tensor : TensorDesc, optional
+        The last H and C, sizes ``{1, directions, batch, hidden}``. At least one output is given.
+    activation_desc_count : int
+        The length of `activation_descs`.
+    activation_descs : sequence of Activation
+        f, g and h of each direction; without tensors of their own.
+    direction : RecurrentNetworkDirection
+        FORWARD, BACKWARD, or BIDIRECTIONAL for both.
+    clip_threshold : float
+        What the arguments of f and g lie within, on either side of 0.
+    use_clip_threshold : bool
+        Whether they are clipped.
+    couple_input_forget : bool
+        Whether the forget gate is ``1 - i``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    weight_tensor: TensorDesc = input_field()
+    recurrence_tensor: TensorDesc = input_field()
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    hidden_init_tensor: TensorDesc | None = input_field(optional=True)
+    cell_mem_init_tensor: TensorDesc | None = input_field(optional=True)
+    sequence_lengths_tensor: TensorDesc | None = input_field(optional=True)
+    peephole_tensor: TensorDesc | None = input_field(optional=True)
+    output_sequence_tensor: TensorDesc | None = output_field(optional=True)
+    output_single_tensor: TensorDesc | None = output_field(optional=True)
+    output_cell_single_tensor: TensorDesc | None = output_field(optional=True)
+    activation_desc_count: int = count_of("activation_descs")
+    activation_descs: Sequence[Fusable] = nested_list(*FUSABLE)
+    direction: RecurrentNetworkDirection | RecurrentDirectionName = enumeration(
+        RecurrentNetworkDirection
+    )
+    clip_threshold: float = floating()
+    use_clip_threshold: bool = boolean()
+    couple_input_forget: bool = boolean()
+
+    NAME = "LSTM"
+    GATES = 4
+    ACTIVATIONS = 3
+    EXAMPLE = {
+        "input_tensor": [[[[1.0]], [[2.0]]]],
+        "weight_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
+        "recurrence_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
+        "activation_descs": (ActivationSigmoid(), ActivationTanh(), ActivationTanh()),
+        "direction": "FORWARD",
+        "clip_threshold": 0.0,
+        "use_clip_threshold": False,
+        "couple_input_forget": False,
+    }
+    ALSO_KNOWN_AS = "onnx.LSTM torch.nn.LSTM"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, weight: Array, recurrence: Array, bias: Array | None,
+        hidden: Array | None, memory: Array | None, lengths: Array | None,
+        peephole: Array | None, *,
+        activation_descs: Any, direction: RecurrentNetworkDirection,
+        clip_threshold: float, use_clip_threshold: bool, couple_input_forget: bool,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        xp, size = e.xp, recurrence.shape[3]
+        limit = float(clip_threshold)
+
+        def clipped(y: Array) -> Array:
+            return xp.clip(y, -limit, limit) if use_clip_threshold else y
+
+        def cell_of(d: int) -> Cell:
+            f, g, h = _activations(e, activation_descs, d, 3)
+            add_i, add_o, add_f, add_c = _recurrences(e, recurrence, bias, d, 4)
+            peeps = xp.zeros((3, size), xp.float64)
+            if peephole is not None:
+                peeps = xp.asarray(peephole[0, 0, d], xp.float64).reshape(3, size)
+            peep_i, peep_o, peep_f = peeps
+
+            def cell(states: Sequence[Array], added: Array) -> tuple[Array, Array]:
+                (state, c), (in_i, in_o, in_f, in_c) = states, xp.split(added, 4, axis=-1)
+                i = f(clipped(in_i + add_i(state) + peep_i * c))
+                if couple_input_forget:
+                    forget = 1 - i
+                else:
+                    forget = f(clipped(in_f + add_f(state) + peep_f * c))
+                c = forget * c + i * g(clipped(in_c + add_c(state)))
+                o = f(clipped(in_o + add_o(state) + peep_o * c))
+                return o * h(c), c
+
+            return cell
+
+        return _run(e, x, weight, bias, (hidden, memory), lengths, size, direction, cell_of)

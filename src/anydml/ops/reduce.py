@@ -1,0 +1,319 @@
+"""Reductions and running totals: elements along axes combined to one, or one after the other.
+
+Floats are added and multiplied in FLOAT64 and rounded once; integers wrap around. An index counts
+the elements along all reduced axes in row-major order. NaN is the result where it takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
+from anydml.exactness import EXACT, ulp
+from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import (
+    boolean,
+    count_of,
+    enumeration,
+    input_field,
+    output_field,
+    uint,
+    uints,
+)
+from anydml.ops.enumerations import AxisDirection, DirectionName
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+class ReduceFunction(NamedEnum):
+    """``DML_REDUCE_FUNCTION``."""
+
+    ARGMAX = 0
+    ARGMIN = 1
+    AVERAGE = 2
+    L1 = 3
+    L2 = 4
+    LOG_SUM = 5
+    LOG_SUM_EXP = 6
+    MAX = 7
+    MIN = 8
+    MULTIPLY = 9
+    SUM = 10
+    SUM_SQUARE = 11
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_REDUCE_FUNCTION_"
+
+
+ReduceFunctionName = Literal[
+    "ARGMAX", "ARGMIN", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "MULTIPLY",
+    "SUM", "SUM_SQUARE",
+]  # fmt: skip
+
+_INPUT: Final = [[1.0, 2.0, 3.0], [3.0, 0.0, 4.0], [2.0, 5.0, 2.0]]
+_INDICES: Final = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
+
+
+def position(
+    e: Engine, x: Array, axes: Sequence[int], largest: bool, direction: AxisDirection
+) -> Array:
+    """Where the largest or smallest element along axes is: the first one, or the last."""
+    merged, _ = merge_axes(e, x, axes)
+    find = e.xp.argmax if largest else e.xp.argmin
+    if direction is AxisDirection.DECREASING:
+        found = merged.shape[-1] - 1 - find(e.xp.flip(merged, -1), axis=-1)
+    else:
+        found = find(merged, axis=-1)
+    return found.reshape(reduced_sizes(x.shape, axes))
+
+
+def reduced_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
+    """Sizes with 1 on the reduced axes."""
+    return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
+
+
+def _product(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    dtype = e.xp.float64 if x.dtype.kind == "f" else x.dtype
+    return e.xp.prod(x, axis=tuple(axes), dtype=dtype, keepdims=True)
+
+
+def _squares(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    wide = x.astype(e.xp.float64) if x.dtype.kind == "f" else x
+    return total(e, wide * wide, axes)
+
+
+def _log_sum_exp(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    wide, xp = x.astype(e.xp.float64), e.xp
+    most = xp.max(wide, axis=tuple(axes), keepdims=True)
+    most = xp.where(xp.isfinite(most), most, 0.0)
+    return most + xp.log(total(e, xp.exp(wide - most), axes))
+
+
+_FUNCTIONS: Final[dict[str, Callable[[Engine, Array, Sequence[int]], Array]]] = {
+    "AVERAGE": mean,
+    "L1": lambda e, x, axes: total(e, e.xp.abs(x), axes),
+    "L2": lambda e, x, axes: e.xp.sqrt(_squares(e, x, axes)),
+    "LOG_SUM": lambda e, x, axes: e.xp.log(total(e, x, axes)),
+    "LOG_SUM_EXP": _log_sum_exp,
+    "MAX": lambda e, x, axes: e.xp.max(x, axis=tuple(axes), keepdims=True),
+    "MIN": lambda e, x, axes: e.xp.min(x, axis=tuple(axes), keepdims=True),
+    "MULTIPLY": _product,
+    "SUM": total,
+    "SUM_SQUARE": _squares,
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reduce(Computed):
+    """A function of the elements along some axes, such as their sum.
+
+    Parameters
+    ----------
+    function : ReduceFunction
+        ARGMAX and ARGMIN give indices of the first such element; AVERAGE, MAX, MIN, MULTIPLY and
+        SUM are as named; L1 is ``sum(|x|)``, L2 ``sqrt(sum(x * x))``, LOG_SUM ``log(sum(x))``,
+        LOG_SUM_EXP ``log(sum(exp(x)))``, SUM_SQUARE ``sum(x * x)``.
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        The input's sizes with 1 on the axes. The input's type, or for ARGMAX and ARGMIN a type of
+        indices.
+    axis_count : int
+        The length of `axes`.
+    axes : sequence of int
+        The axes that are reduced, in any order.
+    """
+
+    function: ReduceFunction | ReduceFunctionName = enumeration(ReduceFunction)
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis_count: int = count_of("axes")
+    axes: Sequence[int] = uints()
+
+    NAME = "REDUCE"
+    TOLERANCE = ulp(1)
+    EXAMPLE = {"function": "SUM", "input_tensor": _INPUT, "axes": (1,)}
+    ALSO_KNOWN_AS = (
+        "onnx.ReduceSum onnx.ReduceMean onnx.ReduceMax onnx.ReduceMin onnx.ReduceProd "
+        "onnx.ReduceL1 onnx.ReduceL2 onnx.ReduceLogSum onnx.ReduceLogSumExp onnx.ReduceSumSquare "
+        "numpy.sum numpy.mean numpy.max numpy.min numpy.prod "
+        "torch.sum torch.mean torch.amax torch.amin torch.prod torch.logsumexp "
+        "jax.numpy.sum jax.numpy.mean jax.numpy.max jax.numpy.min jax.numpy.prod"
+    )
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        sizes = reduced_sizes(inputs[0].shape, given["axes"])
+        dtype = None if given["function"] in _INDICES else inputs[0].dtype
+        violations = distinct_axes(given["axes"], len(inputs[0].shape))
+        return Inferred((ArraySpec(sizes, dtype),), tuple(violations))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, function: ReduceFunction, axes: Sequence[int]) -> Array:
+        if function in _INDICES:
+            largest = function is ReduceFunction.ARGMAX
+            return position(e, x, axes, largest, AxisDirection.INCREASING)
+        return _FUNCTIONS[function.suffix](e, x, axes)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Position(Computed):
+    """Base of ARGMAX and ARGMIN.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        The input's sizes with 1 on the axes; a type of indices.
+    axis_count : int
+        The length of `axes`.
+    axes : sequence of int
+        The axes that are reduced, in any order.
+    axis_direction : AxisDirection
+        Which of equal elements: INCREASING the first, DECREASING the last.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis_count: int = count_of("axes")
+    axes: Sequence[int] = uints()
+    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+
+    TOLERANCE = EXACT
+    EXAMPLE = {"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"}
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        sizes = reduced_sizes(inputs[0].shape, given["axes"])
+        violations = distinct_axes(given["axes"], len(inputs[0].shape))
+        return Inferred((ArraySpec(sizes, None),), tuple(violations))
+
+
+class ArgMax(Position):
+    """The index of the largest element along some axes."""
+
+    NAME = "ARGMAX"
+    ALSO_KNOWN_AS = "onnx.ArgMax numpy.argmax torch.argmax jax.numpy.argmax jax.lax.argmax"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *, axes: Sequence[int], axis_direction: AxisDirection
+    ) -> Array:
+        return position(e, x, axes, True, axis_direction)
+
+
+class ArgMin(Position):
+    """The index of the smallest element along some axes."""
+
+    NAME = "ARGMIN"
+    ALSO_KNOWN_AS = "onnx.ArgMin numpy.argmin torch.argmin jax.numpy.argmin jax.lax.argmin"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *, axes: Sequence[int], axis_direction: AxisDirection
+    ) -> Array:
+        return position(e, x, axes, False, axis_direction)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cumulative(Computed):
+    """Base of the running totals.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis : int
+        The axis along which they are combined.
+    axis_direction : AxisDirection
+        INCREASING from the first element on, DECREASING from the last one backwards.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    axis: int = uint()
+    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+
+    TOLERANCE = ulp(1)
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        return Inferred((inputs[0],), tuple(one_axis(given["axis"], len(inputs[0].shape))))
+
+
+def _running(
+    e: Engine, x: Array, name: str, axis: int, direction: AxisDirection, exclusive: bool
+) -> Array:
+    # `name` is that of the namespace's function: cumsum or cumprod.
+    xp = e.xp
+    if direction is AxisDirection.DECREASING:
+        x = xp.flip(x, axis)
+    dtype = xp.float64 if x.dtype.kind == "f" else x.dtype
+    y = getattr(xp, name)(x, axis=axis, dtype=dtype)
+    if exclusive:
+        before = (slice(None),) * axis
+        first = xp.full_like(y[(*before, slice(0, 1))], 1 if name == "cumprod" else 0)
+        y = xp.concatenate([first, y[(*before, slice(0, -1))]], axis=axis)
+    return xp.flip(y, axis) if direction is AxisDirection.DECREASING else y
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CumulativeSummation(Cumulative):
+    """The running sum along an axis.
+
+    Parameters
+    ----------
+    has_exclusive_sum : bool
+        Whether the element itself does not count: the first result is 0.
+    """
+
+    has_exclusive_sum: bool = boolean()
+
+    NAME = "CUMULATIVE_SUMMATION"
+    EXAMPLE = {
+        "input_tensor": [[2.0, 1.0, 3.0, 5.0], [3.0, 8.0, 7.0, 3.0]],
+        "axis": 1, "axis_direction": "DECREASING", "has_exclusive_sum": False,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.CumSum numpy.cumsum torch.cumsum jax.numpy.cumsum jax.lax.cumsum"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *, axis: int, axis_direction: AxisDirection, has_exclusive_sum: bool
+    ) -> Array:
+        return _running(e, x, "cumsum", axis, axis_direction, has_exclusive_sum)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CumulativeProduct(Cumulative):
+    """The running product along an axis.
+
+    Parameters
+    ----------
+    has_exclusive_product : bool
+        Whether the element itself does not count: the first result is 1.
+    """
+
+    has_exclusive_product: bool = boolean()
+
+    NAME = "CUMULATIVE_PRODUCT"
+    EXAMPLE = {
+        "input_tensor": [[2.0, 1.0, 3.0, 5.0], [3.0, 8.0, 7.0, 3.0]],
+        "axis": 1, "axis_direction": "INCREASING", "has_exclusive_product": True,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.CumProd numpy.cumprod torch.cumprod jax.numpy.cumprod jax.lax.cumprod"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *, axis: int, axis_direction: AxisDirection,
+        has_exclusive_product: bool,
+    ) -> Array:  # fmt: skip
+        return _running(e, x, "cumprod", axis, axis_direction, has_exclusive_product)

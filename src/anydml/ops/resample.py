@@ -1,0 +1,353 @@
+"""Resampling: tensors stretched or shrunk along any dimension, and the gradients of that.
+
+Output element x of a dimension lies at ``(x - output offset) / scale - input offset`` of the input,
+computed in FLOAT32. What lies beyond the first or the last element is that element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite, prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from anydml._literals import InterpolationModeName
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import products
+from anydml.ops._computed import Sized
+from anydml.ops._descriptor import Attributes, page_name
+from anydml.ops._fields import (
+    Role,
+    boolean,
+    count_of,
+    enumeration,
+    floats,
+    input_field,
+    output_field,
+)
+from anydml.ops.enumerations import (
+    AxisDirection,
+    DirectionName,
+    InterpolationMode,
+)
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+_CENTRES: Final = {"input_pixel_offsets": 0.5, "output_pixel_offsets": -0.5}
+
+
+class Resampling(Sized):
+    """Base of the operators that resample, and of their gradients."""
+
+    TOLERANCE = products(24)
+    WORKING_BYTES = 48
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        return Inferred(
+            (ArraySpec(given["shape"], data.dtype),), tuple(cls._violations(data, given))
+        )
+
+    @classmethod
+    def _violations(cls, data: ArraySpec, given: Attributes) -> Iterator[Violation]:
+        (source,) = (info.name for info in cls.tensor_fields(Role.INPUT))
+        (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
+        rank = len(data.shape)
+        if len(given["shape"]) != rank:
+            rule = f"{rank} ({source}.DimensionCount)"
+            yield Violation(f"{output}.DimensionCount", rule, len(given["shape"]))
+        for name in (name for name in ("scales", *_CENTRES) if name in given):
+            if len(given[name]) != rank:
+                rule = f"{rank} values ({source}.DimensionCount)"
+                yield Violation(page_name(name), rule, len(given[name]))
+            for i, value in enumerate(given[name]):
+                if not isfinite(value) or (name == "scales" and value <= 0):
+                    rule = "a finite number" + " above 0" * (name == "scales")
+                    yield Violation(f"{page_name(name)}[{i}]", rule, value)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Tensors(Resampling):
+    """What every operator that resamples has.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        Type and DimensionCount of the input, of any sizes.
+    interpolation_mode : InterpolationMode or str
+        NEAREST_NEIGHBOR for the nearest element, LINEAR for the mean of the two nearest elements
+        of each dimension, weighted by how near they are.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    interpolation_mode: InterpolationMode | InterpolationModeName = enumeration(InterpolationMode)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gradients(Resampling):
+    """What the gradients have.
+
+    Parameters
+    ----------
+    input_gradient_tensor : TensorDesc
+        The gradient of what was resampled to.
+    output_gradient_tensor : TensorDesc
+        The gradient of what was resampled: type and DimensionCount of the input, of any sizes.
+    interpolation_mode : InterpolationMode or str
+        NEAREST_NEIGHBOR or LINEAR.
+    """
+
+    input_gradient_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+    interpolation_mode: InterpolationMode | InterpolationModeName = enumeration(InterpolationMode)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Placed(Resampling):
+    """Scales and offsets.
+
+    Parameters
+    ----------
+    dimension_count : int, optional
+        The length of `scales`.
+    scales : sequence of float
+        How many times as long each dimension becomes; above 0.
+    input_pixel_offsets : sequence of float
+        Added to places in the input; 0.5 for the middles of elements.
+    output_pixel_offsets : sequence of float
+        Added to places in the output; -0.5 for the middles of elements.
+    """
+
+    dimension_count: int = count_of("scales")
+    scales: Sequence[float] = floats()
+    input_pixel_offsets: Sequence[float] = floats()
+    output_pixel_offsets: Sequence[float] = floats()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rounded(Resampling):
+    """The direction of rounding.
+
+    Parameters
+    ----------
+    rounding_direction : AxisDirection or str
+        NEAREST_NEIGHBOR takes the next element at or behind the place (INCREASING), or at or in
+        front of it (DECREASING).
+    """
+
+    rounding_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+
+
+_ROW: Final = [[1.0, 2.0, 4.0, 8.0]]
+_PLACES: Final = {
+    "scales": (1.0, 1.5), "input_pixel_offsets": (0.5, 0.5), "output_pixel_offsets": (-0.5, -0.5),
+}  # fmt: skip
+_EXAMPLE: Final = {"input_tensor": _ROW, "output_tensor": TensorDesc("FLOAT32", (1, 6))}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Resample(Tensors):
+    """Resizes the input: output element x is at ``(x + 0.5) / scale - 0.5``.
+
+    Parameters
+    ----------
+    scale_count : int, optional
+        The length of `scales`.
+    scales : sequence of float
+        How many times as long each dimension becomes; above 0.
+    """
+
+    scale_count: int = count_of("scales")
+    scales: Sequence[float] = floats()
+
+    NAME = "RESAMPLE"
+    EXAMPLE = {**_EXAMPLE, "interpolation_mode": "LINEAR", "scales": (1.0, 1.5)}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, **given: Any) -> Array:
+        return _resample(e, x, given)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Resample1(Placed, Tensors):
+    """Resizes the input, with offsets of input and output."""
+
+    NAME = "RESAMPLE1"
+    EXAMPLE = {**_EXAMPLE, **_PLACES, "interpolation_mode": "NEAREST_NEIGHBOR"}
+
+    compute = staticmethod(Resample.compute)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Resample2(Placed, Rounded, Tensors):
+    """Resizes the input, with a direction of rounding for the nearest element."""
+
+    NAME = "RESAMPLE2"
+    EXAMPLE = {
+        **_EXAMPLE, **_PLACES,
+        "interpolation_mode": "NEAREST_NEIGHBOR", "rounding_direction": "INCREASING",
+    }  # fmt: skip
+
+    compute = staticmethod(Resample.compute)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Resample3(Placed, Rounded, Tensors):
+    """Resizes the input, with an antialiasing filter when it shrinks.
+
+    Parameters
+    ----------
+    antialiased : bool
+        Whether LINEAR, where 1 / scale is above 2, takes the mean of all elements that are less
+        than 1 / scale away, with weights that fall to 0 there.
+    """
+
+    antialiased: bool = boolean()
+
+    NAME = "RESAMPLE3"
+    EXAMPLE = {
+        **_EXAMPLE, **_PLACES, "scales": (1.0, 0.25), "antialiased": True,
+        "output_tensor": TensorDesc("FLOAT32", (1, 1)),
+        "interpolation_mode": "LINEAR", "rounding_direction": "DECREASING",
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.Resize torch.nn.functional.interpolate jax.image.resize"
+
+    compute = staticmethod(Resample.compute)
+
+
+_GRADIENT: Final = {
+    **_PLACES,
+    "input_gradient_tensor": [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]],
+    "output_gradient_tensor": TensorDesc("FLOAT32", (1, 4)),
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ResampleGrad(Placed, Gradients):
+    """The gradient of RESAMPLE1."""
+
+    NAME = "RESAMPLE_GRAD"
+    EXAMPLE = {**_GRADIENT, "interpolation_mode": "LINEAR"}
+
+    @staticmethod
+    def compute(e: Engine, dy: Array, **given: Any) -> Array:
+        wide = dy.astype(e.xp.float64)
+        for axis, taps in _taps(given["shape"], dy.shape, given, backward=True):
+            wide = _scatter(e, wide, axis, given["shape"][axis], taps)
+        return wide
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ResampleGrad1(Placed, Rounded, Gradients):
+    """The gradient of RESAMPLE2."""
+
+    NAME = "RESAMPLE_GRAD1"
+    EXAMPLE = {
+        **_GRADIENT, "interpolation_mode": "NEAREST_NEIGHBOR", "rounding_direction": "DECREASING",
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.ops.aten.upsample_bilinear2d_backward"
+
+    compute = staticmethod(ResampleGrad.compute)
+
+
+class _Tap(NamedTuple):
+    """An element that each output element of an axis is made of, and its weight there."""
+
+    places: Array
+    weights: Array
+
+
+def _taps(
+    sizes: Sequence[int], made: Sequence[int], given: Attributes, backward: bool = False
+) -> Iterator[tuple[int, list[_Tap]]]:
+    """The axes that change, each with the taps of its output elements.
+
+    Those that make the array smaller come first, so that what is between two axes is never larger
+    than the input or the result; `backward` goes from the result to the input.
+    """
+    ratios = [count / size for size, count in zip(sizes, made, strict=True)]
+    for axis in sorted(range(len(sizes)), key=ratios.__getitem__, reverse=backward):
+        size, count, scale = sizes[axis], made[axis], given["scales"][axis]
+        start, end = (
+            np.float32(given[name][axis] if name in given else centre)
+            for name, centre in _CENTRES.items()
+        )
+        with np.errstate(all="ignore"):
+            at = (np.arange(count, dtype=np.float32) - end) / np.float32(scale) - start
+        taps = _taps_at(at, size, float(scale), given)
+        same = size == count and (taps[0].places == np.arange(size)).all()
+        if not (same and (taps[0].weights == 1).all()):
+            yield axis, taps
+
+
+def _taps_at(at: Array, size: int, scale: float, given: Attributes) -> list[_Tap]:
+    if given["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+        direction = given.get("rounding_direction")
+        if direction is None:  # halves up
+            at = np.floor(at + np.float32(0.5))
+        else:
+            at = np.ceil(at) if direction is AxisDirection.INCREASING else np.floor(at)
+        return [_Tap(_inside(at, size), np.ones(len(at)))]
+    if given.get("antialiased") and 1 / scale > 2:
+        return _filter(np.clip(at.astype(np.float64), 0, size - 1), size, scale)
+    at = np.clip(at, 0, size - 1)
+    first = np.floor(at)
+    part = (at - first).astype(np.float64)
+    return [_Tap(_inside(first, size), 1 - part), _Tap(_inside(first + 1, size), part)]
+
+
+def _filter(at: Array, size: int, scale: float) -> list[_Tap]:
+    """A triangle twice 1 / scale wide around each place, without what lies beyond the edges."""
+    first = np.maximum(np.ceil(at - 1 / scale), 0)
+    count = min(size, ceil(min(2 / scale, size)) + 1)
+    places = [first + k for k in range(count)]
+    weights = [
+        np.where(place < size, np.maximum(1 - np.abs(place - at) * scale, 0), 0) for place in places
+    ]
+    total = np.sum(weights, axis=0)
+    return [_Tap(_inside(p, size), w / total) for p, w in zip(places, weights, strict=True)]
+
+
+def _inside(at: Array, size: int) -> Array:
+    return np.clip(at, 0, size - 1).astype(np.intp)
+
+
+def _resample(e: Engine, x: Array, given: Attributes) -> Array:
+    nearest = given["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
+    if not nearest and x.dtype.kind != "f":
+        x = x.astype(e.xp.float64)
+    for axis, taps in _taps(x.shape, given["shape"], given):
+        if nearest:
+            x = e.xp.take(x, taps[0].places, axis=axis)
+        else:
+            x = sum(_weighted(e, x, axis, tap) for tap in taps)
+    return x
+
+
+def _weighted(e: Engine, x: Array, axis: int, tap: _Tap) -> Array:
+    weights = tap.weights.astype(x.dtype).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+    taken = e.xp.take(x, tap.places, axis=axis)
+    # An element without weight does not count, be it infinite.
+    return e.xp.where(weights == 0, x.dtype.type(0), taken * weights)
+
+
+def _scatter(e: Engine, dy: Array, axis: int, size: int, taps: Sequence[_Tap]) -> Array:
+    """The transpose of a resampling along an axis."""
+    outer, inner = prod(dy.shape[:axis]), prod(dy.shape[axis + 1 :])
+    rows = np.arange(outer)[:, None, None] * size
+    columns = np.arange(inner)
+    total: Any = 0.0
+    for tap in taps:
+        (kept,) = np.nonzero(tap.weights)
+        places = (rows + tap.places[kept][:, None]) * inner + columns
+        parts = e.xp.take(dy, kept, axis=axis).reshape(outer, len(kept), inner)
+        values = parts * tap.weights[kept][:, None]
+        total = total + e.scatter_add(outer * size * inner, places.ravel(), values.reshape(-1))
+    return total.reshape(*dy.shape[:axis], size, *dy.shape[axis + 1 :])

@@ -1,0 +1,172 @@
+"""Softmax and hardmax: each element in proportion to the others in its group.
+
+A group is what lies along the axes; without any axis each element is alone. The operators without a
+1 in their name have one row of elements for each batch: the last axis of a tensor in which all but
+the last two sizes are 1. A NaN makes its group NaN, as does an infinity that is the largest element
+or the only one; HARDMAX counts NaN as the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import EXACT, ulp
+from anydml.ops._axes import distinct_axes, merge_axes
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import count_of, uints
+from anydml.ops.activations import Activation
+from anydml.program import ArraySpec, Inferred
+
+_ROUNDED = ulp(40)
+"""The difference from the largest element is rounded before `exp`: 32 ULPs where it is above 64."""
+
+
+def softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    """``exp(x) / sum(exp(x))``, of differences from the largest element."""
+    powers = e.xp.exp(x - e.xp.max(x, axis=tuple(axes), keepdims=True))
+    total = e.xp.sum(powers, axis=tuple(axes), keepdims=True, dtype=e.xp.float64)
+    return powers / total.astype(x.dtype)
+
+
+def log_softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    """``log(softmax(x))``, exact also where one element is far above the others."""
+    below = x - e.xp.max(x, axis=tuple(axes), keepdims=True)
+    # The first of the largest elements adds exp(0) = 1, which log1p does.
+    rest = e.xp.where(hardmax(e, x, axes) == 1, below, e.xp.exp(below))
+    total = e.xp.sum(rest, axis=tuple(axes), keepdims=True, dtype=e.xp.float64)
+    return below - e.xp.log1p(total.astype(x.dtype))
+
+
+def hardmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
+    """1 for the first of the largest elements, else 0."""
+    merged, split = merge_axes(e, x, axes)
+    first = e.xp.argmax(merged, axis=-1)[..., None]
+    return split((e.xp.arange(merged.shape[-1]) == first).astype(x.dtype))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rowwise(Activation):
+    """Base of the operators on rows.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        Rows of elements: all sizes but the last two are 1.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    """
+
+    ELEMENTWISE = False
+    FUSED = False
+    INPUTS = ([[1.0, 2.0, 3.0], [0.0, -1.0, 0.0]],)
+
+    def check(self) -> Iterator[Violation]:
+        sizes = self.input_tensor.sizes if self.input_tensor is not None else ()
+        for i, size in enumerate(sizes[:-2]):
+            if size != 1:
+                rule = "1 (all sizes but the last two; the versions with axes take any)"
+                yield Violation(f"InputTensor.Sizes[{i}]", rule, size)
+
+
+class ActivationSoftmax(Rowwise):
+    """``exp(x) / sum(exp(x))`` of each row."""
+
+    NAME = "ACTIVATION_SOFTMAX"
+    TOLERANCE = _ROUNDED
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return softmax(e, x, (x.ndim - 1,))
+
+
+class ActivationLogSoftmax(Rowwise):
+    """``log(exp(x) / sum(exp(x)))`` of each row."""
+
+    NAME = "ACTIVATION_LOG_SOFTMAX"
+    TOLERANCE = _ROUNDED
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return log_softmax(e, x, (x.ndim - 1,))
+
+
+class ActivationHardmax(Rowwise):
+    """1 for the first of the largest elements of each row, 0 for the others."""
+
+    NAME = "ACTIVATION_HARDMAX"
+    TOLERANCE = EXACT
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return hardmax(e, x, (x.ndim - 1,))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AlongAxes(Activation):
+    """Base of the operators with axes.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    axis_count : int
+        The length of `axes`.
+    axes : sequence of int
+        The axes along which a group lies, in any order.
+    """
+
+    axis_count: int = count_of("axes")
+    axes: Sequence[int] = uints()
+
+    ELEMENTWISE = False
+    FUSED = False
+    INPUTS = ([[12.0, 0.0, -101.0, 11.0], [3.0, 234.0, 0.0, -101.0]],)
+    EXAMPLE = {"axes": (0,)}
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        (output,) = super().infer(inputs, given).outputs
+        return Inferred((output,), tuple(distinct_axes(given["axes"], len(output.shape))))
+
+
+class ActivationSoftmax1(AlongAxes):
+    """``exp(x) / sum(exp(x))`` along some axes."""
+
+    NAME = "ACTIVATION_SOFTMAX1"
+    TOLERANCE = _ROUNDED
+    ALSO_KNOWN_AS = "onnx.Softmax torch.softmax torch.nn.functional.softmax jax.nn.softmax"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
+        return softmax(e, x, axes)
+
+
+class ActivationLogSoftmax1(AlongAxes):
+    """``log(exp(x) / sum(exp(x)))`` along some axes."""
+
+    NAME = "ACTIVATION_LOG_SOFTMAX1"
+    TOLERANCE = _ROUNDED
+    ALSO_KNOWN_AS = (
+        "onnx.LogSoftmax torch.log_softmax torch.nn.functional.log_softmax jax.nn.log_softmax"
+    )
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
+        return log_softmax(e, x, axes)
+
+
+class ActivationHardmax1(AlongAxes):
+    """1 for the first of the largest elements along some axes, 0 for the others."""
+
+    NAME = "ACTIVATION_HARDMAX1"
+    TOLERANCE = EXACT
+    ALSO_KNOWN_AS = "onnx.Hardmax"
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
+        return hardmax(e, x, axes)

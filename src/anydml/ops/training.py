@@ -1,0 +1,256 @@
+"""Training: normalization of batches with its gradients, and the Adam optimizer.
+
+All of it is computed in FLOAT64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.ops._axes import mean, total
+from anydml.ops._computed import Computed, broadcast_to_input, same_as
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import Role, floating, input_field, nested, output_field
+from anydml.ops.activations import FUSABLE, Fusable
+from anydml.program import ArraySpec, Inferred, Slot
+from anydml.tensor import TensorDesc
+
+
+def _reduced(parameters: Array) -> tuple[int, ...]:
+    """The axes along which there is one parameter."""
+    return tuple(axis for axis, size in enumerate(parameters.shape) if size == 1)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BatchNormalizationTraining(Computed):
+    """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias + more)``.
+
+    Mean and variance are of the input along the dimensions in which the scale has size 1; the
+    variance is the mean of the squared differences.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    scale_tensor, bias_tensor : TensorDesc
+        Broadcast to the input: each size is the input's or 1.
+    fused_add_tensor : TensorDesc, optional
+        What is added to the result: the input's sizes.
+    output_tensor : TensorDesc
+        Type and sizes of the input.
+    output_mean_tensor, output_variance_tensor : TensorDesc
+        Sizes of the scale.
+    epsilon : float
+        Added to the variance.
+    fused_activation : Activation, optional
+        Applied to the result; without tensors of its own.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc = input_field()
+    bias_tensor: TensorDesc = input_field()
+    fused_add_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    output_mean_tensor: TensorDesc = output_field()
+    output_variance_tensor: TensorDesc = output_field()
+    epsilon: float = floating()
+    fused_activation: Fusable | None = nested(*FUSABLE)
+
+    NAME = "BATCH_NORMALIZATION_TRAINING"
+    TOLERANCE = ulp(1)
+    WORKING_BYTES = 32
+    EXAMPLE = {
+        "input_tensor": [[1.0, 4.0], [2.0, 4.0], [3.0, 10.0]],
+        "scale_tensor": [[1.0, 2.0]], "bias_tensor": [[0.5, 0.0]], "epsilon": 0.5,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.ops.aten.native_batch_norm"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, scale, bias, more = inputs
+        found = [*broadcast_to_input(data, [("ScaleTensor", scale)])]
+        found += same_as(("ScaleTensor", scale), ("BiasTensor", bias))
+        found += same_as(("InputTensor", data), ("FusedAddTensor", more))
+        return Inferred((data, scale, scale), tuple(found))
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array, bias: Array, more: Array | None, *, epsilon: float
+    ) -> tuple[Array, Array, Array]:
+        axes = _reduced(scale)
+        middle = mean(e, x, axes)
+        centred = x - middle
+        variance = mean(e, centred * centred, axes)
+        y = centred * (scale / e.xp.sqrt(variance + epsilon)) + bias
+        return y if more is None else y + more, middle, variance
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NormalizationGradient(Computed):
+    """What the gradients of batch normalization have.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What was normalized.
+    input_gradient_tensor : TensorDesc
+        The gradient of the result: the input's sizes.
+    mean_tensor, variance_tensor, scale_tensor : TensorDesc
+        Broadcast to the input: each size is the input's or 1, and the same of all three.
+    output_gradient_tensor : TensorDesc
+        The gradient of the input.
+    output_scale_gradient_tensor, output_bias_gradient_tensor : TensorDesc
+        The gradients of scale and bias, of the scale's sizes.
+    epsilon : float
+        Added to the variance.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_gradient_tensor: TensorDesc = input_field()
+    mean_tensor: TensorDesc = input_field()
+    variance_tensor: TensorDesc = input_field()
+    scale_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+    output_scale_gradient_tensor: TensorDesc = output_field()
+    output_bias_gradient_tensor: TensorDesc = output_field()
+    epsilon: float = floating()
+
+    TOLERANCE = ulp(1)
+    WORKING_BYTES = 48
+    EXAMPLE = {
+        "input_tensor": [[1.0, 4.0], [2.0, 4.0], [3.0, 10.0]],
+        "input_gradient_tensor": [[1.0, 0.0], [0.0, 0.0], [2.0, 1.0]],
+        "mean_tensor": [[2.0, 6.0]], "variance_tensor": [[0.5, 8.0]],
+        "scale_tensor": [[1.0, 2.0]], "epsilon": 0.5,
+    }  # fmt: skip
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, gradient, middle, variance, scale = inputs
+        found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient))]
+        found += broadcast_to_input(data, [("MeanTensor", middle)])
+        found += same_as(
+            ("MeanTensor", middle), ("VarianceTensor", variance), ("ScaleTensor", scale)
+        )
+        return Inferred((data, middle, middle), tuple(found))
+
+
+class BatchNormalizationGrad(NormalizationGradient):
+    """The gradients of BATCH_NORMALIZATION, whose mean and variance are given."""
+
+    NAME = "BATCH_NORMALIZATION_GRAD"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, dy: Array, middle: Array, variance: Array, scale: Array, *,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        axes = _reduced(middle)
+        factor = 1 / e.xp.sqrt(variance.astype(e.xp.float64) + epsilon)
+        scaled = total(e, dy * (x - middle.astype(e.xp.float64)) * factor, axes)
+        return dy * (scale * factor), scaled, total(e, dy, axes)
+
+
+class BatchNormalizationTrainingGrad(NormalizationGradient):
+    """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance are the input's."""
+
+    NAME = "BATCH_NORMALIZATION_TRAINING_GRAD"
+    ALSO_KNOWN_AS = "torch.ops.aten.native_batch_norm_backward"
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, dy: Array, middle: Array, variance: Array, scale: Array, *,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        axes = _reduced(middle)
+        wide, divisor = x.astype(e.xp.float64), variance.astype(e.xp.float64) + epsilon
+        factor = 1 / e.xp.sqrt(divisor)
+        centred = wide - mean(e, wide, axes)
+        together = mean(e, dy * centred, axes)
+        dx = scale * factor * (dy - mean(e, dy, axes) - centred * together / divisor)
+        return dx, total(e, dy * (wide - middle) * factor, axes), total(e, dy, axes)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AdamOptimizer(Computed):
+    """Parameters, and the moments of their gradient, after a step of the Adam algorithm.
+
+    ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 - beta2) * g * g`` and
+    ``x = x - rate * sqrt(1 - beta2 ** t) / (1 - beta1 ** t) * m / (sqrt(v) + epsilon)``.
+
+    Parameters
+    ----------
+    input_parameters_tensor, input_first_moment_tensor, input_second_moment_tensor : TensorDesc
+        x, m and v, of one type and the same sizes.
+    gradient_tensor : TensorDesc
+        g, of the same type and sizes.
+    training_step_tensor : TensorDesc
+        t: one element of the same type.
+    output_parameters_tensor, output_first_moment_tensor, output_second_moment_tensor : TensorDesc
+        x, m and v after the step.
+    learning_rate : float
+        The size of the step.
+    beta1, beta2 : float
+        How much of the moments is kept.
+    epsilon : float
+        Added to the root of the second moment.
+    """
+
+    input_parameters_tensor: TensorDesc = input_field()
+    input_first_moment_tensor: TensorDesc = input_field()
+    input_second_moment_tensor: TensorDesc = input_field()
+    gradient_tensor: TensorDesc = input_field()
+    training_step_tensor: TensorDesc = input_field()
+    output_parameters_tensor: TensorDesc = output_field()
+    output_first_moment_tensor: TensorDesc = output_field()
+    output_second_moment_tensor: TensorDesc = output_field()
+    learning_rate: float = floating()
+    beta1: float = floating()
+    beta2: float = floating()
+    epsilon: float = floating()
+
+    NAME = "ADAM_OPTIMIZER"
+    TOLERANCE = ulp(1)
+    WORKING_BYTES = 24
+    EXAMPLE = {
+        "input_parameters_tensor": [[[[1.0, 2.0]]]],
+        "input_first_moment_tensor": [[[[0.0, 0.5]]]],
+        "input_second_moment_tensor": [[[[0.0, 1.0]]]],
+        "gradient_tensor": [[[[3.0, -1.0]]]],
+        "training_step_tensor": [[[[1.0]]]],
+        "learning_rate": 0.5, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.0,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.optim.Adam"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
+        first, *others, step = zip(names, inputs, strict=True)
+        found = [*same_as(first, *others), *same_as(first, step, sizes=False)]
+        for i, size in enumerate(step[1].shape):
+            if size != 1:
+                found.append(Violation(f"TrainingStepTensor.Sizes[{i}]", "1", size))
+        return Inferred((inputs[0],) * 3, tuple(found))
+
+    @staticmethod
+    def _in_place_pairs(
+        inputs: Sequence[str | None], outputs: Sequence[str | None], slots: Mapping[str, Slot]
+    ) -> Iterator[tuple[str, str]]:
+        # The page leaves the step out.
+        return Computed._in_place_pairs(inputs[:-1], outputs, slots)
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, m: Array, v: Array, g: Array, t: Array, *,
+        learning_rate: float, beta1: float, beta2: float, epsilon: float,
+    ) -> tuple[Any, Any, Any]:  # fmt: skip
+        x, m, v, g, t = (y.astype(e.xp.float64) for y in (x, m, v, g, t))
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * (g * g)
+        correction = e.xp.sqrt(1 - e.xp.float64(beta2) ** t) / (1 - e.xp.float64(beta1) ** t)
+        return x - learning_rate * correction * m / (e.xp.sqrt(v) + epsilon), m, v

@@ -1,0 +1,307 @@
+"""Transcendental functions: powers, exponentials, logarithms and trigonometry of each element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.levels import FeatureLevel
+from anydml.ops._computed import Map
+from anydml.ops._fields import ScaleBias, floating, input_field, output_field, scale_bias
+from anydml.ops._maps import Binary, Unary
+from anydml.tensor import TensorDesc
+
+
+class ElementWiseExp(Unary):
+    """``e`` to the power of ``x``."""
+
+    NAME = "ELEMENT_WISE_EXP"
+    TOLERANCE = ulp(4)
+    ALSO_KNOWN_AS = "onnx.Exp numpy.exp torch.exp jax.numpy.exp jax.lax.exp"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.exp(x)
+
+
+class ElementWiseLog(Unary):
+    """The natural logarithm; NaN of negative numbers."""
+
+    NAME = "ELEMENT_WISE_LOG"
+    TOLERANCE = ulp(4)
+    INPUTS = ([0.25, 0.5, 1.0, 4.0],)
+    ALSO_KNOWN_AS = "onnx.Log numpy.log torch.log jax.numpy.log jax.lax.log"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.log(x)
+
+
+class ElementWiseSqrt(Unary):
+    """The square root; NaN of negative numbers."""
+
+    NAME = "ELEMENT_WISE_SQRT"
+    TOLERANCE = ulp(1)
+    INPUTS = ([0.25, 0.5, 1.0, 4.0],)
+    ALSO_KNOWN_AS = "onnx.Sqrt numpy.sqrt torch.sqrt jax.numpy.sqrt jax.lax.sqrt"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.sqrt(x)
+
+
+class ElementWiseSin(Unary):
+    """The sine of ``x`` in radians."""
+
+    NAME = "ELEMENT_WISE_SIN"
+    TOLERANCE = ulp(4)
+    ALSO_KNOWN_AS = "onnx.Sin numpy.sin torch.sin jax.numpy.sin jax.lax.sin"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.sin(x)
+
+
+class ElementWiseCos(Unary):
+    """The cosine of ``x`` in radians."""
+
+    NAME = "ELEMENT_WISE_COS"
+    TOLERANCE = ulp(4)
+    ALSO_KNOWN_AS = "onnx.Cos numpy.cos torch.cos jax.numpy.cos jax.lax.cos"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.cos(x)
+
+
+class ElementWiseTan(Unary):
+    """The tangent of ``x`` in radians."""
+
+    NAME = "ELEMENT_WISE_TAN"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Tan numpy.tan torch.tan jax.numpy.tan jax.lax.tan"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.tan(x)
+
+
+class ElementWiseAsin(Unary):
+    """The angle in radians whose sine is ``x``; NaN outside -1..1."""
+
+    NAME = "ELEMENT_WISE_ASIN"
+    TOLERANCE = ulp(6)
+    INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
+    ALSO_KNOWN_AS = "onnx.Asin numpy.arcsin torch.asin jax.numpy.arcsin jax.lax.asin"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arcsin(x)
+
+
+class ElementWiseAcos(Unary):
+    """The angle in radians whose cosine is ``x``; NaN outside -1..1."""
+
+    NAME = "ELEMENT_WISE_ACOS"
+    TOLERANCE = ulp(6)
+    INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
+    ALSO_KNOWN_AS = "onnx.Acos numpy.arccos torch.acos jax.numpy.arccos jax.lax.acos"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arccos(x)
+
+
+class ElementWiseAtan(Unary):
+    """The angle in radians whose tangent is ``x``."""
+
+    NAME = "ELEMENT_WISE_ATAN"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Atan numpy.arctan torch.atan jax.numpy.arctan jax.lax.atan"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arctan(x)
+
+
+class ElementWiseSinh(Unary):
+    """The hyperbolic sine."""
+
+    NAME = "ELEMENT_WISE_SINH"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Sinh numpy.sinh torch.sinh jax.numpy.sinh jax.lax.sinh"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.sinh(x)
+
+
+class ElementWiseCosh(Unary):
+    """The hyperbolic cosine."""
+
+    NAME = "ELEMENT_WISE_COSH"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Cosh numpy.cosh torch.cosh jax.numpy.cosh jax.lax.cosh"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.cosh(x)
+
+
+class ElementWiseTanh(Unary):
+    """The hyperbolic tangent."""
+
+    NAME = "ELEMENT_WISE_TANH"
+    TOLERANCE = ulp(6)
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.tanh(x)
+
+
+class ElementWiseAsinh(Unary):
+    """The number whose hyperbolic sine is ``x``."""
+
+    NAME = "ELEMENT_WISE_ASINH"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "onnx.Asinh numpy.arcsinh torch.asinh jax.numpy.arcsinh jax.lax.asinh"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arcsinh(x)
+
+
+class ElementWiseAcosh(Unary):
+    """The number whose hyperbolic cosine is ``x``; NaN below 1."""
+
+    NAME = "ELEMENT_WISE_ACOSH"
+    TOLERANCE = ulp(6)
+    INPUTS = ([1.0, 1.5, 2.0, 10.0],)
+    ALSO_KNOWN_AS = "onnx.Acosh numpy.arccosh torch.acosh jax.numpy.arccosh jax.lax.acosh"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arccosh(x)
+
+
+class ElementWiseAtanh(Unary):
+    """The number whose hyperbolic tangent is ``x``; NaN outside -1..1."""
+
+    NAME = "ELEMENT_WISE_ATANH"
+    TOLERANCE = ulp(6)
+    INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
+    ALSO_KNOWN_AS = "onnx.Atanh numpy.arctanh torch.atanh jax.numpy.arctanh jax.lax.atanh"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.xp.arctanh(x)
+
+
+class ElementWiseErf(Unary):
+    """The error function."""
+
+    NAME = "ELEMENT_WISE_ERF"
+    TOLERANCE = ulp(8)
+    ALSO_KNOWN_AS = "onnx.Erf torch.erf jax.lax.erf"
+
+    @staticmethod
+    def compute(e: Engine, x: Array) -> Array:
+        return e.erf(x)
+
+
+class ElementWiseAtanYX(Binary):
+    """The angle in radians between the first axis and the point (``B``, ``A``)."""
+
+    NAME = "ELEMENT_WISE_ATAN_YX"
+    TOLERANCE = ulp(6)
+    ALSO_KNOWN_AS = "numpy.arctan2 torch.atan2 jax.numpy.arctan2 jax.lax.atan2"
+
+    @staticmethod
+    def compute(e: Engine, a: Array, b: Array) -> Array:
+        return e.xp.arctan2(a, b)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWiseConstantPow(Unary):
+    """``x`` to the power of a constant; NaN of negative numbers to a fraction.
+
+    Parameters
+    ----------
+    exponent : float
+        The power.
+    """
+
+    exponent: float = floating()
+
+    NAME = "ELEMENT_WISE_CONSTANT_POW"
+    TOLERANCE = ulp(8)
+    EXAMPLE = {"exponent": 2.0}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, exponent: float) -> Array:
+        y = e.xp.power(x, x.dtype.type(exponent))
+        if exponent != 0.5:
+            return y
+        # NumPy takes the square root, which is NaN of -infinity; its power is infinity.
+        infinity = x.dtype.type("inf")
+        return e.xp.where(x == -infinity, infinity, y)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ElementWisePow(Map):
+    """``x`` to the power of the exponent; NaN of negative numbers to a fraction.
+
+    Integers to integer powers are exact and wrap around; to a negative power they are rounded
+    towards zero, and 0 is 0. An integer to the power of a float is computed in float64 and
+    converted as CAST does; so is a float to an integer power of 32 bits or more.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The base.
+    exponent_tensor : TensorDesc
+        The power: the base's sizes, a type of its own.
+    output_tensor : TensorDesc
+        Type and sizes of the base.
+    scale_bias : ScaleBias, optional
+        Applied to each element of the base first: ``x * scale + bias``.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    exponent_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    scale_bias: ScaleBias | None = scale_bias()
+
+    NAME = "ELEMENT_WISE_POW"
+    SAME_TYPES = ("InputTensor", "OutputTensor")
+    TOLERANCE = ulp(8)
+    ALSO_KNOWN_AS = "onnx.Pow numpy.power torch.pow jax.numpy.power jax.lax.pow"
+
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        base, exponent = self.input_tensor.data_type, self.exponent_tensor.data_type
+        if level < FeatureLevel.LEVEL_3_0 and exponent is not base:
+            rule = f"{base} (InputTensor.DataType, below level 3_0)"
+            yield Violation("ExponentTensor.DataType", rule, exponent)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, exponent: Array) -> Array:
+        xp = e.xp
+        # In float32 an odd integer of 32 bits may become an even one.
+        is_exact = exponent.dtype.kind == "f" or exponent.dtype.itemsize < 4
+        if x.dtype.kind == "f" and is_exact:
+            return xp.power(x, exponent.astype(x.dtype))
+        if "f" in (x.dtype.kind, exponent.dtype.kind):
+            return xp.power(x.astype(xp.float64), exponent.astype(xp.float64))
+        one, odd = x.dtype.type(1), (exponent & exponent.dtype.type(1)) != 0
+        product = xp.where(odd, x, one)
+        power = x
+        for bit in range(1, 8 * exponent.dtype.itemsize - (exponent.dtype.kind == "i")):
+            power = power * power
+            taken = (exponent >> exponent.dtype.type(bit)) & exponent.dtype.type(1)
+            product = xp.where(taken != 0, product * power, product)
+        unit = (x == one) | (x + one == x.dtype.type(0)) & (x.dtype.kind == "i")
+        inverse = xp.where(unit, xp.where(odd, x, one), x.dtype.type(0))
+        return xp.where(exponent < exponent.dtype.type(0), inverse, product)

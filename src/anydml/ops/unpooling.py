@@ -1,0 +1,221 @@
+"""Gradients of pooling: what came of each element of the input; and elements put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import sums
+from anydml.ops._computed import Computed, Sized, same_as
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import boolean, input_field, output_field
+from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
+from anydml.ops.pooling import Dilated, Windows
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+def _pooled(data: ArraySpec, gradient: ArraySpec, given: Attributes) -> list[Violation]:
+    """Windows fit into the data, and the gradient has an element for each of them."""
+    found = [*check_arrays(data, given)]
+    if found:
+        return found
+    paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
+    counts, found = count_windows(data, given["window_size"], paths, given)
+    wanted = (*data.shape[:2], *counts)
+    return found or [
+        Violation(f"InputGradientTensor.Sizes[{i}]", f"{expected} (the number of windows)", got)
+        for i, (expected, got) in enumerate(zip(wanted, gradient.shape, strict=True))
+        if expected != got
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeanGradients(Sized):
+    """The tensors of the gradient of means.
+
+    Parameters
+    ----------
+    input_gradient_tensor : TensorDesc
+        The gradient of the means, ``{batches, channels, ..}``.
+    output_gradient_tensor : TensorDesc
+        The gradient of what was pooled.
+    """
+
+    input_gradient_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AveragePoolingGrad(Windows, MeanGradients):
+    """The gradient of AVERAGE_POOLING: each window's share of its gradient for each element.
+
+    Parameters
+    ----------
+    include_padding : bool
+        Whether padding counts, as zeros; else it is left out of the mean.
+    """
+
+    include_padding: bool = boolean()
+
+    NAME = "AVERAGE_POOLING_GRAD"
+    TOLERANCE = sums(8)
+    IN_PIECES = False
+    EXAMPLE = {
+        "input_gradient_tensor": [[[[1, 2], [3, 4]]]],
+        "output_gradient_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
+        "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 0),
+        "include_padding": False,
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.ops.aten.avg_pool2d_backward"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (gradient,) = inputs
+        made = ArraySpec(given["shape"], gradient.dtype)
+        if len(made.shape) != len(gradient.shape):
+            rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
+            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
+            return Inferred((made,), (wrong,))
+        return Inferred((made,), tuple(_pooled(made, gradient, given)))
+
+    @staticmethod
+    def compute(
+        e: Engine, dy: Array, *, shape: tuple[int, ...], include_padding: bool, **given: Any
+    ) -> Array:
+        wide = dy.astype(e.xp.float64)
+        if include_padding:
+            wide = wide / prod(given["window_size"])
+        else:
+            wide = wide / counts_of_windows(e, shape, wide.dtype, given)
+        for i, (window, stride, start) in enumerate(
+            zip(given["window_size"], given["strides"], given["start_padding"], strict=True)
+        ):
+            wide = _shared(e, wide, 2 + i, shape[2 + i], window, stride, start)
+        return wide
+
+
+def _shared(
+    e: Engine, x: Array, axis: int, size: int, window: int, stride: int, start: int
+) -> Array:
+    """The sum of the windows along an axis that cover each element."""
+    at = np.arange(size) + start
+    first = np.maximum(-((window - 1 - at) // stride), 0)
+    last = np.minimum(at // stride, x.shape[axis] - 1)
+    total = e.xp.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+    for k in range(max(int((last - first).max()) + 1, 0)):
+        there = (first + k <= last).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+        taken = e.xp.take(x, np.minimum(first + k, x.shape[axis] - 1), axis=axis)
+        total = total + e.xp.where(there, taken, 0.0)
+    return total
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaximumGradients(Computed):
+    """The tensors of the gradient of maxima.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        What was pooled, ``{batches, channels, ..}``.
+    input_gradient_tensor : TensorDesc
+        The gradient of the maxima.
+    output_gradient_tensor : TensorDesc
+        The gradient of the input: its type and sizes.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    input_gradient_tensor: TensorDesc = input_field()
+    output_gradient_tensor: TensorDesc = output_field()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxPoolingGrad(Dilated, MaximumGradients):
+    """The gradient of MAX_POOLING2: each window's for the first of its largest elements."""
+
+    NAME = "MAX_POOLING_GRAD"
+    TOLERANCE = sums(4)
+    WORKING_BYTES = 64
+    EXAMPLE = {
+        "input_tensor": [[[[1, 2, 3], [2, 4, 2], [5, 6, 7]]]],
+        "input_gradient_tensor": [[[[1, 2], [4, 5]]]],
+        "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 0),
+        "dilations": (1, 1),
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "torch.ops.aten.max_pool2d_with_indices_backward"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, gradient = inputs
+        found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient), sizes=False)]
+        if len(data.shape) != len(gradient.shape):
+            rule = f"{len(data.shape)} (InputTensor.DimensionCount)"
+            count = len(gradient.shape)
+            found.append(Violation("InputGradientTensor.DimensionCount", rule, count))
+        else:
+            found += _pooled(data, gradient, given)
+        return Inferred((data,), tuple(found))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, dy: Array, **given: Any) -> Array:
+        _, places = e.locate_max(x, **window_of(given))
+        size, channels = prod(x.shape[2:]), prod(x.shape[:2])
+        first = (e.xp.arange(channels) * size).reshape(channels, 1)
+        flat = places.reshape(channels, -1)
+        # A window that meets only padding has no element.
+        values = e.xp.where(flat < 0, 0.0, dy.reshape(channels, -1).astype(e.xp.float64))
+        at = e.xp.maximum(flat, 0) + first
+        total = e.scatter_add(channels * size, at.reshape(-1), values.reshape(-1))
+        return total.reshape(x.shape)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxUnpooling(Sized):
+    """Zeros, with each element of the input at the position that its index names.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements.
+    indices_tensor : TensorDesc
+        For each its place in the output, counted in order through all dimensions. An element whose
+        index is out of range is left out; of those with the same index it gets the sum.
+    output_tensor : TensorDesc
+        Type of the input, of any sizes.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    indices_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+
+    NAME = "MAX_UNPOOLING"
+    TOLERANCE = sums(4)
+    WORKING_BYTES = 48
+    EXAMPLE = {
+        "input_tensor": [[[[4, 6], [7, 5]]]], "indices_tensor": [[[[4, 6], [2, 9]]]],
+        "output_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.MaxUnpool torch.nn.functional.max_unpool2d"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        data, indices = inputs
+        found = same_as(("InputTensor", data), ("IndicesTensor", indices), types=False)
+        return Inferred((ArraySpec(given["shape"], data.dtype),), tuple(found))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, indices: Array, *, shape: tuple[int, ...]) -> Array:
+        size = prod(shape)
+        flat, values = indices.reshape(-1), x.reshape(-1)
+        if values.dtype.kind == "f":
+            values = values.astype(e.xp.float64)
+        inside = flat < size
+        places = e.xp.where(inside, flat, 0).astype(e.xp.int64)
+        values = e.xp.where(inside, values, values.dtype.type(0))
+        return e.scatter_add(size, places, values).reshape(shape)
