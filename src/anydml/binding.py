@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays import DeviceArray, address_of, adopt, apart_from, dtype_name, stand_in
+from anydml.arrays import DeviceArray, address_of, apart_from, as_operand, dtype_name, stand_in
 from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError, BindingError
 from anydml.tensor import TensorDesc, overlapping
@@ -77,7 +77,7 @@ def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Ar
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return np.asarray(value)
     try:
-        array = adopt(value, name)[0]
+        array = as_operand(value, name)[0]
     except ArgumentTypeError as error:
         raise BindingError(str(error)) from error
     if isinstance(array, DeviceArray) and array.device != device:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from anydml._json import shown
+from anydml._json import short_repr
+from anydml._literals import OutOfRange
 from anydml.backends import backend_named, cuda
 from anydml.errors import DeviceError, Violation
+from anydml.graphs.check import minimum_level, violations
+from anydml.graphs.compiled import CompiledGraph
+from anydml.graphs.desc import GraphDesc
 from anydml.levels import LATEST, FeatureLevel
-from anydml.lifecycle import Operator, OutOfRange, checked_kind
+from anydml.lifecycle import Operator, checked_kind
 from anydml.ops._descriptor import Descriptor
 
 
@@ -16,9 +20,11 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``; ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"reference"``, which runs
-        every operator by its reference implementation, slow and obvious; or ``"auto"``, the one
-        that has every operator and is fast: the CPU so far.
+        ``"cpu"``; ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"xla"``, which compiles what
+        operators calculate for JAX's default device, or ``"xla:cpu"`` and ``"xla:cuda"`` for that
+        of a platform (extra ``xla``); ``"reference"``, which runs every operator by its reference
+        implementation, slow and obvious; or ``"auto"``, the one that has every operator and is
+        fast: the CPU so far.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 
@@ -36,7 +42,7 @@ class Device:
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
         if not isinstance(kind, str):
-            raise DeviceError(f"kind: expected a name as 'cpu', got {shown(kind)}")
+            raise DeviceError(f"kind: expected a name as 'cpu', got {short_repr(kind)}")
         self.kind, self.backend = backend_named(kind)
         self.feature_level = FeatureLevel.parse(feature_level)
 
@@ -51,8 +57,10 @@ class Device:
     def __repr__(self) -> str:
         return f"Device({self.kind!r}, feature_level={self.feature_level.suffix!r})"
 
-    def check(self, desc: Descriptor) -> list[Violation]:
-        """Every rule that the descriptor breaks on this device; empty when it is good.
+    def check(self, desc: Descriptor | GraphDesc) -> list[Violation]:
+        """Every rule that an operator or graph breaks on this device; empty when it is good.
+
+        Of a graph at most 1,000 are returned, each with the name of its node.
 
         Examples
         --------
@@ -62,10 +70,12 @@ class Device:
         >>> print(dml.Device("cpu", feature_level="3_0").check(desc)[0])  # doctest: +ELLIPSIS
         SPLIT.InputTensor.DataType: expected one of ... (FLOAT64 from 4_1), got FLOAT64
         """
+        if isinstance(desc, GraphDesc):
+            return violations(desc, self.feature_level)
         return checked_kind(desc).violations(self.feature_level)
 
-    def minimum_feature_level(self, desc: Descriptor) -> FeatureLevel | None:
-        """The lowest feature level that accepts the descriptor, or None when none does.
+    def minimum_feature_level(self, desc: Descriptor | GraphDesc) -> FeatureLevel | None:
+        """The lowest feature level that accepts an operator or graph, or None when none does.
 
         Examples
         --------
@@ -75,10 +85,9 @@ class Device:
         >>> dml.Device("cpu").minimum_feature_level(desc).suffix
         '4_1'
         """
-        # Only at a row of the support table, or of a field's kind, can a level begin to accept.
-        levels = {row.level for row in checked_kind(desc).SUPPORT}
-        levels.update(level for info in desc.fields() for level in info.kind.levels)
-        return next((level for level in sorted(levels) if not desc.violations(level)), None)
+        if isinstance(desc, GraphDesc):
+            return minimum_level(desc)
+        return checked_kind(desc).minimum_level()
 
     def create_operator(self, desc: Descriptor, *, out_of_range: OutOfRange = "raise") -> Operator:
         """An operator for the descriptor, after checking every rule of its page.
@@ -97,6 +106,32 @@ class Device:
             The descriptor breaks rules; ``violations`` has all of them.
         """
         return Operator(desc, self, out_of_range)  # which checks it
+
+    def compile_graph(self, desc: GraphDesc) -> CompiledGraph:
+        """A graph that is ready to run, after checking every rule.
+
+        Parameters
+        ----------
+        desc : GraphDesc
+            As `GraphBuilder.build` makes it.
+
+        Raises
+        ------
+        InvalidDescriptorError
+            The graph breaks rules; ``violations`` has all of them.
+        MissingKernelError
+            The device has no kernel for a node, which the message names.
+
+        Examples
+        --------
+        >>> import anydml as dml
+        >>> graph = dml.GraphBuilder()
+        >>> x = graph.input("x", dml.TensorDesc("FLOAT32", (3,)))
+        >>> compiled = dml.Device("cpu").compile_graph(graph.build(y=graph.activation_relu(x)))
+        >>> compiled(x=dml.cast([-1, 0, 2], "float32"))
+        {'y': array([0., 0., 2.], dtype=float32)}
+        """
+        return CompiledGraph(desc, self)  # which checks it
 
 
 def synchronize() -> None:

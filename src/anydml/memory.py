@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
 
@@ -58,7 +58,7 @@ def set_memory_pool_limit(limit: int) -> None:
     >>> dml.set_memory_pool_limit(usual)
     """
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ArgumentTypeError(f"limit: expected an integer, got {shown(limit)}")
+        raise ArgumentTypeError(f"limit: expected an integer, got {short_repr(limit)}")
     if not 0 <= limit < 2**63:
-        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {shown(limit)}")
+        raise ArgumentError(f"limit: expected 0..2^63 - 1 bytes, got {short_repr(limit)}")
     native.set_pool_limit(limit)

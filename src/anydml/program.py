@@ -6,7 +6,7 @@ knows a descriptor, a kernel or an array: everything is frozen, hashable, pickla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -237,6 +237,16 @@ class Program:
     intermediates: tuple[Intermediate, ...] = ()
     constants: tuple[Constant, ...] = ()
 
+    def clamped(self) -> Program:
+        """The same, reading the nearest element for an index that is out of range."""
+        calls = tuple(
+            call
+            if call.indices is None
+            else replace(call, attributes=(*call.attributes, ("clamp", True)))
+            for call in self.calls
+        )
+        return replace(self, calls=calls)
+
     def in_place(self) -> tuple[tuple[str, str], ...]:
         """Outputs, each with an input whose memory it may be: no later call reads the input."""
         outputs = {slot.name for slot in self.outputs}
@@ -254,6 +264,12 @@ class Program:
             for written, read in call.in_place
             if written in outputs and read in inputs and last_read[read] == position
         )
+
+    def types(self) -> set[np.dtype[Any] | None]:
+        """The types of all arrays."""
+        arrays: list[Slot | Intermediate | Constant] = [*self.inputs, *self.outputs]
+        arrays += [*self.intermediates, *self.constants]
+        return {array.spec.dtype for array in arrays}
 
     def __str__(self) -> str:
         shown: dict[str | None, str] = {None: "nothing"}

@@ -1,4 +1,4 @@
-"""Where programs run: `cpu`, native kernels; `cuda`, NVIDIA GPUs; `reference`, the rooms' loops.
+"""Where programs run: on native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference` loops.
 
 A backend allocates memory and compiles programs. Nothing above this package knows which backends
 there are.
@@ -11,19 +11,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.arrays import DeviceArray
 from anydml.backends import cuda
 from anydml.backends._base import Backend, Executable, Kernels, decline
+from anydml.backends._memory import working_nbytes
 from anydml.backends.cpu import CpuBackend, CpuKernels
 from anydml.backends.cuda import CudaBackend
 from anydml.backends.reference import ReferenceBackend
 from anydml.errors import DeviceError
 
-NAMES: Final = ("cpu", "cuda", "cuda:N", "reference")
-"""What `Device` takes, besides "auto"; N is the number of a GPU."""
+NAMES: Final = ("cpu", "cuda", "cuda:N", "xla", "xla:PLATFORM", "reference")
+"""What `Device` takes, besides "auto"; N is the number of a GPU, PLATFORM is JAX's name of one."""
 
 _GPU: Final = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
+_XLA: Final = re.compile(r"xla(?::([a-z]{1,20}))?")
 _CPU: Final = CpuBackend()
 _REFERENCE: Final = ReferenceBackend()
 _CPU_KERNELS: Final = CpuKernels()
@@ -31,7 +33,8 @@ _CPU_KERNELS: Final = CpuKernels()
 
 def is_name(name: str) -> bool:
     """Whether it names a backend, be it here or not."""
-    return name in ("cpu", "reference", "auto") or _GPU.fullmatch(name) is not None
+    patterns = _GPU.fullmatch(name), _XLA.fullmatch(name)
+    return name in ("cpu", "reference", "auto") or any(patterns)
 
 
 def backend_named(name: str) -> tuple[str, Backend]:
@@ -46,10 +49,13 @@ def backend_named(name: str) -> tuple[str, Backend]:
         return "cpu", _CPU
     if name == "reference":
         return "reference", _REFERENCE
+    platform = _XLA.fullmatch(name)
+    if platform is not None:
+        return name, _xla(platform[1])
     number = _GPU.fullmatch(name)
     if number is None:
         accepted = ", ".join((*NAMES, "auto"))
-        raise DeviceError(f"kind: expected one of {accepted}, got {shown(name)}")
+        raise DeviceError(f"kind: expected one of {accepted}, got {short_repr(name)}")
     device = int(number[1] or 0)
     found, _ = cuda.gpus()
     if device >= len(found):
@@ -64,7 +70,19 @@ def backends_here() -> dict[str, Backend]:
     found: dict[str, Backend] = {"cpu": _CPU}
     with suppress(DeviceError):  # no driver
         found |= {f"cuda:{i}": CudaBackend(i) for i in range(len(cuda.gpus()[0]))}
+    with suppress(DeviceError):  # no JAX
+        found["xla"] = _xla(None)
     return found | {"reference": _REFERENCE}
+
+
+def _xla(platform: str | None) -> Backend:
+    try:
+        from anydml.backends.xla import XlaBackend
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "jaxlib"):
+            raise
+        raise DeviceError("kind: xla needs JAX: pip install 'anydml[xla]'") from error
+    return XlaBackend(platform)
 
 
 def kernels_for(arrays: Sequence[Any]) -> Kernels:
@@ -81,4 +99,4 @@ def kernels_for(arrays: Sequence[Any]) -> Kernels:
 
 
 __all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline", "is_name",
-           "kernels_for"]  # fmt: skip
+           "kernels_for", "working_nbytes"]  # fmt: skip

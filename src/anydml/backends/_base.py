@@ -47,19 +47,9 @@ class Kernels(Protocol):
                 given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Run a kernel; the first bad index, or -1."""
 
-    def measure(self, kernel: str, given: Array, attributes: Mapping[str, Any],
-                threads: int) -> Measured:  # fmt: skip
-        """Run the first phase of a kernel whose output's size the data decide."""
-
-    def fill(self, measured: Any, output: Array, threads: int) -> None:
-        """Run the second phase, into an array of the size that was measured."""
-
-
-class Measured(Protocol):
-    """What the first phase found."""
-
-    count: int
-    """The size that the data decide."""
+    def run_measured(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+                     make: Callable[[int], Array], threads: int) -> Array:  # fmt: skip
+        """Run a kernel whose output's size the data decide; `make` gives an array for a size."""
 
 
 class Backend(Protocol):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from anydml.backends._sequence import Step
 from anydml.engines._numpy import NumpyEngine
-from anydml.program import KernelCall
-from anydml.registry import computation
+from anydml.program import ArraySpec, KernelCall
+from anydml.registry import definition_of
 
-_ENGINE: Final = NumpyEngine()
+ENGINE: Final = NumpyEngine()
 
 Widening = Mapping[np.dtype[Any], np.dtype[Any]]
 """The type that elements of a type are computed in; others are computed in their own."""
@@ -26,20 +27,32 @@ EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.f
 
 def computed_step(call: KernelCall, widening: Widening) -> Step:
     """A call of a computed operator; each result is rounded once, when it is written."""
-    compute, given = computation(call.kernel), dict(call.attributes)
+    definition, given = definition_of(call.kernel), dict(call.attributes)
+    compute = definition.compute
+    if not definition.WIDENS:
+        widening = {}
 
     def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
         with np.errstate(all="ignore"):
-            operands = [x if x is None else _widened(x, widening) for x in inputs]
-            results = compute(_ENGINE, *operands, **given)
+            if widening:
+                inputs = [x if x is None else _widened(x, widening) for x in inputs]
+            results = compute(ENGINE, *inputs, **given)
             if not isinstance(results, tuple):
                 results = (results,)
             for output, result in zip(outputs, results, strict=True):
                 if output is not None:
-                    output[...] = result
+                    kind = output.dtype
+                    output[...] = result if result.dtype is kind else ENGINE.cast(result, kind)
         return -1
 
     return run
+
+
+def call_nbytes(call: KernelCall, operands: Sequence[ArraySpec]) -> int:
+    """The most bytes that a call of a computed operator takes besides its inputs and outputs."""
+    kind = definition_of(call.kernel)
+    elements = sum(int(prod(spec.shape)) for spec in operands)
+    return elements * kind.WORKING_BYTES + kind.IN_PIECES * ENGINE.scratch_nbytes
 
 
 def _widened(x: Any, widening: Widening) -> Any:

@@ -6,6 +6,7 @@ have the same bytes. The block belongs to the run, so that several threads can r
 
 from __future__ import annotations
 
+import heapq
 from collections import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from anydml.arrays import packed_strides
 from anydml.backends._base import Array, decline, natural, out_of_range
 from anydml.errors import IndexOutOfRangeError
 from anydml.program import ArraySpec, IndexUse, KernelCall, Program
+
+MOST_SORTED: Final = 2000
+"""Buffers that are placed by size."""
 
 ALIGNMENT: Final = 64
 """Bytes; of each intermediate's first element within the block."""
@@ -55,7 +59,8 @@ class Layout:
 def lay_out(program: Program) -> Layout:
     """Find a place for each intermediate; those with disjoint lifetimes may share bytes.
 
-    The largest come first, each at the lowest offset that is free during its whole lifetime.
+    The largest come first, each at the lowest offset that is free during its lifetime. Of more than
+    `MOST_SORTED`, for which that takes too long, each takes the place of one of its own size.
     """
     sizes: dict[str, int] = {}
     buffer_of: dict[str | None, str] = {}
@@ -71,6 +76,8 @@ def lay_out(program: Program) -> Layout:
             if name in buffer_of:
                 first, _ = lifetimes.get(buffer_of[name], (position, position))
                 lifetimes[buffer_of[name]] = first, position
+    if len(lifetimes) > MOST_SORTED:
+        return _lay_out_in_order(sizes, lifetimes)
     offsets: dict[str, int] = {}
     total = 0
     for buffer in sorted(lifetimes, key=lambda name: -sizes[name]):
@@ -87,6 +94,25 @@ def lay_out(program: Program) -> Layout:
             offset = max(offset, -(-end // ALIGNMENT) * ALIGNMENT)
         offsets[buffer] = offset
         total = max(total, offset + sizes[buffer])
+    return Layout(offsets, total)
+
+
+def _lay_out_in_order(sizes: Mapping[str, int], lifetimes: Mapping[str, tuple[int, int]]) -> Layout:
+    offsets: dict[str, int] = {}
+    total = 0
+    free: dict[int, list[int]] = {}
+    ends: list[tuple[int, str]] = []  # a heap
+    for buffer, (first, last) in sorted(lifetimes.items(), key=lambda item: item[1]):
+        while ends and ends[0][0] < first:
+            _, dead = heapq.heappop(ends)
+            free.setdefault(sizes[dead], []).append(offsets[dead])
+        places = free.get(sizes[buffer])
+        if places:
+            offsets[buffer] = places.pop()
+        else:
+            offsets[buffer] = total
+            total += -(-sizes[buffer] // ALIGNMENT) * ALIGNMENT
+        heapq.heappush(ends, (last, buffer))
     return Layout(offsets, total)
 
 
@@ -148,31 +174,57 @@ class Sequence:
     ) -> None:
         self._program = program
         self._bound = (*program.inputs, *program.outputs)
-        self._steps = [(call, step_of(call)) for call in program.calls]
         self._layout = lay_out(program)
         self._staged = staged_outputs(program)
         self._constants = constants
-        self._outputs = {slot.name for slot in program.outputs}
+        outputs = {slot.name for slot in program.outputs}
+        # Each call, whether it writes what is bound, and what is cleared before.
+        self._steps = [
+            (
+                call,
+                step_of(call),
+                any(name in outputs and name not in self._staged for name in call.outputs),
+                [n for n in call.leaves_undefined if n not in outputs or n in self._staged],
+            )
+            for call in program.calls
+        ]
+
+        # One call on what is bound as it is bound: nothing else has to be prepared.
+        self._plain: tuple[Step, list[str], list[str]] | None = None
+        (call, step, _, cleared), *others = self._steps
+        if not (
+            others
+            or (program.intermediates or program.constants or self._staged)
+            or any(slot.padding for slot in self._bound)
+            or (cleared or call.indices)
+            or None in (*call.inputs, *call.outputs)
+        ):
+            self._plain = step, list(map(str, call.inputs)), list(map(str, call.outputs))
 
     def run(self, memory: Memory, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
         """Run on arrays of the declared sizes by slot, as `Executable.run`."""
+        if self._plain is not None:
+            step, inputs, outputs = self._plain
+            step([arrays[name] for name in inputs], [arrays[name] for name in outputs],
+                 private, threads)  # fmt: skip
+            return
         held: dict[str | None, Any] = {None: None}
         held.update(self._constants)
         for slot in self._bound:
-            held[slot.name] = natural(slot, arrays[slot.name])
+            array = arrays[slot.name]
+            held[slot.name] = natural(slot, array) if slot.padding else array
         staged = {} if private else {name: held[name] for name in self._staged}
         for name, array in staged.items():
             held[name] = _packed_view(memory, ArraySpec(array.shape, array.dtype))
-        self._add_intermediates(memory, held)
-        for call, step in self._steps:
-            visible = not private and any(
-                name in self._outputs and name not in staged for name in call.outputs
-            )
-            for name in call.leaves_undefined:
-                if name not in self._outputs or name in staged:
+        if self._program.intermediates:
+            self._add_intermediates(memory, held)
+        for call, step, visible, cleared in self._steps:
+            for name in cleared:
+                if name not in self._staged or not private:  # else the caller has cleared it
                     memory.clear(held[name])
             inputs = [held[name] for name in call.inputs]
-            bad = step(inputs, [held[name] for name in call.outputs], not visible, threads)
+            outputs = [held[name] for name in call.outputs]
+            bad = step(inputs, outputs, private or not visible, threads)
             if bad >= 0:
                 assert call.indices is not None
                 slot_name = call.indices.slot
@@ -239,22 +291,26 @@ class HostExecutable:
     ----------
     program, step_of
         As for `Sequence`.
-    block : callable
-        As `Memory.block`.
+    memory : HostMemory
+        Where intermediate results are.
     dispatch : callable, optional
         As `Executable.dispatch`.
+    constants : mapping of str to array, optional
+        As for `Sequence`; `host_constants` if left out.
     """
 
     def __init__(
         self,
         program: Program,
         step_of: Callable[[KernelCall], Step],
-        block: Callable[[int], Array],
+        memory: HostMemory,
         dispatch: Callable[[dict[str, Any], int], int | None] = decline,
+        constants: Mapping[str, Array] | None = None,
     ) -> None:
         self.dispatch = dispatch
-        self._memory = HostMemory(block)
-        self._sequence = Sequence(program, step_of, host_constants(program))
+        self._memory = memory
+        constants = host_constants(program) if constants is None else constants
+        self._sequence = Sequence(program, step_of, constants)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
         """As `Executable.run`."""

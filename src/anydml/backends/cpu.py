@@ -13,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._native import LEVEL, native
-from anydml.backends._base import Array, Executable, Measured, decline, host_copy, zeros
+from anydml.backends._base import Array, Executable, decline, host_copy, zeros
 from anydml.backends._computed import WORKING, computed_step
-from anydml.backends._sequence import HostExecutable, Step
+from anydml.backends._runs import fuse
+from anydml.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.dtypes import DataType
 from anydml.errors import MissingKernelError
 from anydml.program import KernelCall, Program, Slot
@@ -45,21 +46,44 @@ class CpuBackend:
             There is none for a call.
         """
         known = native.kernels()
-        for call in program.calls:
-            if call.kernel not in known and not is_computed(call.kernel):
-                raise MissingKernelError(call.source or program.name, "CPU")
-        is_native = len(program.calls) == 1 and program.calls[0].kernel in known
+        refuse_missing(program, "CPU")
+        # A call from a node of a graph, which has a source, is bound by the graph's names.
+        is_native = len(program.calls) == 1 and all(
+            call.kernel in known and not call.source for call in program.calls
+        )
         dispatch = _binder(program) if is_native else decline
-        return HostExecutable(program, _step, partial(_block, program.name), dispatch)
+        widening = WORKING if any(kind in WORKING for kind in program.types()) else {}
+        program, runs = fuse(program, widening)
+
+        def step_of(call: KernelCall) -> Step:
+            computed = runs.get(call.kernel)
+            if computed is None and is_computed(call.kernel):
+                computed = computed_step(call, widening)
+            return computed or kernel_step(call)
+
+        memory = HostMemory(partial(block, program.name))
+        return HostExecutable(program, step_of, memory, dispatch)
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""
         return LEVEL, str(get_num_threads())
 
 
-def _step(call: KernelCall) -> Step:
-    if is_computed(call.kernel):
-        return computed_step(call, WORKING)
+def refuse_missing(program: Program, backend: str) -> None:
+    """Refuse calls that are neither computed nor have a native kernel.
+
+    Raises
+    ------
+    MissingKernelError
+        There is one; the message names it and the backend.
+    """
+    for call in program.calls:
+        if call.kernel not in native.kernels() and not is_computed(call.kernel):
+            raise MissingKernelError(call.source or program.name, backend)
+
+
+def kernel_step(call: KernelCall) -> Step:
+    """A call of a native kernel."""
     attributes = dict(call.attributes)
 
     def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
@@ -68,7 +92,8 @@ def _step(call: KernelCall) -> Step:
     return run
 
 
-def _block(call: str, nbytes: int) -> Array:
+def block(call: str, nbytes: int) -> Array:
+    """Memory for the intermediate results of a program that messages name `call`."""
     return allocate((nbytes,), np.dtype(np.uint8), call, "intermediate results")
 
 
@@ -80,15 +105,11 @@ class CpuKernels:
         """Run a kernel on natural arrays; the first bad index, or -1."""
         return int(native.run(kernel, inputs, outputs, dict(given), private, threads))
 
-    def measure(self, kernel: str, given: Array, attributes: Mapping[str, Any],
-                threads: int) -> Measured:  # fmt: skip
-        """Run the first phase."""
-        measured: Measured = native.measure(kernel, given, dict(attributes), threads)
-        return measured
-
-    def fill(self, measured: Any, output: Array, threads: int) -> None:
-        """Run the second phase."""
-        native.fill(measured, output, threads)
+    def run_measured(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+                     make: Callable[[int], Array], threads: int) -> Array:  # fmt: skip
+        """Run a kernel whose output's size the data decide."""
+        made: Array = native.run_measured(kernel, given, dict(attributes), make, threads)
+        return made
 
 
 _KERNELS: Final = CpuKernels()

@@ -56,7 +56,7 @@ class Gpu(NamedTuple):
 
 @cache
 def _cuda() -> Any:
-    """The native module's part for CUDA, told where things are."""
+    """The native module's part for CUDA, configured for this process."""
     from importlib.metadata import version
 
     native.cuda.configure(_compilers(), _cache_folder(), version("anydml"), DRIVER)
@@ -165,7 +165,7 @@ def synchronize() -> None:
 
 
 def _tell_at_exit() -> None:
-    """Tell what calls have found that nobody asked for: a program may end behind its last call."""
+    """Print errors that no call has raised: a program may end right after its last call."""
     for device in native.cuda.in_use():
         try:
             if _cuda().indices_open(device):
@@ -173,7 +173,7 @@ def _tell_at_exit() -> None:
         except IndexOutOfRangeError as error:
             if sys.stderr is not None:
                 print(f"anydml: {error}", file=sys.stderr)
-        except DeviceError:  # told when it happened
+        except DeviceError:  # reported when it happened
             pass
 
 
@@ -189,7 +189,7 @@ def bad_index(where: str, shape: tuple[int, ...], signed: bool, flat: int, value
     note = f"; found on cuda:{device} in {call}" if earlier else ""
     if more:
         note += f", and {more} more {'call' if more == 1 else 'calls'} had one"
-    if not where:  # so many calls ago that nothing else is known
+    if not where:  # the call is too old to be known
         return IndexOutOfRangeError(
             f"indices: expected values within their axis, got {value} at position {flat}{note}",
             (flat,), value, 0,
@@ -222,16 +222,20 @@ class CudaKernels:
         self._block()
         return -1
 
-    def measure(self, kernel: str, given: Any, attributes: Mapping[str, Any], threads: int) -> Any:
-        """Run the first phase of a kernel, and wait for it: its count is needed on the host."""
-        return _cuda().measure(
-            kernel, self._device, self._stream, _operand(given), dict(attributes)
-        )
+    def run_measured(self, kernel: str, given: Any, attributes: Mapping[str, Any],
+                     make: Callable[[int], Any], threads: int) -> Any:  # fmt: skip
+        """Run a kernel, and wait for the size of its output, which the host needs."""
+        made = []
 
-    def fill(self, measured: Any, output: Any, threads: int) -> None:
-        """Put the second phase into the stream."""
-        _cuda().fill(measured, _operand(output))
+        def operand(size: int) -> tuple[Any, ...]:
+            made.append(make(size))
+            return _operand(made[0])
+
+        _cuda().run_measured(
+            kernel, self._device, self._stream, _operand(given), dict(attributes), operand
+        )
         self._block()
+        return made[0]
 
     def _block(self) -> None:
         if os.environ.get(BLOCKING, "") not in ("", "0"):

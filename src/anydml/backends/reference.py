@@ -13,7 +13,7 @@ import numpy as np
 
 from anydml.backends._base import Array, Executable, host_copy, zeros
 from anydml.backends._computed import EXACT, computed_step
-from anydml.backends._sequence import HostExecutable, Step
+from anydml.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.program import IndexUse, KernelCall, Program, Slot
 from anydml.registry import evaluation, is_computed
 
@@ -31,7 +31,7 @@ class ReferenceBackend:
 
     def compile(self, program: Program) -> Executable:
         """Look up the reference implementation of each kernel."""
-        return HostExecutable(program, _step, _block)
+        return HostExecutable(program, _step, HostMemory(_block))
 
     def describe(self) -> tuple[str, str]:
         """Loops in Python, on one thread."""

@@ -2,15 +2,19 @@
 
 An operator's `compute` gets an `Engine` and arrays of that engine, and imports neither NumPy nor
 JAX. What NumPy and JAX have in common is the namespace `xp`; what they do differently, or not at
-all, is a primitive.
+all, is a primitive. JAX promotes an integer and a float to the float's type, where NumPy widens it:
+`compute` says the type with `astype`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 Array: TypeAlias = Any
 """An array of an engine."""
+
+Reduction: TypeAlias = Literal["sum", "max"]
 
 
 class Engine(Protocol):
@@ -20,9 +24,90 @@ class Engine(Protocol):
     ----------
     xp : module
         The array namespace: NumPy's functions under NumPy's names.
+    scratch_nbytes : int
+        The most bytes that a primitive takes besides its operands, its result and arrays of their
+        sizes. A constant: a convolution copies windows in pieces of limited size.
     """
 
     xp: Any
+    scratch_nbytes: int
+
+    def dot(self, a: Array, b: Array) -> Array:
+        """Matrix products of the last two axes; the others are broadcast. Integers wrap around."""
+
+    def conv(
+        self,
+        x: Array,
+        w: Array,
+        *,
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+        groups: int,
+        input_dilations: Sequence[int] | None = None,
+    ) -> Array:
+        """Cross-correlation of x (N, C, *spatial) with w (K, C / groups, *window).
+
+        Padding is zeros, and crops where it is negative. An input dilation of n puts n - 1 zeros
+        between two elements of x, which makes this the transpose of a convolution with strides.
+        """
+
+    def reduce_window(
+        self,
+        x: Array,
+        how: Reduction,
+        *,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+    ) -> Array:
+        """The sum or the maximum of each window of x (N, C, *spatial); padding takes no part.
+
+        A NaN is the maximum, and of equal elements the first is. Of a window that meets only
+        padding the sum is 0 and the maximum the type's lowest value.
+        """
+
+    def locate_max(
+        self,
+        x: Array,
+        *,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+    ) -> tuple[Array, Array]:
+        """The maximum of each window, and its place in the spatial dimensions, counted in order.
+
+        The place is -1 where a window meets only padding.
+        """
 
     def cast(self, x: Array, dtype: Any) -> Array:
         """Elements as another type, as CAST converts: floats saturate, and NaN becomes 0."""
+
+    def bits(self, x: Array) -> Array:
+        """The elements' bits as unsigned integers of the same size."""
+
+    def from_bits(self, bits: Array, dtype: Any) -> Array:
+        """Elements of a type from their bits."""
+
+    def popcount(self, bits: Array) -> Array:
+        """How many bits of each unsigned integer are 1."""
+
+    def erf(self, x: Array) -> Array:
+        """The error function, with at least the precision of the elements."""
+
+    def scatter_add(self, size: int, places: Array, values: Array) -> Array:
+        """Zeros of the values' type, as many as `size`, with each value added at its place.
+
+        Places and values have one dimension; places are in range.
+        """
+
+    def scan(
+        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
+    ) -> tuple[Any, Array]:
+        """A loop over the first axis of the arrays in the tuple `xs`, from its end if `backward`.
+
+        Each step gets what the last one carries over and a tuple of one element of each array; it
+        gives what it carries over and a result. The results are stacked in the order of the axis.
+        """

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Chebyshev
+
+from anydml.engines import Reduction
+from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated
+from anydml.engines._reductions import NOWHERE, locate_max, max_windows, sum_windows
+from anydml.engines._windows import Axis, axes_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -13,10 +23,48 @@ class NumpyEngine:
     """`Engine` on NumPy arrays."""
 
     xp: Any = np
+    scratch_nbytes: int = SCRATCH_BYTES
+
+    def dot(self, a: Array, b: Array) -> Array:
+        """Matrix products, by BLAS where it has the type."""
+        result: Array = np.matmul(_with_rows(a), _with_rows(b))
+        return result
+
+    def conv(
+        self,
+        x: Array,
+        w: Array,
+        *,
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+        groups: int,
+        input_dilations: Sequence[int] | None = None,
+    ) -> Array:
+        """Cross-correlation, as `_convolution` describes."""
+        steps = input_dilations or [1] * len(strides)
+        sizes = [(n - 1) * step + 1 for n, step in zip(x.shape[2:], steps, strict=True)]
+        axes = axes_of(sizes, w.shape[2:], strides, pads, dilations)
+        if all(step == 1 for step in steps):
+            return correlate(x, w, axes, groups)
+        own = [replace(axis, size=n) for axis, n in zip(axes, x.shape[2:], strict=True)]
+        return correlate_dilated(x, w, own, groups, steps)
+
+    def reduce_window(self, x: Array, how: Reduction, **window: Any) -> Array:
+        """The sum or the largest element of each window."""
+        axes = _axes(x, **window)
+        return sum_windows(x, axes) if how == "sum" else max_windows(x, axes)
+
+    def locate_max(self, x: Array, **window: Any) -> tuple[Array, Array]:
+        """The largest element of each window, and its place."""
+        values, places = locate_max(x, _axes(x, **window))
+        return values, np.where(places == NOWHERE, -1, places)
 
     def cast(self, x: Array, dtype: Any) -> Array:
         """Conversion as CAST has it."""
         dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
         if x.dtype.kind != "f" or dtype.kind == "f":
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 return x.astype(dtype)
@@ -27,3 +75,76 @@ class NumpyEngine:
         inside = np.where(high | low | np.isnan(wide), 0.0, np.trunc(wide)).astype(dtype)
         inside = np.where(high, dtype.type(limits.max), inside)
         return np.where(low, dtype.type(limits.min), inside)
+
+    def bits(self, x: Array) -> Array:
+        """The elements' bits as unsigned integers."""
+        return x.view(f"u{x.dtype.itemsize}")
+
+    def from_bits(self, bits: Array, dtype: Any) -> Array:
+        """Elements of a type from their bits."""
+        return bits.view(dtype)
+
+    def popcount(self, bits: Array) -> Array:
+        """How many bits of each unsigned integer are 1."""
+        octets = np.ascontiguousarray(bits)[..., np.newaxis].view(np.uint8)
+        counts: Array = np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.uint8)
+        return counts
+
+    def erf(self, x: Array) -> Array:
+        """The error function."""
+        near, far = _erf_series()
+        size = np.minimum(np.abs(x.astype(np.float64)), _ERF_IS_1)
+        square = size * size
+        below_1 = size * near(np.minimum(square, 1.0))
+        from_1 = np.where(size == _ERF_IS_1, 1.0, far(np.maximum(size, 1.0)))
+        return np.copysign(np.where(size < 1, below_1, from_1), x)
+
+    def scatter_add(self, size: int, places: Array, values: Array) -> Array:
+        """Sums in the order of the values."""
+        if values.dtype == np.float64:  # much faster
+            return np.bincount(places, values, size)
+        sums = np.zeros(size, values.dtype)
+        np.add.at(sums, places, values)
+        return sums
+
+    def scan(
+        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
+    ) -> tuple[Any, Array]:
+        """A loop in Python."""
+        results = []
+        steps = zip(*xs, strict=True)
+        for at in reversed([*steps]) if backward else steps:
+            carry, result = step(carry, at)
+            results.append(result)
+        return carry, np.stack(results[::-1] if backward else results)
+
+
+_ERF_IS_1 = 6.0
+"""From here on, the error function rounds to 1 in float64."""
+
+
+@cache
+def _erf_series() -> tuple[Chebyshev, Chebyshev]:
+    # erf(x) / x as a function of x squared up to 1, and erf(x) from 1 on.
+    def ratio(squares: Array) -> Array:
+        return np.array([math.erf(r) / r for r in np.sqrt(squares)])
+
+    near = Chebyshev.interpolate(ratio, 14, [0.0, 1.0])
+    far = Chebyshev.interpolate(np.vectorize(math.erf), 44, [1.0, _ERF_IS_1])
+    return near, far
+
+
+def _axes(
+    x: Array,
+    *,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+) -> list[Axis]:
+    return axes_of(x.shape[2:], sizes, strides, pads, dilations)
+
+
+def _with_rows(x: Array) -> Array:
+    """A matrix whose rows or columns are contiguous: others are slow in `matmul`."""
+    return x if x.itemsize in x.strides[-2:] else np.ascontiguousarray(x)

@@ -1,0 +1,198 @@
+"""Runs of elementwise calls, computed in blocks that stay in the cache.
+
+Consecutive calls of elementwise operators over the same sizes become one call, which does all of
+them for a block of elements, then for the next block. What only these calls read is never an array
+of all elements.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.backends._computed import ENGINE, Widening
+from anydml.backends._sequence import Step
+from anydml.program import ArraySpec, KernelCall, Program
+from anydml.registry import definition_of, is_elementwise
+
+BLOCK: Final = 256 * 1024
+"""Bytes of an array that are computed at once, about."""
+
+_WIDEST: Final = 8
+"""Bytes of an element."""
+
+_LEAST_PIECES: Final = 4
+"""For each thread: starting one takes as long as a piece or two."""
+
+Arrays = Sequence[Any]
+Specs = Mapping[str | None, ArraySpec]
+
+
+def fuse(program: Program, widening: Widening) -> tuple[Program, dict[str, Step]]:
+    """The program with runs in place of elementwise calls, and the runs by their kernels' names."""
+    specs: Specs = {
+        item.name: item.spec
+        for items in (program.inputs, program.outputs, program.intermediates, program.constants)
+        for item in items
+    }
+    viewed = {item.buffer for item in program.intermediates}
+    own = {i.name for i in program.intermediates if not i.buffer and i.name not in viewed}
+    reads = Counter(name for call in program.calls for name in call.inputs)
+    calls: list[KernelCall] = []
+    steps: dict[str, Step] = {}
+    passed: set[str | None] = set()
+    for group in _groups(program, specs):
+        if not is_elementwise(group[0].kernel) or _is_small(group, specs):
+            calls += group
+            continue
+        written = {call.outputs[0] for call in group}
+        here = Counter(name for call in group for name in call.inputs)
+        inner = {name for name in written if name in own and here[name] == reads[name]}
+        inputs = tuple(name for name in here if name not in written and name is not None)
+        outputs = tuple(call.outputs[0] for call in group if call.outputs[0] not in inner)
+        cleared = tuple(name for call in group for name in call.leaves_undefined)
+        name = f"run {len(steps)}"
+        calls.append(KernelCall(name, inputs, outputs, leaves_undefined=cleared))
+        steps[name] = _run(group, inputs, outputs, specs, widening)
+        passed |= inner
+    intermediates = tuple(item for item in program.intermediates if item.name not in passed)
+    return replace(program, calls=tuple(calls), intermediates=intermediates), steps
+
+
+def _is_small(group: Sequence[KernelCall], specs: Specs) -> bool:
+    """Whether there is nothing to gain from blocks: one call, on one of them."""
+    return len(group) == 1 and prod(specs[group[0].outputs[0]].shape) * _WIDEST <= BLOCK
+
+
+def _groups(program: Program, specs: Specs) -> Iterator[list[KernelCall]]:
+    """The calls in order: each run, and each other call."""
+    buffers = {item.name: item.buffer or item.name for item in program.intermediates}
+    group: list[KernelCall] = []
+    written: set[str | None] = set()
+    bytes_written: set[str | None] = set()
+    for call in program.calls:
+        (output, *others) = call.outputs
+        if group and not (
+            not others
+            and is_elementwise(call.kernel)
+            and is_elementwise(group[0].kernel)
+            and specs[group[0].outputs[0]].shape == specs[output].shape
+            # Reads through another layout come after all blocks have been written.
+            and all(
+                name in written or buffers.get(str(name), name) not in bytes_written
+                for name in call.inputs
+            )
+        ):
+            yield group
+            group, written, bytes_written = [], set(), set()
+        group.append(call)
+        written.add(output)
+        bytes_written.add(buffers.get(str(output), output))
+    if group:
+        yield group
+
+
+def _run(
+    group: Sequence[KernelCall],
+    inputs: Sequence[str],
+    outputs: Sequence[str | None],
+    specs: Specs,
+    widening: Widening,
+) -> Step:
+    shape = specs[group[0].outputs[0]].shape
+    # Arrays are counted: what is read, what is written, and None for what is left out.
+    place: dict[str | None, int] = {name: i for i, name in enumerate(inputs)}
+    for call in group:
+        place.setdefault(call.outputs[0], len(place))
+    place[None] = len(place)
+    kept = set(outputs)
+    plan = []
+    for call in reversed(group):
+        kinds = [None if name is None else specs[name].dtype for name in call.inputs]
+        wide = [kind and widening.get(kind) for kind in kinds]
+        # What no later call reads goes at once: the next array takes its place in the cache.
+        dead = [place[name] for name in set(call.inputs) - {None} if name not in kept]
+        kept.update(call.inputs)
+        read = [place[name] for name in call.inputs]
+        name = call.outputs[0]
+        definition, given = definition_of(call.kernel), dict(call.attributes)
+        kind = specs[name].dtype
+        casts = [(i, w) for i, w in enumerate(wide) if w and definition.WIDENS]
+        plan.append((definition.compute, read, casts, given, place[name], kind, dead))
+    plan.reverse()
+    ends = [place[name] for name in outputs]
+    pieces = list(blocks(shape, BLOCK // max(np.dtype(step[5]).itemsize for step in plan)))
+    unread: list[Any] = [None] * (len(place) - len(inputs))
+
+    def compute(pieces: Iterable[Any], ins: Arrays, outs: Arrays) -> None:
+        with np.errstate(all="ignore"):
+            for at in pieces:
+                held = [array[at] for array in ins] + unread
+                for function, read, casts, given, target, kind, dead in plan:
+                    operands = [held[i] for i in read]
+                    for i, wide_kind in casts:
+                        operands[i] = operands[i].astype(wide_kind)
+                    result = function(ENGINE, *operands, **given)
+                    held[target] = ENGINE.cast(result, kind)
+                    if dead:
+                        del operands, result
+                        for i in dead:
+                            held[i] = None
+                for i, array in zip(ends, outs, strict=True):
+                    array[at] = held[i]
+
+    def run(inputs: Arrays, outputs: Arrays, private: bool, threads: int) -> int:
+        if len(pieces) < 2 * _LEAST_PIECES or threads < 2:
+            compute(pieces, inputs, outputs)
+        else:
+            share_out(pieces, lambda part: compute(part, inputs, outputs), threads)
+        return -1
+
+    return run
+
+
+def blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[Any, ...]]:
+    """Indices of consecutive parts of an array, each of at most `most` elements."""
+    if prod(shape) <= most:
+        yield (...,)
+        return
+    axis = next(i for i in range(len(shape)) if prod(shape[i + 1 :]) <= most)
+    step = most // prod(shape[axis + 1 :])
+    for outer in product(*map(range, shape[:axis])):
+        for begin in range(0, shape[axis], step):
+            yield (*outer, slice(begin, begin + step))
+
+
+def share_out(pieces: Sequence[Any], work: Callable[[Iterable[Any]], None], threads: int) -> None:
+    """Do work on pieces, on as many threads as get a few pieces each.
+
+    Raises
+    ------
+    BaseException
+        The first that a thread has raised, when all have ended.
+    """
+    left = iter(pieces)  # which hands out one piece at a time, as the interpreter lock sees to
+    errors: list[BaseException] = []
+
+    def share() -> None:
+        try:
+            work(left)
+        except BaseException as error:
+            errors.append(error)
+
+    count = min(threads, len(pieces) // _LEAST_PIECES)
+    others = [threading.Thread(target=share) for _ in range(count - 1)]
+    for thread in others:
+        thread.start()
+    share()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,270 @@
+"""JAX as an engine: what XLA compiles.
+
+`compute` runs once for each jitted function, on traced arrays. Types follow NumPy's rules only
+while `x64` is active, around the trace and around each call of what was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import reduce
+from itertools import product
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from anydml.engines import Array, Reduction
+
+_MOST_TAPS: Final = 64
+"""The most elements of a window that become one operation each."""
+
+
+def x64() -> AbstractContextManager[Any]:
+    """What 64-bit types exist within, in this thread alone."""
+    if hasattr(jax, "enable_x64"):
+        context: AbstractContextManager[Any] = jax.enable_x64(True)
+        return context
+    from jax.experimental import enable_x64  # before JAX 0.8
+
+    return enable_x64()  # type: ignore[no-any-return]  # JAX is not checked
+
+
+class _Namespace:
+    """`jax.numpy`, with functions that are as precise as NumPy's where XLA's are not.
+
+    XLA makes both of ``exp(x + log(0.5))``, which is 13 ULPs off at 40 in float32.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp, name)
+
+    def cosh(self, x: Array) -> Array:
+        return jnp.cosh(x.astype(jnp.float64)).astype(x.dtype)
+
+    def sinh(self, x: Array) -> Array:
+        return jnp.sinh(x.astype(jnp.float64)).astype(x.dtype)
+
+
+class JaxEngine:
+    """`Engine` on arrays that JAX traces."""
+
+    xp: Any = _Namespace()
+    scratch_nbytes: int = 0
+
+    def dot(self, a: Array, b: Array) -> Array:
+        """Matrix products in the full precision of the type."""
+        return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+    def conv(
+        self,
+        x: Array,
+        w: Array,
+        *,
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+        groups: int,
+        input_dilations: Sequence[int] | None = None,
+    ) -> Array:
+        """XLA's convolution; a depthwise one, for which that is slow, as a sum of taps."""
+        steps = input_dilations or [1] * len(strides)
+        window = w.shape[2:]
+        if groups == len(w) == x.shape[1] and prod(window) <= _MOST_TAPS:
+            ones = (1,) * len(window)
+            return sum(
+                tap.of_elements(tap.values * w[(slice(None), 0, *tap.place)].reshape(-1, *ones))
+                for tap in _taps(x, 0, window, strides, pads, dilations, steps)
+            )
+        return lax.conv_general_dilated(
+            x, w, tuple(strides), [*map(tuple, pads)], tuple(steps), tuple(dilations),
+            feature_group_count=groups, precision=lax.Precision.HIGHEST,
+        )  # fmt: skip
+
+    def reduce_window(
+        self,
+        x: Array,
+        how: Reduction,
+        *,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+    ) -> Array:
+        """The sum or the largest element of each window."""
+        window = sizes, strides, pads, dilations
+        if prod(sizes) <= _MOST_TAPS:
+            padding = 0 if how == "sum" else _lowest(x.dtype)
+            taps = [tap.values for tap in _taps(x, padding, *window)]
+            return sum(taps) if how == "sum" else reduce(jnp.maximum, taps)
+        if how == "max":
+            return lax.reduce_window(x, _lowest(x.dtype), lax.max, **_dimensions(*window))
+        # XLA adds one element after the other: too many for float32.
+        wide = x.astype(jnp.float64) if x.dtype.kind == "f" else x
+        total = lax.reduce_window(wide, wide.dtype.type(0), lax.add, **_dimensions(*window))
+        return total.astype(x.dtype)
+
+    def locate_max(
+        self,
+        x: Array,
+        *,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        dilations: Sequence[int],
+    ) -> tuple[Array, Array]:
+        """The largest element of each window, and its place."""
+        window = sizes, strides, pads, dilations
+        places = jnp.arange(prod(x.shape[2:]), dtype=jnp.int64).reshape(1, 1, *x.shape[2:])
+        if prod(sizes) <= _MOST_TAPS:
+            values = (tap.values for tap in _taps(x, _lowest(x.dtype), *window))
+            found = (tap.values for tap in _taps(places, _NOWHERE, *window))
+            best, at = reduce(_larger, zip(values, found, strict=True))
+        else:
+            operands = x, jnp.broadcast_to(places, x.shape)
+            padding = _lowest(x.dtype), _NOWHERE
+            best, at = lax.reduce_window(operands, padding, _larger, **_dimensions(*window))
+        return best, jnp.broadcast_to(jnp.where(at == _NOWHERE, -1, at), best.shape)
+
+    def cast(self, x: Array, dtype: Any) -> Array:
+        """Conversion as CAST has it."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if x.dtype == np.float64 and dtype == np.float16:
+            x = _rounded_to_odd(x)
+        if x.dtype.kind != "f" or dtype.kind == "f":
+            return x.astype(dtype)
+        limits = np.iinfo(dtype)
+        wide = x.astype(jnp.float64)
+        high = wide >= float(limits.max)
+        low = wide <= float(limits.min)
+        inside = jnp.where(high | low | jnp.isnan(wide), 0.0, jnp.trunc(wide)).astype(dtype)
+        inside = jnp.where(high, dtype.type(limits.max), inside)
+        return jnp.where(low, dtype.type(limits.min), inside)
+
+    def bits(self, x: Array) -> Array:
+        """The elements' bits as unsigned integers."""
+        return lax.bitcast_convert_type(x, np.dtype(f"u{x.dtype.itemsize}"))
+
+    def from_bits(self, bits: Array, dtype: Any) -> Array:
+        """Elements of a type from their bits."""
+        return lax.bitcast_convert_type(bits, dtype)
+
+    def popcount(self, bits: Array) -> Array:
+        """How many bits of each unsigned integer are 1."""
+        return lax.population_count(bits).astype(jnp.uint8)
+
+    def erf(self, x: Array) -> Array:
+        """The error function."""
+        return lax.erf(x)
+
+    def scatter_add(self, size: int, places: Array, values: Array) -> Array:
+        """Sums in an order that XLA chooses."""
+        return jnp.zeros(size, values.dtype).at[places].add(values, mode="promise_in_bounds")
+
+    def scan(
+        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
+    ) -> tuple[Any, Array]:
+        """XLA's loop."""
+        found: tuple[Any, Array] = lax.scan(step, carry, xs, reverse=backward)
+        return found
+
+
+def _rounded_to_odd(x: Array) -> Array:
+    """FLOAT64 as FLOAT32 that rounds to FLOAT16 as the FLOAT64 does: XLA's CPU rounds twice."""
+    near = x.astype(jnp.float32)
+    bits, back = lax.bitcast_convert_type(near, np.uint32), near.astype(x.dtype)
+    one, zero = np.uint32(1), np.uint32(0)
+    shorter = bits - jnp.where(jnp.abs(back) > jnp.abs(x), one, zero)
+    return lax.bitcast_convert_type(shorter | jnp.where(back == x, zero, one), np.float32)
+
+
+_NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
+"""The place of the maximum of a window that meets only padding."""
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return dtype.type(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min)
+
+
+def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The larger of two elements and its place, a NaN if there is one, of equals the first."""
+    (x, at), (y, place) = a, b
+    less, more = x < y, x > y
+    if x.dtype.kind == "f":
+        nan = jnp.isnan(x), jnp.isnan(y)
+        less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
+    second = less | (~more & (place < at))
+    return jnp.where(second, y, x), jnp.where(second, place, at)
+
+
+class _Tap(NamedTuple):
+    """One element of a window: its place there, and what it meets in each window."""
+
+    place: tuple[int, ...]
+    values: Array
+    inside: Sequence[Any]
+    """For each spatial dimension, in which windows that is an element, not padding."""
+
+    def of_elements(self, values: Array) -> Array:
+        """The values where this meets an element, and 0 elsewhere."""
+        rank = len(self.inside)
+        for axis, inside in enumerate(self.inside):
+            if not inside.all():
+                along = inside.reshape(-1, *(1 for _ in range(axis + 1, rank)))
+                values = jnp.where(along, values, values.dtype.type(0))
+        return values
+
+
+def _taps(
+    x: Array,
+    padding: Any,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    steps: Sequence[int] | None = None,
+) -> Iterator[_Tap]:
+    """Each element of a window over x (N, C, *spatial), in order."""
+    steps = steps or [1] * len(sizes)
+    spatial = [(*pad, step - 1) for pad, step in zip(pads, steps, strict=True)]
+    padded = lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0), (0, 0, 0), *spatial])
+    counts = [
+        (size - (taps - 1) * dilation - 1) // stride + 1
+        for size, taps, stride, dilation in zip(
+            padded.shape[2:], sizes, strides, dilations, strict=True
+        )
+    ]
+    for place in product(*map(range, sizes)):
+        first = [tap * dilation for tap, dilation in zip(place, dilations, strict=True)]
+        met = [
+            at + stride * np.arange(count)
+            for at, count, stride in zip(first, counts, strides, strict=True)
+        ]
+        inside = [
+            (at >= start) & (at <= start + (size - 1) * step) & ((at - start) % step == 0)
+            for at, size, (start, _), step in zip(met, x.shape[2:], pads, steps, strict=True)
+        ]
+        end = [int(at[-1]) + 1 for at in met]
+        values = lax.slice(padded, (0, 0, *first), (*x.shape[:2], *end), (1, 1, *strides))
+        yield _Tap(place, values, inside)
+
+
+def _dimensions(
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+) -> dict[str, Any]:
+    """The arguments of `lax.reduce_window`, batches and channels included."""
+    return {
+        "window_dimensions": (1, 1, *sizes),
+        "window_strides": (1, 1, *strides),
+        "padding": [(0, 0), (0, 0), *map(tuple, pads)],
+        "window_dilation": (1, 1, *dilations),
+    }

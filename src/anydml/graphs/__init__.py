@@ -1,0 +1,1 @@
+"""Graphs of operators: described, checked, lowered to a program, built and run."""

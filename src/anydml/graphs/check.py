@@ -1,0 +1,331 @@
+"""Every rule of the graph pages.
+
+Time and memory are in proportion to the numbers of nodes and edges, whatever the graph, and nothing
+here recurses.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from anydml import _json
+from anydml.binding import elements_size
+from anydml.errors import Violation
+from anydml.graphs.desc import ConstantNode, GraphDesc, GraphTensor, OperatorNode
+from anydml.levels import LATEST, FeatureLevel
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._fields import Role
+from anydml.tensor import TensorDesc, TensorFlags
+
+MOST_REPORTED: Final = 1000
+"""Violations of a graph that are reported."""
+
+SINCE: Final = FeatureLevel.LEVEL_2_0
+"""The level of the DirectML version that introduced graphs."""
+CONSTANTS_SINCE: Final = FeatureLevel.LEVEL_6_2
+"""The level that introduced constant nodes."""
+
+_LONGEST_CYCLE: Final = 6
+"""Nodes of a cycle that a message shows."""
+
+Port = tuple[str, TensorDesc] | None
+"""Path and descriptor of a tensor that an edge may end at; None for one that is left out."""
+
+Place = tuple[int, int]
+"""A node and one of its inputs or outputs."""
+
+
+class Ports:
+    """The inputs and outputs of each node, in the order in which edges count them."""
+
+    def __init__(self, graph: GraphDesc) -> None:
+        self._graph = graph
+        self._known: dict[tuple[int, Role], list[Port]] = {}
+
+    def of(self, index: int, role: Role) -> list[Port]:
+        """The ports of a node; a constant's output has no descriptor, and is not among them."""
+        node = self._graph.nodes[index]
+        if not isinstance(node, OperatorNode):
+            return []
+        key = id(node.desc), role  # nodes that share a descriptor share its ports
+        if key not in self._known:
+            self._known[key] = _ports(node.desc, role)
+        return self._known[key]
+
+    def at(self, place: Place, role: Role) -> Port:
+        """The port at a place, which exists."""
+        return self.of(place[0], role)[place[1]]
+
+
+def _ports(desc: Descriptor, role: Role) -> list[Port]:
+    found: list[Port] = []
+    for info in desc.tensor_fields(role):
+        value = getattr(desc, info.attribute)
+        found += [None] if value is None else list(info.paths(value))
+    return found
+
+
+def violations(graph: GraphDesc, level: FeatureLevel) -> list[Violation]:
+    """Every rule that a graph breaks at a feature level, up to `MOST_REPORTED`."""
+    return list(islice(_violations(graph, level), MOST_REPORTED))
+
+
+def minimum_level(graph: GraphDesc) -> FeatureLevel | None:
+    """The lowest feature level that accepts a graph, or None when none does."""
+    if violations(graph, LATEST):
+        return None
+    levels = [SINCE]
+    descs = {id(n.desc): n.desc for n in graph.nodes if isinstance(n, OperatorNode)}
+    for desc in descs.values():
+        found = desc.minimum_level()
+        assert found is not None, "the latest level accepts it"
+        levels.append(found)
+    if any(isinstance(node, ConstantNode) for node in graph.nodes):
+        levels.append(CONSTANTS_SINCE)
+    return max(levels)
+
+
+def _violations(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
+    if level < SINCE:
+        yield Violation("FeatureLevel", f"{SINCE} or above (graphs came with it)", level)
+    if not graph.nodes:
+        yield Violation("Nodes", "at least one node", "none")
+    yield from _names(graph)
+    yield from _nodes(graph, level)
+    yield from _Edges(graph).violations()
+    order = topological_order(graph)
+    if len(order) < len(graph.nodes):
+        yield Violation("Nodes", "a graph without cycles", _cycle(graph, set(order)))
+
+
+def _names(graph: GraphDesc) -> Iterator[Violation]:
+    tensors = [
+        (f"{list_name}[{i}].Name", tensor.name)
+        for list_name, listed in (("Inputs", graph.inputs), ("Outputs", graph.outputs))
+        for i, tensor in enumerate(listed)
+    ]
+    nodes = [(f"Nodes[{i}].Name", node.name) for i, node in enumerate(graph.nodes) if node.name]
+    for named in (tensors, nodes):
+        first: dict[str, str] = {}
+        for path, name in named:
+            if name in first:
+                rule = f"a name of its own ({first[name].removesuffix('.Name')} has it, too)"
+                yield Violation(path, rule, _json.short_repr(name))
+            first.setdefault(name, path)
+
+
+def _nodes(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
+    known: dict[int, list[Violation]] = {}
+    for i, node in enumerate(graph.nodes):
+        if isinstance(node, OperatorNode):
+            key = id(node.desc)
+            if key not in known:
+                known[key] = node.desc.violations(level)
+            for found in known[key]:
+                yield Violation(f"{graph.label(i)}.{found.path}", found.rule, found.got)
+            continue
+        if level < CONSTANTS_SINCE:
+            rule = f"{CONSTANTS_SINCE} or above (constant nodes came with it)"
+            yield Violation(f"{graph.label(i)}.FeatureLevel", rule, level)
+        if not node.data:
+            yield Violation(f"{graph.label(i)}.Data", "at least one byte", 0)
+
+
+class _Edges:
+    def __init__(self, graph: GraphDesc) -> None:
+        self._graph = graph
+        self._ports = Ports(graph)
+        self._fed: set[Place] = set()
+        self._used: set[int] = set()
+        # By the graph's input: the first tensor that it is connected to, and what that is called.
+        self._input: dict[int, tuple[str, TensorDesc]] = {}
+        self._written: set[int] = set()
+
+    def violations(self) -> Iterator[Violation]:
+        graph = self._graph
+        for i, edge in enumerate(graph.input_edges):
+            to = edge.to_node_index, edge.to_node_input_index
+            bad = [
+                *self._outside(f"InputEdges[{i}].GraphInputIndex", edge.graph_input_index, "input"),
+                *self._bad_place(f"InputEdges[{i}].To", *to, Role.INPUT),
+            ]
+            yield from bad or self._input_edge(edge.graph_input_index, to)
+        for i, link in enumerate(graph.intermediate_edges):
+            path = f"IntermediateEdges[{i}]"
+            start = link.from_node_index, link.from_node_output_index
+            to = link.to_node_index, link.to_node_input_index
+            bad = [
+                *self._bad_place(f"{path}.From", *start, Role.OUTPUT, constants=True),
+                *self._bad_place(f"{path}.To", *to, Role.INPUT),
+            ]
+            yield from bad or self._link(start, to)
+        for i, out in enumerate(graph.output_edges):
+            start = out.from_node_index, out.from_node_output_index
+            index = out.graph_output_index
+            bad = [
+                *self._bad_place(f"OutputEdges[{i}].From", *start, Role.OUTPUT),
+                *self._outside(f"OutputEdges[{i}].GraphOutputIndex", index, "output"),
+            ]
+            yield from bad or self._output_edge(start, index)
+        yield from self._unconnected()
+
+    def _outside(self, path: str, index: int, what: str) -> Iterator[Violation]:
+        listed = self._graph.inputs if what == "input" else self._graph.outputs
+        if not 0 <= index < len(listed):
+            yield Violation(path, _below(len(listed), f"{what}s of the graph"), index)
+
+    def _bad_place(
+        self, path: str, node: int, port: int, role: Role, constants: bool = False
+    ) -> Iterator[Violation]:
+        what = "Input" if role is Role.INPUT else "Output"
+        if not 0 <= node < len(self._graph.nodes):
+            yield Violation(f"{path}NodeIndex", _below(len(self._graph.nodes), "nodes"), node)
+            return
+        label = self._graph.label(node)
+        if isinstance(self._graph.nodes[node], ConstantNode):
+            if not constants:
+                yield Violation(f"{path}NodeIndex", "an operator node", f"the constant {label}")
+            elif port != 0:
+                yield Violation(f"{path}NodeOutputIndex", f"0 (of the constant {label})", port)
+            return
+        ports = self._ports.of(node, role)
+        if not 0 <= port < len(ports):
+            rule = _below(len(ports), f"{what.lower()}s of {label}")
+            yield Violation(f"{path}Node{what}Index", rule, port)
+        elif ports[port] is None:
+            rule = f"an {what.lower()} that the descriptor of {label} has"
+            yield Violation(f"{path}Node{what}Index", rule, port)
+
+    def _feed(self, to: Place) -> tuple[str, TensorDesc, list[Violation]]:
+        port = self._ports.at(to, Role.INPUT)
+        assert port is not None
+        path = f"{self._graph.label(to[0])}.{port[0]}"
+        bad = [Violation(path, "one connection", "several")] if to in self._fed else []
+        self._fed.add(to)
+        return path, port[1], bad
+
+    def _input_edge(self, index: int, to: Place) -> Iterator[Violation]:
+        path, tensor, bad = self._feed(to)
+        yield from bad
+        given = self._graph.inputs[index]
+        first = self._input.get(index)
+        if first is None:
+            first = (given.name, given.desc) if given.desc else (path, tensor)
+            self._input[index] = first
+        where, other = first
+        yield from _same_size(path, tensor, where, other.total_tensor_size_in_bytes)
+        if tensor.flags is not other.flags:
+            rule = f"{other.flags} (as {where}; input {_json.short_repr(given.name)} of the graph)"
+            yield Violation(f"{path}.Flags", rule, tensor.flags)
+
+    def _link(self, start: Place, to: Place) -> Iterator[Violation]:
+        path, tensor, bad = self._feed(to)
+        yield from bad
+        self._used.add(start[0])
+        node, label = self._graph.nodes[start[0]], self._graph.label(start[0])
+        if isinstance(node, ConstantNode):
+            size, total = len(node.data), tensor.total_tensor_size_in_bytes
+            if -(-size // 4) * 4 != total or size < elements_size(tensor):
+                rule = f"{total} bytes (TotalTensorSizeInBytes of {path})"
+                yield Violation(f"{label}.Data", rule, size)
+        else:
+            port = self._ports.at(start, Role.OUTPUT)
+            assert port is not None
+            total = port[1].total_tensor_size_in_bytes
+            yield from _same_size(path, tensor, f"{label}.{port[0]}", total)
+        if tensor.flags is TensorFlags.OWNED_BY_DML:
+            rule = "a connection to an input of the graph (it is OWNED_BY_DML)"
+            yield Violation(path, rule, f"one to {label}")
+
+    def _output_edge(self, start: Place, index: int) -> Iterator[Violation]:
+        self._used.add(start[0])
+        given = self._graph.outputs[index]
+        if index in self._written:
+            yield Violation(f"Outputs[{index}] ({given.name})", "one connection", "several")
+        self._written.add(index)
+        port = self._ports.at(start, Role.OUTPUT)
+        assert port is not None
+        if given.desc is not None:
+            where = f"{self._graph.label(start[0])}.{port[0]}"
+            yield from _same_size(given.name, given.desc, where, port[1].total_tensor_size_in_bytes)
+
+    def _unconnected(self) -> Iterator[Violation]:
+        graph = self._graph
+        for i, node in enumerate(graph.nodes):
+            for at, port in enumerate(self._ports.of(i, Role.INPUT)):
+                if port is not None and (i, at) not in self._fed:
+                    yield Violation(f"{graph.label(i)}.{port[0]}", "a connection", "none")
+            if i not in self._used:
+                what = "the constant" if isinstance(node, ConstantNode) else "an output"
+                yield Violation(graph.label(i), f"a connection of {what}", "none")
+        for i, tensor in enumerate(graph.outputs):
+            if i not in self._written:
+                yield Violation(f"Outputs[{i}] ({tensor.name})", "a connection", "none")
+        for role, listed in ((Role.INPUT, graph.inputs), (Role.OUTPUT, graph.outputs)):
+            yield from _tensors(role, listed)
+
+
+def _tensors(role: Role, listed: Iterable[GraphTensor]) -> Iterator[Violation]:
+    for tensor in listed:
+        for found in tensor.desc.check(role is Role.OUTPUT) if tensor.desc else ():
+            yield Violation(f"{tensor.name}.{found.path}", found.rule, found.got)
+
+
+def _same_size(path: str, tensor: TensorDesc, where: str, expected: int) -> Iterator[Violation]:
+    if tensor.total_tensor_size_in_bytes != expected:
+        rule = f"{expected} ({where}, which it is connected to)"
+        yield Violation(f"{path}.TotalTensorSizeInBytes", rule, tensor.total_tensor_size_in_bytes)
+
+
+def _below(count: int, what: str) -> str:
+    return f"0..{count - 1} ({count} {what})" if count else f"nothing (there are no {what})"
+
+
+def topological_order(graph: GraphDesc) -> list[int]:
+    """The nodes, each after those that it reads from and else by position; without cycles."""
+    following, waiting = _successors(graph)
+    ready = [i for i in range(len(graph.nodes)) if not waiting[i]]
+    order = []
+    while ready:  # a heap: sorted to begin with
+        node = heapq.heappop(ready)
+        order.append(node)
+        for successor in following.get(node, ()):
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                heapq.heappush(ready, successor)
+    return order
+
+
+def _successors(graph: GraphDesc) -> tuple[dict[int, list[int]], Counter[int]]:
+    count = len(graph.nodes)
+    following: dict[int, list[int]] = {}
+    waiting: Counter[int] = Counter()
+    for edge in graph.intermediate_edges:
+        if 0 <= edge.from_node_index < count and 0 <= edge.to_node_index < count:
+            following.setdefault(edge.from_node_index, []).append(edge.to_node_index)
+            waiting[edge.to_node_index] += 1
+    return following, waiting
+
+
+def _cycle(graph: GraphDesc, ordered: set[int]) -> str:
+    # Each node that could not be ordered reads from another such one: going back ends in a cycle.
+    before: dict[int, int] = {}
+    for edge in graph.intermediate_edges:
+        ends: Any = (edge.from_node_index, edge.to_node_index)
+        if all(0 <= end < len(graph.nodes) and end not in ordered for end in ends):
+            before[edge.to_node_index] = edge.from_node_index
+    node = next(iter(before))
+    seen: dict[int, None] = {}
+    while node not in seen:
+        seen[node] = None
+        node = before[node]
+    passed = list(seen)
+    cycle = [node, *reversed(passed[passed.index(node) :])]
+    shown = [graph.label(i) for i in cycle]
+    if len(shown) > _LONGEST_CYCLE:
+        shown[_LONGEST_CYCLE - 2 : -1] = [f"{len(shown) - _LONGEST_CYCLE + 1} more"]
+    return " -> ".join(shown)

@@ -1,0 +1,133 @@
+"""`CompiledGraph`: a graph that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from anydml._json import short_repr
+from anydml.compiled import Compiled, Point
+from anydml.errors import ArgumentTypeError, InvalidDescriptorError
+from anydml.graphs.check import violations
+from anydml.graphs.desc import GraphDesc
+from anydml.graphs.lower import NAME, lower
+
+if TYPE_CHECKING:
+    from anydml.device import Device
+
+
+class CompiledGraph(Compiled):
+    """A graph that is ready to run; may be dispatched from several threads at once.
+
+    Made by `Device.compile_graph`. A copy, and one that comes back from a pickle, is checked and
+    compiled again; it owns what this one owns.
+
+    Parameters
+    ----------
+    desc : GraphDesc
+        The graph.
+    device : Device
+        Where it runs, and whose feature level decides.
+
+    Raises
+    ------
+    InvalidDescriptorError
+        The graph breaks rules; ``violations`` has all of them.
+    MissingKernelError
+        The device has no kernel for a node, which the message names.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> graph = dml.GraphBuilder()
+    >>> x = graph.input("x", dml.TensorDesc("FLOAT32", (2,)))
+    >>> w = graph.input("w", dml.TensorDesc("FLOAT32", (2,), flags="OWNED_BY_DML"))
+    >>> compiled = dml.Device("cpu").compile_graph(graph.build(y=graph.multiply(x, w)))
+    >>> compiled.initialize(w=dml.cast([2, 3], "float32"))
+    <CompiledGraph (x, w) -> (y) on Device('cpu', feature_level='6_4')>
+    >>> compiled(x=dml.cast([1, -1], "float32"))
+    {'y': array([ 2., -3.], dtype=float32)}
+    """
+
+    def __init__(
+        self, desc: GraphDesc, device: Device, owned: Mapping[str, Any] | None = None
+    ) -> None:
+        if not isinstance(desc, GraphDesc):
+            raise ArgumentTypeError(f"desc: expected a GraphDesc, got {short_repr(desc)}")
+        found = violations(desc, device.feature_level)
+        if found:
+            raise InvalidDescriptorError(found)
+        self._desc = desc
+        self._device = device
+        lowered = lower(desc)
+        program = lowered.program
+        points = [
+            Point(slot.name, slot.name, (lowered.tensors[slot.name],), False, output, (slot,))
+            for slots, output in ((program.inputs, False), (program.outputs, True))
+            for slot in slots
+        ]
+        super().__init__(NAME, program, points, device.backend, owned)
+
+    @property
+    def desc(self) -> GraphDesc:
+        """The graph."""
+        return self._desc
+
+    @property
+    def device(self) -> Device:
+        """The device that it was compiled for."""
+        return self._device
+
+    def __reduce__(self) -> tuple[type[CompiledGraph], tuple[GraphDesc, Device, dict[str, Any]]]:
+        return type(self), (self._desc, self._device, self._owned)
+
+    def __repr__(self) -> str:
+        names = [", ".join(point.name for point in side) for side in (self._inputs, self._outputs)]
+        return f"<CompiledGraph ({names[0]}) -> ({names[1]}) on {self.device!r}>"
+
+    def _unknown(self, name: str) -> str:
+        if any(name == tensor.name for tensor in self._desc.inputs):
+            return f"{name}: expected nothing (no node reads it)"
+        return super()._unknown(name)
+
+    def initialize(self, /, **bindings: Any) -> CompiledGraph:
+        """Copy the OWNED_BY_DML inputs, which are not bound again.
+
+        Parameters
+        ----------
+        **bindings : array or buffer
+            Every input that is flagged OWNED_BY_DML, by its name.
+
+        Returns
+        -------
+        CompiledGraph
+            This graph. Runs that begin later use the copies.
+
+        Raises
+        ------
+        BindingError
+            An input that is not owned, one that is missing, or one that does not fit; the graph
+            then owns what it owned before.
+        """
+        self._owned = self._own(bindings)
+        return self
+
+    def __call__(self, /, **bindings: Any) -> dict[str, Any]:
+        """Run on inputs, allocate the outputs and return them.
+
+        Parameters
+        ----------
+        **bindings : array or buffer
+            The inputs by name, as `dispatch` takes them.
+
+        Returns
+        -------
+        dict of str to array
+            The outputs by name, of the first input's kind.
+
+        Raises
+        ------
+        BindingError, IndexOutOfRangeError
+            As `dispatch`.
+        """
+        return self._results(bindings)

@@ -1,0 +1,63 @@
+"""``python -m anydml.pydirectml SCRIPT [ARGUMENT …]``: a program for PyDirectML, as it is.
+
+Exit status: the program's; 1 where anydml refuses something, 2 for wrong usage, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from anydml import pydirectml
+from anydml.errors import AnyDMLError
+
+_USAGE: Final = "Usage: python -m anydml.pydirectml SCRIPT [ARGUMENT ...]"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program that the first argument names, with the rest as its arguments."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(f"{_USAGE}\n\nRuns a program that imports pydirectml, on the device ANYDML_DEVICE.")
+        return 0
+    if not arguments or arguments[0].startswith("-"):
+        return _fail(_USAGE, 2)
+    script = Path(arguments[0])
+    if not script.is_file():
+        return _fail(f"{_USAGE}\n\nError: SCRIPT: expected a file, got {arguments[0]!r}", 2)
+    sys.modules["pydirectml"] = pydirectml
+    sys.argv[:] = arguments
+    if not sys.flags.safe_path:
+        sys.path[0] = str(script.resolve().parent)
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except KeyboardInterrupt:
+        return _fail("\nError: interrupted", 130)
+    except Exception as error:
+        trace = _of_script(error.__traceback__, str(script))
+        if isinstance(error, AnyDMLError) and trace is not None and not sys.flags.dev_mode:
+            return _fail(f"Error: {script}, line {trace.tb_lineno}: {error}", 1)
+        if isinstance(error, ModuleNotFoundError) and error.name == "PIL":
+            return _fail(f"Error: {script} needs Pillow: pip install 'anydml[image]'", 1)
+        traceback.print_exception(error.with_traceback(trace))
+        return 1
+    return 0
+
+
+def _of_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    """The part of a traceback that begins in the script."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _fail(message: str, status: int) -> int:
+    print(message, file=sys.stderr, flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
