@@ -39,17 +39,17 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         raise _UnusualError
 
-    def array(self, value: Any, name: str) -> Any:
+    def array(self, value: Any, name: str, like: Any = None) -> Any:
         """CuPy's own arrays only."""
         if type(value) is not cupy.ndarray:
             raise _UnusualError
         return value
 
-    def indices(self, value: Any, like: Any) -> Any:
+    def indices(self, value: Any, like: Any, name: str = "indices") -> Any:
         """As an array; the native call looks at its type."""
-        return self.array(value, "indices")
+        return self.array(value, name)
 
-    def same_type(self, value: Any, like: Any, name: str) -> Any:
+    def same_type(self, value: Any, like: Any, name: str, like_name: str = "x") -> Any:
         """As an array; the native call compares the types."""
         return self.array(value, name)
 
@@ -82,7 +82,7 @@ def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
 
 def call_of(spec: FunctionSpec) -> Call:
     """The call of a function with CuPy's arrays."""
-    run = native.memory_call(spec.room.KERNEL)
+    run = native.memory_call(spec.operator.KERNEL)
 
     def quick(given: tuple[Any, ...]) -> Any:
         try:

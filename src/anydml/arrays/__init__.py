@@ -13,10 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.arrays import _cupy, _dlpack, _jax, _numpy, _torch
 from anydml.arrays._base import MOST_AXES, Array, Library, Wrap, check_unlabelled
-from anydml.arrays._bridges import bridge_of
 from anydml.arrays._device import (
     DeviceArray,
     address_of,
@@ -24,8 +23,9 @@ from anydml.arrays._device import (
     packed_strides,
     stand_in,
 )
+from anydml.arrays._lazy import has_no_memory
 from anydml.arrays._numpy import unmasked
-from anydml.arrays._torch import holds, is_symbol
+from anydml.arrays._torch import is_symbol, is_true
 from anydml.arrays._types import (
     as_type,
     counterpart,
@@ -49,20 +49,21 @@ __all__ = [
     "Library",
     "Wrap",
     "address_of",
-    "adopt",
     "apart_from",
     "as_numpy",
+    "as_operand",
     "as_type",
-    "bridge_of",
+    "bump_version",
+    "check_dtype",
     "check_unlabelled",
     "counterpart",
     "dtype_name",
     "given_back",
-    "holds",
+    "has_no_memory",
     "index_type",
     "is_added",
     "is_symbol",
-    "keep",
+    "is_true",
     "own_type",
     "packed_strides",
     "promoted",
@@ -70,7 +71,6 @@ __all__ = [
     "stand_in",
     "type_of",
     "unmasked",
-    "written",
 ]
 
 
@@ -82,7 +82,7 @@ def as_numpy(value: Any, name: str) -> Array:
     ArgumentTypeError
         Not an array or array-like of numbers, or not in memory that the CPU reads.
     """
-    array = adopt(value, name)[0]
+    array = as_operand(value, name)[0]
     if isinstance(array, DeviceArray):
         raise ArgumentTypeError(
             f"{name}: expected an array in memory that the CPU reads, got one on {array.place}"
@@ -90,13 +90,13 @@ def as_numpy(value: Any, name: str) -> Array:
     return array
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """`as_numpy`, and how to make a result of the same kind."""
     if type(value) is np.ndarray:
         return _numbers(value, name), given_back
     for library in LIBRARIES:
         if library.owns(value):
-            array, wrap = library.adopt(value, name)
+            array, wrap = library.as_operand(value, name)
             return _numbers(array, name), wrap
     array = _numpy.from_values(value, name)
     if array.dtype.kind == "O":  # what NumPy could not make numbers of
@@ -111,7 +111,7 @@ def index_type(value: Any) -> np.dtype[Any]:
     return _library_of(value).index_type()
 
 
-def keep(value: Any, dtype: np.dtype[Any], name: str) -> None:
+def check_dtype(value: Any, dtype: np.dtype[Any], name: str) -> None:
     """Refuse a type that an array's library would change; the message begins with `name`.
 
     Raises
@@ -119,7 +119,7 @@ def keep(value: Any, dtype: np.dtype[Any], name: str) -> None:
     ArgumentTypeError
         A type that results of the library's kind would not keep.
     """
-    _library_of(value).keep(dtype, name)
+    _library_of(value).check_dtype(dtype, name)
 
 
 def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
@@ -141,10 +141,10 @@ def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype
         ) from error
 
 
-def written(value: Any) -> None:
+def bump_version(value: Any) -> None:
     """Tell an array's library that the array has been written."""
     if type(value) is not np.ndarray:
-        _library_of(value).written(value)
+        _library_of(value).bump_version(value)
 
 
 def _named(value: Any) -> str:
@@ -153,7 +153,7 @@ def _named(value: Any) -> str:
         value, str | bytes | int | float | list | tuple | dict | set
     )
     if plain:
-        return shown(value)
+        return short_repr(value)
     sparse = callable(getattr(type(value), "todense", None))  # SciPy's and JAX's
     return f"an object of class {type(value).__qualname__}" + "; use .todense()" * sparse
 

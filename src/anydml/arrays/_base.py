@@ -24,7 +24,7 @@ class Library(Protocol):
     def owns(self, value: Any) -> bool:
         """Whether the value is an array of this library; without importing it."""
 
-    def adopt(self, value: Any, name: str) -> tuple[Array, Wrap]:
+    def as_operand(self, value: Any, name: str) -> tuple[Array, Wrap]:
         """The array as a NumPy array of the same memory, and how to make a result of its kind.
 
         Raises
@@ -36,7 +36,7 @@ class Library(Protocol):
     def index_type(self) -> np.dtype[Any]:
         """The type of the indices that its users index with."""
 
-    def keep(self, dtype: np.dtype[Any], name: str) -> None:
+    def check_dtype(self, dtype: np.dtype[Any], name: str) -> None:
         """Refuse a type that results of the library would not keep; the message begins with `name`.
 
         Raises
@@ -54,7 +54,7 @@ class Library(Protocol):
             There is none.
         """
 
-    def written(self, value: Any) -> None:
+    def bump_version(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""
 
 
@@ -94,11 +94,11 @@ def intp() -> np.dtype[Any]:
     return np.dtype(np.intp)
 
 
-def every_type(dtype: np.dtype[Any], name: str) -> None:
+def accept_any_dtype(dtype: np.dtype[Any], name: str) -> None:
     """A library that changes no type."""
 
 
-def unnoticed(value: Any) -> None:
+def no_version_counter(value: Any) -> None:
     """A library that does not count writes."""
 
 

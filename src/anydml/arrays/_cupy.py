@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from anydml.arrays._base import Array, Wrap, class_of, every_type, intp, unnoticed
+from anydml.arrays._base import Array, Wrap, accept_any_dtype, class_of, intp, no_version_counter
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.arrays._types import by_numpy, counterpart
 from anydml.errors import AllocationError
 
-written = unnoticed
+bump_version = no_version_counter
 index_type = intp
-keep = every_type
+check_dtype = accept_any_dtype
 promoted = by_numpy
 
 
@@ -24,7 +24,7 @@ def owns(value: Any) -> bool:
     return isinstance(value, class_of("cupy", "ndarray"))
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array's place on its GPU."""
     array: Any = _on_cuda(value)
     return array, owner_of

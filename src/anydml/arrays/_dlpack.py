@@ -11,9 +11,9 @@ from anydml._native import native
 from anydml.arrays._base import (
     Array,
     Wrap,
-    every_type,
+    accept_any_dtype,
     intp,
-    unnoticed,
+    no_version_counter,
     unreadable,
 )
 from anydml.arrays._device import address_of
@@ -30,9 +30,9 @@ from anydml.errors import ArgumentTypeError
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
 
 index_type = intp
-keep = every_type
+check_dtype = accept_any_dtype
 promoted = by_numpy
-written = unnoticed
+bump_version = no_version_counter
 
 
 def owns(value: Any) -> bool:
@@ -40,7 +40,7 @@ def owns(value: Any) -> bool:
     return hasattr(value, "__dlpack__")
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array, and the library's own importer where it has one."""
     on_host(value, name)
     producer = _Integers(value)

@@ -16,7 +16,7 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import _dlpack
-from anydml.arrays._base import Array, Wrap, class_of, unnoticed, unreadable
+from anydml.arrays._base import Array, Wrap, class_of, no_version_counter, unreadable
 from anydml.arrays._device import DeviceArray, Shape, packed_strides
 from anydml.arrays._types import (
     DLPACK_CODES,
@@ -28,7 +28,7 @@ from anydml.arrays._types import (
 )
 from anydml.errors import ArgumentTypeError
 
-written = unnoticed
+bump_version = no_version_counter
 
 
 def owns(value: Any) -> bool:
@@ -43,7 +43,7 @@ def has_memory(value: Any) -> bool:
     return owns(value) and not is_tracer(value)
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
     if is_tracer(value):
         raise ArgumentTypeError(
@@ -72,7 +72,7 @@ def index_type() -> np.dtype[Any]:
     return kind
 
 
-def keep(dtype: np.dtype[Any], name: str) -> None:
+def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse 64 bits where JAX has them not: it would make them 32 without a word."""
     jax: Any = sys.modules["jax"]
     kind = counterpart(dtype, name)
@@ -93,7 +93,7 @@ def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def _wrap(like: Any, array: Array) -> Any:
     """A result as an array of JAX: on the device of another one, committed to it where that is."""
     jax: Any = sys.modules["jax"]
-    keep(array.dtype, "result")
+    check_dtype(array.dtype, "result")
     device = like.sharding if like.committed else None
     return jax.device_put(given_back(array), device, may_alias=True)  # which nobody else writes
 
@@ -165,7 +165,7 @@ class _Exported:
 
 def _wrap_cuda(array: Any) -> Any:
     jax: Any = sys.modules["jax"]
-    keep(array.dtype, "result")
+    check_dtype(array.dtype, "result")
     return jax.dlpack.from_dlpack(_Exported(array))
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import shown
-from anydml.arrays._base import Array, Wrap, check_unlabelled, intp, unnoticed
+from anydml._json import short_repr
+from anydml.arrays._base import Array, Wrap, check_unlabelled, intp, no_version_counter
 from anydml.arrays._types import by_numpy, counterpart, given_back
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.tensor import NUMBERS, frozen
 
 index_type = intp
 promoted = by_numpy
-written = unnoticed
+bump_version = no_version_counter
 
 
 def owns(value: Any) -> bool:
@@ -22,12 +22,12 @@ def owns(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
-def keep(dtype: np.dtype[Any], name: str) -> None:
+def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse a type that NumPy lacks, where nobody has added it."""
     counterpart(dtype, name)
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array itself."""
     return unmasked(value, name), given_back
 
@@ -67,7 +67,7 @@ def from_values(value: Any, name: str) -> Array:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     except MemoryError:
-        raise AllocationError(name, None, f"an array of {shown(value)}") from None
+        raise AllocationError(name, None, f"an array of {short_repr(value)}") from None
 
 
 def _extent(array: Array) -> tuple[int, int]:

@@ -14,17 +14,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.arrays._base import MOST_AXES, Array, Wrap, class_of, every_type
+from anydml._native import TYPES
+from anydml.arrays._base import MOST_AXES, Array, Wrap, accept_any_dtype, class_of
 from anydml.arrays._device import DeviceArray, Shape, owner_of, packed_strides
-from anydml.arrays._types import ADDED, dtype_name, is_added, type_of
+from anydml.arrays._types import dtype_name, is_added, type_of
 from anydml.errors import AllocationError, ArgumentTypeError
 
-keep = every_type
+check_dtype = accept_any_dtype
 
-TYPE_NAMES: Final = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64", "complex64", "complex128", *ADDED,
-)  # fmt: skip
+TYPE_NAMES: Final = tuple(known.name for known in TYPES)
 """The types that kernels take, by the names that they have in PyTorch too."""
 
 
@@ -38,7 +36,7 @@ def is_symbol(value: Any) -> bool:
     return isinstance(value, class_of("torch", "SymInt"))
 
 
-def holds(condition: Any) -> bool:
+def is_true(condition: Any) -> bool:
     """Whether a condition on sizes holds.
 
     While PyTorch traces, one that depends on data is taken to hold, and the graph checks it.
@@ -52,7 +50,7 @@ def holds(condition: Any) -> bool:
     return True
 
 
-def adopt(value: Any, name: str) -> tuple[Array, Wrap]:
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The tensor as a NumPy array that can be written, or its place on its GPU."""
     torch: Any = sys.modules["torch"]
     check_rank(value, name)
@@ -107,7 +105,7 @@ def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     return type_of(str(found).removeprefix("torch."))
 
 
-def written(value: Any) -> None:
+def bump_version(value: Any) -> None:
     """Bump the version counter: a gradient that would need the old values is refused."""
     sys.modules["torch"].autograd.graph.increment_version(value)
 

@@ -2,7 +2,7 @@
 
 NumPy lacks bfloat16 and floats of 8 bits. An array of such a type, whichever library it comes from,
 is seen here as records of one unsigned integer: plain NumPy, in which nothing is registered. The
-list of these types is in native/python/types.cpp. NumPy's users have them from `ml_dtypes`, which
+list of these types is in native/common/types.def. NumPy's users have them from `ml_dtypes`, which
 is imported only for a result that NumPy's users get: an array of its types shows that it is loaded.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import native
+from anydml._native import NUMBERS, native
 from anydml.arrays._base import Array, class_of
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.threads import get_num_threads
@@ -27,10 +27,6 @@ ADDED: Final = {name: dtype for name, (dtype, _) in _FOUND.items()}
 DLPACK_CODES: Final = {name: code for name, (_, code) in _FOUND.items()}
 
 _NAMES: Final = {dtype: name for name, dtype in ADDED.items()}
-
-# What becomes bfloat16.
-_CONVERTED: Final = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64",
-                     "uint32", "uint16", "uint8")  # fmt: skip
 
 _USER_DEFINED: Final = 256  # NumPy's types of this number and above come from other packages
 
@@ -133,7 +129,7 @@ def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
         floats <<= 16  # in place: rank 0 stays an array
         return floats.view(np.float32).astype(wanted, copy=False)
     numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
-    if wanted == ADDED["bfloat16"] and numbers.dtype.name in _CONVERTED:
+    if wanted == ADDED["bfloat16"] and numbers.dtype.name in NUMBERS:
         made = np.empty(array.shape, wanted)
         native.run("cast", (numbers,), (made,), {}, True, get_num_threads())
         return made

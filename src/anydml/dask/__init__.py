@@ -1,35 +1,19 @@
 """The array functions on dask arrays: lazy, in chunks along any axis, the same bits as in memory.
 
 The functions of the package send dask arrays here. What is wrong with arguments, shapes and types
-is an error at once; a bad index is one when the block that holds it is computed.
+is an error at once; a bad index is one when the block that holds it is computed. They are here
+under their own names, too.
 """
 
-from anydml.dask._gathers import gather, gather_elements, gather_nd
-from anydml.dask._movers import (
-    cast,
-    join,
-    pad,
-    reverse_subsequences,
-    slice_window,
-    split,
-    tile,
-)
-from anydml.dask._scatters import scatter_elements, scatter_nd
-from anydml.dask._selection import nonzero_coordinates, top_k
+from collections.abc import Callable
+from typing import Any
 
-__all__ = [
-    "cast",
-    "gather",
-    "gather_elements",
-    "gather_nd",
-    "join",
-    "nonzero_coordinates",
-    "pad",
-    "reverse_subsequences",
-    "scatter_elements",
-    "scatter_nd",
-    "slice_window",
-    "split",
-    "tile",
-    "top_k",
-]
+from anydml.dask._calls import call_of
+from anydml.functions._dispatch import function_of
+
+__all__ = ["call_of"]
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """An array function that makes dask arrays of all operands."""
+    return function_of(__name__, name, call_of)

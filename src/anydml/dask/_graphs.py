@@ -10,18 +10,17 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from dask import config
 from dask.array import Array as _Array
-from dask.array import broadcast_to, from_array, zeros_like
+from dask.array import broadcast_to, concatenate, from_array, full_like, zeros_like
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Alias, List, Task, TaskRef
 from dask.utils import parse_bytes
 
-from anydml._json import shown
-from anydml.arrays import DeviceArray, adopt, given_back
+from anydml._native import INDEX_TYPES
+from anydml.arrays import DeviceArray, as_operand, given_back
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions._arguments import INDEX_KINDS, index_array, same_type
-from anydml.functions._arguments import spread as spread_by
+from anydml.functions._arguments import index_array, same_type
 
 Lazy: TypeAlias = Any
 """A dask array: the package has no types."""
@@ -32,6 +31,9 @@ Position = tuple[int, ...]
 
 POSITION: Final = 8
 """Bytes of a position."""
+
+SMALL: Final = 2**20
+"""Bytes up to which a chunk of one value may be larger than the chunks of an array."""
 
 
 def is_lazy(value: Any) -> bool:
@@ -48,7 +50,7 @@ def lazy(value: Any, name: str) -> Lazy:
         Sizes that are not known yet, or what the functions refuse of any array.
     """
     if not is_lazy(value):
-        array, _ = adopt(value, name)
+        array, _ = as_operand(value, name)
         held = value if isinstance(array, DeviceArray) else given_back(array)
         return from_array(held, chunks="auto" if array.size else -1, asarray=False)
     if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
@@ -58,7 +60,7 @@ def lazy(value: Any, name: str) -> Lazy:
             f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
             f"dtype=..)"
         )
-    meta = given_back(adopt(value._meta, name)[0])
+    meta = given_back(as_operand(value._meta, name)[0])
     for axis, size in enumerate(value.shape):
         if math.isnan(size):
             raise ArgumentError(
@@ -77,43 +79,32 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
         array = lazy(value, name)
         same_type(array._meta, array._meta, name, of, of_name)
         return array
-    array, _ = adopt(value, name)
+    array, _ = as_operand(value, name)
     array = same_type(array, value, name, of, of_name)
     return lazy(value if isinstance(array, DeviceArray) else array, name)
 
 
-def spread(array: Lazy, shape: tuple[int, ...], name: str) -> Lazy:
-    """An operand again and again, up to a shape."""
-    return spread_by(array, shape, name, _spread)
-
-
-def _spread(array: Lazy, shape: tuple[int, ...]) -> Lazy:
+def spread(array: Any, shape: Sequence[int]) -> Any:
+    """A dask array, or one in memory, again and again, up to a shape."""
+    if not is_lazy(array):
+        return np.broadcast_to(array, shape)
+    shape = tuple(shape)
     if np.broadcast_shapes(array.shape, shape) != shape:
-        raise ValueError
+        raise ValueError(f"shape {array.shape} does not broadcast to {shape}")
     if 0 in shape:
         return zeros_like(array, shape=shape, chunks=-1)
     return broadcast_to(array, shape)
 
 
-def lazy_indices(value: Any, name: str = "indices") -> tuple[Lazy, Any]:
-    """An operand that holds indices, of a type that kernels read; and as it is in host memory."""
+def indices(value: Any, name: str) -> Any:
+    """An operand that holds indices: in host memory, where it is there, or a dask array."""
     if not is_lazy(value):
         held = index_array(value, name)
-        if not isinstance(held, DeviceArray):
-            return lazy(held, name), held
+        return lazy(held, name) if isinstance(held, DeviceArray) else held
     array = lazy(value, name)
-    if array.dtype.name in INDEX_KINDS:
-        return array, None
-    return array.astype(index_array(array._meta, name).dtype), None
-
-
-def no_out(out: Any) -> None:
-    """Refuse an array to write into: dask arrays are computed later, and never written."""
-    if out is not None:
-        raise ArgumentTypeError(
-            f"out: expected None beside a dask array, got {shown(type(out).__name__)}; "
-            f"write the result with dask.array.store"
-        )
+    if array.dtype.name in INDEX_TYPES:
+        return array
+    return array.astype(index_array(array._meta, name).dtype)
 
 
 def named(function: str, *given: Any) -> str:
@@ -220,6 +211,40 @@ def is_in_order(chunks: Chunks) -> bool:
     return all(size <= 1 for axis in range(max(cut, default=0)) for size in chunks[axis])
 
 
-def empty(chunk: Any, shape: Any) -> Any:
-    """New memory of a block's type and library."""
-    return np.empty(shape, chunk.dtype, like=chunk)
+def corners(limits: Sequence[Sequence[tuple[int, int]]], at: Position) -> tuple[Any, Any]:
+    """The low and the high corner of a block."""
+    spans = [limits[axis][i] for axis, i in enumerate(at)]
+    return [low for low, _ in spans], [high for _, high in spans]
+
+
+def raveled(array: Lazy) -> Lazy:
+    """The elements in row-major order, a chunk for each block."""
+    array = in_order(array, array.ndim)
+    name = named("ravel", array.name)
+    layer: Layer = {}
+    sizes = []
+    for i, at in enumerate(blocks(array.chunks)):
+        put(layer, (name, i), np.ravel, block(array, at))
+        sizes.append(math.prod(array.chunks[axis][n] for axis, n in enumerate(at)))
+    return made(name, layer, [array], (tuple(sizes),), array, array.dtype)
+
+
+def joined(parts: Sequence[Lazy], axis: int) -> Lazy:
+    """The arrays, one behind the other."""
+    # Without those that have no elements, which Dask puts together in its own way.
+    full = [part for part in parts if part.shape[axis]]
+    if all(part.size for part in full):
+        return concatenate(full, axis=axis) if full else parts[0]
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    return zeros_like(parts[0], shape=tuple(shape), chunks=-1)
+
+
+def filled(array: Lazy, axis: int, size: int, value: Any) -> Lazy:
+    """One value, in the chunks of an array but for an axis."""
+    shape = (*array.shape[:axis], size, *array.shape[axis + 1 :])
+    others = [max(sizes) for i, sizes in enumerate(array.chunks) if i != axis]
+    least = SMALL // max(1, math.prod(others) * array.dtype.itemsize)
+    most = max(1, least, *array.chunks[axis])
+    chunks = (*array.chunks[:axis], most, *array.chunks[axis + 1 :])
+    return full_like(array, value, shape=shape, chunks=chunks)

@@ -9,24 +9,25 @@ from typing import Any, cast
 
 import numpy as np
 
-from anydml._json import meant, shown
+from anydml._json import did_you_mean, short_repr
+from anydml._native import INDEX_TYPES, MOST_ELEMENTS, NUMBERS
 from anydml.arrays import (
     MOST_AXES,
     Array,
     DeviceArray,
     Wrap,
-    adopt,
+    as_operand,
     as_type,
+    bump_version,
+    check_dtype,
     check_unlabelled,
     dtype_name,
     index_type,
     is_added,
     is_symbol,
-    keep,
     own_type,
     seen,
     unmasked,
-    written,
 )
 from anydml.backends import kernels_for
 from anydml.backends.cpu import allocate
@@ -36,34 +37,29 @@ from anydml.dtypes import DataType
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.tensor import frozen
 
-INDEX_KINDS = ("int64", "int32", "uint32", "uint64")
-
-# As native/common/layout.hpp has it.
-MOST_ELEMENTS = 2**48
-
 
 def integer(value: Any, name: str) -> int:
     """An integer argument, or a symbol for one; bools and floats are none."""
     if type(value) is int or is_symbol(value):
         return value  # type: ignore[no-any-return]  # a symbol adds and compares as an integer
     if isinstance(value, bool | np.bool_):
-        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}")
+        raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(value)}")
     try:
         return operator.index(value)
     except TypeError:
-        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(value)}") from None
+        raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(value)}") from None
 
 
 def integers(values: Any, name: str) -> tuple[int, ...]:
     """A sequence of integers, of no more than there are axes and one."""
-    found = bounded(values, name, "a sequence of integers")
+    found = take_at_most(values, name, "a sequence of integers")
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
 
 
-def bounded(values: Any, name: str, wanted: str) -> list[Any]:
+def take_at_most(values: Any, name: str, wanted: str) -> list[Any]:
     """The members of a sequence, which may have no end: no more than there are axes and one."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {shown(values)}")
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {short_repr(values)}")
     try:
         return list(islice(values, MOST_AXES + 1))
     except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
@@ -75,24 +71,27 @@ def flag(value: Any, name: str) -> bool:
     if value is True or value is False:
         return value
     if not isinstance(value, bool | np.bool_):
-        raise ArgumentTypeError(f"{name}: expected a bool, got {shown(value)}")
+        raise ArgumentTypeError(f"{name}: expected a bool, got {short_repr(value)}")
     return bool(value)
 
 
-def axis_of(axis: Any, array: Array, name: str = "x") -> int:
-    """An axis counted from the front; negative values count from the end."""
-    rank = array.ndim
+def axis_of(axis: Any, array: Array, name: str = "x", added: int = 0) -> int:
+    """An axis counted from the front; negative values count from the end.
+
+    `added`: how many more axes than the array has what the axis is of.
+    """
+    rank = array.ndim + added
     if type(axis) is int and -rank <= axis < rank:
         return axis % rank
     number = integer(axis, "axis")
-    if not -array.ndim <= number < array.ndim:
-        if array.ndim == 0:
-            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {shown(number)}")
+    rank = array.ndim + added
+    if not -rank <= number < rank:
+        if rank == 0:
+            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {short_repr(number)}")
         raise ArgumentError(
-            f"axis: expected {-array.ndim}..{array.ndim - 1} ({name} has rank {array.ndim}), "
-            f"got {shown(number)}"
+            f"axis: expected {-rank}..{rank - 1} ({name} has rank {rank}), got {short_repr(number)}"
         )
-    return number % array.ndim
+    return number % rank
 
 
 def same_rank(data: Any, lookup: Any) -> None:
@@ -109,38 +108,47 @@ def index_array(value: Any, name: str = "indices") -> Array:
     Smaller integer types are widened, empty arrays of any type taken; bools and floats are not
     indices.
     """
-    array = adopt(value, name)[0]
-    if array.dtype.name in INDEX_KINDS:
+    return as_indices(as_operand(value, name)[0], value, name)
+
+
+def as_indices(array: Array, value: Any, name: str = "indices") -> Array:
+    """The same of an array that a value was adopted as."""
+    if array.dtype.name in INDEX_TYPES:
         return array
     if array.dtype.kind in "iu":
         return as_type(array, np.int64, name)
     if array.size == 0 and not hasattr(value, "__dlpack__"):
         return array.astype(np.int64)  # an empty list has no type of its own
     raise ArgumentTypeError(
-        f"{name}: expected one of {', '.join(INDEX_KINDS)}, or a smaller integer type, "
+        f"{name}: expected one of {', '.join(INDEX_TYPES)}, or a smaller integer type, "
         f"got {dtype_name(array.dtype)}"
     )
 
 
-def beside(array: Array, other: Array) -> Array:
+def number_to_device_of(array: Array, other: Array) -> Array:
     """One number in host memory, where another operand is on a GPU, as an array there."""
-    if isinstance(array, DeviceArray) or not isinstance(other, DeviceArray) or array.ndim:
+    return array if array.ndim else to_device_of(array, other)
+
+
+def to_device_of(array: Array, other: Array) -> Array:
+    """An array in host memory, where another operand is on a GPU, as an array there."""
+    if isinstance(array, DeviceArray) or not isinstance(other, DeviceArray):
         return array
     return cast(Array, uploaded(array, other.device, other.stream))
 
 
-def copy_there(source: Any, target: Any) -> None:
+def copy_on_device(source: Any, target: Any) -> None:
     """Copy one array on a GPU to another of the same sizes and type."""
     if target.size:
         kernels_for([source, target]).execute("identity", [source], [target], {}, True, 1)
 
 
-def in_line(array: Array) -> Array:
+def ravel(array: Array) -> Array:
     """The elements in row-major order, in one dimension."""
     if isinstance(array, DeviceArray):
         if not array.flags.c_contiguous:
             packed = array.make(array.shape, array.dtype)
-            copy_there(array, packed)
+            copy_on_device(array, packed)
             array = packed
         return cast(Array, array.laid_out((array.size,), array.dtype, (array.itemsize,)))
     return array.reshape(-1)
@@ -157,7 +165,7 @@ def type_name(dtype: Any) -> str:
         return str(dtype).removeprefix("torch.")
     if isinstance(dtype, str):
         name = dtype.removeprefix(DataType.prefix()).lower()
-        if name in TYPED:
+        if name in NUMBERS:
             return name
     try:
         found = None if dtype is None else np.dtype(dtype)
@@ -181,16 +189,16 @@ def result_indices(
         change.
     """
     argument, wanted = "index_dtype", index_dtype
-    if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_KINDS:
+    if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_TYPES:
         argument, wanted = name, out.dtype
     if wanted is None:
         kind = index_type(x)
-    elif (found := type_name(wanted)) in INDEX_KINDS:
+    elif (found := type_name(wanted)) in INDEX_TYPES:
         kind = np.dtype(found)
     else:
         raise ArgumentTypeError(
-            f"index_dtype: expected one of {', '.join(INDEX_KINDS)}, got {shown(wanted)}"
-            f"{meant(wanted, INDEX_KINDS)}"
+            f"index_dtype: expected one of {', '.join(INDEX_TYPES)}, got {short_repr(wanted)}"
+            f"{did_you_mean(wanted, INDEX_TYPES)}"
         )
     longest = max(shape, default=0)
     if longest - 1 > np.iinfo(kind).max:
@@ -198,7 +206,7 @@ def result_indices(
             f"{argument}: expected a type that holds positions up to {longest - 1}, got {kind}"
         )
     if out is None:
-        keep(x, kind, argument)
+        check_dtype(x, kind, argument)
     return kind
 
 
@@ -219,7 +227,7 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         made, unfit = _converted(array, value, wanted, name)
         if made is not None:
             return made if wanted == of.dtype else made.view(of.dtype)
-        got += f" values that do not fit: {shown(unfit)}"
+        got += f" values that do not fit: {short_repr(unfit)}"
         if is_added(wanted) and wanted.itemsize == 1:  # which takes no number but zero
             advice = "; give an array of that type"
     raise ArgumentTypeError(
@@ -290,14 +298,7 @@ def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     return cast(Array, spread(array, shape, name, how))
 
 
-# The types that have an order and a sum; others are only moved.
-TYPED = (
-    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
-    "uint64", "uint32", "uint16", "uint8",
-)  # fmt: skip
-
-
-def countable(operands: Sequence[tuple[str, Array]]) -> None:
+def check_element_count(operands: Sequence[tuple[str, Array]]) -> None:
     """Operands that a kernel can count; broadcast ones may be larger than any memory."""
     for name, array in operands:
         if array.size > MOST_ELEMENTS:
@@ -331,15 +332,15 @@ def output(
             fresh = cast(Array, operands[0][1].make(shape, wanted))
         else:
             fresh = allocate(shape, wanted, call, what)
-        countable(operands)
+        check_element_count(operands)
         return fresh
-    countable(operands)
+    check_element_count(operands)
     if isinstance(out, np.generic):
-        raise ArgumentTypeError(f"{name}: expected an array, got the scalar {shown(out)}")
+        raise ArgumentTypeError(f"{name}: expected an array, got the scalar {short_repr(out)}")
     check_unlabelled(out, name)
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = seen(unmasked(out, name)) if isinstance(out, np.ndarray) else adopt(out, name)[0]
+    array = seen(unmasked(out, name)) if isinstance(out, np.ndarray) else as_operand(out, name)[0]
     if array.dtype != wanted:  # one in foreign byte order is another
         raise ArgumentTypeError(
             f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}"
@@ -363,15 +364,15 @@ def output(
     return array
 
 
-def returned(result: Array, out: Any, wrap: Wrap) -> Any:
+def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:
     """What a function returns: a new array of the kind that came in, or the caller's."""
     if out is None:
         return wrap(result)
-    written(out)
+    bump_version(out)
     return out
 
 
-def apart(results: Sequence[Array], name: str) -> None:
+def check_disjoint(results: Sequence[Array], name: str) -> None:
     """Several results, each given by the caller and not one over another."""
     pair = first_overlap(results, ())
     if pair is not None:
@@ -390,13 +391,13 @@ def members(value: Any, name: str) -> list[Any]:
         raise ArgumentTypeError(f"{name}: {error}") from error
 
 
-def several(out: Any, count: int, names: str) -> Sequence[Any]:
+def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:
     """The members of an `out` for several results; None for each that is to be allocated."""
     if out is None:
         return (None,) * count
     if not isinstance(out, list | tuple):
         raise ArgumentTypeError(
-            f"out: expected a tuple of {count} arrays ({names}), got {shown(out)}"
+            f"out: expected a tuple of {count} arrays ({names}), got {short_repr(out)}"
         )
     members = tuple(out)  # the list may change while its members are looked at
     if len(members) != count:

@@ -10,15 +10,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import meant, shown
-from anydml.arrays import MOST_AXES, dtype_name, holds, is_symbol, type_of
+from anydml._json import did_you_mean, short_repr
+from anydml._native import INDEX_MODES, MOST_ELEMENTS, NUMBERS, PADDING_MODES
+from anydml.arrays import MOST_AXES, Array, as_numpy, dtype_name, is_symbol, is_true, type_of
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
+from anydml.ops._numbers import bits_of
 
 # What can be ordered, and what can be compared with zero.
-ORDERED: Final = ("bool", *_arguments.TYPED)
+ORDERED: Final = ("bool", *NUMBERS)
 
 COMPARED: Final = (*ORDERED, "complex64", "complex128")
+
+PADDING_SYNONYMS: Final = {"reflect": "reflection"}
+"""NumPy's names of padding modes."""
 
 
 def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
@@ -27,12 +32,12 @@ def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
     `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
     """
     rows = _arguments.integer(size, "size")
-    if not 0 <= rows <= _arguments.MOST_ELEMENTS:
-        raise ArgumentError(f"size: expected 0..2^48 rows, got {shown(rows)}")
+    if not 0 <= rows <= MOST_ELEMENTS:
+        raise ArgumentError(f"size: expected 0..2^48 rows, got {short_repr(rows)}")
     fill = _arguments.integer(fill_value, "fill_value")
     if not limits.min <= fill <= limits.max:
         raise ArgumentError(
-            f"fill_value: expected one that {limits.dtype} holds, got {shown(fill)}"
+            f"fill_value: expected one that {limits.dtype} holds, got {short_repr(fill)}"
         )
     return rows, fill
 
@@ -45,16 +50,13 @@ def check_type(array: Any, accepted: tuple[str, ...]) -> None:
         )
 
 
-GATHER_MODES: Final = ("raise", "clamp", "wrap", "clip")
-
-
-def pointed(lookup: Any, batch: int, rank: int) -> range:
+def indexed_axes(lookup: Any, batch: int, rank: int) -> range:
     """The axes that tuples of indices point into, of those that there are."""
     length = lookup.shape[-1] if lookup.ndim else 0
     return range(max(batch, 0), min(batch + length, rank))
 
 
-def alike(
+def broadcast_indexed(
     axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
 ) -> list[tuple[int, ...]]:
     """The shapes that data and indices are broadcast to: common sizes off the axis."""
@@ -72,10 +74,11 @@ def alike(
 
 def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
     """Refuse what is no mode, and one that needs an element on an axis that has none."""
-    if not isinstance(mode, str) or mode not in GATHER_MODES:
-        accepted = ", ".join(map(repr, GATHER_MODES))
+    if not isinstance(mode, str) or mode not in INDEX_MODES:
+        accepted = ", ".join(map(repr, INDEX_MODES))
         raise ArgumentError(
-            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, GATHER_MODES)}"
+            f"mode: expected one of {accepted}, got "
+            f"{short_repr(mode)}{did_you_mean(mode, INDEX_MODES)}"
         )
     if mode in ("raise", "clamp"):  # clamping: the operator's own rules
         return
@@ -95,7 +98,7 @@ def check_scalar(lookup: Any, values: Any) -> None:
         )
 
 
-def along(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
+def updates_shape(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
     """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
     _arguments.same_rank(data, lookup)
     return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
@@ -131,11 +134,11 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> l
         return sizes
     sections = _arguments.integer(given, name)
     if near_equal and sections < 1:
-        raise ArgumentError(f"{name}: expected at least 1 section, got {shown(sections)}")
+        raise ArgumentError(f"{name}: expected at least 1 section, got {short_repr(sections)}")
     if sections < 1 or (total % sections and not near_equal):
         raise ArgumentError(
             f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
-            f"or near_equal=True, got {shown(sections)}"
+            f"or near_equal=True, got {short_repr(sections)}"
         )
     try:
         longer = total % sections
@@ -147,17 +150,19 @@ def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> l
 def _between(points: Any, total: int) -> list[int]:
     """The sizes of the slabs that begin and end at these points."""
     if not _holds_several(points):
-        raise ArgumentTypeError(f"points: expected a sequence of integers, got {shown(points)}")
+        raise ArgumentTypeError(
+            f"points: expected a sequence of integers, got {short_repr(points)}"
+        )
     members = _arguments.members(points, "points")
     given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
-    points = [point if holds(point >= 0) else max(point + total, 0) for point in given]
+    points = [point if is_true(point >= 0) else max(point + total, 0) for point in given]
     ends = [*(min(point, total) for point in points), total]
     starts = [0, *ends[:-1]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        if not holds(end >= start):
+        if not is_true(end >= start):
             raise ArgumentError(
                 f"points[{i}]: expected one that is not before points[{i - 1}], "
-                f"got {shown(given[i])} after {shown(given[i - 1])}"
+                f"got {short_repr(given[i])} after {short_repr(given[i - 1])}"
             )
     return [end - start for start, end in zip(starts, ends, strict=True)]
 
@@ -176,7 +181,7 @@ def _holds_several(value: Any) -> bool:
 def members_of(arrays: Any) -> list[Any]:
     """What `join` is given, at least one."""
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {shown(arrays)}")
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
     given = _arguments.members(arrays, "arrays")
     if not given:
         raise ArgumentError("arrays: expected at least one, got none")
@@ -189,7 +194,7 @@ def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
     for i, step in enumerate(steps):
         if type(step) is int and abs(step) >= 2**63:
             raise ArgumentError(
-                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {shown(step)}"
+                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {short_repr(step)}"
             )
     return {
         "starts": _arguments.integers(starts, "starts"),
@@ -201,23 +206,21 @@ def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
 def type_named(dtype: Any) -> np.dtype[Any]:
     """The type that `cast` makes."""
     name = _arguments.type_name(dtype)
-    if name not in _arguments.TYPED:
-        accepted = ", ".join(_arguments.TYPED)
-        use = "; use x != 0" if name == "bool" else meant(dtype, _arguments.TYPED)
-        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {shown(dtype)}{use}")
+    if name not in NUMBERS:
+        accepted = ", ".join(NUMBERS)
+        use = "; use x != 0" if name == "bool" else did_you_mean(dtype, NUMBERS)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {short_repr(dtype)}{use}")
     return type_of(name)
-
-
-PADDING_MODES: Final = ("constant", "edge", "reflection", "symmetric", "wrap")
 
 
 def padding_mode(mode: Any) -> str:
     """The operator's name of a mode."""
-    name = "reflection" if isinstance(mode, str) and mode == "reflect" else mode
+    name = PADDING_SYNONYMS.get(mode, mode) if isinstance(mode, str) else mode
     if not isinstance(name, str) or name not in PADDING_MODES:
         accepted = ", ".join(map(repr, PADDING_MODES))
         raise ArgumentError(
-            f"mode: expected one of {accepted}, got {shown(mode)}{meant(mode, PADDING_MODES)}"
+            f"mode: expected one of {accepted}, got "
+            f"{short_repr(mode)}{did_you_mean(mode, PADDING_MODES)}"
         )
     return str(name)
 
@@ -227,7 +230,9 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if is_integer(width) or (hasattr(width, "__index__") and not hasattr(width, "__len__")):
         both = (_arguments.integer(width, "pad_width"),) * rank
         return both, both
-    given = _arguments.bounded(width, "pad_width", "an integer, a pair, or a pair for each axis")
+    given = _arguments.take_at_most(
+        width, "pad_width", "an integer, a pair, or a pair for each axis"
+    )
     if len(given) == 2 and all(is_integer(m) or not hasattr(m, "__iter__") for m in given):
         start, end = _arguments.integers(given, "pad_width")
         return (start,) * rank, (end,) * rank
@@ -240,7 +245,7 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
-def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
+def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
     """The array with as many axes as there are repeats, and the operator's own terms for these."""
     counts = _repeats(repeats)
     missing = len(counts) - data.ndim
@@ -256,15 +261,51 @@ def matched(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
 def _repeats(repeats: Any) -> tuple[int, ...]:
     if is_integer(repeats) or (hasattr(repeats, "__index__") and not hasattr(repeats, "__len__")):
         return (_arguments.integer(repeats, "repeats"),)
-    found = _arguments.bounded(repeats, "repeats", "an integer or a sequence of integers")
+    found = _arguments.take_at_most(repeats, "repeats", "an integer or a sequence of integers")
     return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
-
-
-def type_text(dtype: Any) -> str:
-    """A type as messages name it, whatever library's it is."""
-    return _arguments.type_name(dtype) or str(dtype)
 
 
 def is_integer(value: Any) -> bool:
     """Whether it is an integer, or a symbol for one, of which a tracer can ask nothing else."""
     return type(value) is int or is_symbol(value)
+
+
+def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
+    """The operator's own terms for what `pad` is given."""
+    starts, ends = paddings(pad_width, data.ndim)
+    return {
+        "mode": padding_mode(mode),
+        "starts": starts,
+        "ends": ends,
+        "value": bits_of(value, data.dtype),
+    }
+
+
+def check_numbers(array: Any) -> None:
+    """Refuse an operand of a type that is not cast."""
+    if dtype_name(array.dtype) not in ("bool", *NUMBERS):
+        raise ArgumentTypeError(
+            f"x: expected one of bool, {', '.join(NUMBERS)}, got {dtype_name(array.dtype)}"
+        )
+
+
+def constant_of(value: Any, of: Any, mode: Any) -> Array:
+    """What stands around an array where the mode is "constant"."""
+    if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
+        return np.zeros((), of.dtype)
+    array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
+    if array.ndim:
+        raise ArgumentError(f"constant: expected one number, got shape {array.shape}")
+    return array
+
+
+def refuse_negative(counts: Array) -> None:
+    """Refuse lengths below 0."""
+    if counts.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
+        raise ArgumentError(f"lengths: expected 0 or more, got {short_repr(least)}")
+
+
+def check_lengths(array: Any) -> None:
+    """Refuse lengths that are no integers."""
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(array.dtype)}")

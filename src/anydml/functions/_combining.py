@@ -1,7 +1,7 @@
 """Scattered updates that are combined: what goes beyond one call of the kernel.
 
-The kernel adds, multiplies and compares numbers, the element itself included. Here are the element
-left out, means and bools, of calls of that kernel. On a GPU it also makes the means.
+The kernel adds, multiplies and compares numbers, the element itself included, and makes means. Here
+are the element left out and bools, of calls of that kernel.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import meant, shown
+from anydml._json import did_you_mean, short_repr
+from anydml._native import NUMBERS, REDUCTIONS
 from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added, seen
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, _engine, _indices
+from anydml.functions import _arguments, _engine
 from anydml.program import Inferred
 
 # Other libraries' names of the same.
-SYNONYMS: Final = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
-NAMES: Final = (None, "none", "add", "mul", "min", "max", *SYNONYMS, "mean")
+SYNONYMS: Final = {theirs: own for own, theirs in REDUCTIONS.items() if theirs != own}
+NAMES: Final = (None, *REDUCTIONS, *SYNONYMS, "mean")
 
 # 0 and 1 stand for bools: or, and.
 OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
 
-# What becomes of a GPU's sums: cuda::Mean.
+# What becomes of sums: Mean of native/cpu/plans.hpp.
 _MEAN, _MEAN_OF_UPDATES = 1, 2
 
 # What means are computed in, at least.
@@ -38,8 +39,8 @@ def name_of(reduction: Any) -> str:
     if not isinstance(reduction, str) or reduction not in NAMES:
         accepted = ", ".join(repr(name) for name in NAMES)
         raise ArgumentError(
-            f"reduction: expected one of {accepted}, got {shown(reduction)}"
-            f"{meant(reduction, NAMES)}"
+            f"reduction: expected one of {accepted}, got {short_repr(reduction)}"
+            f"{did_you_mean(reduction, NAMES)}"
         )
     return SYNONYMS.get(reduction, reduction)
 
@@ -47,17 +48,22 @@ def name_of(reduction: Any) -> str:
 def reduction_of(reduction: Any, array: Array) -> str:
     """The kernel's name of a reduction, or "mean"; one that the array's type has."""
     name = name_of(reduction)
-    types: tuple[str, ...] = _arguments.TYPED
+    check_type(name, array, reduction)
+    return name
+
+
+def check_type(name: str, array: Array, given: Any = None) -> None:
+    """Refuse a reduction that an array's type has not; `given` is what the caller called it."""
+    types: tuple[str, ...] = NUMBERS
     if name != "mean":
         types += ("bool",)
     if name in ("add", "mul", "mean"):
         types += ("complex64", "complex128")
     if name != "none" and dtype_name(array.dtype) not in types:
         raise ArgumentTypeError(
-            f"x: reduction {reduction!r} expected one of {', '.join(types)}, "
+            f"x: reduction {given or name!r} expected one of {', '.join(types)}, "
             f"got {dtype_name(array.dtype)}"
         )
-    return name
 
 
 class Scatter:
@@ -65,7 +71,7 @@ class Scatter:
 
     Parameters
     ----------
-    room : descriptor class
+    operator : descriptor class
         Of the operator.
     inferred : Inferred
         What `infer` made of the operands.
@@ -76,9 +82,13 @@ class Scatter:
     """
 
     def __init__(
-        self, room: _engine.Room, inferred: Inferred, given: dict[str, Any], private: bool
+        self,
+        operator: _engine.OperatorClass,
+        inferred: Inferred,
+        given: dict[str, Any],
+        private: bool,
     ) -> None:
-        self._room = room
+        self._operator = operator
         self._inferred = inferred
         self._given = given
         self._private = private
@@ -103,55 +113,32 @@ class Scatter:
         except AllocationError:
             raise
         except MemoryError:
-            raise AllocationError(self._room.KERNEL, None, "scratch") from None
+            raise AllocationError(self._operator.KERNEL, None, "scratch") from None
 
     def _run(
         self, data: Array, lookup: Array, updates: Array, result: Array, how: str, whole: bool
     ) -> None:
-        if whole and how != "mean":
+        if how == "mean":
+            mean = _MEAN if whole else _MEAN_OF_UPDATES
+            self._once(data, lookup, updates, result, "add", mean)
+        elif whole:
             self._once(data, lookup, updates, result, how)
-            return
-        if isinstance(data, DeviceArray):
-            self._run_there(data, lookup, updates, result, how, whole)
-            return
-        lookup = lookup.copy()  # what is checked once is what is used
-        if whole:
-            axes = self._inferred.coordinates
-            sizes = [data.shape[axis] for axis in axes]
-            _indices.check(f"{self._room.KERNEL}: indices", lookup, sizes, axes)
-            result[...] = data
         else:
-            start = np.broadcast_to(neutral(how, data.dtype), updates.shape)
+            if not isinstance(data, DeviceArray):
+                lookup = lookup.copy()  # what is checked once is what is used
+            number = np.asarray(neutral(how, data.dtype))
+            start = _arguments.broadcast_to(
+                _arguments.number_to_device_of(number, data), updates.shape, "updates"
+            )
             self._once(data, lookup, start, result, "none")
-        self._once(result, lookup, updates, result, "add" if how == "mean" else how)
-        if how == "mean":
-            self._divide(lookup, updates.shape, result, whole)
-
-    def _run_there(
-        self, data: Any, lookup: Array, updates: Any, result: Any, how: str, whole: bool
-    ) -> None:
-        """The same on a GPU, where nothing waits for the indices to be checked."""
-        if how == "mean":
-            self._once(data, lookup, updates, result, "add", _MEAN if whole else _MEAN_OF_UPDATES)
-            return
-        number = np.asarray(neutral(how, data.dtype))
-        identity = _arguments.broadcast_to(
-            _arguments.beside(number, data), updates.shape, "updates"
-        )
-        self._once(data, lookup, identity, result, "none")
-        self._once(result, lookup, updates, result, how)
+            self._once(result, lookup, updates, result, how)
 
     def _once(
         self, data: Array, lookup: Array, updates: Array, result: Array, how: str, mean: int = 0
     ) -> None:
         given = {**self._given, "reduction": how, "mean": mean}
         inputs = (data, lookup, updates)
-        _engine.run(self._room, inputs, (result,), given, self._inferred, self._private)
-
-    def _divide(self, lookup: Array, shape: tuple[int, ...], result: Array, whole: bool) -> None:
-        counts = np.zeros(result.shape, np.int64)
-        self._once(counts, lookup, np.broadcast_to(np.int64(1), shape), counts, "add")
-        divide(result, counts, whole)
+        _engine.run(self._operator, inputs, (result,), given, self._inferred, self._private)
 
 
 def divide(result: Array, counts: Array, whole: bool) -> None:

@@ -6,11 +6,12 @@ An integration is imported when the first array of its library comes in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from functools import cache
+from inspect import Parameter, signature
 from typing import Any, Final
 
-from anydml.arrays import bridge_of
-from anydml.functions._spec import FunctionSpec
+from anydml.arrays import has_no_memory
+from anydml.functions._spec import SPECS, FunctionSpec
 
 Call = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""
@@ -34,11 +35,18 @@ def _jax(spec: FunctionSpec) -> Call:
     return call_of(spec)
 
 
+def _dask(spec: FunctionSpec) -> Call:
+    from anydml.dask import call_of
+
+    return call_of(spec)
+
+
 TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
     "torch": _torch,
     "cupy": _cupy,
     "jax": _jax,
     "jaxlib": _jax,
+    "dask": _dask,
 }
 """What makes an integration's call of a function, by the top-level module of a class of arrays."""
 
@@ -46,26 +54,50 @@ TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
 def dispatch(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
     """Call a function by the integration of its first operand's library, or on memory."""
     first = arguments[0][0] if spec.lists_operands else arguments[0]
-    call = spec.calls.get(type(first))
-    if call is not None:
-        return call(arguments, out)
-    return _dispatch_new(spec, type(first), arguments, out)
+    call = spec.calls.get(type(first)) or _call_of(spec, type(first))
+    return on_memory(spec, arguments, out) if call is None else call(arguments, out)
 
 
-def _dispatch_new(spec: FunctionSpec, kind: type, arguments: tuple[Any, ...], out: Any) -> Any:
+def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
     for base in kind.__mro__:
         make = TABLE.get(base.__module__.partition(".")[0])
         if make is not None:
             spec.calls[kind] = call = make(spec)
-            return call(arguments, out)
-    return on_memory(spec, arguments, out)
+            return call
+    return None
 
 
 def on_memory(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
-    """Call a function without an integration of its first operand's library."""
+    """Call a function without an integration of its first operand's library.
+
+    Another operand that is lazy or traced sends the call to that one's.
+    """
     operands = arguments[0] if spec.lists_operands else arguments[: len(spec.operands)]
-    if bridge := bridge_of(*operands):
-        function = getattr(bridge, spec.name)
-        named = dict(zip(signature(function).parameters, arguments, strict=False))
-        return function(**named, out=out)
+    for operand in operands:
+        if has_no_memory(operand) and (call := _call_of(spec, type(operand))) is not None:
+            return call(arguments, out)
     return spec.general(*arguments, out)
+
+
+@cache
+def function_of(
+    module: str, name: str, call_of: Callable[[FunctionSpec], Call]
+) -> Callable[..., Any]:
+    """An array function by its name that calls one library's integration whatever it gets."""
+    spec = SPECS.get(name)
+    if spec is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    parameters = signature(spec.function).parameters.values()
+    known = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
+    call, given = call_of(spec), signature(spec.function).replace(parameters=known)
+    order = [*signature(spec.general).parameters]
+
+    def function(*positional: Any, **named: Any) -> Any:
+        bound = given.bind(*positional, **named)
+        bound.apply_defaults()
+        *arguments, out = (bound.arguments[name] for name in order)
+        return call(tuple(arguments), out)
+
+    function.__name__, function.__doc__ = name, spec.function.__doc__
+    function.__signature__ = given  # type: ignore[attr-defined]  # which inspect.signature reads
+    return function

@@ -1,13 +1,14 @@
-"""What runs every array function: outputs by the room's `infer`, the work by a backend's kernel."""
+"""What runs every array function: the operator's `infer` and a kernel of a backend."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.arrays import Array
 from anydml.backends import kernels_for
 from anydml.backends._sequence import index_error
@@ -17,12 +18,52 @@ from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
 from anydml.threads import get_num_threads
 
-Room = type[Descriptor]
-
-__all__ = ["Room", "dtype_of", "infer", "know_type", "quick", "run", "run_measured", "scratch"]
+OperatorClass = type[Descriptor]
 
 
-def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
+def _lower(match: re.Match[str]) -> str:
+    return match[1].lower()
+
+
+# The array functions' names of tensors and fields; of fields that are not here, in lower case.
+_Name = str | Callable[[re.Match[str]], str]
+_BY_PATTERN: dict[str, _Name] = {
+    r"OutputTensors\[\.\.\]\.Sizes\[\d+\]": "sections_or_sizes",
+    r"OutputTensors(\[\d+\])\.Sizes\[\d+\]": r"sections_or_sizes\1",
+    r"StartPadding(\[\d+\])": r"pad_width\1[0]",
+    r"EndPadding(\[\d+\])": r"pad_width\1[1]",
+    r"(Start|End)Padding\b": "pad_width",
+    r"InputTensors\b": "arrays",
+    r"InputTensor\b": "x",
+    r"SequenceLengthsTensor\b": "lengths",
+    r"([A-Z][a-z]+)Tensor\b": _lower,
+    r"InputWindowOffsets\b": "starts",
+    r"InputWindowSizes\b": "sizes",
+    r"InputWindowStrides\b": "strides",
+    r"BatchDimensionCount\b": "batch_dims",
+    r"PaddingMode\b": "mode",
+    r"Axis\b": "axis",
+    r"K\b": "k",
+    r"Repeats\b": "repeats",
+    r"Sizes\b": "shape",
+    r"DimensionCount\b": "ndim",
+}
+_NAMES = tuple((re.compile(rf"\b{pattern}"), name) for pattern, name in _BY_PATTERN.items())
+_FIELD = re.compile(r"\b([A-Z][a-z]+)\b")
+
+__all__ = [
+    "OperatorClass",
+    "dtype_of",
+    "infer",
+    "know_type",
+    "quick",
+    "run",
+    "run_measured",
+    "scratch",
+]
+
+
+def infer(operator: OperatorClass, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
     """What the operator makes of these operands; axes count from the start.
 
     Raises
@@ -30,15 +71,24 @@ def infer(room: Room, operands: Sequence[Array], given: Mapping[str, Any]) -> In
     ArgumentError
         A rule that the operands or attributes break.
     """
-    inferred = room.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], given)
+    inferred = operator.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], given)
     for violation in inferred.violations[:1]:
-        got = violation.got if isinstance(violation.got, str) else shown(violation.got)
-        raise ArgumentError(f"{violation.path}: expected {violation.rule}, got {got}")
+        got = violation.got if isinstance(violation.got, str) else short_repr(violation.got)
+        path, rule = _by_arguments(violation.path), _by_arguments(violation.rule)
+        path = _FIELD.sub(_lower, path)
+        raise ArgumentError(f"{path}: expected {rule}, got {got}")
     return inferred
 
 
+def _by_arguments(text: str) -> str:
+    """A text about a page's tensors and fields, by the array functions' names."""
+    for pattern, name in _NAMES:
+        text = pattern.sub(name, text)
+    return text
+
+
 def run(
-    room: Room,
+    operator: OperatorClass,
     inputs: Sequence[Array],
     outputs: Sequence[Array],
     given: Mapping[str, Any],
@@ -49,7 +99,7 @@ def run(
 
     Parameters
     ----------
-    room : descriptor class
+    operator : descriptor class
         Of the operator.
     inputs, outputs : sequence of arrays
         In the page's order, in natural form.
@@ -66,22 +116,22 @@ def run(
         An index points outside its axis; outputs that are not private are as they were.
     """
     kernels = kernels_for([*inputs, *outputs])
-    bad = kernels.execute(room.KERNEL, inputs, outputs, given, private, get_num_threads())
+    bad = kernels.execute(operator.KERNEL, inputs, outputs, given, private, get_num_threads())
     if bad >= 0:
         sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
         use = IndexUse("indices", inferred.coordinates, sizes)
         axis, size = use.axis_and_size(bad)
-        raise index_error(f"{room.KERNEL}: indices", inputs[1], bad, axis, size)
+        raise index_error(f"{operator.KERNEL}: indices", inputs[1], bad, axis, size)
 
 
 def run_measured(
-    room: Room, given: Mapping[str, Any], x: Array, allocate: Callable[[int], Array]
+    operator: OperatorClass, given: Mapping[str, Any], x: Array, allocate: Callable[[int], Array]
 ) -> Array:
-    """Run the operator's kernel in two phases, where the data decide a size of its output.
+    """Run the operator's kernel, where the data decide a size of its output.
 
     Parameters
     ----------
-    room : descriptor class
+    operator : descriptor class
         Of the operator.
     given : mapping
         The kernel's attributes.
@@ -90,12 +140,13 @@ def run_measured(
     allocate : callable
         Makes the output, once its size is known.
     """
-    threads = get_num_threads()
-    kernels = kernels_for([x])
-    measured = kernels.measure(room.KERNEL, x, given, threads)
-    output = allocate(measured.count)
-    kernels_for([x, output]).fill(measured, output, threads)
-    return output
+
+    def make(size: int) -> Array:
+        output = allocate(size)
+        kernels_for([x, output])  # in the same place
+        return output
+
+    return kernels_for([x]).run_measured(operator.KERNEL, x, given, make, get_num_threads())
 
 
 def scratch(call: str, make: Callable[[], Array]) -> Array:

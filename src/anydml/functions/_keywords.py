@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from anydml._json import meant
+from anydml._json import did_you_mean
 from anydml.errors import ArgumentTypeError
 
 # The spellings of PyTorch, NumPy, JAX and ONNX, by the parameter here.
@@ -30,13 +30,19 @@ _SPELLINGS: Final = {
 }
 
 
-def unknown_keyword(function: Callable[..., Any], unknown: Iterable[str]) -> ArgumentTypeError:
-    """The error for keywords that a function does not take; it names the first one."""
+def unknown_keyword(
+    function: Callable[..., Any], unknown: Iterable[str], **own: str
+) -> ArgumentTypeError:
+    """The error for keywords that a function does not take; it names the first one.
+
+    `own` has other libraries' spellings of parameters that no other function has.
+    """
+    spellings = {**_SPELLINGS, **own}
     code = function.__code__
     accepted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     name = next(iter(unknown))
-    use = next((own for own in accepted if name in _SPELLINGS.get(own, "").split()), None)
-    hint = f"; use {use}=" if use else meant(name, accepted)
+    use = next((one for one in accepted if name in spellings.get(one, "").split()), None)
+    hint = f"; use {use}=" if use else did_you_mean(name, accepted)
     return ArgumentTypeError(
         f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
     )

@@ -7,8 +7,10 @@ array library has (`Namespace`), so they hold for each of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from anydml.functions import _engine
@@ -31,13 +33,13 @@ class Namespace(Protocol):
     def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
         """Call an array function on normalized operands; all results as a sequence."""
 
-    def array(self, value: Any, name: str) -> Array:
-        """An operand as the library's array."""
+    def array(self, value: Any, name: str, like: Array | None = None) -> Array:
+        """An operand as the library's array; of numbers and lists, where `like` is."""
 
-    def indices(self, value: Any, like: Array) -> Array:
+    def indices(self, value: Any, like: Array, name: str = "indices") -> Array:
         """An operand of integers as an array where `like` is."""
 
-    def same_type(self, value: Any, like: Array, name: str) -> Array:
+    def same_type(self, value: Any, like: Array, name: str, like_name: str = "x") -> Array:
         """An operand that must have the type of `like`."""
 
     def value_type(self, given: Any) -> Any:
@@ -49,8 +51,8 @@ class Namespace(Protocol):
     def limits(self, kind: Any) -> Any:
         """An index type's ``min``, ``max`` and ``dtype``, as `numpy.iinfo` has them."""
 
-    def promoted(self, arrays: Sequence[Array]) -> list[Array]:
-        """The arrays as the one type that the library promotes theirs to."""
+    def promoted(self, values: Sequence[Any], name: str) -> list[Array]:
+        """The members of an operand as the one type that the library promotes theirs to."""
 
     def broadcast_shapes(self, *shapes: Sequence[Any]) -> tuple[Any, ...]:
         """The shape that these are broadcast to."""
@@ -68,13 +70,16 @@ class Namespace(Protocol):
         """Zeros of the type of `like`."""
 
     def arange(self, count: Any, like: Array) -> Array:
-        """0 to `count` - 1 in the type of positions (int64 where the library has it)."""
+        """0 to `count` - 1 in a type of positions, the one of `like` where that is one."""
 
     def positions(self, x: Array) -> Array:
-        """Indices in the type of `arange`; those beyond it become negative."""
+        """Indices in a type of positions (int64 where the library has it)."""
 
     def is_uint64(self, x: Array) -> bool:
         """Whether `positions` may make large indices negative."""
+
+    def searchsorted(self, x: Array, values: Array) -> Array:
+        """Where values belong in a sorted array of positions: in front of those that equal them."""
 
     def where(self, condition: Array, x: Any, y: Any) -> Array:
         """Choose elements of one or the other."""
@@ -99,6 +104,51 @@ class Namespace(Protocol):
 
     def is_real_or_complex(self, x: Array) -> bool:
         """Whether an array has a gradient: floating-point or complex elements."""
+
+
+class Movers(Namespace, Protocol):
+    """What rules need that compose a function of operations that move elements."""
+
+    def take(self, x: Array, positions: Any, axis: int) -> Array:
+        """The slices at positions, in an array of NumPy."""
+
+    def fill(self, x: Array, axis: int, size: int, value: Any) -> Array:
+        """Like `x` with another size on an axis, and one value everywhere."""
+
+    def repeat(self, x: Array, count: int, axis: int) -> Array:
+        """`x` so many times, one behind the other along an axis."""
+
+    def numbers(self, x: Array, axis: int) -> Array:
+        """0 to the size of an axis, less 1, along that axis; of size 1 on the others."""
+
+
+class Programs(Namespace, Protocol):
+    """What rules need that make calls of kernels in programs that a library compiles."""
+
+    def run(
+        self,
+        kernel: str,
+        operands: Sequence[Array],
+        outputs: Sequence[tuple[tuple[int, ...], Any]],
+        attributes: Mapping[str, Any],
+        axes: Sequence[int] = (),
+    ) -> list[Array]:
+        """Call a kernel; indices in the second operand point into these axes of the first."""
+
+    def astype(self, x: Array, kind: Any) -> Array:
+        """The elements as another type."""
+
+    def full(self, shape: Sequence[int], value: Any, kind: Any) -> Array:
+        """One value everywhere."""
+
+    def take(self, x: Array, positions: Array, axis: int) -> Array:
+        """The slices at positions that are inside."""
+
+    def divide(self, sums: Array, counts: Array) -> Array:
+        """Quotients in the type of `sums`; integers are rounded down."""
+
+    def is_nonzero(self, x: Array) -> Array:
+        """Which complex numbers are not zero; subnormal ones are not."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +205,18 @@ class Saved:
         return replace(self, operands=operands, results=results)
 
 
+def call_kernel(
+    xp: Programs, spec: FunctionSpec, operands: Sequence[Array], attributes: Any, **more: Any
+) -> list[Array]:
+    """One call of the function's kernel; `more` are attributes that only the kernel has."""
+    given = {**spec.inferred(operands, spec.named(attributes)), **more}
+    axes = _engine.infer(spec.operator, operands, given).coordinates
+    shapes = spec.shapes(operands, attributes)
+    types = spec.types(operands, attributes, len(shapes))
+    outputs = [*zip(shapes, types, strict=True)]
+    return xp.run(spec.operator.KERNEL, operands, outputs, given, axes)
+
+
 @dataclass(eq=False)
 class FunctionSpec:
     """One array function.
@@ -163,15 +225,15 @@ class FunctionSpec:
     ----------
     name : str
         The function's name.
-    room : descriptor class
+    operator : descriptor class
         The operator, whose `infer` is the shape rule.
     operands : tuple of str
-        The arguments that are arrays, first in the function's order.
+        The arguments that are arrays.
     attributes : tuple of Attribute
         The attributes of a call.
     prepare : callable
-        ``prepare(namespace, *arguments)``, with all arguments of the function but ``out``, in its
-        order: checks them and gives `Prepared`.
+        ``prepare(namespace, *arguments)``, with all arguments of `general` but ``out``: checks them
+        and gives `Prepared`.
     arguments : callable
         The values of the kernel's native call from operands and attributes (types by their code),
         in its order; None where it has none.
@@ -188,8 +250,8 @@ class FunctionSpec:
         says which are asked for.
     saves : callable
         The operands and the results whose values `tangent` and `gradient` need, by attributes.
-    result_types : tuple of (str or None)
-        For each result the attribute that names its type; None for the type of the first operand.
+    result_types : tuple of (str or int)
+        For each result the attribute that names its type, or the operand that has it.
     lists_operands, lists_results : bool
         Whether the operand, or the result, is a list of arrays.
     several : class or None
@@ -199,21 +261,34 @@ class FunctionSpec:
     bounds : callable
         The conditions on sizes that a valid call meets, from operands and attributes; for a tracer
         that does not know the sizes.
-    single : callable or None
-        ``single(namespace, operands, attributes)``: the same results by operations without lists of
-        arrays, where the function has one.
+    composed : callable or None
+        ``composed(namespace, operands, attributes)``: the same results by the library's own
+        operations, where these only move elements (`Movers`; of functions with a list of arrays,
+        `Namespace`).
+    program : callable
+        ``program(namespace, spec, operands, attributes)``: the results by calls of the kernel
+        (`Programs`).
+    chunking : Chunking, callable or None
+        How a call is made of calls on blocks (`anydml.functions._blocks`), or a rule as `composed`,
+        for an array in blocks; None where `composed` does it.
+    check : callable
+        Refuses types that the function does not take, and attributes that do not fit them; takes
+        operands and attributes.
+    value_checks : mapping
+        By the position of an operand what refuses values that the kernel takes; it gets the operand
+        in host memory, or a part of it.
     moves : tuple of int
         The operands that have a gradient, where they are not a list.
     general : callable
         The function for arrays in memory, without its native call: takes the function's arguments,
-        with ``out``.
+        the operands first, and ``out``.
     calls : dict
         What calls the function on the arrays of a class, of the classes that were seen: takes the
-        function's arguments as a tuple, and ``out``.
+        function's arguments as a tuple, in the order of `general`, and ``out``.
     """
 
     name: str
-    room: _engine.Room
+    operator: _engine.OperatorClass
     operands: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     prepare: Callable[..., Prepared]
@@ -226,7 +301,7 @@ class FunctionSpec:
         (),
         (),
     )
-    result_types: tuple[str | None, ...] = (None,)
+    result_types: tuple[str | int, ...] = (0,)
     lists_operands: bool = False
     lists_results: bool = False
     several: Any = None
@@ -234,7 +309,11 @@ class FunctionSpec:
         lambda operands, named: named
     )
     bounds: Callable[[Sequence[Array], tuple[Any, ...]], Sequence[Any]] = lambda operands, a: ()
-    single: Callable[..., Sequence[Array]] | None = None
+    composed: Callable[..., Sequence[Array]] | None = None
+    program: Callable[..., Sequence[Array]] = call_kernel
+    chunking: Any = None
+    check: Callable[[Sequence[Array], tuple[Any, ...]], None] = lambda operands, a: None
+    value_checks: Mapping[int, Callable[[Array], None]] = field(default_factory=dict)
     moves: tuple[int, ...] = (0,)
     general: Callable[..., Any] = field(init=False)
     calls: dict[type, Callable[[tuple[Any, ...], Any], Any]] = field(default_factory=dict)
@@ -246,6 +325,16 @@ class FunctionSpec:
         """Note what runs on arrays in memory; a decorator."""
         self.general = function
         return function
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The public function, beside the one for arrays in memory."""
+        found: Callable[..., Any] = getattr(sys.modules[self.general.__module__], self.name)
+        return found
+
+    def operand_name(self, i: int) -> str:
+        """An operand as messages name it."""
+        return f"{self.operands[0]}[{i}]" if self.lists_operands else self.operands[i]
 
     def named(self, attributes: tuple[Any, ...]) -> dict[str, Any]:
         """The attributes by name."""
@@ -263,7 +352,7 @@ class FunctionSpec:
             A rule that operands or attributes break.
         """
         given = self.inferred(operands, self.named(attributes))
-        outputs = _engine.infer(self.room, operands, given).outputs
+        outputs = _engine.infer(self.operator, operands, given).outputs
         if not self.lists_results:
             outputs = outputs[len(outputs) - len(self.result_types) :]
         size = given.get("size", -1)
@@ -279,7 +368,9 @@ class FunctionSpec:
         if self.lists_results:
             return [operands[0].dtype] * count
         named = self.named(attributes)
-        return [operands[0].dtype if name is None else named[name] for name in self.result_types]
+        return [
+            operands[of].dtype if isinstance(of, int) else named[of] for of in self.result_types
+        ]
 
     def saved(
         self, operands: Sequence[Array], results: Sequence[Array], attributes: tuple[Any, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _combining
 from anydml.functions import _attributes as given
 from anydml.functions._spec import Array, Namespace, Prepared
@@ -65,19 +64,19 @@ def gather_elements(
     """The indices of a scalar may have any shape."""
     data = xp.array(x, "x")
     lookup = xp.indices(indices, data)
-    if data.ndim == 0:
-        data, shape = xp.reshape(data, (1,)), tuple(lookup.shape)
-        number = _arguments.axis_of(axis, data)
-        lookup, clamp = _inside(xp, mode, xp.reshape(lookup, (-1,)), data, (number,))
-        return (data, lookup), (0, clamp), lambda xp, results: [xp.reshape(results[0], shape)]
-    number = _arguments.axis_of(axis, data)
-    if _arguments.flag(broadcast, "broadcast"):
-        shapes = given.alike(number, data, lookup, xp.broadcast_shapes)
+    finish = None
+    number = _arguments.axis_of(axis, data if data.ndim else xp.reshape(data, (1,)))
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        shapes = given.broadcast_indexed(number, data, lookup, xp.broadcast_shapes)
         data, lookup = xp.broadcast_to(data, shapes[0]), xp.broadcast_to(lookup, shapes[1])
+    if data.ndim == 0:
+        if lookup.ndim == 0:
+            lookup, finish = xp.reshape(lookup, (1,)), _one
+        data = xp.broadcast_to(data, (1, *lookup.shape[1:]))
     clamp = False
     if mode != "raise":
         lookup, clamp = _inside(xp, mode, lookup, data, (number,))
-    return (data, lookup), (number, clamp), None
+    return (data, lookup), (number, clamp), finish
 
 
 def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Prepared:
@@ -85,7 +84,7 @@ def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -
     data = xp.array(x, "x")
     lookup = xp.indices(indices, data)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    axes = given.pointed(lookup, batch, data.ndim)
+    axes = given.indexed_axes(lookup, batch, data.ndim)
     lookup, clamp = _inside(xp, mode, lookup, data, axes)
     return (data, lookup), (batch, clamp), None
 
@@ -140,7 +139,7 @@ def scatter_elements(
     scalar = data.ndim == 0
     number = _arguments.axis_of(axis, xp.reshape(data, (1,)) if scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not scalar:
-        shape = given.along(number, data, lookup)
+        shape = given.updates_shape(number, data, lookup)
         lookup = _arguments.spread(lookup, shape, "indices", xp.broadcast_to)
         values = _arguments.spread(values, shape, "updates", xp.broadcast_to)
     elif values.ndim == 0:
@@ -181,17 +180,12 @@ def split(
 def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
     """Arrays of one type."""
     members = given.members_of(arrays)
-    parts = [xp.array(array, f"arrays[{i}]") for i, array in enumerate(members)]
     if _arguments.flag(promote, "promote"):
-        parts = xp.promoted(parts)
+        parts = xp.promoted(members, "arrays")
     else:
-        wanted = parts[0].dtype
-        for i, part in enumerate(parts):
-            if part.dtype != wanted:
-                expected, got = given.type_text(wanted), given.type_text(part.dtype)
-                raise ArgumentTypeError(
-                    f"arrays[{i}]: expected {expected} (the type of arrays[0]), got {got}"
-                )
+        parts = [xp.array(members[0], "arrays[0]")]
+        for i, member in enumerate(members[1:], 1):
+            parts.append(xp.same_type(member, parts[0], f"arrays[{i}]", "arrays[0]"))
     if axis is None:
         parts = [xp.reshape(part, (-1,)) for part in parts]
     number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
@@ -219,7 +213,7 @@ def slice_window(xp: Namespace, x: Any, starts: Any, sizes: Any, strides: Any) -
 
 def tile(xp: Namespace, x: Any, repeats: Any) -> Prepared:
     """As many axes as repeats."""
-    data, found = given.matched(xp.array(x, "x"), repeats)
+    data, found = given.normalize_repeats(xp.array(x, "x"), repeats)
     return (data,), (found["repeats"],), None
 
 
@@ -228,5 +222,6 @@ def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prep
     data = xp.array(x, "x")
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
-    counts = _arguments.spread(xp.indices(lengths, data), shape, "lengths", xp.broadcast_to)
+    counts = xp.indices(lengths, data, "lengths")
+    counts = _arguments.spread(counts, shape, "lengths", xp.broadcast_to)
     return (data, counts), (number,), None

@@ -19,8 +19,10 @@ Batched = tuple[Arrays, Sequence[int]]
 Derived = Sequence[Array | None]
 
 
-def _call(xp: Namespace, name: str, operands: Arrays, *attributes: Any) -> Any:
-    return xp.call(SPECS[name], operands, attributes)
+def call(xp: Namespace, name: str, operands: Arrays, *attributes: Any) -> Arrays:
+    """The results of another function."""
+    results: Arrays = xp.call(SPECS[name], operands, attributes)
+    return results
 
 
 # ---- batches: one call with one axis more -------------------------------------------------------
@@ -33,7 +35,8 @@ def _first(xp: Namespace, x: Array, dim: int | None, size: Any) -> Array:
     return xp.moveaxis(x, (dim,), (0,))
 
 
-def _all_first(xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any) -> Arrays:
+def all_first(xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any) -> Arrays:
+    """The operands with their batches on the first axis."""
     pairs = zip(operands, dims, strict=True)
     return [_first(xp, operand, dim, size) for operand, dim in pairs]
 
@@ -44,7 +47,7 @@ def batch_by(name: str, widen: Callable[[Attributes, Any], Attributes]) -> Calla
     def batch(
         xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, given: Attributes
     ) -> Batched:
-        results = _call(xp, name, _all_first(xp, operands, dims, size), *widen(given, size))
+        results = call(xp, name, all_first(xp, operands, dims, size), *widen(given, size))
         return results, [0] * len(results)
 
     return batch
@@ -68,9 +71,20 @@ def batch_nonzero(
             "x: expected an array that is not batched (vmap), as how many elements are not zero "
             "differs between the members of a batch; give size=, or call outside of it"
         )
-    x = xp.moveaxis(operands[0], (dims[0] or 0,), (0,))
-    rows = [_call(xp, "nonzero_coordinates", (x[i],), *given)[0] for i in range(size)]
-    return [xp.stack(rows, 0)], [0]
+    kind, rows, fill = given
+    x = _first(xp, operands[0], dims[0], size)
+    total = prod(x.shape)
+    if not rows or not total:
+        (of_one,) = call(xp, "nonzero_coordinates", (x[0],), *given)
+        return [_first(xp, of_one, None, size)], [0]
+    # What is not there comes last, as of a member behind the others.
+    (found,) = call(xp, "nonzero_coordinates", (x,), kind, total, size)
+    members = xp.positions(found[..., 0])
+    starts = xp.searchsorted(members, xp.arange(size + 1, members))
+    wanted = xp.reshape(starts[:-1], (-1, 1)) + xp.arange(rows, members)
+    inside = xp.reshape(wanted < xp.reshape(starts[1:], (-1, 1)), (size, rows, 1))
+    (taken,) = call(xp, "gather", (found[..., 1:], xp.clip(wanted, 0, total - 1)), 0, False)
+    return [xp.where(inside, taken, fill)], [0]
 
 
 def batch_gather(
@@ -81,15 +95,15 @@ def batch_gather(
     axis, clamp = given
     if dims[1] is None:
         moved = xp.moveaxis(x, (dims[0] or 0,), (0,))
-        return _call(xp, "gather", (moved, indices), axis + 1, clamp), [0]
+        return call(xp, "gather", (moved, indices), axis + 1, clamp), [0]
     if dims[0] is None:
         moved = xp.moveaxis(indices, (dims[1],), (0,))
-        return _call(xp, "gather", (x, moved), axis, clamp), [axis]
-    x, indices = _all_first(xp, operands, dims, size)
+        return call(xp, "gather", (x, moved), axis, clamp), [axis]
+    x, indices = all_first(xp, operands, dims, size)
     rank = indices.ndim - 1
     tuples = xp.reshape(indices, (*indices.shape, 1))
     lined_up = xp.moveaxis(x, (axis + 1,), (1,))
-    slices = _call(xp, "gather_nd", (lined_up, tuples), 1, clamp)[0]
+    slices = call(xp, "gather_nd", (lined_up, tuples), 1, clamp)[0]
     behind = tuple(range(1, rank + 1))
     return [xp.moveaxis(slices, behind, tuple(i + axis for i in behind))], [0]
 
@@ -98,8 +112,8 @@ def batch_scatter_nd(
     xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, given: Attributes
 ) -> Batched:
     """Tuples that name their member of the batch."""
-    x, indices, updates = _all_first(xp, operands, dims, size)
-    return _call(xp, "scatter_nd", (x, _with_batches(xp, indices, 1), updates), *given), [0]
+    x, indices, updates = all_first(xp, operands, dims, size)
+    return call(xp, "scatter_nd", (x, _with_batches(xp, indices, 1), updates), *given), [0]
 
 
 def _with_batches(xp: Namespace, indices: Array, batch: int) -> Array:
@@ -145,7 +159,7 @@ def linear(
             _or_zeros(xp, saved, tangents, i) if kept is None else kept
             for i, kept in enumerate(saved.operands)
         ]
-        return _tangents(xp, _call(xp, name, operands, *adapt(saved.attributes)))
+        return _tangents(xp, call(xp, name, operands, *adapt(saved.attributes)))
 
     return tangent
 
@@ -156,14 +170,14 @@ def linear(
 def tangent_top_k(xp: Namespace, saved: Saved, tangents: Derived) -> Derived:
     """The tangents of the elements that are chosen."""
     operands = (tangents[0], _of(saved.results[1]))
-    return [*_call(xp, "gather_elements", operands, saved.attributes[1], False), None]
+    return [*call(xp, "gather_elements", operands, saved.attributes[1], False), None]
 
 
 def gradient_top_k(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
     """No position comes twice, so nothing is added up."""
     grad, axis = _of(grads[0]), saved.attributes[1]
     zeros = xp.zeros(saved.shapes[0], grad)
-    return _call(xp, "scatter_elements", (zeros, _of(saved.results[1]), grad), axis, "add", True)  # type: ignore[no-any-return]  # a sequence of the library's arrays
+    return call(xp, "scatter_elements", (zeros, _of(saved.results[1]), grad), axis, "add", True)
 
 
 # ---- gathers: what was read has the sum of what became of it ------------------------------------
@@ -177,7 +191,7 @@ def gradient_gather(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence
     slices = xp.moveaxis(grad, behind, tuple(range(indices.ndim)))
     zeros = xp.zeros((shape[axis], *shape[:axis], *shape[axis + 1 :]), grad)
     tuples = xp.reshape(indices, (*indices.shape, 1))
-    (summed,) = _call(xp, "scatter_nd", (zeros, tuples, slices), "add", True)
+    (summed,) = call(xp, "scatter_nd", (zeros, tuples, slices), "add", True)
     return [xp.moveaxis(summed, (0,), (axis,)), None]
 
 
@@ -188,7 +202,7 @@ def gradient_gather_elements(
     grad, (axis, clamp), shape = _of(grads[0]), saved.attributes, saved.shapes[0]
     indices = _clamped(xp, _of(saved.operands[1]), shape[axis], clamp)
     operands = (xp.zeros(shape, grad), indices, grad)
-    return [*_call(xp, "scatter_elements", operands, axis, "add", True), None]
+    return [*call(xp, "scatter_elements", operands, axis, "add", True), None]
 
 
 def gradient_gather_nd(
@@ -202,7 +216,7 @@ def gradient_gather_nd(
         columns = [_clamped(xp, indices[..., i], shape[axis], True) for i, axis in enumerate(axes)]
         indices = xp.stack(columns, -1)
     operands = (xp.zeros(shape, grad), _with_batches(xp, indices, batch), grad)
-    return [*_call(xp, "scatter_nd", operands, "add", True), None]
+    return [*call(xp, "scatter_nd", operands, "add", True), None]
 
 
 def _clamped(xp: Namespace, indices: Array, size: Any, clamp: bool) -> Array:
@@ -235,11 +249,11 @@ class _Scatter:
     def scatter(self, x: Array, updates: Array, reduction: str, include_self: bool = True) -> Array:
         name = "scatter_elements" if self.leading else "scatter_nd"
         operands = (x, self.indices, updates)
-        return _call(self.xp, name, operands, *self.leading, reduction, include_self)[0]
+        return call(self.xp, name, operands, *self.leading, reduction, include_self)[0]
 
     def gather(self, x: Array) -> Array:
         name = "gather_elements" if self.leading else "gather_nd"
-        return _call(self.xp, name, (x, self.indices), *(self.leading or [0]), False)[0]
+        return call(self.xp, name, (x, self.indices), *(self.leading or [0]), False)[0]
 
     def zeros(self, shape: Sequence[Any]) -> Array:
         return self.xp.zeros(shape, self.like)
@@ -326,36 +340,19 @@ def gradient_scatter(xp: Namespace, saved: Saved, grads: Derived, needs: Sequenc
 
 def gradient_split(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
     """The slabs, joined."""
-    return _call(xp, "join", grads, saved.attributes[1])  # type: ignore[no-any-return]
+    return call(xp, "join", grads, saved.attributes[1])
 
 
 def gradient_join(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
     """The slabs."""
     (axis,) = saved.attributes
     sizes = [shape[axis] for shape in saved.shapes]
-    return _call(xp, "split", (_of(grads[0]),), sizes, axis)  # type: ignore[no-any-return]
-
-
-def single_split(xp: Namespace, operands: Arrays, given: Attributes) -> Arrays:
-    """A window for each slab."""
-    (x,), (sizes, axis) = operands, given
-    slabs, start = [], 0
-    for size in sizes:
-        starts = [start if i == axis else 0 for i in range(x.ndim)]
-        window = [size if i == axis else n for i, n in enumerate(x.shape)]
-        slabs += _call(xp, "slice_window", (x,), starts, window, (1,) * x.ndim)
-        start = start + size
-    return slabs
-
-
-def single_join(xp: Namespace, operands: Arrays, given: Attributes) -> Arrays:
-    """The library's own operation."""
-    return [xp.concatenate(operands, given[0])]
+    return call(xp, "split", (_of(grads[0]),), sizes, axis)
 
 
 def gradient_cast(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
     """The other way."""
-    return _call(xp, "cast", (_of(grads[0]),), saved.dtypes[0])  # type: ignore[no-any-return]
+    return call(xp, "cast", (_of(grads[0]),), saved.dtypes[0])
 
 
 def gradient_pad(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
@@ -364,17 +361,17 @@ def gradient_pad(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bo
     starts, ends, mode, _ = saved.attributes
     if mode == "constant":
         window = (starts, shape, (1,) * len(shape))
-        return _call(xp, "slice_window", (grad,), *window)  # type: ignore[no-any-return]
+        return call(xp, "slice_window", (grad,), *window)
     for axis, size in enumerate(shape):
         paddings = ((starts[axis],), (ends[axis],))
-        (read,) = _call(xp, "pad", (xp.arange(size, grad),), *paddings, mode, 0)
+        (read,) = call(xp, "pad", (xp.arange(size, grad),), *paddings, mode, 0)
         rest = (*grad.shape[:axis], *grad.shape[axis + 1 :])
         operands = (
             xp.zeros((size, *rest), grad),
             xp.reshape(read, (*read.shape, 1)),
             xp.moveaxis(grad, (axis,), (0,)),
         )
-        (summed,) = _call(xp, "scatter_nd", operands, "add", True)
+        (summed,) = call(xp, "scatter_nd", operands, "add", True)
         grad = xp.moveaxis(summed, (0,), (axis,))
     return [grad]
 
@@ -402,4 +399,4 @@ def gradient_tile(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[b
 def gradient_reverse(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bool]) -> Derived:
     """The same reversal."""
     operands = (_of(grads[0]), _of(saved.operands[1]))
-    return [*_call(xp, "reverse_subsequences", operands, *saved.attributes), None]
+    return [*call(xp, "reverse_subsequences", operands, *saved.attributes), None]

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from anydml.errors import ArgumentError
+from anydml.functions import _attributes, _blocks, _combining
+from anydml.functions import _spec_compose as compose
 from anydml.functions import _spec_prepare as prepare
+from anydml.functions import _spec_programs as programs
 from anydml.functions import _spec_rules as rules
-from anydml.functions._attributes import type_named
 from anydml.functions._spec import Array, Attribute, FunctionSpec
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
@@ -49,6 +51,14 @@ def _mode(given: Any) -> str:
     return "clamp" if given[1] else "raise"
 
 
+def _point_along(operands: Sequence[Array], given: Any) -> _blocks.Pointing:
+    return 0, tuple(None if i == given[0] else i for i in range(operands[0].ndim)), False
+
+
+def _point_by_tuples(operands: Sequence[Array], batch: int) -> _blocks.Pointing:
+    return 0, (*range(batch), *(None,) * operands[1].shape[-1]), True
+
+
 TOP_K: Final = FunctionSpec(
     "top_k",
     TopK1,
@@ -66,8 +76,11 @@ TOP_K: Final = FunctionSpec(
     tangent=rules.tangent_top_k,
     gradient=rules.gradient_top_k,
     saves=lambda a: ((), (1,)),
-    result_types=(None, "index_dtype"),
+    result_types=(0, "index_dtype"),
     several=TopKResult,
+    program=programs.call_with_numbers,
+    check=lambda operands, a: _attributes.check_type(operands[0], _attributes.ORDERED),
+    chunking=_blocks.Tree(1, _blocks.select, _blocks.merge_selected),
     bounds=lambda operands, a: (a[0] >= 0, a[0] <= operands[0].shape[a[1]]),
 )
 
@@ -90,6 +103,9 @@ NONZERO_COORDINATES: Final = FunctionSpec(
     batch=rules.batch_nonzero,
     result_types=("index_dtype",),
     inferred=lambda operands, named: {**named, "columns": operands[0].ndim},
+    program=programs.nonzero_coordinates,
+    check=lambda operands, a: _attributes.check_type(operands[0], _attributes.COMPARED),
+    chunking=_blocks.Rows(_blocks.mark_nonzero, _blocks.find_nonzero),
 )
 
 GATHER: Final = FunctionSpec(
@@ -104,6 +120,7 @@ GATHER: Final = FunctionSpec(
     tangent=rules.linear("gather"),
     gradient=rules.gradient_gather,
     saves=_indices,
+    chunking=_blocks.Indexed(lambda operands, a: (a[0], (None,), False)),
 )
 
 GATHER_ELEMENTS: Final = FunctionSpec(
@@ -118,6 +135,7 @@ GATHER_ELEMENTS: Final = FunctionSpec(
     tangent=rules.linear("gather_elements"),
     gradient=rules.gradient_gather_elements,
     saves=_indices,
+    chunking=_blocks.Indexed(_point_along),
 )
 
 GATHER_ND: Final = FunctionSpec(
@@ -132,6 +150,7 @@ GATHER_ND: Final = FunctionSpec(
     tangent=rules.linear("gather_nd"),
     gradient=rules.gradient_gather_nd,
     saves=_indices,
+    chunking=_blocks.Indexed(lambda operands, a: _point_by_tuples(operands, a[0])),
 )
 
 SCATTER_ELEMENTS: Final = FunctionSpec(
@@ -147,6 +166,9 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
     gradient=rules.gradient_scatter,
     saves=rules.saves_scatter,
     moves=(0, 2),
+    program=programs.scatter,
+    check=lambda operands, a: _combining.check_type(a[1], operands[0]),
+    chunking=_blocks.Indexed(_point_along, writes=True),
 )
 
 SCATTER_ND: Final = FunctionSpec(
@@ -162,6 +184,9 @@ SCATTER_ND: Final = FunctionSpec(
     gradient=rules.gradient_scatter,
     saves=rules.saves_scatter,
     moves=(0, 2),
+    program=programs.scatter,
+    check=lambda operands, a: _combining.check_type(a[0], operands[0]),
+    chunking=_blocks.Indexed(lambda operands, a: _point_by_tuples(operands, 0), writes=True),
 )
 
 
@@ -190,7 +215,7 @@ SPLIT: Final = FunctionSpec(
         *(size >= 0 for size in a[0]),
         sum(a[0]) == operands[0].shape[a[1]],
     ),
-    single=rules.single_split,
+    composed=compose.split,
 )
 
 JOIN: Final = FunctionSpec(
@@ -205,7 +230,7 @@ JOIN: Final = FunctionSpec(
     tangent=rules.linear("join"),
     gradient=rules.gradient_join,
     lists_operands=True,
-    single=rules.single_join,
+    composed=compose.join,
 )
 
 CAST: Final = FunctionSpec(
@@ -220,7 +245,10 @@ CAST: Final = FunctionSpec(
     tangent=rules.linear("cast"),
     gradient=rules.gradient_cast,
     result_types=("dtype",),
-    inferred=lambda operands, named: {"to": type_named(named["dtype"])},
+    inferred=lambda operands, named: {"to": _attributes.type_named(named["dtype"])},
+    program=programs.call_with_numbers,
+    check=lambda operands, a: _attributes.check_numbers(operands[0]),
+    chunking=_blocks.Blockwise(),
 )
 
 
@@ -229,6 +257,10 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
     if len(starts) != len(ends):
         raise ArgumentError(f"ends: expected {len(starts)} (as starts has), got {len(ends)}")
     return [*zip(starts, ends, strict=True)]
+
+
+def _check_constant(operands: Sequence[Array], given: Any) -> None:
+    _attributes.constant_of(given[3], operands[0], given[2])
 
 
 PAD: Final = FunctionSpec(
@@ -252,6 +284,9 @@ PAD: Final = FunctionSpec(
     tangent=rules.linear("pad", lambda a: (*a[:3], 0)),  # the constant does not move
     gradient=rules.gradient_pad,
     bounds=lambda operands, a: [size >= 0 for size in (*a[0], *a[1])],
+    composed=compose.pad,
+    program=programs.pad,
+    check=_check_constant,
 )
 
 
@@ -278,6 +313,7 @@ SLICE_WINDOW: Final = FunctionSpec(
     tangent=rules.linear("slice_window"),
     gradient=rules.gradient_slice,
     bounds=_window_bounds,
+    composed=compose.slice_window,
 )
 
 TILE: Final = FunctionSpec(
@@ -292,6 +328,7 @@ TILE: Final = FunctionSpec(
     tangent=rules.linear("tile"),
     gradient=rules.gradient_tile,
     bounds=lambda operands, a: [count >= 0 for count in a[0]],
+    composed=compose.tile,
 )
 
 REVERSE_SUBSEQUENCES: Final = FunctionSpec(
@@ -306,4 +343,8 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     tangent=rules.linear("reverse_subsequences"),
     gradient=rules.gradient_reverse,
     saves=_indices,
+    program=programs.reverse_subsequences,
+    check=lambda operands, a: _attributes.check_lengths(operands[1]),
+    chunking=compose.reverse_subsequences,
+    value_checks={1: _attributes.refuse_negative},
 )

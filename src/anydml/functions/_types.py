@@ -8,11 +8,12 @@ type, an array of another library (`Exporter`) one of its own class, numbers, li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anydml._literals import GatherMode, IndexName, PadMode, Reduction, TypeName
 from anydml.dtypes import DataType
 
 __all__ = [
@@ -71,17 +72,5 @@ Operand: TypeAlias = ArrayLike | Exporter
 """What functions take beside the array that decides the kind of the result."""
 
 Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
-
-Reduction = Literal["none", "add", "mul", "min", "max", "sum", "prod", "amin", "amax", "mean"]
-GatherMode = Literal["raise", "clamp", "wrap", "clip"]
-PadMode = Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
-
-_IndexName = Literal["int64", "int32", "uint32", "uint64", "INT64", "INT32", "UINT32", "UINT64"]
-_TypeName = Literal[
-    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
-    "uint64", "uint32", "uint16", "uint8",
-    "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8",
-    "UINT64", "UINT32", "UINT16", "UINT8",
-]  # fmt: skip
-GivenIndexType: TypeAlias = _IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType
-GivenType: TypeAlias = _TypeName | DataType | np.dtype[Any] | type[Any] | ForeignType
+GivenIndexType: TypeAlias = IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType
+GivenType: TypeAlias = TypeName | DataType | np.dtype[Any] | type[Any] | ForeignType

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, SupportsIndex, overload
 
 from numpy import ndarray
 
-from anydml.arrays import Array, DeviceArray, adopt
-from anydml.functions import _arguments, _engine, _indices
-from anydml.functions._attributes import GATHER_MODES, alike, check_mode, pointed
+from anydml._native import INDEX_MODES
+from anydml.arrays import Array, as_operand
+from anydml.functions import _arguments, _engine
+from anydml.functions._attributes import broadcast_indexed, check_mode, indexed_axes
 from anydml.functions._dispatch import dispatch
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import GATHER, GATHER_ELEMENTS, GATHER_ND
@@ -140,13 +139,13 @@ def gather(
 
 @GATHER.for_memory
 def _gather(x: Any, indices: Any, axis: Any, mode: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     lookup = _arguments.index_array(indices)
     data = data if data.ndim else data.reshape(1)
     number = _arguments.axis_of(axis, data)
-    lookup, clamp = _inside("gather", mode, lookup, data, (number,))
-    result = _gathered(Gather, data, lookup, out, axis=number, clamp=clamp)
-    return _arguments.returned(result, out, wrap)
+    check_mode(mode, lookup, data, (number,))
+    result = _gathered(Gather, data, lookup, out, axis=number, clamp=INDEX_MODES.index(mode))
+    return _arguments.wrap_result(result, out, wrap)
 
 
 @overload
@@ -276,20 +275,21 @@ def gather_elements(
 def _gather_elements(
     x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any = False, out: Any = None
 ) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        wanted = alike(number, data, lookup)
+        wanted = broadcast_indexed(number, data, lookup)
         data = _arguments.broadcast_to(data, wanted[0], "x")
         lookup = _arguments.broadcast_to(lookup, wanted[1], "indices")
     shape = lookup.shape
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
         data = _arguments.broadcast_to(data, (1, *lookup.shape[1:]), "x")
-    lookup, clamp = _inside("gather_elements", mode, lookup, data, (number,))
+    check_mode(mode, lookup, data, (number,))
+    clamp = INDEX_MODES.index(mode)
     result = _gathered(GatherElements, data, lookup, out, shape, axis=number, clamp=clamp)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 @overload
@@ -401,17 +401,17 @@ def gather_nd(
 
 @GATHER_ND.for_memory
 def _gather_nd(x: Any, indices: Any, batch_dims: Any, mode: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     lookup = _arguments.index_array(indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    axes = pointed(lookup, batch, data.ndim)
-    lookup, clamp = _inside("gather_nd", mode, lookup, data, axes)
-    result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=clamp)
-    return _arguments.returned(result, out, wrap)
+    axes = indexed_axes(lookup, batch, data.ndim)
+    check_mode(mode, lookup, data, axes)
+    result = _gathered(GatherND, data, lookup, out, batch_dims=batch, clamp=INDEX_MODES.index(mode))
+    return _arguments.wrap_result(result, out, wrap)
 
 
 def _gathered(
-    room: _engine.Room,
+    operator: _engine.OperatorClass,
     data: Array,
     lookup: Array,
     out: Any,
@@ -419,30 +419,12 @@ def _gathered(
     **given: Any,
 ) -> Array:
     # `shape`: of the result, where an axis was added for the kernel.
-    inferred = _engine.infer(room, (data, lookup), given)
+    inferred = _engine.infer(operator, (data, lookup), given)
     (spec,) = inferred.outputs
     operands = [("x", data), ("indices", lookup)]
     dtype = _engine.dtype_of(spec)
     wanted = spec.shape if shape is None else shape
-    result = _arguments.output(room.KERNEL, out, "out", wanted, dtype, operands)
+    result = _arguments.output(operator.KERNEL, out, "out", wanted, dtype, operands)
     filled = result.reshape(spec.shape)
-    _engine.run(room, (data, lookup), (filled,), given, inferred, private=out is None)
+    _engine.run(operator, (data, lookup), (filled,), given, inferred, private=out is None)
     return result
-
-
-def _inside(
-    call: str, mode: Any, lookup: Array, data: Array, axes: Sequence[int]
-) -> tuple[Array, int]:
-    """The indices that the kernel is to read, and what it does with those outside their axis.
-
-    `axes` are those that the indices point into: one, or one for each coordinate of a tuple.
-    """
-    check_mode(mode, lookup, data, axes)
-    if isinstance(lookup, DeviceArray):  # a kernel moves them inside while it reads them
-        return lookup, GATHER_MODES.index(mode)
-    if mode in ("raise", "clamp") or not lookup.size:
-        return lookup, GATHER_MODES.index(mode)
-    sizes = [data.shape[axis] for axis in axes]
-    if len(axes) not in (1, *lookup.shape[-1:]):
-        return lookup, 0  # which the operator's own rules refuse
-    return _engine.scratch(call, partial(_indices.moved, lookup, sizes, mode)), 0

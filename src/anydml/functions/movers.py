@@ -7,10 +7,15 @@ from typing import Any, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, adopt, as_numpy, dtype_name, keep
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.arrays import Array, as_operand, check_dtype
 from anydml.functions import _arguments, _engine
-from anydml.functions._attributes import padding_mode, paddings, type_named, window
+from anydml.functions._attributes import (
+    check_numbers,
+    constant_of,
+    padding,
+    type_named,
+    window,
+)
 from anydml.functions._dispatch import dispatch
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import CAST, PAD, SLICE_WINDOW
@@ -26,7 +31,6 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
-from anydml.ops._numbers import bits_of
 from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1
 from anydml.ops.slice1 import Slice1
@@ -110,12 +114,12 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
 
 @CAST.for_memory
 def _cast(x: Any, dtype: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     data = _with_numbers(data)
     to = type_named(dtype)
     _engine.know_type(dtype, to)
     if out is None:
-        keep(x, to, "dtype")
+        check_dtype(x, to, "dtype")
     given = {"to": to}
     inferred = _engine.infer(Cast, (data,), given)
     (spec,) = inferred.outputs
@@ -123,7 +127,7 @@ def _cast(x: Any, dtype: Any, out: Any) -> Any:
         "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
     )
     _engine.run(Cast, (data,), (result,), given, inferred)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 @overload
@@ -211,14 +215,14 @@ def pad(
 
 @PAD.for_memory
 def _pad(x: Any, pad_width: Any, mode: Any, constant: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     given = padding(data, pad_width, mode, constant_of(constant, data, mode))
     inferred = _engine.infer(Padding1, (data,), given)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("pad", out, "out", spec.shape, dtype, [("x", data)])
     _engine.run(Padding1, (data,), (result,), given, inferred)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 @overload
@@ -328,7 +332,7 @@ def slice_window(
 
 @SLICE_WINDOW.for_memory
 def _slice_window(x: Any, starts: Any, sizes: Any, strides: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     given = window(starts, sizes, strides, data.ndim)
     inferred = _engine.infer(Slice1, (data,), given)
     (spec,) = inferred.outputs
@@ -336,38 +340,9 @@ def _slice_window(x: Any, starts: Any, sizes: Any, strides: Any, out: Any) -> An
     result = _arguments.output("slice_window", out, "out", spec.shape, dtype, [("x", data)])
     given["counts"] = spec.shape
     _engine.run(Slice1, (data,), (result,), given, inferred)
-    return _arguments.returned(result, out, wrap)
-
-
-def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
-    """The operator's own terms for what `pad` is given."""
-    starts, ends = paddings(pad_width, data.ndim)
-    return {
-        "mode": padding_mode(mode),
-        "starts": starts,
-        "ends": ends,
-        "value": bits_of(value, data.dtype),
-    }
+    return _arguments.wrap_result(result, out, wrap)
 
 
 def _with_numbers(array: Array) -> Array:
     check_numbers(array)
     return array.view(np.uint8) if array.dtype == np.bool_ else array
-
-
-def check_numbers(array: Any) -> None:
-    """Refuse an operand of a type that is not cast."""
-    if dtype_name(array.dtype) not in ("bool", *_arguments.TYPED):
-        raise ArgumentTypeError(
-            f"x: expected one of bool, {', '.join(_arguments.TYPED)}, got {dtype_name(array.dtype)}"
-        )
-
-
-def constant_of(value: Any, of: Any, mode: Any) -> Array:
-    """What stands around an array where the mode is "constant"."""
-    if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
-        return np.zeros((), of.dtype)
-    array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
-    if array.ndim:
-        raise ArgumentError(f"constant: expected one number, got shape {array.shape}")
-    return array

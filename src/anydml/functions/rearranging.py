@@ -7,11 +7,10 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml._json import shown
-from anydml.arrays import Array, DeviceArray, adopt, dtype_name
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.arrays import Array, DeviceArray, as_operand, dtype_name
+from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
-from anydml.functions._attributes import matched
+from anydml.functions._attributes import check_lengths, normalize_repeats, refuse_negative
 from anydml.functions._dispatch import dispatch
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import REVERSE_SUBSEQUENCES, TILE
@@ -92,14 +91,14 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
 
 @TILE.for_memory
 def _tile(x: Any, repeats: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
-    data, given = matched(data, repeats)
+    data, wrap = as_operand(x, "x")
+    data, given = normalize_repeats(data, repeats)
     inferred = _engine.infer(Tile, (data,), given)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
     _engine.run(Tile, (data,), (result,), given, inferred)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 @overload
@@ -175,7 +174,7 @@ def reverse_subsequences(
 
 @REVERSE_SUBSEQUENCES.for_memory
 def _reverse_subsequences(x: Any, lengths: Any, axis: Any, out: Any) -> Any:
-    data, wrap = adopt(x, "x")
+    data, wrap = as_operand(x, "x")
     along = _arguments.axis_of(axis, data)
     given = {"axis": along}
     shape = (*data.shape[:along], 1, *data.shape[along + 1 :])
@@ -185,12 +184,12 @@ def _reverse_subsequences(x: Any, lengths: Any, axis: Any, out: Any) -> Any:
     result = _arguments.output("reverse_subsequences", out, "out", data.shape, data.dtype, operands)
     inputs = (data, counts)
     _engine.run(ReverseSubsequences, inputs, (result,), given, inferred)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     """Lengths as the kernel takes them, in memory of their own."""
-    array = adopt(lengths, "lengths")[0]
+    array = as_operand(lengths, "lengths")[0]
     check_lengths(array)
     if isinstance(array, DeviceArray):  # which nobody here can count
         if array.itemsize < 4:
@@ -204,15 +203,3 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     most = np.iinfo(np.uint32).max
     narrow = np.minimum(counts, most) if counts.dtype.itemsize > 4 else counts
     return _arguments.broadcast_to(narrow.astype(np.uint32), shape, "lengths")
-
-
-def refuse_negative(counts: Array) -> None:
-    """Refuse lengths below 0."""
-    if counts.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
-        raise ArgumentError(f"lengths: expected 0 or more, got {shown(least)}")
-
-
-def check_lengths(array: Any) -> None:
-    """Refuse lengths that are no integers."""
-    if array.dtype.kind not in "iu" and array.size:
-        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(array.dtype)}")

@@ -6,9 +6,9 @@ from typing import Any, SupportsIndex, overload
 
 from numpy import ndarray
 
-from anydml.arrays import Array, adopt
+from anydml.arrays import Array, as_operand
 from anydml.functions import _arguments, _combining, _engine
-from anydml.functions._attributes import along, check_scalar
+from anydml.functions._attributes import check_scalar, updates_shape
 from anydml.functions._dispatch import dispatch
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import SCATTER_ELEMENTS, SCATTER_ND
@@ -182,7 +182,7 @@ def _scatter_elements(
 ) -> Any:
     data, lookup, values, wrap = _operands(x, indices, updates)
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shape = along(_arguments.axis_of(axis, data), data, lookup)
+        shape = updates_shape(_arguments.axis_of(axis, data), data, lookup)
         lookup = _arguments.broadcast_to(lookup, shape, "indices")
         values = _arguments.broadcast_to(values, shape, "updates")
     elif values.ndim == 0:
@@ -191,11 +191,11 @@ def _scatter_elements(
     if scalar:  # one element on one axis
         check_scalar(lookup, values)
         data = data.reshape(1)
-        lookup, values = _arguments.in_line(lookup), _arguments.in_line(values)
+        lookup, values = _arguments.ravel(lookup), _arguments.ravel(values)
     number = _arguments.axis_of(axis, data)
     operands = (data, lookup, values)
     result = _scattered(Scatter, operands, scalar, out, reduction, include_self, axis=number)
-    return _arguments.returned(result.reshape(()) if scalar else result, out, wrap)
+    return _arguments.wrap_result(result.reshape(()) if scalar else result, out, wrap)
 
 
 @overload
@@ -326,19 +326,19 @@ def _scatter_nd(
         values = _arguments.broadcast_to(values, shape, "updates")
     operands = (data, lookup, values)
     result = _scattered(ScatterND, operands, False, out, reduction, include_self)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 def _operands(x: Any, indices: Any, updates: Any) -> tuple[Array, Array, Array, Any]:
-    data, wrap = adopt(x, "x")
-    values = adopt(updates, "updates")[0]
+    data, wrap = as_operand(x, "x")
+    values = as_operand(updates, "updates")[0]
     values = _arguments.same_type(values, updates, "updates", data)
-    values = _arguments.beside(values, data)
+    values = _arguments.number_to_device_of(values, data)
     return data, _arguments.index_array(indices), values, wrap
 
 
 def _scattered(
-    room: _engine.Room,
+    operator: _engine.OperatorClass,
     operands: tuple[Array, Array, Array],
     scalar: bool,
     out: Any,
@@ -347,14 +347,14 @@ def _scattered(
     **given: Any,
 ) -> Array:
     data, lookup, values = operands
-    inferred = _engine.infer(room, operands, given)
+    inferred = _engine.infer(operator, operands, given)
     how = _combining.reduction_of(reduction, data)
     whole = _arguments.flag(include_self, "include_self")
     named = [("x", data), ("indices", lookup), ("updates", values)]
     shape = () if scalar else data.shape
-    result = _arguments.output(room.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
+    result = _arguments.output(operator.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
     if scalar:
         result = result.reshape(1)
-    call = _combining.Scatter(room, inferred, given, private=out is None)
+    call = _combining.Scatter(operator, inferred, given, private=out is None)
     call.run(operands, result, how, whole)
     return result

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, cast, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, DeviceArray, adopt
+from anydml.arrays import Array, DeviceArray, as_operand
 from anydml.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import COMPARED, ORDERED, check_type, sized
@@ -222,7 +222,7 @@ def _top_k(
     index_dtype: Any = None,
     out: Any = None,
 ) -> TopKResult[Any, Any]:
-    array, wrap = adopt(x, "x")
+    array, wrap = as_operand(x, "x")
     check_type(array, ORDERED)
     scalar = array.ndim == 0
     shaped = array.reshape(1) if scalar else array
@@ -234,7 +234,7 @@ def _top_k(
     given["largest"] = _arguments.flag(largest, "largest")
     spec, _ = inferred.outputs  # both of one shape
     shape = () if scalar and count == 1 else spec.shape
-    outs = _arguments.several(out, 2, "values, indices")
+    outs = _arguments.unpack_out(out, 2, "values, indices")
     index_kind = _arguments.result_indices(index_dtype, x, (size,), outs[1], "out[1]")
     operands = [("x", array)]
     values = _arguments.output(
@@ -251,7 +251,7 @@ def _top_k(
         shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
     _engine.run(TopK1, (shaped,), filled, given, inferred)
     given_back = zip(results, outs, strict=True)
-    return TopKResult(*(_arguments.returned(r, target, wrap) for r, target in given_back))
+    return TopKResult(*(_arguments.wrap_result(r, target, wrap) for r, target in given_back))
 
 
 @overload
@@ -414,10 +414,10 @@ def coordinates_of(
     x: Any, index_dtype: Any, size: Any = None, fill_value: Any = 0, out: Any = None
 ) -> Any:
     """`nonzero_coordinates` of an array with memory."""
-    array, wrap = adopt(x, "x")
+    array, wrap = as_operand(x, "x")
     check_type(array, COMPARED)
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
-    _arguments.countable([("x", array)])
+    _arguments.check_element_count([("x", array)])
 
     def rows_of(count: int, given: Any = out) -> Array:
         return _arguments.output(
@@ -444,11 +444,11 @@ def coordinates_of(
             NonzeroCoordinates, columns, read, lambda count: rows_of(count, None)
         )
         fill_rows(rows, found, np.asarray(fill, kind))
-    return _arguments.returned(rows, out, wrap)
+    return _arguments.wrap_result(rows, out, wrap)
 
 
 def fill_rows(rows: Any, found: Any, fill: Any) -> None:
-    """As many of the rows that were found as there is room for; a number in the others."""
+    """The first rows that were found, as many as fit; a number in the others."""
     count = min(found.shape[0], rows.shape[0])
     if isinstance(rows, DeviceArray):
         _fill_there(rows, found, count, fill)
@@ -462,10 +462,10 @@ def _fill_there(rows: DeviceArray, found: DeviceArray, count: int, fill: Any) ->
     first = (count, columns)
     others = rows.laid_out((wanted - count, columns), rows.dtype, rows.strides)
     others.address += count * rows.strides[0]
-    number: Any = _arguments.beside(fill, cast(Array, rows))
+    number: Any = _arguments.number_to_device_of(fill, cast(Array, rows))
     number = _arguments.broadcast_to(number, others.shape, "fill_value")
-    _arguments.copy_there(
+    _arguments.copy_on_device(
         found.laid_out(first, found.dtype, found.strides),
         rows.laid_out(first, rows.dtype, rows.strides),
     )
-    _arguments.copy_there(number, others)
+    _arguments.copy_on_device(number, others)

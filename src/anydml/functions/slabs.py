@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, adopt, as_type, keep, promoted
+from anydml.arrays import Array, as_operand, as_type, check_dtype, promoted
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import members_of, split_attributes
 from anydml.functions._dispatch import dispatch
@@ -158,10 +158,10 @@ def _split(
     near_equal: Any = False,
     out: Any = None,
 ) -> Any:
-    array, wrap = adopt(x, "x")
+    array, wrap = as_operand(x, "x")
     given = split_attributes(array, sections_or_sizes, axis, points, near_equal)
     inferred = _engine.infer(Split, (array,), given)
-    outs = _arguments.several(out, len(inferred.outputs), "one for each slab")
+    outs = _arguments.unpack_out(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
     for i, (spec, target) in enumerate(zip(inferred.outputs, outs, strict=True)):
         part = _arguments.output(
@@ -169,10 +169,10 @@ def _split(
         )
         results.append(part)
     if out is not None:
-        _arguments.apart(results, "out")
+        _arguments.check_disjoint(results, "out")
     _engine.run(Split, (array,), results, given, inferred)
     pairs = zip(results, outs, strict=True)
-    return tuple(_arguments.returned(result, target, wrap) for result, target in pairs)
+    return tuple(_arguments.wrap_result(result, target, wrap) for result, target in pairs)
 
 
 @overload
@@ -273,9 +273,9 @@ def join(
 
 @JOIN.for_memory
 def _join(arrays: Any, axis: Any, promote: Any = False, out: Any = None) -> Any:
-    first, wrap = adopt(arrays[0], "arrays[0]")
+    first, wrap = as_operand(arrays[0], "arrays[0]")
     parts = [first]
-    parts += [adopt(value, f"arrays[{i}]")[0] for i, value in enumerate(arrays[1:], 1)]
+    parts += [as_operand(value, f"arrays[{i}]")[0] for i, value in enumerate(arrays[1:], 1)]
     if _arguments.flag(promote, "promote"):
         parts = _promoted(arrays[0], parts)
     else:
@@ -294,13 +294,13 @@ def _join(arrays: Any, axis: Any, promote: Any = False, out: Any = None) -> Any:
     shape = inferred.outputs[0].shape
     result = _arguments.output("join", out, "out", shape, parts[0].dtype, operands)
     _engine.run(Join, parts, (result,), attributes, inferred)
-    return _arguments.returned(result, out, wrap)
+    return _arguments.wrap_result(result, out, wrap)
 
 
 def _promoted(first: Any, parts: Sequence[Array]) -> list[Array]:
     """The arrays as the type that the first one's library joins theirs into."""
     kind = promoted(first, [part.dtype for part in parts], "arrays")
-    keep(first, kind, "arrays")
+    check_dtype(first, kind, "arrays")
     return [
         part if part.dtype == kind else as_type(part, kind, f"arrays[{i}]")
         for i, part in enumerate(parts)

@@ -1,126 +1,140 @@
-"""Calls of the array functions in traced code: what they give, and what JAX makes of them."""
+"""Calls of the array functions in traced code: a primitive, and its rules for transformations.
+
+Its batches, tangents and transposes are calls again, so derivatives are of any order, forward and
+in reverse, and have the same bits on every run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import jax
 import numpy as np
-from jax import lax
-from jax import numpy as jnp
 from jax.extend.core import Primitive
-from jax.interpreters import mlir
+from jax.interpreters import ad, batching, mlir
 
-from anydml._json import shown
-from anydml.arrays import adopt, as_type, given_back, keep
-from anydml.errors import ArgumentTypeError
-from anydml.functions._arguments import index_array, same_type
-from anydml.functions._arguments import spread as spread_by
+from anydml.errors import ArgumentError
+from anydml.functions._spec import SPECS, FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of an array function without its operands: hashable, so that JAX can compare it.
-
-    Attributes
-    ----------
-    function : str
-        Its name.
-    given : tuple of (str, value) pairs
-        Its other arguments; axes count from the start.
-    outputs : tuple of (shape, type name) pairs
-        What it gives.
-    threads : int
-        The most threads that it uses; 0: what the process says when it runs.
-    """
-
-    function: str
-    given: tuple[tuple[str, Any], ...]
-    outputs: tuple[tuple[tuple[int, ...], str], ...]
-    threads: int = field(default_factory=_kernels.most_threads)
-
-    def __call__(self, *operands: Traced) -> tuple[Traced, ...]:
-        """The results in traced code."""
-        return tuple(PRIMITIVE.bind(*operands, call=self))
-
-    def __getitem__(self, name: str) -> Any:
-        """An argument."""
-        return dict(self.given)[name]
-
+from anydml.jax._namespace import Namespace
+from anydml.program import Dynamic
 
 PRIMITIVE: Final[Any] = Primitive("anydml")
-"""A call as JAX knows it; what becomes of it in jvp, grad and vmap is registered beside it."""
+"""A call as JAX knows it: the function's name, its attributes, and the most threads it may use."""
 PRIMITIVE.multiple_results = True
 
 
-def _computed(*operands: Traced, call: Call) -> list[Traced]:
-    compute = getattr(_kernels, call.function)
-    results: list[Traced] = compute(
-        *operands, outputs=call.outputs, most=call.threads, **dict(call.given)
-    )
-    return results
+class UnknownSizeError(ArgumentError):
+    """A size of a result that the data decide."""
 
 
-def _shapes(*operands: Any, call: Call) -> Sequence[Any]:
-    return [jax.core.ShapedArray(shape, np.dtype(kind)) for shape, kind in call.outputs]
+def call(spec: FunctionSpec, operands: Sequence[Traced], attributes: Any) -> Sequence[Traced]:
+    """The results of a function of normalized operands."""
+    most = _kernels.threads.get()
+    if spec.composed is None:
+        named = {"function": spec.name, "attributes": attributes, "threads": most or 0}
+        return PRIMITIVE.bind(*operands, **named)  # type: ignore[no-any-return]
+    if most is None:  # code that JAX can fuse, differentiate and batch
+        return spec.composed(namespace, operands, attributes)
+    return spec.program(namespace, spec, operands, attributes)
 
 
-PRIMITIVE.def_impl(jax.jit(_computed, static_argnames="call"))
-PRIMITIVE.def_abstract_eval(_shapes)
+namespace: Final = Namespace(call)
+
+
+def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
+    """A call of the function in traced code: takes its arguments without ``out``.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument that does not fit.
+    """
+    operands, attributes, finish = spec.prepare(namespace, *arguments)
+    spec.check(operands, attributes)
+    for shape in spec.shapes(operands, attributes):
+        if any(isinstance(size, Dynamic) for size in shape):
+            unset = next(a.name for a in spec.attributes if a.kind == "size" and a.default == -1)
+            raise UnknownSizeError(
+                f"{unset}: expected a number of rows, which traced code must know beforehand, "
+                f"got None"
+            )
+    results = call(spec, operands, attributes)
+    if finish is not None:
+        results = finish(namespace, results)
+    if spec.several is not None:
+        return spec.several(*results)
+    return tuple(results) if spec.lists_results else results[0]
+
+
+def _computed(*operands: Traced, function: str, attributes: Any, threads: int) -> Sequence[Traced]:
+    spec = SPECS[function]
+    token = _kernels.threads.set(threads)
+    try:
+        return spec.program(namespace, spec, operands, attributes)
+    finally:
+        _kernels.threads.reset(token)
+
+
+def _avals(*operands: Any, function: str, attributes: Any, threads: int) -> Sequence[Any]:
+    spec = SPECS[function]
+    shapes = spec.shapes(operands, attributes)
+    types = spec.types(operands, attributes, len(shapes))
+    return [
+        jax.core.ShapedArray(shape, np.dtype(kind))
+        for shape, kind in zip(shapes, types, strict=True)
+    ]
+
+
+def _batched(
+    operands: Sequence[Traced],
+    dims: Sequence[int | None],
+    *,
+    function: str,
+    attributes: Any,
+    threads: int,
+) -> Any:
+    pairs = zip(operands, dims, strict=True)
+    size = next(operand.shape[dim] for operand, dim in pairs if dim is not None)
+    return SPECS[function].batch(namespace, operands, dims, size, attributes)
+
+
+def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **named: Any) -> Any:
+    """The results, and what becomes of tangents: `Zero` where there is none."""
+    spec, attributes = SPECS[named["function"]], named["attributes"]
+    results = PRIMITIVE.bind(*primals, **named)
+    given = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]
+    moved: Sequence[Traced | None] = [None] * len(results)
+    moves = any(given[i] is not None for i in spec.moves)
+    if moves and spec.tangent is not None and namespace.is_real_or_complex(results[0]):
+        saved = spec.saved(primals, results, attributes)
+        moved = spec.tangent(namespace, saved, given)
+    return results, [
+        ad.Zero(jax.typeof(result).to_tangent_aval()) if tangent is None else tangent
+        for result, tangent in zip(results, moved, strict=True)
+    ]
+
+
+def _transposed(
+    cotangents: Sequence[Any], *operands: Any, function: str, attributes: Any, threads: int
+) -> Sequence[Traced | None]:
+    """The cotangents of the operands in which a call is linear, which are those not known."""
+    needs = [ad.is_undefined_primal(operand) for operand in operands]
+    if type(cotangents[0]) is ad.Zero:
+        return [None] * len(operands)
+    spec = SPECS[function]
+    known = [x.aval if need else x for x, need in zip(operands, needs, strict=True)]
+    saved = spec.saved(known, (), attributes)
+    assert spec.gradient is not None
+    found = spec.gradient(namespace, saved, cotangents, needs)
+    return [one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+PRIMITIVE.def_impl(jax.jit(_computed, static_argnames=("function", "attributes", "threads")))
+PRIMITIVE.def_abstract_eval(_avals)
 mlir.register_lowering(PRIMITIVE, mlir.lower_fun(_computed, multiple_results=True))
-
-
-def operand(value: Any, name: str) -> Traced:
-    """An operand as an array of JAX, traced or not; of a type that JAX does not change."""
-    if isinstance(value, jax.Array):
-        return _typed(value, name)
-    array = given_back(adopt(value, name)[0])
-    wanted = jax.dtypes.canonicalize_dtype(array.dtype)
-    if wanted != array.dtype and array.dtype.kind in "iu":
-        limits = np.iinfo(wanted)
-        if not array.size or (limits.min <= array.min() and array.max() <= limits.max):
-            array = as_type(array, wanted, name)
-    keep(jnp.zeros(0), array.dtype, name)
-    return jnp.asarray(array)
-
-
-def _typed(value: Traced, name: str) -> Traced:
-    """An array of a type that the functions know, which stays that type beside others."""
-    kind = value.dtype if isinstance(value.dtype, np.dtype) else np.dtype("V1")  # keys have others
-    adopt(np.empty(0, kind), name)
-    return lax.convert_element_type(value, kind) if value.weak_type else value
-
-
-def operand_as(value: Any, name: str, of: Traced, of_name: str = "x") -> Traced:
-    """An operand that must have another's type; numbers and lists take it on where they fit."""
-    if isinstance(value, jax.Array):
-        known = np.empty(0, value.dtype)
-        same_type(known, known, name, of, of_name)
-        return _typed(value, name)
-    array, _ = adopt(value, name)
-    return jnp.asarray(same_type(array, value, name, of, of_name))
-
-
-def indices(value: Any, name: str = "indices") -> Traced:
-    """An operand that holds indices."""
-    if isinstance(value, jax.Array):
-        index_array(np.empty(0, value.dtype), name)
-        return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
-    return operand(index_array(value, name), name)
-
-
-def spread(array: Traced, shape: tuple[int, ...], name: str) -> Traced:
-    """An operand again and again, up to a shape."""
-    return spread_by(array, shape, name, jnp.broadcast_to)
-
-
-def no_out(out: Any) -> None:
-    """Refuse an array to write into: JAX's arrays are never written."""
-    if out is not None:
-        raise ArgumentTypeError(
-            f"out: expected None beside a traced value, got {shown(type(out).__name__)}"
-        )
+batching.primitive_batchers[PRIMITIVE] = _batched
+ad.primitive_jvps[PRIMITIVE] = _tangents
+ad.primitive_transposes[PRIMITIVE] = _transposed

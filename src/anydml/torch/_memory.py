@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, Final
 
 from anydml._native import native
 from anydml.arrays import type_of
 from anydml.arrays._torch import TYPE_NAMES
+from anydml.errors import AllocationError
 from anydml.torch._pytorch import Tensor, torch
 
 CODES: Final[dict[Any, int]] = {
@@ -41,7 +43,11 @@ def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
     device = x.device
 
     def make(code: int, shape: tuple[int, ...]) -> tuple[Tensor, int]:
-        made = torch.empty(shape, dtype=_TYPES[code], device=device)
+        try:
+            made = torch.empty(shape, dtype=_TYPES[code], device=device)
+        except torch.OutOfMemoryError as error:
+            nbytes = prod(shape) * _TYPES[code].itemsize
+            raise AllocationError("torch.empty", nbytes, "a result on the GPU") from error
         return made, made.data_ptr()
 
     return (device.index, torch.cuda.current_stream(device).cuda_stream), make

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import meant, shown
-from anydml.arrays import adopt, is_added, type_of
+from anydml._json import did_you_mean, short_repr
+from anydml._native import INDEX_TYPES, NUMBERS
+from anydml.arrays import as_operand, is_added, type_of
 from anydml.arrays._torch import tensor_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
@@ -21,7 +22,7 @@ is_compiling: Final[Any] = torch.compiler.is_compiling
 # As a graph may hold them; other ways to name a type are looked up in eager mode.
 _TYPES: Final[dict[Any, Any]] = {
     named: getattr(torch, name)
-    for name in _arguments.TYPED
+    for name in NUMBERS
     for named in (getattr(torch, name), name, name.upper(), getattr(np, name, name))
 }
 
@@ -45,26 +46,27 @@ class Namespace:
 
     # ---- arguments
 
-    def array(self, value: Any, name: str) -> Tensor:
+    def array(self, value: Any, name: str, like: Tensor | None = None) -> Tensor:
         """A copy of another library's array, which has no gradient."""
         if isinstance(value, torch.Tensor):
             return value
-        return torch.as_tensor(value) if is_compiling() else tensor_of(adopt(value, name)[0])
+        made = torch.as_tensor(value) if is_compiling() else tensor_of(as_operand(value, name)[0])
+        return made if like is None else made.to(like.device)
 
-    def indices(self, value: Any, like: Tensor) -> Tensor:
+    def indices(self, value: Any, like: Tensor, name: str = "indices") -> Tensor:
         """Lists become int64."""
         if isinstance(value, torch.Tensor):
             return value
         if is_compiling():
             return torch.tensor(value, dtype=torch.int64, device=like.device)
-        return torch.as_tensor(_arguments.index_array(value), device=like.device)
+        return torch.as_tensor(_arguments.index_array(value, name), device=like.device)
 
-    def same_type(self, value: Any, like: Tensor, name: str) -> Tensor:
+    def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
         """Numbers and lists become the type where their values fit."""
         if isinstance(value, torch.Tensor):
             if value.dtype != like.dtype:
                 raise ArgumentTypeError(
-                    f"{name}: expected {_name(like.dtype)} (the type of x), got "
+                    f"{name}: expected {_name(like.dtype)} (the type of {like_name}), got "
                     f"{_name(value.dtype)}"
                 )
             return value
@@ -72,19 +74,19 @@ class Namespace:
             _check_fit(value, like.dtype, name)
             return torch.tensor(value, dtype=like.dtype, device=like.device)
         empty = np.empty(0, type_of(_name(like.dtype)))
-        array = _arguments.same_type(adopt(value, name)[0], value, name, empty)
+        array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
         made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
         return made.to(like.device)
 
     def value_type(self, given: Any) -> Any:
         """A type with numbers."""
-        return _type(given, "dtype", _arguments.TYPED)
+        return _type(given, "dtype", NUMBERS)
 
     def index_type(self, given: Any, x: Tensor, sizes: Sequence[Any]) -> Any:
         """int64 by default."""
         if given is None:
             return torch.int64
-        kind = _type(given, "index_dtype", _arguments.INDEX_KINDS)
+        kind = _type(given, "index_dtype", INDEX_TYPES)
         most = torch.iinfo(kind).max
         if most < 2**48:
             for size in sizes:
@@ -99,8 +101,9 @@ class Namespace:
         """PyTorch's own."""
         return torch.iinfo(kind)
 
-    def promoted(self, arrays: Sequence[Tensor]) -> list[Tensor]:
+    def promoted(self, values: Sequence[Any], name: str) -> list[Tensor]:
         """By PyTorch's rules."""
+        arrays = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         kind = reduce(torch.promote_types, [x.dtype for x in arrays])
         return [x.to(kind) for x in arrays]
 
@@ -128,6 +131,10 @@ class Namespace:
     def is_uint64(self, x: Tensor) -> bool:
         """As its type says."""
         return bool(x.dtype == torch.uint64)
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        """PyTorch warns of strides."""
+        return torch.searchsorted(x.contiguous(), values)
 
     where = staticmethod(torch.where)
     clip = staticmethod(torch.clamp)
@@ -176,8 +183,8 @@ def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:
         kind = _TYPES.get(_arguments.type_name(given))
     if kind is None or _name(kind) not in accepted:
         raise ArgumentTypeError(
-            f"{argument}: expected one of {', '.join(accepted)}, got {shown(given)}"
-            f"{meant(given, accepted)}"
+            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(given)}"
+            f"{did_you_mean(given, accepted)}"
         )
     return kind
 

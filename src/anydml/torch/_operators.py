@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anydml._native import native
-from anydml.arrays._torch import check_kind, check_rank, written
+from anydml.arrays._torch import bump_version, check_kind, check_rank
 from anydml.functions._spec import SPECS, FunctionSpec
 from anydml.program import Dynamic
 from anydml.torch._memory import block_of, is_plain, place_of
@@ -42,7 +42,7 @@ class Operator:
         self._count = 1 if spec.lists_operands else len(spec.operands)
         self._sizes = {i for i, a in enumerate(spec.attributes) if a.kind == "sizes"}
         self._defaults = tuple(attribute.default for attribute in spec.attributes)
-        self._native: Callable[..., Any] = native.memory_call(spec.room.KERNEL)
+        self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
         for name in (spec.name, f"{spec.name}_plain"):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
@@ -61,7 +61,8 @@ class Operator:
         if spec.gradient is not None:
             library.impl(spec.name, self._autograd, "Autograd")
         self.out: Any = None
-        if spec.result_types == (None,) and not spec.lists_results:
+        single = len(spec.result_types) == 1 and isinstance(spec.result_types[0], int)
+        if single and not spec.lists_results:
             name = f"{spec.name}_out"
             parameters = self._schema().partition(") ->")[0]
             library.define(f"{name}{parameters}, *, Tensor(a!) out) -> ()")
@@ -80,11 +81,6 @@ class Operator:
         results = ", ".join(["Tensor"] * len(spec.result_types))
         results = "Tensor[]" if spec.lists_results else f"({results})"
         return f"({', '.join(parameters)}) -> {results}"
-
-    def name_of(self, i: int) -> str:
-        """An operand as messages name it."""
-        names = self.spec.operands
-        return f"{names[0]}[{i}]" if self.spec.lists_operands else names[i]
 
     # ---- kernels
 
@@ -132,7 +128,7 @@ class Operator:
         spec = self.spec
         operands = [x.detach() for x in operands]
         for i, x in enumerate(operands):
-            check_rank(x, self.name_of(i))
+            check_rank(x, self.spec.operand_name(i))
         keywords = spec.keywords(attributes)
         given = (operands,) if spec.lists_operands else operands
         shapes = spec.shapes(operands, attributes)
@@ -216,7 +212,7 @@ class Operator:
             plain = is_plain(*operands) and not self.asks(operands) and not self.asks((out,))
             if finish is None and plain:  # so that a dispatch mode sees it
                 self.on(self.out, operands, attributes, out=out)
-                written(out)
+                bump_version(out)
                 return out
         # What asks for a derivative, or has no memory, is refused there.
         return self.spec.general(*arguments, out)
@@ -249,8 +245,9 @@ class Operator:
                 for i, value in enumerate(attributes)
             )
         if spec.gradient is not None and self.asks(operands):
-            if spec.single is not None and any(map(_is_batch_of_gradients, operands)):
-                return spec.single(namespace, operands, attributes)
+            lists = spec.lists_operands or spec.lists_results
+            if lists and spec.composed and any(map(_is_batch_of_gradients, operands)):
+                return spec.composed(namespace, operands, attributes)
             return self._derived(operands, attributes)
         return self.on(self.plain, operands, attributes)
 
@@ -273,7 +270,7 @@ class Operator:
                     results = plain(*operands, *attributes)
             except NotImplementedError:  # of a kind that no kernel takes
                 for i, x in enumerate(operands):
-                    check_kind(x, self.name_of(i))
+                    check_kind(x, self.spec.operand_name(i))
                 raise
             if finish is not None:
                 many = (results,) if isinstance(results, torch.Tensor) else results

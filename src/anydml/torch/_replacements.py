@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from anydml._native import NUMBERS, REDUCTIONS
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import scatter, selection
-from anydml.functions._arguments import TYPED
 from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch
 
@@ -23,14 +23,16 @@ _top_k: Final[Any] = selection.top_k
 _elements: Final[Any] = scatter.scatter_elements
 _blocks: Final[Any] = scatter.scatter_nd
 
-_KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *TYPED))
+_KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *NUMBERS))
 _MOVED_TYPES: Final = _KERNEL_TYPES | {torch.complex64, torch.complex128}
 
 # PyTorch's words for reductions.
 _REDUCTIONS: Final = {
-    "sum": "add", "prod": "mul", "amin": "min", "amax": "max", "add": "add", "multiply": "mul",
+    **{theirs: own for own, theirs in REDUCTIONS.items() if theirs != own},
+    "add": "add",
+    "multiply": "mul",
     "mean": "mean",
-}  # fmt: skip
+}
 
 
 # ---- types that kernels lack --------------------------------------------------------------------
@@ -65,7 +67,7 @@ def _terms(x: Tensor) -> Tensor:
 
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
     return ArgumentTypeError(
-        f"deterministic: expected a type that has a kernel ({', '.join(TYPED)}, bool, "
+        f"deterministic: expected a type that has a kernel ({', '.join(NUMBERS)}, bool, "
         f"complex64 and complex128 in sums and products), got {x.dtype}"
     )
 

@@ -1,0 +1,142 @@
+"""Options that several commands take, and what they accept."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from anydml._json import short_repr
+from anydml.backends import NAMES, is_name
+from anydml.comparison import Bounds
+from anydml.errors import ArgumentError
+from anydml.levels import LATEST, FeatureLevel
+
+# As many digits as Python makes a number of at any setting.
+_SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
+_UNITS: Final = " KMGTPE"
+
+_MOST_REPEATS: Final = 1_000_000
+
+
+def _level(text: str) -> FeatureLevel:
+    try:
+        return FeatureLevel.parse(text.replace(".", "_"))
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(
+            f"expected a number of bytes, or one with a unit of K, M, G, T, P or E (powers "
+            f"of 1024), such as 1000000, 512M or 4GiB, got {short_repr(text)}"
+        )
+    return int(match[1]) << 10 * _UNITS.index((match[2] or " ").upper())
+
+
+def to_repeats(text: int | str) -> int:
+    text = str(text)  # an option's default comes as it is
+    if re.fullmatch(r"[0-9]{1,20}", text) is None or not 1 <= int(text) <= _MOST_REPEATS:
+        raise click.BadParameter(
+            f"expected an integer in 1..{_MOST_REPEATS}, got {short_repr(text)}"
+        )
+    return int(text)
+
+
+def to_expectation(text: str) -> tuple[str, Path]:
+    name, equals, path = text.rpartition("=")
+    if not (name and equals and path):
+        raise click.BadParameter(f"expected RESOURCE=FILE, got {short_repr(text)}")
+    return name, Path(path)
+
+
+def add_bounds_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def with_bounds(*, rtol: float, atol: float, ulp: int, **others: Any) -> Any:
+        return command(bounds=Bounds(rtol, atol, ulp), **others)
+
+    for option in (
+        click.option("--ulp", type=click.IntRange(min=0), default=0, metavar="N",
+                     help="Accept floats that are at most N ULPs apart."),
+        click.option("--atol", type=click.FloatRange(min=0), default=0.0, metavar="X",
+                     help="Accept differences up to X."),
+        click.option("--rtol", type=click.FloatRange(min=0), default=0.0, metavar="X",
+                     help="Accept differences up to X times the expected value."),
+    ):  # fmt: skip
+        with_bounds = option(with_bounds)
+    return with_bounds
+
+
+class PathType(click.Path):
+    """Paths; an empty one, of a variable that is not set, is not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("expected a path, got ''", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+feature_level_option = click.option(
+    "--feature-level",
+    type=_level,
+    metavar="LEVEL",
+    default=LATEST.suffix,
+    show_default=True,
+    help="The feature level that operators are checked against.",
+)
+
+
+def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--memory-limit",
+            type=_size,
+            metavar="SIZE",
+            default="4GiB",
+            show_default=True,
+            help="The most memory that the model's resources may take together.",
+        ),
+        click.option(
+            "--overwrite",
+            is_flag=True,
+            help="Replace existing files, and use an existing folder MODEL.out.",
+        ),
+        click.option(
+            "--output-dir",
+            type=PathType(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="The folder that writeFile commands write to; by default a new folder MODEL.out.",
+        ),
+        click.option(
+            "--input-dir",
+            type=PathType(exists=True, file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="The folder that files are read from; by default the model's own, and none for "
+            "standard input.",
+        ),
+        feature_level_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _checked_device(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    if not is_name(name):
+        raise click.BadParameter(f"expected one of {', '.join((*NAMES, 'auto'))}, got {name!r}")
+    return name
+
+
+device_option = click.option(
+    "--device",
+    metavar="[cpu|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
+    callback=_checked_device,
+    default="cpu",
+    show_default=True,
+    help="Where the operators run.",
+)

@@ -1,0 +1,145 @@
+"""Calls of the array functions on dask arrays, by their specifications."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from dask.array import zeros_like
+
+from anydml._json import short_repr
+from anydml.dask import _graphs, _indexed
+from anydml.dask._graphs import Lazy
+from anydml.dask._namespace import Namespace
+from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import _blocks
+from anydml.functions._spec import FunctionSpec
+
+FAN_IN: Final = 4
+"""Partial results that one task merges."""
+
+
+def call(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Sequence[Lazy]:
+    """The results of a function of normalized operands."""
+    shapes = spec.shapes(operands, attributes)
+    chunking = spec.chunking
+    if isinstance(chunking, _blocks.Indexed):
+        run = _indexed.write if chunking.writes else _indexed.read
+        return run(spec, operands, attributes)
+    if isinstance(chunking, _blocks.Blockwise):
+        (kind,) = spec.types(operands, attributes, 1)
+        how = {"dtype": kind, "meta": _graphs.like(operands[0], operands[0].ndim, kind)}
+        return [operands[0].map_blocks(_blocks.call_block, spec.name, attributes, **how)]
+    if isinstance(chunking, _blocks.Tree):
+        return _merged(spec, operands[0], attributes, shapes)
+    if isinstance(chunking, _blocks.Rows):
+        return _rows(spec, operands[0], attributes, shapes)
+    if len(shapes) == 1 and 0 in shapes[0]:
+        (kind,) = spec.types(operands, attributes, 1)
+        return [zeros_like(operands[0], shape=shapes[0], dtype=kind, chunks=-1)]
+    rule: Any = chunking or spec.composed
+    return rule(namespace, operands, attributes)  # type: ignore[no-any-return]
+
+
+namespace: Final = Namespace(call)
+
+
+def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
+    """What calls a function on dask arrays: takes its arguments without ``out``, and ``out``."""
+
+    def run(arguments: tuple[Any, ...], out: Any) -> Any:
+        if out is not None:  # dask arrays are computed later, and never written
+            raise ArgumentTypeError(
+                f"out: expected None beside a dask array, got {short_repr(type(out).__name__)}; "
+                f"write the result with dask.array.store"
+            )
+        operands, attributes, finish = spec.prepare(namespace, *arguments)
+        spec.check(operands, attributes)
+        operands = (
+            *(
+                _checked(operand, spec.value_checks[i]) if i in spec.value_checks else operand
+                for i, operand in enumerate(operands)
+            ),
+        )
+        results = call(spec, operands, attributes)
+        if finish is not None:
+            results = finish(namespace, results)
+        if spec.several is not None:
+            return spec.several(*results)
+        return tuple(results) if spec.lists_results else results[0]
+
+    return run
+
+
+def _checked(operand: Any, check: Callable[[Any], None]) -> Any:
+    if _graphs.is_lazy(operand):
+        return operand.map_blocks(_check, check, dtype=operand.dtype, meta=operand._meta)
+    check(operand)
+    return operand
+
+
+def _check(chunk: Any, check: Callable[[Any], None]) -> Any:
+    check(chunk)
+    return chunk
+
+
+def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -> list[Lazy]:
+    tree = spec.chunking
+    axis = attributes[tree.axis]
+    chunks = (*x.chunks[:axis], (shapes[0][axis],), *x.chunks[axis + 1 :])
+    name = _graphs.named(spec.name, x.name, attributes)
+    layer: _graphs.Layer = {}
+    starts = [start for start, _ in _graphs.bounds(x.chunks[axis])]
+    for at in _graphs.blocks(chunks):
+        found = []
+        for i, start in enumerate(starts):
+            place = (*at[:axis], i, *at[axis + 1 :])
+            given = (tree.of_block, _graphs.block(x, place), start, attributes)
+            found.append(_graphs.put(layer, (f"{name}-of-block", *place), *given))
+        level = 0
+        while len(found) > 1:
+            groups = [found[i : i + FAN_IN] for i in range(0, len(found), FAN_IN)]
+            found = [
+                _graphs.put(layer, (f"{name}-merged", level, i, *at), tree.merge,
+                            _graphs.listed(group), attributes)
+                for i, group in enumerate(groups)
+            ]  # fmt: skip
+            level += 1
+        _graphs.same(layer, (name, *at), found[0])
+    results = []
+    parts = _graphs.made(name, layer, [x], chunks, x, x.dtype)
+    for i, kind in enumerate(spec.types([x], attributes, len(shapes))):
+        meta = _graphs.like(x, len(chunks), kind)
+        named = _graphs.named(f"{spec.name}-result", name, i, str(kind))
+        results.append(parts.map_blocks(_part, i, kind, name=named, dtype=kind, meta=meta))
+    return results
+
+
+def _part(found: tuple[Any, ...], i: int, kind: np.dtype[Any]) -> Any:
+    return found[i].astype(kind, copy=False)
+
+
+def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -> list[Lazy]:
+    for attribute, value in zip(spec.attributes, attributes, strict=True):
+        if attribute.kind == "size" and value != attribute.default:
+            raise ArgumentError(
+                f"{attribute.name}: expected None for a dask array, got {short_repr(value)}; "
+                "take the "
+                f"first rows of the result when its chunk sizes are known"
+            )
+    rows, (kind,) = spec.chunking, spec.types([x], attributes, 1)
+    read = x
+    if not _graphs.is_in_order(x.chunks):
+        meta = _graphs.like(x, x.ndim, bool)
+        read = _graphs.in_order(x.map_blocks(rows.mark, dtype=bool, meta=meta), x.ndim)
+    name = _graphs.named(spec.name, read.name, str(kind))
+    layer: _graphs.Layer = {}
+    limits = [_graphs.bounds(sizes) for sizes in read.chunks]
+    for i, at in enumerate(_graphs.blocks(read.chunks)):
+        starts, _ = _graphs.corners(limits, at)
+        given = (rows.of_block, _graphs.block(read, at), starts, attributes)
+        _graphs.put(layer, (name, i, 0), *given)
+    chunks = ((math.nan,) * len(layer), (shapes[0][-1],))
+    return [_graphs.made(name, layer, [read], chunks, x, kind)]

@@ -1,0 +1,224 @@
+"""Functions whose second operand names elements of the first one, on dask arrays.
+
+**Reading.** Every block of the result is put together from what each block of `x` has of it: a task
+reads one block of `x` and one of positions, and gives the elements found there and nothing else;
+together these are as large as the block of the result that the last task makes. Where one block of
+`x` has all, one task makes the block of the result. Indices in memory ask only those blocks that
+they name.
+
+**Writing.** Every block of the result begins as the block of `x` and takes the updates of one block
+after the other, in the order of the updates: the last one wins, and sums round, as in memory.
+Nothing is written in place, so that a task that is run again finds what it found before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import numpy as np
+from dask.array import broadcast_to, from_array, zeros_like
+
+from anydml.dask import _graphs
+from anydml.dask._graphs import Chunks, Lazy, Position
+from anydml.functions import _blocks, _combining
+from anydml.functions._blocks import Pointing
+from anydml.functions._spec import FunctionSpec
+
+
+class _Places:
+    """Positions that indices name, in blocks that fit those of `x`.
+
+    Attributes
+    ----------
+    pointing : Pointing
+        How the indices name elements.
+    pointed : tuple of int
+        The axes of `x` that coordinates point into.
+    array : dask.array.Array
+        Positions from the start of these axes, in int64.
+    outer : Chunks
+        The chunks of its axes, without the one of tuples.
+    """
+
+    def __init__(self, spec: FunctionSpec, x: Lazy, indices: Any, attributes: Any) -> None:
+        before, aligned, tuples = spec.chunking.points((x, indices), attributes)
+        self.pointing: Pointing = (before, aligned, tuples)
+        self.aligned = {j: before + i for i, j in enumerate(aligned) if j is not None}
+        self.pointed = tuple(before + i for i, j in enumerate(aligned) if j is None)
+        self.behind = x.chunks[before + len(aligned) :]
+        self._chunks: Chunks = tuple(x.chunks[axis] for axis in self.pointed)
+        self.limits = [_graphs.bounds(sizes) for sizes in self._chunks]
+        self._everywhere = list(_graphs.blocks(self._chunks))
+        self._held: Any = None
+        rank = indices.ndim - tuples
+        held = not _graphs.is_lazy(indices)
+        own = [axis for axis in range(rank) if axis not in self.aligned]
+        cut: Any = dict.fromkeys(own)
+        if held:
+            shape = tuple(indices.shape[axis] for axis in own)
+            others = [sizes for axis, sizes in enumerate(x.chunks) if axis not in self.pointed]
+            each = _graphs.size_of(x, tuple(others))
+            cut = dict(zip(own, _graphs.cut(shape, each, _graphs.size_of(x)), strict=True))
+        elif spec.chunking.writes and len(own) > 1:
+            last = (*indices.chunks[:rank], *((size,) for size in indices.shape[rank:]))
+            indices = _graphs.in_order(_graphs.rechunked(indices, last), rank)
+        self.outer: Chunks = tuple(
+            _limited(x.chunks[self.aligned[axis]], indices.shape[axis])
+            if axis in self.aligned
+            else cut[axis] or indices.chunks[axis]
+            for axis in range(rank)
+        )
+        chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))
+        clamp = spec.named(attributes).get("clamp", False)
+        sizes = [x.shape[axis] for axis in self.pointed]
+        given = (spec.name, sizes, list(self.pointed), clamp)
+        if held:
+            self.array = self._known(indices, chunks, given)
+            return
+        indices = _graphs.rechunked(indices, chunks)
+        name = _graphs.named("places", indices.name, given)
+        layer: _graphs.Layer = {}
+        bounds = [_graphs.bounds(sizes) for sizes in chunks]
+        for at in _graphs.blocks(chunks):
+            origin = [bounds[axis][i][0] for axis, i in enumerate(at)]
+            chunk = _graphs.block(indices, at)
+            _graphs.put(layer, (name, *at), _blocks.resolve, chunk, *given, origin)
+        self.array = _graphs.made(name, layer, [indices], chunks, indices, np.int64)
+
+    def _known(self, indices: Any, chunks: Chunks, given: Any) -> Lazy:
+        indices = np.asarray(indices)
+        # Of axes along which the indices are broadcast, only what is in memory.
+        once = [
+            slice(1) if stride == 0 and indices.size else slice(None) for stride in indices.strides
+        ]
+        call, sizes, axes, clamp = given
+        found = _blocks.resolve(indices[(*once, ...)], call, sizes, axes, clamp, [])
+        self._held = found
+        own = tuple(
+            sizes if size == sum(sizes) else (size,)
+            for size, sizes in zip(found.shape, chunks, strict=True)
+        )
+        self._bounds = [_graphs.bounds(sizes) for sizes in own]
+        array = from_array(found, chunks=own, name=_graphs.named("places", found, own))
+        if found.shape != indices.shape:
+            array = broadcast_to(array, indices.shape, chunks=chunks)
+        return array
+
+    def key(self, at: Position) -> Position:
+        """The block of positions at a place of its outer axes."""
+        return (*at, 0) if self.pointing[2] else at
+
+    def reached(self, at: Position) -> Collection[Position]:
+        """The blocks of the pointed axes that a block names; all where it is not known yet."""
+        if self._held is None:
+            return self._everywhere
+        at = self.key(at)
+        spans = (each[min(i, len(each) - 1)] for i, each in zip(at, self._bounds, strict=True))
+        block = self._held[tuple(slice(*span) for span in spans)]
+        columns = np.moveaxis(block, -1, 0) if self.pointing[2] else [block]
+        number = np.zeros(block.shape[:-1] if self.pointing[2] else block.shape, np.int64)
+        for sizes, column in zip(self._chunks, columns, strict=True):
+            ends = np.cumsum(sizes)
+            number = number * len(ends) + np.searchsorted(ends, column, side="right")
+        return [self._everywhere[i] for i in np.flatnonzero(np.bincount(number.reshape(-1)))]
+
+
+def _limited(sizes: Sequence[int], total: int) -> tuple[int, ...]:
+    """The first chunks of an axis, up to some size."""
+    spans = _graphs.bounds(sizes)
+    return tuple(min(high, total) - low for low, high in spans if low < total) or (0,)
+
+
+def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[Lazy]:
+    """The elements that the indices name."""
+    x, indices = operands
+    places = _Places(spec, x, indices, attributes)
+    before, aligned, _ = places.pointing
+    chunks = (*x.chunks[:before], *places.outer, *places.behind)
+    name = _graphs.named(spec.name, x.name, places.array.name, attributes, chunks)
+    layer: _graphs.Layer = {}
+    for at in _graphs.blocks(chunks):
+        outer = at[before : before + len(places.outer)]
+        front, back = at[:before], at[before + len(outer) :]
+        where = _graphs.block(places.array, places.key(outer))
+        sources, spans = [], []
+        for inner in places.reached(outer):
+            named = iter(inner)
+            middle = (next(named) if axis is None else outer[axis] for axis in aligned)
+            sources.append(_graphs.block(x, (*front, *middle, *back)))
+            spans.append(_graphs.corners(places.limits, inner))
+        if len(sources) == 1:
+            given = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
+            _graphs.put(layer, (name, *at), _blocks.read, *given)
+            continue
+        parts = [
+            _graphs.put(layer, (f"{name}-found", i, *at), _blocks.read_part, source, where,
+                        places.pointing, *span, spec.name, attributes)
+            for i, (source, span) in enumerate(zip(sources, spans, strict=True))
+        ]  # fmt: skip
+        shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
+        rest = (places.pointing, spans, shape, x._meta)
+        _graphs.put(layer, (name, *at), _blocks.join_parts, _graphs.listed(parts), where, *rest)
+    return [_graphs.made(name, layer, [x, places.array], chunks, x, x.dtype)]
+
+
+_ONE: Final = np.int64(1)
+
+
+def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[Lazy]:
+    """The updates in the way of the reduction."""
+    x, indices, updates = operands
+    reduction, include_self = attributes[-2:]
+    places = _Places(spec, x, indices, attributes)
+    updates = _graphs.rechunked(updates, (*places.outer, *places.behind))
+    steps = _steps(x, places)
+
+    def run(start: Lazy, values: Any, how: str) -> Lazy:
+        """A chain of tasks for each block; `values` may be one value for all."""
+        lazy = _graphs.is_lazy(values)
+        key = values.name if lazy else values
+        name = _graphs.named(spec.name, start.name, places.array.name, key, how, places.pointing)
+        layer: _graphs.Layer = {}
+        for at, chain in steps.items():
+            state = _graphs.block(start, at)
+            for i, (outer, back, span) in enumerate(chain):
+                new = _graphs.block(values, (*outer, *back)) if lazy else values
+                where = _graphs.block(places.array, places.key(outer))
+                given = (state, where, new, places.pointing, how, *span)
+                state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *given)
+            _graphs.same(layer, (name, *at), state)
+        of = [start, places.array, *([values] if lazy else [])]
+        return _graphs.made(name, layer, of, x.chunks, x, start.dtype)
+
+    start = x
+    if not include_self and reduction != "none":
+        start = run(x, _combining.neutral(reduction, x.dtype), "none")
+    if reduction != "mean":
+        return [run(start, updates, reduction)]
+    sums = run(start, updates, "add")
+    kind = _graphs.like(x, x.ndim, np.int64)
+    counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
+    how = {"dtype": x.dtype, "meta": x._meta}
+    return [sums.map_blocks(_blocks.divide, counts, include_self, **how)]
+
+
+def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:
+    """For each block of `x` the blocks of updates that may name its elements, in order."""
+    reached = {at: set(places.reached(at)) for at in _graphs.blocks(places.outer)}
+    steps: dict[Position, list[Any]] = {}
+    for at in _graphs.blocks(x.chunks):
+        inner = tuple(at[axis] for axis in places.pointed)
+        back = at[x.ndim - len(places.behind) :]
+        span = _graphs.corners(places.limits, inner)
+        choices = [
+            [at[places.aligned[j]]] if j in places.aligned else range(len(sizes))
+            for j, sizes in enumerate(places.outer)
+        ]
+        steps[at] = [
+            (outer, back, span)
+            for outer in itertools.product(*choices)
+            if inner in reached.get(outer, ())
+        ]
+    return steps

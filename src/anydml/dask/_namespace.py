@@ -1,0 +1,100 @@
+"""Dask's operations by the names that the rules of `FunctionSpec` use.
+
+Indices in memory stay there: NumPy's functions take dask arrays as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from dask.array import arange, take
+
+from anydml.arrays import check_dtype, counterpart, promoted
+from anydml.dask import _graphs
+from anydml.dask._graphs import Lazy
+from anydml.functions import _arguments, _attributes
+from anydml.functions._spec import FunctionSpec
+
+
+class Namespace:
+    """What `anydml.functions._spec.Movers` asks for, without what derivatives need.
+
+    Parameters
+    ----------
+    call : callable
+        Calls an array function on normalized operands: takes its specification, operands and
+        attributes.
+    """
+
+    def __init__(self, call: Callable[[FunctionSpec, Sequence[Any], Any], Any]) -> None:
+        self.call = call
+
+    # ---- arguments
+
+    def array(self, value: Any, name: str, like: Lazy | None = None) -> Lazy:
+        """In chunks."""
+        return _graphs.lazy(value, name)
+
+    def indices(self, value: Any, like: Lazy, name: str = "indices") -> Any:
+        """As they are."""
+        return _graphs.indices(value, name)
+
+    def same_type(self, value: Any, like: Lazy, name: str, like_name: str = "x") -> Lazy:
+        """Numbers and lists become the type where their values fit."""
+        return _graphs.lazy_as(value, name, like, like_name)
+
+    def value_type(self, given: Any) -> Any:
+        """As blocks have it."""
+        return counterpart(_attributes.type_named(given), "dtype")
+
+    def index_type(self, given: Any, x: Lazy, sizes: Sequence[int]) -> Any:
+        """What the library of the blocks indexes with by default."""
+        return _arguments.result_indices(given, x._meta, sizes, None, "index_dtype")
+
+    limits = staticmethod(np.iinfo)
+
+    def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
+        """By the rules of the first array's blocks' library."""
+        parts = [_graphs.lazy(value, f"{name}[{i}]") for i, value in enumerate(values)]
+        kind = promoted(parts[0]._meta, [part.dtype for part in parts], name)
+        check_dtype(parts[0]._meta, kind, name)
+        return [part.astype(kind) for part in parts]
+
+    # ---- shapes
+
+    broadcast_shapes = staticmethod(np.broadcast_shapes)
+    broadcast_to = staticmethod(_graphs.spread)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """In row-major order."""
+        if tuple(shape) == (-1,) and _graphs.is_lazy(x) and x.ndim != 1:
+            return _graphs.raveled(x)
+        return x.reshape(shape)
+
+    # ---- values
+
+    def positions(self, x: Any) -> Any:
+        """In int64."""
+        return x.astype(np.int64)
+
+    def is_uint64(self, x: Any) -> bool:
+        """As its type says."""
+        return bool(x.dtype == np.uint64)
+
+    where = staticmethod(np.where)
+    clip = staticmethod(np.clip)
+    stack = staticmethod(np.stack)
+    concatenate = staticmethod(_graphs.joined)
+    fill = staticmethod(_graphs.filled)
+    take = staticmethod(take)
+
+    def repeat(self, x: Lazy, count: int, axis: int) -> Lazy:
+        """The same blocks."""
+        return _graphs.joined([x] * count, axis)
+
+    def numbers(self, x: Lazy, axis: int) -> Lazy:
+        """In the chunks of the axis."""
+        count = arange(x.shape[axis], chunks=(x.chunks[axis],), like=x._meta)
+        return count.reshape((-1, *(1,) * (x.ndim - 1 - axis)))

@@ -1,0 +1,173 @@
+"""JAX's operations by the names that the rules of `FunctionSpec` use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+
+from anydml import arrays
+from anydml.arrays import as_operand, as_type, check_dtype, counterpart, given_back
+from anydml.functions import _arguments, _attributes
+from anydml.functions._spec import FunctionSpec
+from anydml.jax import _kernels
+from anydml.jax._kernels import Traced
+
+
+def _typed(value: Traced, name: str) -> Traced:
+    """An array of a type that the functions know, which stays that type beside others."""
+    kind = value.dtype if isinstance(value.dtype, np.dtype) else np.dtype("V1")  # keys have others
+    as_operand(np.empty(0, kind), name)
+    return lax.convert_element_type(value, kind) if value.weak_type else value
+
+
+class Namespace:
+    """What `Movers` and `Programs` of `anydml.functions._spec` ask for.
+
+    Without what only gradients of composed functions need, which JAX differentiates itself.
+
+    Parameters
+    ----------
+    call : callable
+        Calls an array function on normalized operands: takes its specification, operands and
+        attributes.
+    """
+
+    def __init__(self, call: Callable[[FunctionSpec, Sequence[Traced], Any], Any]) -> None:
+        self.call = call
+
+    # ---- arguments
+
+    def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
+        """Of a type that JAX does not change."""
+        if isinstance(value, jax.Array):
+            return _typed(value, name)
+        array = given_back(as_operand(value, name)[0])
+        wanted = jax.dtypes.canonicalize_dtype(array.dtype)
+        if wanted != array.dtype and array.dtype.kind in "iu":
+            limits = np.iinfo(wanted)
+            if not array.size or (limits.min <= array.min() and array.max() <= limits.max):
+                array = as_type(array, wanted, name)
+        check_dtype(jnp.zeros(0), array.dtype, name)
+        return jnp.asarray(array)
+
+    def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
+        """Of 32 bits at least."""
+        if not isinstance(value, jax.Array):
+            return self.array(_arguments.index_array(value, name), name)
+        _arguments.index_array(np.empty(0, value.dtype), name)
+        return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
+
+    def same_type(self, value: Any, like: Traced, name: str, like_name: str = "x") -> Traced:
+        """Numbers and lists become the type where their values fit."""
+        if isinstance(value, jax.Array):
+            known = np.empty(0, value.dtype)
+            _arguments.same_type(known, known, name, like, like_name)
+            return _typed(value, name)
+        array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
+        return jnp.asarray(array)
+
+    def value_type(self, given: Any) -> Any:
+        """One that JAX has."""
+        kind = _attributes.type_named(given)
+        check_dtype(jnp.zeros(0), kind, "dtype")
+        return counterpart(kind, "dtype")
+
+    def index_type(self, given: Any, x: Traced, sizes: Sequence[int]) -> Any:
+        """JAX's default integer by default."""
+        return _arguments.result_indices(given, x, sizes, None, "index_dtype")
+
+    limits = staticmethod(np.iinfo)
+
+    def promoted(self, values: Sequence[Any], name: str) -> list[Traced]:
+        """By JAX's rules."""
+        parts = [
+            value if isinstance(value, jax.Array) else as_operand(value, f"{name}[{i}]")[0]
+            for i, value in enumerate(values)
+        ]
+        kind = arrays.promoted(jnp.zeros(0), [part.dtype for part in parts], name)
+        check_dtype(jnp.zeros(0), kind, name)
+        return [jnp.asarray(part.astype(counterpart(kind, name))) for part in parts]
+
+    # ---- shapes
+
+    broadcast_shapes = staticmethod(np.broadcast_shapes)
+    broadcast_to = staticmethod(jnp.broadcast_to)
+    reshape = staticmethod(jnp.reshape)
+    moveaxis = staticmethod(jnp.moveaxis)
+
+    # ---- values
+
+    def zeros(self, shape: Sequence[int], like: Traced) -> Traced:
+        """Anywhere."""
+        return jnp.zeros(shape, like.dtype)
+
+    def arange(self, count: int, like: Traced) -> Traced:
+        """In the type of `like` where that is one of positions."""
+        return jnp.arange(count, dtype=self.positions(like[:0]).dtype)
+
+    def positions(self, x: Traced) -> Traced:
+        """Integers of 32 bits or more stay what they are: without 64 bits there are no larger."""
+        if x.dtype.kind in "iu" and x.dtype.itemsize >= 4:
+            return x
+        return x.astype(jax.dtypes.canonicalize_dtype(np.int64))
+
+    def is_uint64(self, x: Traced) -> bool:
+        """Positions of these are unsigned too."""
+        return False
+
+    searchsorted = staticmethod(jnp.searchsorted)
+    where = staticmethod(jnp.where)
+    clip = staticmethod(jnp.clip)
+    stack = staticmethod(jnp.stack)
+
+    def concatenate(self, arrays: Sequence[Traced], axis: int) -> Traced:
+        """By `lax.concatenate`."""
+        return lax.concatenate(arrays, axis)
+
+    def is_real_or_complex(self, x: Traced) -> bool:
+        """What JAX differentiates."""
+        return bool(jnp.issubdtype(x.dtype, jnp.inexact))
+
+    # ---- operations that move elements
+
+    def take(self, x: Traced, positions: Any, axis: int) -> Traced:
+        """Positions are inside."""
+        return jnp.take(x, positions, axis=axis, mode="clip")
+
+    def fill(self, x: Traced, axis: int, size: int, value: Any) -> Traced:
+        """A constant."""
+        return jnp.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), value, x.dtype)
+
+    def repeat(self, x: Traced, count: int, axis: int) -> Traced:
+        """By broadcasting."""
+        before, behind = x.shape[:axis], x.shape[axis:]
+        wide = jnp.broadcast_to(x.reshape(*before, 1, *behind), (*before, count, *behind))
+        return wide.reshape(*before, count * behind[0], *behind[1:])
+
+    # ---- programs
+
+    run = staticmethod(_kernels.run)
+    full = staticmethod(jnp.full)
+    astype = staticmethod(lax.convert_element_type)
+
+    def divide(self, sums: Traced, counts: Traced) -> Traced:
+        """In 32 bits at least."""
+        kind = sums.dtype
+        if kind.kind == "c":
+            return lax.complex(self.divide(sums.real, counts), self.divide(sums.imag, counts))
+        if kind.kind in "iu":
+            wide = np.promote_types(kind, np.int32 if kind.kind == "i" else np.uint32)
+            return jnp.floor_divide(sums.astype(wide), counts.astype(wide)).astype(kind)
+        wide = np.dtype(np.float64 if kind == np.float64 else np.float32)
+        return (sums.astype(wide) / counts.astype(wide)).astype(kind)
+
+    def is_nonzero(self, x: Traced) -> Traced:
+        """By their bits: XLA flushes subnormal parts."""
+        bits = np.uint32 if x.dtype.itemsize == 8 else np.uint64
+        first, second = (lax.bitcast_convert_type(part, bits) for part in (x.real, x.imag))
+        return ((first | second) << 1) != 0
