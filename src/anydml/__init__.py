@@ -22,13 +22,20 @@ from anydml.errors import (
     Violation,
 )
 from anydml.exactness import Tolerance
+from anydml.functions import _public as _functions
+from anydml.functions._public import *  # noqa: F403
 from anydml.functions._specs import TopKResult
-from anydml.functions.gather import gather, gather_elements, gather_nd
-from anydml.functions.movers import cast, pad, slice_window
-from anydml.functions.rearranging import reverse_subsequences, tile
-from anydml.functions.scatter import scatter_elements, scatter_nd
-from anydml.functions.selection import nonzero_coordinates, top_k
-from anydml.functions.slabs import join, split
+from anydml.graphs.build import Expression, GraphBuilder
+from anydml.graphs.compiled import CompiledGraph
+from anydml.graphs.desc import (
+    ConstantNode,
+    GraphDesc,
+    GraphTensor,
+    InputEdge,
+    IntermediateEdge,
+    OperatorNode,
+    OutputEdge,
+)
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
@@ -49,10 +56,10 @@ if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
     def __getattr__(name: str) -> _NoReturn:
         hint = ""
         if not name.startswith("_"):
-            if called := _function_called(name):
-                hint = f"; use {called}"
-            elif lacking := _operator_lacking(name):
+            if lacking := _operator_lacking(name):
                 hint = f": {lacking}"
+            elif called := _function_called(name):
+                hint = f"; use {called}"
         raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")
 
 
@@ -62,18 +69,28 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "BindingError",
+    "CompiledGraph",
     "CompiledOperator",
+    "ConstantNode",
     "DataType",
     "Descriptor",
     "Device",
     "DeviceError",
+    "Expression",
     "FeatureLevel",
+    "GraphBuilder",
+    "GraphDesc",
+    "GraphTensor",
     "IndexOutOfRangeError",
+    "InputEdge",
+    "IntermediateEdge",
     "InvalidDescriptorError",
     "MemoryPool",
     "MissingKernelError",
     "ModelError",
     "Operator",
+    "OperatorNode",
+    "OutputEdge",
     "ScaleBias",
     "Size2D",
     "Support",
@@ -83,28 +100,15 @@ __all__ = [
     "Tolerance",
     "TopKResult",
     "Violation",
-    "cast",
     "from_json",
-    "gather",
-    "gather_elements",
-    "gather_nd",
     "get_num_threads",
-    "join",
     "memory_pool",
-    "nonzero_coordinates",
     "num_threads",
-    "pad",
-    "reverse_subsequences",
-    "scatter_elements",
-    "scatter_nd",
     "set_memory_pool_limit",
     "set_num_threads",
-    "slice_window",
-    "split",
     "support",
     "synchronize",
-    "tile",
     "tolerance",
-    "top_k",
 ]
+__all__ += _functions.__all__
 __all__ += _ops.__all__

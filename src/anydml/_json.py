@@ -16,14 +16,15 @@ from itertools import islice, takewhile
 from typing import Any, Final, TypeVar, cast
 
 from anydml.errors import AnyDMLError, InvalidDescriptorError, ModelError
+from anydml.problems import Problem
 
 T = TypeVar("T")
 
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
 
-MOST_TOLD: Final = 1000
-"""Of problems, so that a text made of them takes no more memory than others."""
+MOST_REPORTED: Final = 1000
+"""The most problems that are reported, which bounds the memory of their messages."""
 
 _WORDS: Final = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -74,36 +75,41 @@ def field(
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            raise ModelError(f"Field '{name}' is required{_there_is(name, fields)}.")
+            text = f"Field '{name}' is required{_there_is(name, fields)}."
+            raise ModelError(Problem(text, "missing_field", (name,)))
         return default
     try:
         return read(fields[name])
     except AnyDMLError as error:
-        texts = [text.removeprefix(f"{name}: ") for text in problems_of(error)]
-        raise ModelError(*_within(f"Error parsing field {shown(name)}", texts)) from error
+        found = [
+            problem.reworded(problem.removeprefix(f"{name}: ")) for problem in problems_of(error)
+        ]
+        raise ModelError(
+            *_within(f"Error parsing field {short_repr(name)}", name, found)
+        ) from error
 
 
 def _there_is(name: str, fields: Mapping[str, Any]) -> str:
     near = similar(name, fields)
-    return f" (there is {shown(near)})" if near else ""
+    return f" (there is {short_repr(near)})" if near else ""
 
 
 class Faults:
-    """Collects what is wrong with several parts, so that all of it is told at once."""
+    """Collects the problems of several parts, to report them together."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
+        self._problems: list[Problem] = []
 
     @property
     def full(self) -> bool:
-        """Whether more than is ever told has been collected."""
-        return len(self._texts) > MOST_TOLD
+        """Whether more problems have been collected than are ever reported."""
+        return len(self._problems) > MOST_REPORTED
 
-    def add(self, error: AnyDMLError, where: str = "") -> None:
-        """What an error tells, and where it is."""
+    def add(self, error: AnyDMLError, index: int | None = None) -> None:
+        """Collect the problems of an error, or of an array's member."""
         if not self.full:
-            texts = problems_of(error)
-            self._texts += _within(where, texts) if where else texts
+            found = problems_of(error)
+            self._problems += found if index is None else _within(f"[{index}]", index, found)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -127,21 +133,24 @@ class Faults:
 
     def finish(self) -> None:
         """Raise everything that has been collected, if anything has."""
-        if self._texts:
-            raise ModelError(*self._texts)
+        if self._problems:
+            raise ModelError(*self._problems)
 
 
-def problems_of(error: AnyDMLError) -> tuple[str, ...]:
-    """What an error tells, one thing after another."""
+def problems_of(error: AnyDMLError) -> tuple[Problem, ...]:
+    """Everything that an error reports."""
     if isinstance(error, ModelError):
-        return error.problems
+        return tuple(map(Problem, error.problems))
     if isinstance(error, InvalidDescriptorError):
-        return tuple(map(str, error.violations))
-    return (str(error),)
+        return tuple(Problem(str(item), item.code) for item in error.violations)
+    return (Problem(str(error)),)
 
 
-def _within(where: str, texts: Iterable[str]) -> list[str]:
-    return [f"{where}: {text[:1].upper()}{text[1:]}" for text in texts]
+def _within(where: str, member: str | int, found: Iterable[Problem]) -> list[Problem]:
+    return [
+        problem.reworded(f"{where}: {problem[:1].upper()}{problem[1:]}", member)
+        for problem in found
+    ]
 
 
 def each(value: Any, read: Callable[[Any], T]) -> list[T]:
@@ -152,7 +161,7 @@ def each(value: Any, read: Callable[[Any], T]) -> list[T]:
         try:
             found.append(read(member))
         except AnyDMLError as error:
-            faults.add(error, f"[{i}]")
+            faults.add(error, i)
             if faults.full:
                 break
     faults.finish()
@@ -172,9 +181,9 @@ def similar(name: str, known: Iterable[str]) -> str | None:
 
 
 def or_similar(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not known: what may have been meant."""
+    """The end of a sentence about an unknown name: a suggestion, if one is close."""
     near = similar(name, known)
-    return f"; did you mean {shown(near)}?" if near else "."
+    return f"; did you mean {short_repr(near)}?" if near else "."
 
 
 def _near(one: str, other: str) -> bool:
@@ -220,7 +229,7 @@ _JSON_SHORT: Final = _short(_JsonRepr)
 
 def json_shown(value: Any) -> str:
     """A value that comes from JSON, as `shown` gives it but with JSON's words."""
-    return shown(value, short=_JSON_SHORT)
+    return short_repr(value, short=_JSON_SHORT)
 
 
 def json_object(value: Any) -> Mapping[str, Any]:
@@ -283,6 +292,13 @@ def json_uint32_array(value: Any) -> tuple[int, ...]:
     return tuple(each(value, json_uint32))
 
 
+def operator_type(fields: Mapping[str, Any]) -> str:
+    """The name of the operator that an object describes: its ``type`` or ``Type``."""
+    return field(
+        fields, "Type" if "type" not in fields and "Type" in fields else "type", json_string
+    )
+
+
 def nearest(word: Any, known: Iterable[Any]) -> str:
     """The known name that a misspelt one is near to; empty where there is none."""
     if type(word) is not str or not 1 < len(word) <= 60:
@@ -294,13 +310,13 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     return names[found[0]] if found else ""
 
 
-def meant(word: Any, known: Iterable[Any]) -> str:
-    """The end of a message about a name that is not known: what may have been meant."""
+def did_you_mean(word: Any, known: Iterable[Any]) -> str:
+    """The end of a message about an unknown name: a suggestion, if one is close."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
 
-def shown(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:
+def short_repr(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:
         text = short.repr(value)

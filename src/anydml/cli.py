@@ -1,4 +1,4 @@
-"""The command `anydml`: run and check JSON models, look operators and devices up.
+"""The command `anydml`: run and check JSON models, look up operators and devices.
 
 Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
 usage; 130 after Ctrl-C. An error is one message on standard error, never a traceback (but in
@@ -13,7 +13,6 @@ import inspect
 import io
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,63 +22,37 @@ from typing import Any, Final
 import click
 
 import anydml
-from anydml import lookup
-from anydml._json import shown
-from anydml.backends import NAMES, cuda, is_name
+from anydml import catalogue
+from anydml._json import did_you_mean, short_repr
+from anydml._options import (
+    PathType,
+    add_bounds_options,
+    add_model_options,
+    device_option,
+    feature_level_option,
+    to_expectation,
+    to_repeats,
+)
+from anydml._progress import show_progress
+from anydml.backends import cuda
+from anydml.comparison import Bounds, compare
 from anydml.device import Device
-from anydml.errors import AnyDMLError, ArgumentError
-from anydml.levels import LATEST, FeatureLevel
+from anydml.errors import AnyDMLError, ModelError
+from anydml.levels import FeatureLevel
 from anydml.models import Limits, load_model, run_model
+from anydml.models.examples import example_model
 from anydml.models.files import system_reason
 from anydml.models.loader import STANDARD_INPUT
 from anydml.models.printing import visible
 from anydml.models.report import report
+from anydml.models.results import as_json as as_data
+from anydml.models.results import comparable, read_array
+from anydml.models.showing import draw_file
 from anydml.registry import OPERATORS, PREFIX, operator_meant, unknown_operator
-
-# As many digits as Python makes a number of at any setting.
-_SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
-_UNITS: Final = " KMGTPE"
-
-_MOST_REPEATS: Final = 1_000_000
 
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
                    "→": "->", "…": "...", "µ": "u", "²": "^2", "Σ": "sum of"}  # fmt: skip
-
-
-def _level(text: str) -> FeatureLevel:
-    try:
-        return FeatureLevel.parse(text)
-    except ArgumentError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def _size(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise click.BadParameter(
-            f"expected a whole number of bytes, or one with a unit of K, M, G, T, P or E (powers "
-            f"of 1024), such as 1000000, 512M or 4GiB, got {shown(text)}"
-        )
-    return int(match[1]) << 10 * _UNITS.index((match[2] or " ").upper())
-
-
-def _repeats(text: int | str) -> int:
-    text = str(text)  # an option's default comes as it is
-    if re.fullmatch(r"[0-9]{1,20}", text) is None or not 1 <= int(text) <= _MOST_REPEATS:
-        raise click.BadParameter(
-            f"expected a whole number in 1..{_MOST_REPEATS}, got {shown(text)}"
-        )
-    return int(text)
-
-
-class _PathType(click.Path):
-    """Paths; an empty one, of a variable that is not set, is not the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("expected a path, got ''", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -88,79 +61,42 @@ def commands() -> None:
     """DirectML's operators on Linux: run and check models written for DxDispatch."""
 
 
-def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--memory-limit",
-            type=_size,
-            metavar="SIZE",
-            default="4GiB",
-            show_default=True,
-            help="The most memory that the model's resources take together.",
-        ),
-        click.option(
-            "--overwrite",
-            is_flag=True,
-            help="Replace files that exist, and use the folder MODEL.out if it is there.",
-        ),
-        click.option(
-            "--output-dir",
-            type=_PathType(file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="The folder that writeFile commands write to; by default a new one, MODEL.out, in "
-            "the current folder.",
-        ),
-        click.option(
-            "--input-dir",
-            type=_PathType(exists=True, file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="The folder that files are read from; the model's own by default, and none for "
-            "standard input.",
-        ),
-        click.option(
-            "--feature-level",
-            type=_level,
-            metavar="LEVEL",
-            default=LATEST.suffix,
-            show_default=True,
-            help="The level that operators are checked against.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def _checked_device(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    if not is_name(name):
-        raise click.BadParameter(f"{name!r} is not one of {', '.join((*NAMES, 'auto'))}")
-    return name
-
-
-_device_option = click.option(
-    "--device",
-    metavar="[cpu|cuda|cuda:N|reference|auto]",
-    callback=_checked_device,
-    default="cpu",
-    show_default=True,
-    help="Where the operators run.",
-)
-
-
 @commands.command(short_help="Run a JSON model.")
-@click.argument("model", metavar="MODEL.json|-", type=_PathType(path_type=Path))
-@_device_option
+@click.argument("model", metavar="[MODEL.json|-]", type=PathType(path_type=Path), required=False)
+@click.option(
+    "--example",
+    metavar="OPERATOR",
+    help="Run the example of an operator instead of a model: split, torch.topk, Softmax.",
+)
+@device_option
 @click.option(
     "--repeat",
-    type=_repeats,
+    type=to_repeats,
     metavar="N",
     default=1,
     show_default=True,
-    help="Run each dispatch so many times; what it leaves is what one leaves.",
+    help="Run each dispatch N times; the results are those of one run.",
 )
 @click.option("--timing", is_flag=True, help="Print how long each dispatch took.")
-@_model_options
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the resources that the operators write, as JSON, instead of the model's output.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    type=to_expectation,
+    multiple=True,
+    metavar="RESOURCE=FILE",
+    help="Compare a resource with a .npy file or a file of raw elements; fail if they differ.",
+)
+@add_bounds_options
+@add_model_options
 def run(
-    model: Path,
+    model: Path | None,
+    example: str | None,
     device: str,
     repeat: int,
     timing: bool,
@@ -169,25 +105,74 @@ def run(
     output_dir: Path | None,
     overwrite: bool,
     memory_limit: int,
+    as_json: bool,
+    expected: tuple[tuple[str, Path], ...],
+    bounds: Bounds,
 ) -> None:
-    """Run the commands of a JSON model, or of standard input (-), and print what they print.
+    """Run a JSON model, or one from standard input (-), and print its output.
 
-    The model reads files in its own folder and writes into a new one only.
+    A model reads files only from its own folder, and writes only to a new one.
     """
-    loaded = load_model(model, Limits(output_dir, memory_limit, input_dir, overwrite))
+    if as_json and timing:
+        raise click.UsageError("--json and --timing cannot be combined")
+    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
+    if model is not None and example is None:
+        loaded = load_model(model, limits)
+    elif example is not None and model is None:
+        loaded = example_model(_operator(example), limits)
+    else:
+        raise click.UsageError("expected one of MODEL.json, - and --example OPERATOR")
     for warning in loaded.warnings:
         _say(f"Warning: {warning}")
+    for name, _ in expected:
+        if name not in loaded.resources:
+            raise click.UsageError(f"--expect: the model has no resource {name!r}"
+                                   f"{did_you_mean(name, loaded.resources)}")  # fmt: skip
+    wanted = [(name, path, read_array(path)) for name, path in expected]
     chosen = Device(device, feature_level=feature_level)
-    run_model(loaded, chosen, write=sys.stdout.write, repeat=repeat, timing=timing)
+    write = (lambda _: None) if as_json else sys.stdout.write
+    results = run_model(
+        loaded, chosen, write=write, repeat=repeat, timing=timing, progress=show_progress
+    )
+    if as_json:
+        _echo_json(as_data(loaded, results))
+    differ = False
+    for name, path, array in wanted:
+        result = results[name]
+        names = f"{visible(name)}, {visible(str(path))}"
+        found = compare(result, comparable(array, result, path), bounds, names)
+        differ |= found.first is not None
+        sys.stdout.flush()
+        _say("\n".join(found.lines()))
+    if differ:
+        raise click.exceptions.Exit(1)
 
 
-@commands.command(short_help="Say what is wrong with JSON models.")
+@commands.command("compare", short_help="Compare two arrays.")
+@click.argument("got", metavar="A.npy", type=PathType(path_type=Path))
+@click.argument("expected", metavar="B.npy", type=PathType(path_type=Path))
+@add_bounds_options
+def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
+    """Print the largest difference of A from B, and the first element that exceeds the bounds.
+
+    Without options, every difference exceeds them. The exit status is 1 when an element does.
+    """
+    names = f"{visible(str(got))}, {visible(str(expected))}"
+    found = compare(read_array(got), read_array(expected), bounds, names)
+    _echo_lines(found.lines())
+    if found.first is not None:
+        raise click.exceptions.Exit(1)
+
+
+@commands.command(short_help="Check JSON models without running them.")
 @click.argument(
-    "models", metavar="MODEL.json|-...", type=_PathType(path_type=Path), nargs=-1, required=True
+    "models", metavar="MODEL.json|-...", type=PathType(path_type=Path), nargs=-1, required=True
 )
-@_device_option
-@_model_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array of a report for each.")
+@device_option
+@add_model_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: an array with a report for each model."
+)
 def check(
     models: tuple[Path, ...],
     device: str,
@@ -198,14 +183,14 @@ def check(
     memory_limit: int,
     as_json: bool,
 ) -> None:
-    """Say what is wrong with JSON models, and the lowest level that takes each operator.
+    """Check JSON models without running them.
 
-    Every rule that an operator breaks, everything else that would stop a run, what does nothing
-    (warnings), and the files that a run would write. Nothing is run. The exit status is 1 when
-    anything is wrong.
+    Prints every rule that an operator breaks, the lowest feature level that accepts it, everything
+    else that would stop a run, warnings, and the files that a run would write. The exit status is 1
+    if anything is wrong.
     """
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
-        raise click.UsageError("standard input (-) can be read once only")
+        raise click.UsageError("standard input (-) can be read only once")
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
     chosen = Device(device, feature_level=feature_level)
     reports = []
@@ -228,35 +213,68 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-@commands.command(short_help="List the operators, or show one.")
-@click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="List what anydml lacks of DirectML, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: all of it, or one operator's.")
-def ops(name: str | None, everything: bool, as_json: bool) -> None:
-    """List the operators, or show what one of them means, takes and refuses.
+@commands.command(short_help="Draw a JSON model or a graph.")
+@click.argument("model", metavar="MODEL.json|-", type=PathType(path_type=Path))
+@click.option(
+    "-o", "--output", type=PathType(dir_okay=False, path_type=Path), metavar="FILE.svg|-",
+    default="-", help="The file to write; standard output by default.",
+)  # fmt: skip
+@feature_level_option
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool) -> None:
+    """Draw a JSON model, or the JSON form of a graph, as SVG.
 
-    NAME is DirectML's, or that of a function of the same meaning: TOP_K1, torch.topk, Concat.
+    Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
+    What the feature level refuses is red. Nothing is run. Needs igraph (`anydml[show]`).
+    """
+    picture = draw_file(model, feature_level)
+    if str(output) == STANDARD_INPUT:
+        sys.stdout.write(picture)
+        return
+    try:
+        with output.open("w" if overwrite else "x", encoding="utf-8") as file:
+            file.write(picture)
+    except FileExistsError:
+        name = short_repr(str(output))
+        raise ModelError(f"File {name} exists: name another one, or add --overwrite.") from None
+
+
+@commands.command(short_help="List the operators, or describe one.")
+@click.argument("name", required=False)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="List all operators of DirectML, those that anydml lacks too.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: every operator, or one.")
+def ops(name: str | None, everything: bool, as_json: bool) -> None:
+    """List the operators, or describe one: its meaning, fields, rules and support table.
+
+    NAME is DirectML's name, or that of the same function elsewhere: TOP_K1, torch.topk, Concat.
     """
     if name is not None:
         _show_operator(_operator(name), as_json)
     elif as_json:
-        _echo_json(lookup.all_operators_data() if everything else lookup.operators_data())
+        _echo_json(catalogue.all_operators_data() if everything else catalogue.operators_data())
     else:
-        _echo_lines(lookup.all_operators(_width()) if everything else lookup.operators(_width()))
+        _echo_lines(
+            catalogue.all_operators(_width()) if everything else catalogue.operators(_width())
+        )
 
 
 def _show_operator(name: str, as_json: bool) -> None:
     if as_json:
-        _echo_json(lookup.operator_data(name))
+        _echo_json(catalogue.operator_data(name))
         return
     operator = OPERATORS[name]
     print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
     print(f"{inspect.getdoc(inspect.getmodule(operator)) or ''}\n")
     if operator.ALSO_KNOWN_AS:
         print(f"Also known as: {', '.join(operator.ALSO_KNOWN_AS.split())}\n")
-    _echo_lines(lookup.fields(operator, _width()))
+    _echo_lines(catalogue.fields(operator, _width()))
     print()
-    _echo_lines(lookup.support(operator, _width()))
+    _echo_lines(catalogue.support(operator, _width()))
 
 
 def _operator(name: str) -> str:
@@ -266,14 +284,14 @@ def _operator(name: str) -> str:
     return found
 
 
-@commands.command(short_help="Show the devices that are here.")
+@commands.command(short_help="Show the devices of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def devices(as_json: bool) -> None:
-    """Show the devices that are here and how they compute."""
+    """Show the devices of this machine and how they compute."""
     if as_json:
-        _echo_json(lookup.devices_data())
+        _echo_json(catalogue.devices_data())
     else:
-        _echo_lines(lookup.devices(_width()))
+        _echo_lines(catalogue.devices(_width()))
 
 
 def _echo_lines(lines: Iterable[str]) -> None:
@@ -293,7 +311,7 @@ def _width() -> int | None:
 
 @commands.command()
 def warm() -> None:
-    """Compile all kernels for the GPUs of this machine, so that no first call waits for it."""
+    """Compile all GPU kernels in advance, so that no call waits for the compiler."""
     found, _ = cuda.gpus()
     for device, gpu in enumerate(found):
         compiled, all_of_them = cuda.warm(device)
@@ -305,12 +323,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
-        sys.stdout.flush()  # here, where a closed pipe can still be told
+        sys.stdout.flush()  # here, where a closed pipe can still be reported
     except click.ClickException as error:
-        _tell(error.show)
+        _try_to_show(error.show)
         return error.exit_code
     except BrokenPipeError:
-        _drop(sys.stdout)  # whoever reads has gone: nothing to tell
+        _drop(sys.stdout)  # the reader has closed the pipe
         return 1
     except (click.Abort, KeyboardInterrupt):
         return _failed("interrupted", 130)
@@ -332,7 +350,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _prepare_streams() -> None:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the command
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open to the end
     codecs.register_error("anydml", _shown_instead)
     for stream in (sys.stdout, sys.stderr):
@@ -355,16 +373,16 @@ def _drop(stream: Any) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _tell(show: Callable[[], object]) -> None:
+def _try_to_show(show: Callable[[], object]) -> None:
     try:
         show()
         sys.stderr.flush()
-    except (OSError, UnicodeError):  # nobody is there to read it, or no letter can be written
+    except (OSError, UnicodeError):  # standard error is closed, or cannot encode the message
         _drop(sys.stderr)
 
 
 def _say(message: str) -> None:
-    _tell(lambda: print(message, file=sys.stderr))
+    _try_to_show(lambda: print(message, file=sys.stderr))
 
 
 def _system_error(error: OSError) -> str:

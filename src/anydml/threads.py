@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Final
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
 
@@ -29,9 +29,9 @@ _outside: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside",
 
 def _checked(count: object, name: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
-        raise ArgumentTypeError(f"{name}: expected an integer, got {shown(count)}")
+        raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(count)}")
     if not 1 <= count <= _MOST:
-        raise ArgumentError(f"{name}: expected 1..{_MOST}, got {shown(count)}")
+        raise ArgumentError(f"{name}: expected 1..{_MOST}, got {short_repr(count)}")
     return count
 
 
@@ -40,7 +40,7 @@ def _from_environment() -> int:
     if not text:
         return int(native.available_threads())
     if not re.fullmatch("[0-9]{1,9}", text):
-        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {shown(text)}")
+        raise ArgumentError(f"{VARIABLE}: expected 1..{_MOST}, got {short_repr(text)}")
     return _checked(int(text), VARIABLE)
 
 

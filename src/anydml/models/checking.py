@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
+from anydml.backends import working_nbytes
 from anydml.binding import bind, elements_size, refuse_overlap
 from anydml.device import Device
 from anydml.errors import AnyDMLError, MissingKernelError, ModelError, Violation
@@ -18,9 +19,11 @@ from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
 from anydml.models.files import Place, target_problem
 from anydml.models.loader import Model
+from anydml.models.locations import within
 from anydml.models.paths import Limits, output_folder, own_folder, parts_below
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
+from anydml.problems import Problem
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,7 +50,7 @@ def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Vi
     lowest = device.minimum_feature_level(dispatchable.desc)
     return "\n  ".join(
         (
-            f"Dispatchable {shown(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
+            f"Dispatchable {short_repr(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
             f"feature level {device.feature_level}",
             *map(str, violations),
             f"Lowest feature level that accepts it: {lowest or 'none'}",
@@ -66,10 +69,12 @@ def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
     try:
         return device.create_operator(dispatchable.desc).compile()
     except MissingKernelError as error:
-        raise ModelError(
-            f"Dispatchable {shown(dispatchable.name)} ({error.operator}): no {error.backend} "
+        text = (
+            f"Dispatchable {short_repr(dispatchable.name)} ({error.operator}): no {error.backend} "
             "kernel; --device reference runs it."
-        ) from error
+        )
+        location = ("dispatchables", dispatchable.name)
+        raise ModelError(Problem(text, "missing_kernel", location)) from error
 
 
 def run_problems(
@@ -96,12 +101,12 @@ def bound_wrongly(model: Model, refused: frozenset[str] = frozenset()) -> Iterat
             for problem in binding_problems(
                 dispatchable.desc, dispatchable.bindings, model.resources, initial=True
             ):
-                yield f"Dispatchable {shown(name)}: {problem}"
+                yield within("dispatchables", name, problem, "binding")
     for index, command, dispatchable in _dispatches(model, refused):
         for problem in binding_problems(
             dispatchable.desc, command.bindings, model.resources, initial=False
         ):
-            yield f"Command at index {index}: {problem}"
+            yield within("commands", index, problem, "binding")
 
 
 def targets(model: Model, limits: Limits) -> Iterator[Target]:
@@ -119,7 +124,7 @@ def targets(model: Model, limits: Limits) -> Iterator[Target]:
         try:
             place = Place(folder, parts_below(folder, command.target))
         except ModelError:
-            continue  # the loader has told
+            continue  # the loader reports it
         yield Target(index, command, place)
 
 
@@ -140,7 +145,8 @@ def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> I
     for name, dispatchable in model.dispatchables.items():
         if name in refused:
             continue
-        desc, passing = dispatchable.desc, 0
+        desc = dispatchable.desc
+        passing = working_nbytes(desc.lower())
         for _, tensor, info in desc.tensors(Role.INPUT):
             packed = tensor.element_count * tensor.data_type.element_size
             if owned(desc, info):
@@ -148,11 +154,12 @@ def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> I
             else:
                 passing += max(packed - elements_size(tensor), 0)
         if kept + passing > limits.memory_limit:
-            yield (
-                f"Dispatchable {shown(name)}: Expected at most {limits.memory_limit} bytes "
-                "(--memory-limit) for resources, OWNED_BY_DML tensors and inputs whose strides "
-                f"repeat elements, got {kept + passing}."
+            text = (
+                f"Expected at most {limits.memory_limit} bytes (--memory-limit) for resources, "
+                "OWNED_BY_DML tensors, intermediate results and inputs whose strides repeat "
+                f"elements, got {kept + passing}."
             )
+            yield within("dispatchables", name, text, "memory_limit")
             return
 
 
@@ -161,7 +168,7 @@ def _overlaps(model: Model, refused: frozenset[str]) -> Iterator[str]:
         try:
             _refuse_overlap(dispatchable, command.bindings, model.resources)
         except AnyDMLError as error:
-            yield f"Command at index {index}: {error}"
+            yield within("commands", index, error, "overlap")
 
 
 def _refuse_overlap(
@@ -197,7 +204,7 @@ def _reserved(resource: Resource) -> Array:
     try:
         return resource.reserve(np.empty)
     except ModelError as error:
-        raise ModelError(f"Resource {shown(resource.name)}: {error}") from error
+        raise ModelError(f"Resource {short_repr(resource.name)}: {error}") from error
 
 
 def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
@@ -206,9 +213,10 @@ def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
         return
     folder = found[0].place.folder
     if own_folder(limits) and not limits.overwrite and os.path.lexists(folder.path):
-        yield (
+        yield Problem(
             f"Output folder {str(folder.shown)!r} exists: remove it, name another by "
-            "--output-dir, or let its files be replaced by --overwrite."
+            "--output-dir, or let its files be replaced by --overwrite.",
+            "output_path",
         )
         return
     files: set[tuple[str, ...]] = set()
@@ -217,22 +225,23 @@ def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
         parts = target.place.parts
         above = {parts[:i] for i in range(1, len(parts))}
         resource = model.resources[target.command.resource]
-        if resource.data_type is not None:  # a .npy file of none: the loader has told
+        if resource.data_type is not None:  # the loader reports a .npy file without a type
             try:
                 target.command.size(resource)
             except ModelError as error:
-                yield f"Command at index {target.at}: {error}"
+                yield within("commands", target.at, error, "output_path")
         if parts in folders or files & above:
-            yield (
-                f"Command at index {target.at}: File {target.place} cannot be written: the "
-                "model has it, or a part of its path, both as a file and as a folder."
+            text = (
+                f"File {target.place} cannot be written: the model has it, or a part of its path, "
+                "both as a file and as a folder."
             )
+            yield within("commands", target.at, text, "output_path")
         elif parts not in files:
             try:
                 problem = target_problem(target.place, limits.overwrite)
             except ModelError as error:
                 problem = str(error)
             if problem:
-                yield f"Command at index {target.at}: {problem}"
+                yield within("commands", target.at, problem, "output_path")
         files.add(parts)
         folders |= above

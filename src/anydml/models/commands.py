@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from anydml import _json
 from anydml.errors import ModelError
+from anydml.models import pictures
 from anydml.models.dispatchables import Bindings, named, read_bindings
 from anydml.models.resources import Array, Resource
 
 _KINDS: Final = "dispatch, print, writeFile"
 _MOST_DIMENSIONS: Final = 32  # what every NumPy can load
 _NPY: Final = ".npy"
-_IMAGES: Final = (".jpg", ".png")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Print:
 
 @dataclass(frozen=True)
 class WriteFile:
-    """Write a resource to a file: `.npy`, or raw bytes."""
+    """Write a resource to a file: `.npy`, a picture, or raw bytes."""
 
     resource: str
     target: str
@@ -55,14 +55,22 @@ class WriteFile:
         """Whether the file is a `.npy` file."""
         return self.target.lower().endswith(_NPY)
 
+    @property
+    def picture(self) -> bool:
+        """Whether the file is a picture."""
+        return pictures.is_picture(self.target)
+
     def size(self, resource: Resource) -> int:
-        """Bytes of the resource's elements that go into a `.npy` file.
+        """Bytes of the resource's elements that go into a `.npy` file or a picture.
 
         Raises
         ------
         ModelError
-            The resource has fewer elements than the dimensions.
+            The resource has fewer elements than the dimensions, or others than a picture's.
         """
+        if self.picture:
+            pictures.check_type(resource.data_type)
+            pictures.check_dimensions(self.target, self.dimensions)
         assert resource.data_type is not None, "the loader refuses the command otherwise"
         element = resource.data_type.element_size
         # What only rounds the size up is no element.
@@ -71,13 +79,13 @@ class WriteFile:
         if count > available:
             raise ModelError(
                 f"Error parsing field 'dimensions': Expected at most {available} elements "
-                f"(resource {_json.shown(resource.name)}), got {count}."
+                f"(resource {_json.short_repr(resource.name)}), got {count}."
             )
         return count * element
 
     def contents(self, resource: Resource, buffer: Array) -> Array:
-        """What goes into the file: the bytes of a raw one, the elements of a `.npy` file."""
-        if not self.npy:
+        """What goes into the file: the bytes of a raw one, else the elements."""
+        if not self.npy and not self.picture:
             return buffer
         octets = buffer if resource.size_given else resource.data(buffer)
         numbers = resource.elements(octets[: self.size(resource)])
@@ -119,11 +127,12 @@ def read_command(value: Any) -> Command:
             resource = faults.field(fields, "resource", _json.json_string)
             target = faults.field(fields, "targetPath", _target)
             # A raw file has no shape: nothing reads the member then, which is warned of.
-            raw = target is not None and not target.lower().endswith(_NPY)
+            shaped = (_NPY, *pictures.EXTENSIONS)
+            raw = target is not None and not target.lower().endswith(shaped)
             dimensions = () if raw else faults.field(fields, "dimensions", _dimensions, flat)
             command = WriteFile(resource, target, dimensions)
         case _:
-            raise ModelError(f"Expected a command of type {_KINDS}, got {_json.shown(kind)}.")
+            raise ModelError(f"Expected a command of type {_KINDS}, got {_json.short_repr(kind)}.")
     faults.finish()
     return command
 
@@ -137,8 +146,6 @@ def _dimensions(value: Any) -> tuple[int, ...]:
 
 def _target(value: Any) -> str:
     name = _json.json_string(value)
-    if name.lower().endswith(_IMAGES):
-        raise ModelError(
-            f"Expected an .npy or raw file, got {_json.shown(name)}: images are not written."
-        )
+    if pictures.is_picture(name):
+        pictures.load_pillow()
     return name

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.backends._sequence import index_error
 from anydml.binding import bind, elements_size
 from anydml.errors import ModelError
 from anydml.models.commands import Dispatch
 from anydml.models.dispatchables import Dispatchable, Source, binding_problems, named, owned
 from anydml.models.loader import Model
+from anydml.models.locations import within
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
 from anydml.program import IndexUse, Program
@@ -48,7 +49,7 @@ class _Reading(NamedTuple):
         flat = int(np.ravel_multi_index(position, array.shape))
         axis, size = self.use.axis_and_size(flat)
         error = index_error(self.where, array, flat, axis, size)
-        return f"{error} (resource {shown(resource.name)})"
+        return f"{error} (resource {short_repr(resource.name)})"
 
 
 def index_problems(
@@ -61,7 +62,7 @@ def index_problems(
     Parameters
     ----------
     model : Model
-        Whose resources have room within its limits.
+        Whose resources fit into its memory limit.
     refused : frozenset of str
         Dispatchables that a device refuses.
     contents : callable
@@ -73,14 +74,14 @@ def index_problems(
         try:
             octets = contents(resource, max(reading.end for reading in readings))
         except ModelError as error:
-            yield f"Resource {shown(name)}: {error}"
+            yield within("resources", name, error)
             continue
         for reading, commands in readings.items():
             fault = reading.fault(resource, octets)
             if fault is not None:
                 found += ((index, fault) for index in commands)
     for index, fault in sorted(found):
-        yield f"Command at index {index}: {fault}"
+        yield within("commands", index, fault, "index_out_of_range")
 
 
 def _constant_readings(

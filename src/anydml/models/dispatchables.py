@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any, Final
 
 from anydml import _json
-from anydml._json import json_shown, shown
+from anydml._json import json_shown, short_repr
 from anydml.binding import elements_size
 from anydml.errors import ModelError
 from anydml.models.resources import Resource
-from anydml.ops._descriptor import Descriptor
+from anydml.ops._descriptor import DESCRIBED_IN, Descriptor
 from anydml.ops._fields import FieldInfo
 from anydml.registry import from_json
 from anydml.tensor import TensorDesc, TensorFlags
@@ -63,13 +63,15 @@ class Source:
             size = resource.data_type.element_size
         if self.element_offset and not size:
             raise ModelError(
-                f"Resource {shown(self.name)} has no type: field 'elementSizeInBytes' is required "
+                f"Resource {short_repr(self.name)} has no type: field 'elementSizeInBytes' is "
+                "required "
                 "beside 'elementOffset'."
             )
         start = self.element_offset * size
         if start >= resource.size:
             raise ModelError(
-                f"Expected an offset below {resource.size} bytes (resource {shown(self.name)}), "
+                f"Expected an offset below {resource.size} bytes (resource "
+                f"{short_repr(self.name)}), "
                 f"got {start}."
             )
         return start
@@ -90,11 +92,15 @@ def named(bindings: Bindings) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Dispatchable:
-    """An operator, and what its OWNED_BY_DML tensors are bound to when it is initialised."""
+    """An operator, and what its OWNED_BY_DML tensors are bound to when it is initialised.
+
+    `within` is the member of the JSON object that has the operator's fields, if it is not itself.
+    """
 
     name: str
     desc: Descriptor
     bindings: Bindings
+    within: tuple[str, ...] = ()
 
 
 def read_dispatchable(name: str, value: Any) -> Dispatchable:
@@ -110,7 +116,7 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
     if kind.lower() in _OTHER_KINDS:
         raise ModelError(
             "Expected the name of a DirectML operator, "
-            f"got a dispatchable of type {shown(kind)}, which needs DxDispatch."
+            f"got a dispatchable of type {short_repr(kind)}, which needs DxDispatch."
         )
     faults = _json.Faults()
     with faults.kept():
@@ -120,7 +126,8 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
     unbound: Bindings = {}
     bindings = faults.field(fields, "bindings", read_bindings, unbound)
     faults.finish()
-    return Dispatchable(name, desc, bindings)
+    nested = tuple(member for member in DESCRIBED_IN if member in fields)[:1]
+    return Dispatchable(name, desc, bindings, nested)
 
 
 def _compile_type(value: Any) -> None:
@@ -196,7 +203,7 @@ def binding_problems(
             continue
         tensors = [*info.paths(getattr(desc, info.attribute))]
         if len(sources) != len(tensors):
-            bound = ", ".join(map(_json.shown, islice(bindings, 20))) or "none"
+            bound = ", ".join(map(_json.short_repr, islice(bindings, 20))) or "none"
             yield (
                 f"Bind point '{info.name}' takes {len(tensors)} resources, but {len(sources)} were "
                 f"bound (bind points given: {bound})."
@@ -205,7 +212,7 @@ def binding_problems(
         for (path, tensor), source in zip(tensors, sources, strict=True):
             resource = resources.get(source.name)
             if resource is None:
-                continue  # the loader has told
+                continue  # the loader reports it
             try:
                 _check_range(tensor, source, resource)
             except ModelError as error:
@@ -217,13 +224,14 @@ def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None
     element = tensor.data_type.element_size
     if start % element:
         raise ModelError(
-            f"Expected an offset in resource {shown(source.name)} that is a multiple of {element} "
+            f"Expected an offset in resource {short_repr(source.name)} that is a multiple of "
+            f"{element} "
             f"bytes ({tensor.data_type}), got {start}."
         )
     alignment = tensor.guaranteed_base_offset_alignment
     if alignment and start % alignment:
         raise ModelError(
-            f"Expected an offset in resource {shown(source.name)} that is a multiple of "
+            f"Expected an offset in resource {short_repr(source.name)} that is a multiple of "
             f"{alignment} bytes (GuaranteedBaseOffsetAlignment), got {start}."
         )
     available = resource.size - start
@@ -232,6 +240,7 @@ def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None
         needed = elements_size(tensor)  # the last bytes may be missing where they only round up
     if available < needed:
         raise ModelError(
-            f"Expected at least {needed} bytes of resource {shown(source.name)} from byte {start} "
+            f"Expected at least {needed} bytes of resource {short_repr(source.name)} from byte "
+            f"{start} "
             f"on, got {available}."
         )

@@ -1,4 +1,4 @@
-"""What a file is that is no JSON model, told by its content."""
+"""Recognizing files that are not JSON models, by their content."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _KINDS: Final = (
 
 
 class State(NamedTuple):
-    """What tells that a file is the one it was: changes of its data change it."""
+    """A file's identity, which changes when its data do."""
 
     device: int
     inode: int

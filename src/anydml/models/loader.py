@@ -1,4 +1,4 @@
-"""A model as it stands in its file: read whole, with every reference checked."""
+"""Reading a model: its text, its parts, and a check of every reference."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
 from anydml import _json
-from anydml._json import Fields, shown
+from anydml._json import Fields, short_repr
 from anydml.errors import AnyDMLError, ModelError
+from anydml.graphs.desc import GraphDesc
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
 from anydml.models.dispatchables import Dispatchable, named, read_dispatchable
 from anydml.models.file_kinds import kind_of
 from anydml.models.files import opened, system_reason
+from anydml.models.json_text import parse
+from anydml.models.locations import within, words
 from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
-from anydml.models.text import parse
-from anydml.models.warnings import unread
+from anydml.models.unread_members import unread
+from anydml.problems import Problem
 
 T = TypeVar("T")
 
@@ -74,27 +77,69 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     ModelError
         The file cannot be read, or something in it is wrong: all of that at once.
     """
-    model = read_model(path, limits)
+    return _without_problems(read_model(path, limits))
+
+
+def read_model(path: str | Path, limits: Limits | None = None) -> Model:
+    """Read a model; parts that are wrong are left out and reported in ``problems``.
+
+    Raises
+    ------
+    ModelError
+        The file cannot be read, or is not a JSON object with the three members of a model.
+    """
+    limits = limits or Limits()
+    return _read_beside(_document(path, limits), path, limits)
+
+
+def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model | GraphDesc:
+    """Read a model, or the JSON form of a `GraphDesc`, whose nodes are a member ``Nodes``.
+
+    Raises
+    ------
+    ModelError
+        As `load_model` does.
+    """
+    limits = limits or Limits()
+    document = _document(path, limits)
+    if "Nodes" in document:
+        return GraphDesc.from_json(document)
+    return _without_problems(_read_beside(document, path, limits))
+
+
+def _document(path: str | Path, limits: Limits) -> Fields:
+    """A file's JSON object, or that of standard input."""
+    if str(path) == STANDARD_INPUT:
+        return _parsed(_standard_input(limits))
+    return _parsed(_text(Path(path), limits))
+
+
+def model_from_text(text: bytes, name: str, limits: Limits | None = None) -> Model:
+    """The model that a JSON text describes; it reads files in `Limits.input_dir` only.
+
+    Raises
+    ------
+    ModelError
+        Something in it is wrong: all of that at once.
+    """
+    limits = limits or Limits()
+    folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
+    return _without_problems(_read(_parsed(text), name, folder, limits))
+
+
+def _without_problems(model: Model) -> Model:
     if model.problems:
         raise ModelError(*model.problems)
     return model
 
 
-def read_model(path: str | Path, limits: Limits | None = None) -> Model:
-    """The same, but parts that are wrong are left out and told in ``problems``.
-
-    Raises
-    ------
-    ModelError
-        The file cannot be read, or is no JSON object with the three members of a model.
-    """
-    limits = limits or Limits()
-    if str(path) == STANDARD_INPUT:
-        folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
-        return _read(_parsed(_standard_input(limits)), "stdin", folder, limits)
-    path = Path(path)
-    document = _parsed(_text(path, limits))
-    return _read(document, model_name(path), Folder.of(limits.input_dir or path.parent), limits)
+def _read_beside(document: Fields, path: str | Path, limits: Limits) -> Model:
+    """The model of a document, which reads files where `path` lies."""
+    folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
+    name = "stdin"
+    if str(path) != STANDARD_INPUT:
+        name, folder = model_name(Path(path)), folder or Folder.of(Path(path).parent)
+    return _read(document, name, folder, limits)
 
 
 def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
@@ -104,47 +149,44 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
     listed = faults.field(document, "commands", _json.json_array)
     faults.finish()
     commands = dict(enumerate(listed))
-    problems = _Told()
+    problems = _Collected()
     read_resources = _each(
         resources,
-        "Resource {}",
+        "resources",
         lambda name, value: read_resource(name, value, folder, limits.memory_limit),
         problems,
     )
     _check_memory(read_resources, limits, problems)
-    read_dispatchables = _each(dispatchables, "Dispatchable {}", read_dispatchable, problems)
-    read_commands = _each(
-        commands, "Command at index {}", lambda index, value: read_command(value), problems
-    )
+    read_dispatchables = _each(dispatchables, "dispatchables", read_dispatchable, problems)
+    read_commands = _each(commands, "commands", lambda index, value: read_command(value), problems)
     for key, dispatchable in read_dispatchables.items():
         for source in named(dispatchable.bindings):
             if source not in resources:
-                problems.tell(
-                    f"Dispatchable {shown(key)}: names resource {_lacking(source, resources)}"
-                )
+                text = _unknown("resource", source, resources)
+                problems.add(within("dispatchables", key, text, "unknown_resource"))
     output = output_folder(name, limits)
     for index, command in read_commands.items():
         for problem in _wrong_in(command, resources, dispatchables, read_resources, output):
-            problems.tell(f"Command at index {index}: {problem}")
+            problems.add(within("commands", index, problem))
     found = unread(document, read_resources, read_dispatchables, read_commands)
-    warnings = _Told()
-    for warning in islice(found, _json.MOST_TOLD + 1):
-        warnings.tell(warning)
+    warnings = _Collected()
+    for warning in islice(found, _json.MOST_REPORTED + 1):
+        warnings.add(warning)
     return Model(
         read_resources, read_dispatchables, read_commands, problems.all(), warnings.all(), name,
         limits,
     )  # fmt: skip
 
 
-class _Told:
-    """Problems or warnings, of which the first are kept."""
+class _Collected:
+    """Problems or warnings; only the first of very many are kept."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
         self._more = False
 
-    def tell(self, text: str) -> None:
-        if len(self._kept) < _json.MOST_TOLD:
+    def add(self, text: str) -> None:
+        if len(self._kept) < _json.MOST_REPORTED:
             self._kept.append(text)
         else:
             self._more = True
@@ -197,9 +239,9 @@ def _refuse_others(data: bytes, whole: bool) -> None:
 
 def _each(
     given: Mapping[Any, Any],
-    where: str,
+    section: str,
     read: Callable[[Any, Any], T],
-    problems: _Told,
+    problems: _Collected,
 ) -> dict[Any, T]:
     found = {}
     for key, value in given.items():
@@ -207,21 +249,22 @@ def _each(
             found[key] = read(key, value)
         except AnyDMLError as error:
             for problem in _json.problems_of(error):
-                problems.tell(f"{where.format(shown(key))}: {problem}")
+                problems.add(within(section, key, problem))
     return found
 
 
-def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _Told) -> None:
+def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _Collected) -> None:
     total = sum(resource.size for resource in resources.values())
     if total > limits.memory_limit:
-        problems.tell(
+        text = (
             f"Resources: Expected at most {limits.memory_limit} bytes together (--memory-limit), "
             f"got {total}."
         )
+        problems.add(Problem(text, "memory_limit", ("resources",)))
 
 
-def _lacking(name: str, known: Mapping[str, Any]) -> str:
-    return f"{shown(name)}, which the model lacks{_json.or_similar(name, known)}"
+def _unknown(what: str, name: str, known: Mapping[str, Any]) -> str:
+    return f"Unknown {what} {short_repr(name)}{_json.or_similar(name, known)}"
 
 
 def _wrong_in(
@@ -232,17 +275,22 @@ def _wrong_in(
     output: Folder,
 ) -> Iterator[str]:
     if isinstance(command, Dispatch) and command.dispatchable not in dispatchables:
-        yield f"dispatches {_lacking(command.dispatchable, dispatchables)}"
+        text = _unknown("dispatchable", command.dispatchable, dispatchables)
+        yield Problem(text, "unknown_dispatchable", ("dispatchable",))
     for name in command.resources():
         if name not in resources:
-            yield f"names resource {_lacking(name, resources)}"
+            yield Problem(_unknown("resource", name, resources), "unknown_resource")
     if isinstance(command, WriteFile):
         try:
             parts_below(output, command.target)
         except ModelError as error:
-            yield f"Error parsing field 'targetPath': {error}"
-    needs_type = isinstance(command, Print) or (isinstance(command, WriteFile) and command.npy)
+            text = f"Error parsing field 'targetPath': {error}"
+            yield Problem(text, "output_path", ("targetPath",))
+    needs_type = isinstance(command, Print) or (
+        isinstance(command, WriteFile) and (command.npy or command.picture)
+    )
     if needs_type:
         resource = read.get(next(command.resources()))
         if resource is not None and resource.data_type is None:
-            yield f"Resource {shown(resource.name)} needs an 'initialValuesDataType' for this."
+            text = f"{words('resources', resource.name)} needs an 'initialValuesDataType' for this."
+            yield Problem(text, "missing_data_type", ("resource",))

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.dtypes import DataType
 from anydml.errors import AnyDMLError, ModelError
 
@@ -44,10 +44,11 @@ _TYPE: Final = re.compile(r"[<>|=]?[?bBiufcmMOSUV][0-9]{0,2}")
 
 
 class Header(NamedTuple):
-    """What a header says: the element type, in the file's byte order, and the data's bytes."""
+    """What a header says: the element type, in the file's byte order, the bytes and the shape."""
 
     dtype: np.dtype[Any]
     size: int
+    shape: tuple[int, ...]
 
 
 def read_header(file: BinaryIO) -> Header:
@@ -73,7 +74,7 @@ def read_header(file: BinaryIO) -> Header:
         raise ModelError(
             f"Expected {size} bytes of data (shape {shape}, {dtype}), got {available}."
         )
-    return Header(dtype, size)
+    return Header(dtype, size, shape)
 
 
 def _text(file: BinaryIO) -> str:
@@ -105,7 +106,7 @@ def _members(text: str) -> dict[str, str]:
         return found
     raise ModelError(
         f"Expected a header with {', '.join(map(repr, _MEMBERS))} of the usual form, "
-        f"got {shown(inside)}."
+        f"got {short_repr(inside)}."
     )
 
 
@@ -119,7 +120,7 @@ def _dtype(text: str) -> np.dtype[Any]:
             reason = str(error) if isinstance(error, AnyDMLError) else f"got {name!r}"
             raise ModelError(f"Expected elements of a tensor's type: {reason}.") from error
         return dtype
-    raise ModelError(f"Expected elements of a tensor's type: got {shown(text)}.")
+    raise ModelError(f"Expected elements of a tensor's type: got {short_repr(text)}.")
 
 
 def header_of(array: Array) -> bytes:

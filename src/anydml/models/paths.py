@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.errors import ModelError
 
 GIBIBYTE: Final = 2**30
@@ -112,23 +112,27 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
         A path that leads out of the folder, a hidden one, or one that is no file's name.
     """
     if not name.isprintable():  # a NUL, a surrogate, what a terminal would act on
-        raise ModelError(f"Expected a path of printable characters, got {shown(name)}.")
+        raise ModelError(f"Expected a path of printable characters, got {short_repr(name)}.")
     if len(os.fsencode(name)) > _LONGEST_NAME:
-        raise ModelError(f"Expected a path of at most {_LONGEST_NAME} bytes, got {shown(name)}.")
+        raise ModelError(
+            f"Expected a path of at most {_LONGEST_NAME} bytes, got {short_repr(name)}."
+        )
     path = name.replace("\\", "/")  # models come from Windows, where both separate folders
     if not path or path.endswith("/"):
-        raise ModelError(f"Expected a file's path, got {shown(name)}.")
+        raise ModelError(f"Expected a file's path, got {short_repr(name)}.")
     if path.startswith("/"):
         path = _relative(folder, path)
     parts = tuple(posixpath.normpath(path).split("/"))
     if parts[0] in ("..", ".", ""):
-        raise ModelError(f"Expected a file inside folder {str(folder.shown)!r}, got {shown(name)}.")
+        raise ModelError(
+            f"Expected a file inside folder {str(folder.shown)!r}, got {short_repr(name)}."
+        )
     # With a home folder as the output folder, these are what a model could do harm with.
     if any(part.startswith(".") for part in parts):
-        raise ModelError(f"Expected a file that is not hidden, got {shown(name)}.")
+        raise ModelError(f"Expected a file that is not hidden, got {short_repr(name)}.")
     if any(len(os.fsencode(part)) > _LONGEST_PART for part in parts):
         raise ModelError(
-            f"Expected names of at most {_LONGEST_PART} bytes in a path, got {shown(name)}."
+            f"Expected names of at most {_LONGEST_PART} bytes in a path, got {short_repr(name)}."
         )
     return parts
 

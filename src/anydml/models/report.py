@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.device import Device
 from anydml.errors import ModelError, Violation
 from anydml.levels import FeatureLevel
@@ -23,6 +23,7 @@ from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Dispatchable
 from anydml.models.loader import Model, read_model
 from anydml.models.paths import Limits
+from anydml.problems import Problem, members, pointer
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Checked:
         if self.violations:
             return refused_text(self.dispatchable, self.device, self.violations)
         return (
-            f"Dispatchable {shown(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
+            f"Dispatchable {short_repr(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
             f"accepted at feature level {self.device.feature_level}\n"
             f"  Lowest feature level that accepts it: {self.lowest}"
         )
@@ -52,10 +53,22 @@ class Checked:
             "accepted": not self.violations,
             "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
             "violations": [
-                {"path": item.path, "rule": item.rule, "got": str(item.got)}
+                {
+                    "path": item.path,
+                    "rule": item.rule,
+                    "got": str(item.got),
+                    "code": item.code,
+                    "accepted": item.accepted,
+                    "location": self._pointer(item.path),
+                }
                 for item in self.violations
             ],
         }
+
+    def _pointer(self, path: str) -> str:
+        """Where in the model a path of its operator is."""
+        below = members(path.removeprefix(f"{self.dispatchable.desc.NAME}."))
+        return pointer(("dispatchables", self.dispatchable.name, *self.dispatchable.within, *below))
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class Report:
         for warning in self.warnings:
             yield f"Warning: {warning}"
         for target in self.targets:
-            resource = shown(target.command.resource)
+            resource = short_repr(target.command.resource)
             yield f"Command at index {target.at} writes resource {resource} to {target.place}."
 
     def as_json(self) -> dict[str, Any]:
@@ -106,6 +119,7 @@ class Report:
             "model": str(self.path),
             "good": self.good,
             "problems": (*self.unreadable, *self.problems),
+            "details": [Problem(text).as_json() for text in (*self.unreadable, *self.problems)],
             "warnings": self.warnings,
             "dispatchables": [item.as_json() for item in self.dispatchables],
             "writes": [
@@ -125,7 +139,7 @@ def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> It
             try:
                 compiled(dispatchable, device)
             except ModelError as error:
-                yield str(error)
+                yield from error.problems
 
 
 def report(path: Path, device: Device, limits: Limits) -> Report:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from anydml import _json
 from anydml.dtypes import DataType
 from anydml.errors import ModelError
-from anydml.models import npy, values
+from anydml.models import initial_values, npy, pictures
 from anydml.models.files import Place, State, state
 from anydml.models.paths import Folder, parts_below
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-_IMAGES: Final = (".jpg", ".png")
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,20 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
     faults = _json.Faults()
     data_type, typed = None, False
     with faults.kept():
-        data_type = _json.field(fields, "initialValuesDataType", values.known_type, None)
+        data_type = _json.field(fields, "initialValuesDataType", initial_values.known_type, None)
         typed = True
     offset = faults.field(fields, "initialValuesOffsetInBytes", _json.json_uint64, 0)
     size = faults.field(fields, "sizeInBytes", _json.json_uint64, None)
-    # Without the type it cannot be told what is wrong with the values.
+    picture = _Picture(None, memory_limit)
+    if _is_picture(fields.get("initialValues")):  # else nothing reads the members, which is warned
+        sizes = faults.field(fields, "resampleSize", pictures.read_size, None)
+        faults.field(fields, "resampleMode", pictures.read_mode, None)
+        picture = _Picture(sizes, memory_limit)
+    # Without the type the values cannot be checked.
     data = faults.field(
         fields,
         "initialValues",
-        lambda given: _filled(given, data_type, folder) if typed else None,
+        lambda given: _filled(given, data_type, folder, picture) if typed else None,
     )
     faults.finish()
     assert data is not None, "what has no type has been refused"
@@ -124,16 +129,37 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
     return Resource(name, data.data_type, size, offset, data.size, size_given, data.fill)
 
 
-def _filled(value: Any, data_type: DataType | None, folder: Folder | None) -> _Data:
-    data = _initial(value, data_type, folder)
+@dataclass(frozen=True)
+class _Picture:
+    """What is known of a picture besides its file: its sizes, and the most bytes to decode it."""
+
+    sizes: tuple[int, ...] | None
+    limit: int
+
+
+def _is_picture(value: Any) -> bool:
+    source = value.get("sourcePath") if isinstance(value, Mapping) else None
+    return isinstance(source, str) and pictures.is_picture(source)
+
+
+def _filled(
+    value: Any, data_type: DataType | None, folder: Folder | None, picture: _Picture
+) -> _Data:
+    data = _initial(value, data_type, folder, picture)
     if not data.size:
         raise ModelError("Expected at least one value.")
     return data
 
 
-def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _Data:
+def _initial(
+    value: Any, data_type: DataType | None, folder: Folder | None, picture: _Picture
+) -> _Data:
     if isinstance(value, list):
-        data = values.mixed(value) if data_type is None else values.many(data_type, value)
+        data = (
+            initial_values.mixed(value)
+            if data_type is None
+            else initial_values.many(data_type, value)
+        )
         octets = data.view(np.uint8)
         return _Data(
             data_type, octets.size, lambda buffer: np.copyto(buffer, octets[: buffer.size])
@@ -145,14 +171,14 @@ def _initial(value: Any, data_type: DataType | None, folder: Folder | None) -> _
     if "value" in value and ("valueStart" in value or "sourcePath" in value):
         raise ModelError("Expected one of 'value', 'valueStart' and 'sourcePath', got several.")
     if "value" in value or "valueStart" in value:
-        make = values.constant if "value" in value else values.sequence
+        make = initial_values.constant if "value" in value else initial_values.sequence
         known = _required(data_type)
         size, fill = make(known, value)
         return _Data(known, size, fill)
     if "sourcePath" in value:
         place = _json.field(value, "sourcePath", lambda given: _source(given, folder))
-        if place.name.lower().endswith(_IMAGES):
-            raise ModelError(f"Expected an .npy or raw file, got {place}: images are not decoded.")
+        if pictures.is_picture(place.name):
+            return _pixels(place, data_type, picture)
         return (_npy if place.name.lower().endswith(".npy") else _raw)(place, data_type)
     raise ModelError("Expected an object with 'value', 'valueStart' or 'sourcePath'.")
 
@@ -168,7 +194,7 @@ def _source(value: Any, folder: Folder | None) -> Place:
     if folder is None:
         raise ModelError(
             "Expected no files, as a model from standard input has none beside it "
-            f"(--input-dir names a folder for them), got {_json.shown(name)}."
+            f"(--input-dir names a folder for them), got {_json.short_repr(name)}."
         )
     return Place(folder, parts_below(folder, name))
 
@@ -176,10 +202,8 @@ def _source(value: Any, folder: Folder | None) -> Place:
 def _npy(place: Place, data_type: DataType | None) -> _Data:
     with place.opened() as file:
         before = state(file)
-        try:
+        with _said_of(place):
             header = npy.read_header(file)
-        except ModelError as error:
-            raise ModelError(f"File {place}: {error}") from error
         start = file.tell()
     found = DataType.from_numpy(header.dtype)
     if data_type not in (None, found):
@@ -191,6 +215,35 @@ def _npy(place: Place, data_type: DataType | None) -> _Data:
             buffer.view(header.dtype.newbyteorder("=")).byteswap(inplace=True)
 
     return _Data(found, header.size, fill)
+
+
+def _pixels(place: Place, data_type: DataType | None, picture: _Picture) -> _Data:
+    known = pictures.check_type(data_type)
+    with place.opened() as file, _said_of(place):
+        before = state(file)
+        sizes = pictures.picture_sizes(file, picture.sizes, picture.limit)
+
+    def fill(buffer: Array) -> None:
+        with place.opened() as file, _said_of(place):
+            elements = pictures.decode(file, sizes, known.numpy)
+            if state(file) != before:
+                raise _changed(place)
+        octets = elements.reshape(-1).view(np.uint8)
+        np.copyto(buffer, octets[: buffer.size])
+
+    return _Data(known, prod(sizes) * known.element_size, fill)
+
+
+@contextmanager
+def _said_of(place: Place) -> Iterator[None]:
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"File {place}: {error}") from error
+
+
+def _changed(place: Place) -> ModelError:
+    return ModelError(f"File {place} has changed since the model was read.")
 
 
 def _raw(place: Place, data_type: DataType | None) -> _Data:
@@ -206,4 +259,4 @@ def _read(place: Place, before: State, start: int, buffer: Array) -> None:
         # typeshed gives BinaryIO no readinto; every file that open() makes has it.
         count = file.readinto(buffer.data)  # type: ignore[attr-defined]
         if count != buffer.size or state(file) != before:
-            raise ModelError(f"File {place} has changed since the model was read.")
+            raise _changed(place)

@@ -7,15 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import shown
+from anydml._json import short_repr
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError, ModelError
 from anydml.lifecycle import CompiledOperator
-from anydml.models import npy
+from anydml.models import npy, pictures
 from anydml.models.checking import compiled, refusal, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.constant_indices import index_problems
@@ -25,11 +26,14 @@ from anydml.models.loader import Model
 from anydml.models.paths import Limits, output_folder, own_folder
 from anydml.models.printing import printed
 from anydml.models.resources import Resource
+from anydml.models.results import arrays, elements
 from anydml.models.timing import timed
 from anydml.ops._fields import Role
 from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_PROGRESS_SECONDS: Final = 0.2
 
 
 def run_model(
@@ -40,6 +44,7 @@ def run_model(
     *,
     repeat: int = 1,
     timing: bool = False,
+    progress: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Array]:
     """Run a model's commands.
 
@@ -58,11 +63,15 @@ def run_model(
         again, so that it leaves what one run leaves.
     timing : bool
         Whether a line for each `dispatch` command is printed that says how long it took.
+    progress : callable, optional
+        Takes a line that says how far a `dispatch` command is, every fifth of a second while it is
+        repeated, and an empty one when it has ended.
 
     Returns
     -------
     dict of str to array
-        The resources' bytes after the last command.
+        The resources after the last command: of the type and sizes of the tensor that the model
+        binds each to. A resource that is bound in several ways is flat, in its own type, or bytes.
 
     Raises
     ------
@@ -86,7 +95,7 @@ def run_model(
     if problems:
         raise ModelError(*problems)
     for name, dispatchable in model.dispatchables.items():
-        with _located(f"Dispatchable {shown(name)}"):
+        with _located(f"Dispatchable {short_repr(name)}"):
             bound = _bound(dispatchable, dispatchable.bindings, True, model.resources, buffers)
             if bound:
                 operators[name] = operators[name].initialize(**bound)
@@ -94,13 +103,16 @@ def run_model(
         for index, command in model.commands.items():
             with _located(f"Command at index {index}"):
                 if isinstance(command, Dispatch):
-                    seconds = _dispatch(command, model, operators, buffers, repeat)
+                    seconds = _dispatch(
+                        command, model, operators, buffers, repeat, f"Command at index {index}",
+                        progress,
+                    )  # fmt: skip
                     if timing:
                         desc = model.dispatchables[command.dispatchable].desc
                         write(f"{timed(index, command.dispatchable, desc.NAME, seconds)}\n")
                 else:
                     _show(command, model, buffers, output, write)
-    return buffers
+    return arrays(model, buffers)
 
 
 @contextmanager
@@ -126,7 +138,7 @@ def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
 
 
 def _allocated(resource: Resource) -> Array:
-    with _located(f"Resource {shown(resource.name)}"):
+    with _located(f"Resource {short_repr(resource.name)}"):
         return resource.allocate()
 
 
@@ -143,19 +155,16 @@ def _bound(
         if owned(desc, info) is initial:
             tensors = info.paths(getattr(desc, info.attribute))
             views = [
-                _elements(tensor, buffers[source.name][source.start(resources[source.name]) :])
+                _view(tensor, buffers[source.name][source.start(resources[source.name]) :])
                 for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
             ]
             bound[info.name] = views if info.many else views[0]
     return bound
 
 
-def _elements(tensor: TensorDesc, octets: Array) -> Array:
+def _view(tensor: TensorDesc, octets: Array) -> Array:
     """A tensor's part of a buffer: as an array where it is packed, which is bound natively."""
-    if tensor.strides is not None:
-        return octets
-    dtype = tensor.data_type.numpy
-    return octets[: tensor.element_count * dtype.itemsize].view(dtype).reshape(tensor.sizes)
+    return octets if tensor.strides is not None else elements(tensor, octets)
 
 
 def _dispatch(
@@ -164,20 +173,30 @@ def _dispatch(
     operators: Mapping[str, CompiledOperator],
     buffers: Mapping[str, Array],
     repeat: int,
+    where: str,
+    progress: Callable[[str], object],
 ) -> array.array[float]:
-    """Run a dispatch so many times; the seconds of each."""
+    """Run a dispatch `repeat` times and return the seconds that each took."""
     dispatchable = model.dispatchables[command.dispatchable]
     bound = _bound(dispatchable, command.bindings, False, model.resources, buffers)
     operator = operators[command.dispatchable]
     both = _in_place(dispatchable, command) if repeat > 1 else ()
     before = [(buffers[name], buffers[name].copy()) for name in both]
     seconds = array.array("d")
-    for i in range(repeat):
-        for buffer, contents in before if i else ():
-            np.copyto(buffer, contents)
-        start = time.perf_counter()
-        operator.dispatch(**bound)
-        seconds.append(time.perf_counter() - start)
+    due = monotonic() + _PROGRESS_SECONDS
+    try:
+        for i in range(repeat):
+            for buffer, contents in before if i else ():
+                np.copyto(buffer, contents)
+            if repeat > 1 and monotonic() >= due:
+                progress(f"{where}: {i} of {repeat} runs")
+                due = monotonic() + _PROGRESS_SECONDS
+            start = time.perf_counter()
+            operator.dispatch(**bound)
+            seconds.append(time.perf_counter() - start)
+    finally:
+        if repeat > 1:
+            progress("")
     return seconds
 
 
@@ -225,6 +244,9 @@ def _show(
         return
     assert output is not None, "there is one for every model that writes"
     contents = command.contents(resource, buffer)
+    if command.picture:
+        output.write(command.target, [memoryview(pictures.encode(command.target, contents))])
+        return
     elements = contents.reshape(-1).view(np.uint8).data
     header = npy.header_of(contents) if command.npy else b""
     output.write(command.target, [memoryview(header), elements])

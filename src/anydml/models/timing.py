@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from anydml._json import shown
+from anydml._json import short_repr
 
 
 def timed(index: int, name: str, operator: str, seconds: Sequence[float]) -> str:
     """How long the dispatches of one command took.
 
-    The first one finds caches cold and pays for what is made once; it is told apart.
+    The first one finds caches cold and pays for what is made once; it is printed separately.
     """
-    what = f"Command at index {index}: dispatch of {shown(name)} ({operator})"
+    what = f"Command at index {index}: dispatch of {short_repr(name)} ({operator})"
     if len(seconds) == 1:
         return f"{what}: {duration(seconds[0])}"
     return (

@@ -84,8 +84,8 @@ def all_operators(width: int | None) -> Iterator[str]:
 
 def fields(operator: type[Descriptor], width: int | None) -> Iterator[str]:
     """The fields of an operator, with what each means."""
-    told = _in_full(operator)
-    rows = [[info.name, info.choices, told[info.attribute]] for info in operator.fields()]
+    full_texts = _in_full(operator)
+    rows = [[info.name, info.choices, full_texts[info.attribute]] for info in operator.fields()]
     yield from table("Fields", ["name", "kind", "meaning"], rows, width)
 
 
@@ -124,13 +124,13 @@ def all_operators_data() -> list[dict[str, Any]]:
 def operator_data(name: str) -> dict[str, Any]:
     """An operator as JSON: what it means, its fields, its support table."""
     operator = OPERATORS[name]
-    told = _in_full(operator)
+    full_texts = _in_full(operator)
     return {
         **_page_data(name, PAGES[operator.NAME]),
         "descriptor": operator.__name__,
         "text": inspect.getdoc(inspect.getmodule(operator)) or "",
         "also_known_as": operator.ALSO_KNOWN_AS.split(),
-        "fields": [_field_data(info, told[info.attribute]) for info in operator.fields()],
+        "fields": [_field_data(info, full_texts[info.attribute]) for info in operator.fields()],
         "in_place": operator.IN_PLACE,
     }
 
@@ -202,9 +202,9 @@ def meanings(operator: type[Descriptor]) -> dict[str, str]:
 
 def _in_full(operator: type[Descriptor]) -> dict[str, str]:
     """The same as plain text, where nothing refers to another operator's fields."""
-    told = {info.attribute: "" for info in operator.fields()} | meanings(operator)
-    for attribute, text in told.items():
+    full_texts = {info.attribute: "" for info in operator.fields()} | meanings(operator)
+    for attribute, text in full_texts.items():
         if referred := re.fullmatch(r"As for `(\w+)`\.", text):
             other = next(o for o in OPERATORS.values() if o.__name__ == referred[1])
-            told[attribute] = meanings(other)[attribute]
-    return {attribute: text.replace("`", "") for attribute, text in told.items()}
+            full_texts[attribute] = meanings(other)[attribute]
+    return {attribute: text.replace("`", "") for attribute, text in full_texts.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from anydml._json import Fields, or_similar, shown
+from anydml._json import Fields, or_similar, short_repr
 from anydml.models.commands import Command, Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 
@@ -34,9 +34,11 @@ def unread(
         yield from _of_object(section, document[section], False)
         for name, part in document[section].items():
             if isinstance(part, Fields):
-                yield from _below(f"{section[:-1].capitalize()} {shown(name)}", part, name in known)
+                yield from _below(
+                    f"{section[:-1].capitalize()} {short_repr(name)}", part, name in known
+                )
     for name, dispatchable in dispatchables.items():
-        yield from _points(f"Dispatchable {shown(name)}", dispatchable, dispatchable.bindings)
+        yield from _points(f"Dispatchable {short_repr(name)}", dispatchable, dispatchable.bindings)
     for index, part in enumerate(document["commands"]):
         where = f"Command at index {index}"
         if isinstance(part, Fields):
@@ -51,7 +53,7 @@ def _points(where: str, dispatchable: Dispatchable, bindings: Bindings) -> Itera
     for name in bindings:
         if name not in points:
             yield (
-                f"{where}: bindings: {dispatchable.desc.NAME} has no bind point {shown(name)} "
+                f"{where}: bindings: {dispatchable.desc.NAME} has no bind point {short_repr(name)} "
                 f"(it has {', '.join(points)})."
             )
 
@@ -87,14 +89,17 @@ def _containers(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def _path(way: Iterable[str | int]) -> str:
-    pieces = (f"[{key}]" if isinstance(key, int) else f".{shown(key)[1:-1]}" for key in way)
+    pieces = (f"[{key}]" if isinstance(key, int) else f".{short_repr(key)[1:-1]}" for key in way)
     return "".join(pieces).removeprefix(".")
 
 
 def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()) -> Iterator[str]:
     for name in value.repeated:
-        yield f"{where}: member {shown(name)} comes more than once; the last one counts."
+        yield f"{where}: member {short_repr(name)} comes more than once; the last one counts."
     if read:
         for name in value.unread():
             if name not in silent:
-                yield f"{where}: nothing reads member {shown(name)}{or_similar(name, value.read)}"
+                yield (
+                    f"{where}: nothing reads member "
+                    f"{short_repr(name)}{or_similar(name, value.read)}"
+                )

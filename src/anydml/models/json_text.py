@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from anydml._json import Fields, json_shown
 from anydml.errors import ModelError
+from anydml.problems import Problem
 
 # A string or comment that is not closed runs to the end of the text: each character is looked at
 # once, whatever the text.
@@ -101,7 +102,8 @@ def _refuse_constant(name: str) -> Any:
 def _error(text: str, at: int, wrong: str) -> ModelError:
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
-    return ModelError(f"JSON parse error at line {line}, column {column}: {wrong}.")
+    text = f"JSON parse error at line {line}, column {column}: {wrong}."
+    return ModelError(Problem(text, "invalid_json"))
 
 
 def _tokens(wanted: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,135 @@
+"""A model's resources as arrays and as JSON, and arrays to compare them with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anydml.dtypes import DataType
+from anydml.errors import ModelError
+from anydml.models import npy
+from anydml.models.commands import Dispatch, WriteFile
+from anydml.models.files import opened
+from anydml.models.loader import Model
+from anydml.ops._fields import Role
+from anydml.tensor import TensorDesc
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def elements(tensor: TensorDesc, octets: Array) -> Array:
+    """The elements of a packed tensor at the beginning of a buffer."""
+    dtype = tensor.data_type.numpy
+    return octets[: tensor.element_count * dtype.itemsize].view(dtype).reshape(tensor.sizes)
+
+
+def arrays(model: Model, buffers: Mapping[str, Array]) -> dict[str, Array]:
+    """Each resource as an array on its buffer.
+
+    It has the type and sizes of the tensor that the model binds it to. A resource that is bound to
+    several, to a part of a tensor or to one with strides is flat, in its own type; one without a
+    type is bytes.
+    """
+    found: dict[str, Array] = {}
+    bound = dict(_bound(model))
+    for name, buffer in buffers.items():
+        resource, tensor = model.resources[name], bound.get(name)
+        if tensor is not None:
+            found[name] = elements(tensor, buffer)
+        elif resource.data_type is not None:
+            found[name] = resource.elements(resource.data(buffer))
+        else:
+            found[name] = buffer
+    return found
+
+
+def _bound(model: Model) -> Iterator[tuple[str, TensorDesc]]:
+    # Resources and the only tensor that each is bound to, from its first byte on.
+    tensors: dict[str, set[tuple[DataType, tuple[int, ...]] | None]] = {}
+    for command in model.commands.values():
+        if not isinstance(command, Dispatch):
+            continue
+        dispatchable = model.dispatchables[command.dispatchable]
+        bindings = {**dispatchable.bindings, **command.bindings}
+        for info in dispatchable.desc.bind_points():
+            paths = info.paths(getattr(dispatchable.desc, info.attribute))
+            for (_, tensor), source in zip(paths, bindings.get(info.name, ()), strict=False):
+                is_packed = tensor.strides is None and not source.element_offset
+                shape = (tensor.data_type, tensor.sizes) if is_packed else None
+                tensors.setdefault(source.name, set()).add(shape)
+    for name, shapes in tensors.items():
+        (first, *others) = shapes
+        if first is not None and not others:
+            yield name, TensorDesc(*first)
+
+
+def as_json(model: Model, found: Mapping[str, Array]) -> dict[str, Any]:
+    """For each resource that a dispatch writes: its type, sizes and values.
+
+    A resource that the model writes to a file has the file's name in place of the values. NaN and
+    infinities, which JSON lacks, are strings.
+    """
+    files = {
+        command.resource: command.target
+        for command in model.commands.values()
+        if isinstance(command, WriteFile)
+    }
+    shown = {}
+    for name in sorted(_written(model)):
+        array = found[name]
+        values = {"file": files[name]} if name in files else {"values": json_numbers(array)}
+        kind = DataType.from_numpy(array.dtype).name
+        shown[name] = {"dataType": kind, "sizes": list(array.shape), **values}
+    return {"resources": shown}
+
+
+def _written(model: Model) -> set[str]:
+    names: set[str] = set()
+    for command in model.commands.values():
+        if isinstance(command, Dispatch):
+            desc = model.dispatchables[command.dispatchable].desc
+            outputs = {info.name for info in desc.bind_points() if info.role is Role.OUTPUT}
+            for name, sources in command.bindings.items():
+                names |= {source.name for source in sources if name in outputs}
+    return names
+
+
+def json_numbers(array: Array) -> list[Any]:
+    """The elements in row-major order; NaN and infinities, which JSON lacks, as strings."""
+    numbers = array.reshape(-1).tolist()
+    if array.dtype.kind != "f":
+        return numbers
+    return [number if isfinite(number) else str(number) for number in numbers]
+
+
+def read_array(path: Path) -> Array:
+    """The array in a `.npy` file; the bytes of any other file.
+
+    Raises
+    ------
+    ModelError
+        The file cannot be read, or has elements of a type that no tensor has.
+    """
+    with opened(path) as file:
+        if path.suffix.lower() != ".npy":
+            return np.fromfile(file, np.uint8)
+        try:
+            header = npy.read_header(file)
+        except ModelError as error:
+            raise ModelError(f"File {str(path)!r}: {error}") from error
+        array = np.fromfile(file, header.dtype, prod(header.shape)).reshape(header.shape)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def comparable(expected: Array, result: Array, path: Path) -> Array:
+    """What a file has, in the type and sizes of a result where the file does not say them.
+
+    Raw bytes have no type, and an array of as many elements may have other sizes.
+    """
+    if path.suffix.lower() != ".npy" and expected.nbytes == result.nbytes:
+        expected = expected.view(result.dtype)
+    return expected.reshape(result.shape) if expected.size == result.size else expected

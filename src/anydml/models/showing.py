@@ -1,0 +1,128 @@
+"""A model as a picture: its dispatches in order, and the resources that go from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
+from anydml.graphs.desc import GraphDesc
+from anydml.levels import FeatureLevel
+from anydml.models.commands import Dispatch
+from anydml.models.dispatchables import Bindings, Dispatchable
+from anydml.models.loader import Model, load_model_or_graph
+from anydml.models.resources import Resource
+from anydml.ops._fields import Role
+from anydml.tensor import TensorDesc
+
+
+def draw_file(path: Path, level: FeatureLevel) -> str:
+    """A picture of the model or graph in a JSON file; see `draw_model` and `draw_graph`."""
+    found = load_model_or_graph(path)
+    return draw_graph(found, level) if isinstance(found, GraphDesc) else draw_model(found, level)
+
+
+def draw_model(model: Model, level: FeatureLevel) -> str:
+    """A picture of a model's commands and resources, as SVG.
+
+    Parameters
+    ----------
+    model : Model
+        As `load_model` returns it.
+    level : FeatureLevel
+        Operators that it refuses are red.
+
+    Returns
+    -------
+    str
+        An SVG document for light and dark pages.
+
+    Raises
+    ------
+    DeviceError
+        The library `igraph`, which lays the nodes out, is not installed.
+    ArgumentError
+        The model has too many commands for a picture.
+    """
+    return _Picture(model, level).draw()
+
+
+class _Picture:
+    def __init__(self, model: Model, level: FeatureLevel) -> None:
+        self._model = model
+        self._boxes: list[Box] = []
+        self._lines: list[Line] = []
+        # By resource: the box that has last written it, and what stands beside lines from there.
+        self._writers: dict[str, tuple[int, tuple[str, ...]]] = {}
+        # What has been written since it was read or shown.
+        self._unread: set[str] = set()
+        self._problems = {
+            name: [f"{name}: {item}" for item in dispatchable.desc.violations(level)]
+            for name, dispatchable in model.dispatchables.items()
+        }
+
+    def draw(self) -> str:
+        model = self._model
+        dispatched = set()
+        for command in model.commands.values():
+            if isinstance(command, Dispatch):
+                dispatchable = model.dispatchables[command.dispatchable]
+                dispatched.add(dispatchable.name)
+                self._dispatch(dispatchable, {**dispatchable.bindings, **command.bindings})
+            else:
+                for name in command.resources():
+                    self._show(name)
+        for name, dispatchable in model.dispatchables.items():
+            if name not in dispatched:
+                self._dispatch(dispatchable, dispatchable.bindings)
+        for name in sorted(self._unread):
+            self._show(name)
+        problems = [problem for found in self._problems.values() for problem in found]
+        return draw_boxes(f"The model {model.name}", self._boxes, self._lines, problems)
+
+    def _dispatch(self, dispatchable: Dispatchable, bindings: Bindings) -> None:
+        desc = dispatchable.desc
+        problems = self._problems[dispatchable.name]
+        box = self._add(Box(dispatchable.name, desc.NAME, problems=problems))
+        for name, tensor in _bound(dispatchable, bindings, Role.INPUT):
+            if name not in self._writers:
+                self._writers[name] = self._data(name), (tensor_label(tensor),)
+            start, labels = self._writers[name]
+            self._lines.append(Line(start, box, labels))
+            self._unread.discard(name)
+        for name, tensor in _bound(dispatchable, bindings, Role.OUTPUT):
+            self._writers[name] = box, (name, tensor_label(tensor))
+            self._unread.add(name)
+
+    def _show(self, name: str) -> None:
+        """Add a box for what a dispatch has written to a resource, once."""
+        start, labels = self._writers.get(name, (0, ()))
+        if labels and not self._boxes[start].is_data:
+            end = self._data(name)
+            self._lines.append(Line(start, end, labels[1:]))
+            self._unread.discard(name)
+
+    def _data(self, name: str) -> int:
+        return self._add(Box(name, _described(self._model.resources.get(name)), is_data=True))
+
+    def _add(self, box: Box) -> int:
+        self._boxes.append(box)
+        return len(self._boxes) - 1
+
+
+def _bound(
+    dispatchable: Dispatchable, bindings: Bindings, role: Role
+) -> Iterator[tuple[str, TensorDesc]]:
+    desc = dispatchable.desc
+    for info in desc.bind_points(role):
+        tensors = info.paths(getattr(desc, info.attribute))
+        # Bindings of a refused operator may be too many or too few.
+        pairs = zip(tensors, bindings.get(info.name, ()), strict=False)
+        yield from ((source.name, tensor) for (_, tensor), source in pairs)
+
+
+def _described(resource: Resource | None) -> str:
+    if resource is None:
+        return ""
+    kind = "" if resource.data_type is None else f"{resource.data_type}, "
+    return f"{kind}{resource.size} bytes"
