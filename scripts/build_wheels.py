@@ -54,7 +54,7 @@ def tried(archive: Path) -> None:
         shutil.copytree(ROOT / "examples", folder / "examples")
         command = folder / "venv" / "bin" / "anydml"
         run(command, "devices", folder=folder)
-        run(command, "run", "examples/models/split.json", folder=folder)
+        run(command, "run", "--example", "split", folder=folder)
         for number, script in enumerate(readme_scripts()):
             path = folder / f"readme_{number}.py"
             path.write_text(script, encoding="utf-8")

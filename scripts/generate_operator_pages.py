@@ -1,7 +1,10 @@
-"""Write what follows from the operators' definitions; run it after a change to one.
+"""Write what follows from the definitions of operators and functions; run it after a change to one.
 
 - src/anydml/ops/__init__.py: the imports of all definitions, the only list of them;
+- src/anydml/functions/_public.py: the imports of all array functions, the only list of them;
+- src/anydml/_literals.py: the words of native/common/*.def, for type checkers;
 - docs/operators/: a page for each module of definitions;
+- docs/images/operators/: a picture of each example;
 - mkdocs.yml: the navigation to these pages.
 
 A test compares the committed files with what it gives.
@@ -15,62 +18,131 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from anydml._named import NamedEnum
+from anydml import _native
+from anydml.catalogue import meanings, sections
 from anydml.device import Device
-from anydml.lookup import meanings, sections
+from anydml.drawing import draw_operator
+from anydml.dtypes import DataType
+from anydml.enums import NamedEnum
+from anydml.exactness import EXACT
+from anydml.functions._attributes import PADDING_SYNONYMS
+from anydml.functions._combining import NAMES as REDUCTIONS
+from anydml.functions._spec import SPECS
+from anydml.models import load_model
+from anydml.models.commands import Dispatch
+from anydml.models.results import elements
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 from anydml.ops._pages import TensorSupport
+from anydml.ops.enumerations import InterpolationMode
+from anydml.ops.padding1 import PaddingMode
 from anydml.registry import OPERATORS, PREFIX
-from anydml.tensor import TensorDesc
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "operators"
+PICTURES = ROOT / "docs" / "images" / "operators"
+MODELS = ROOT / "examples" / "models"
 MENU = ROOT / "mkdocs.yml"
 DEFINITIONS = ROOT / "src" / "anydml" / "ops"
 IMPORTS = DEFINITIONS / "__init__.py"
+FUNCTIONS = ROOT / "src" / "anydml" / "functions"
+PUBLIC = FUNCTIONS / "_public.py"
+LITERALS = ROOT / "src" / "anydml" / "_literals.py"
 HEADER = (
     "<!-- Written by scripts/generate_operator_pages.py from {source}: change that instead. -->"
 )
 
 
+def modules() -> dict[Path, str]:
+    """The text of every module that is written, by its path."""
+    return {IMPORTS: imports(), PUBLIC: public_functions(), LITERALS: literals()}
+
+
 def imports() -> str:
     """The module that imports every definition and the enumerations beside it."""
-    lines, names = [], list[str]()
+    found = {}
     for path in sorted(DEFINITIONS.glob("[!_]*.py")):
         module = import_module(f"anydml.ops.{path.stem}")
-        found = sorted(
+        found[module.__name__] = [
             name
             for name, value in vars(module).items()
             if isinstance(value, type)
             and (issubclass(value, NamedEnum) or "NAME" in dir(value))
             and value.__module__ == module.__name__
-        )
-        line = f"from {module.__name__} import {', '.join(found)}"
+        ]
+    return _importing(f"The operators. {_WRITTEN}; the only list of them.", found)
+
+
+def public_functions() -> str:
+    """The module that imports every array function."""
+    paths = sorted(FUNCTIONS.glob("[!_]*.py"))
+    found = {import_module(f"anydml.functions.{path.stem}").__name__: list[str]() for path in paths}
+    for spec in SPECS.values():
+        found[spec.general.__module__].append(spec.name)
+    return _importing(f"The array functions. {_WRITTEN}; the only list of them.", found)
+
+
+_WRITTEN = f"Written by {Path(__file__).name}"
+
+
+def _importing(title: str, names: dict[str, list[str]]) -> str:
+    """A module that has names of others."""
+    lines = []
+    for module, found in names.items():
+        ordered = sorted(found, key=str.lower)
+        line = f"from {module} import {', '.join(ordered)}"
         if len(line) > 100:
-            line = "".join(
-                [f"from {module.__name__} import (\n", *map("    {},\n".format, found), ")"]
-            )
+            line = "".join([f"from {module} import (\n", *map("    {},\n".format, ordered), ")"])
         lines.append(line)
-        names += found
+    exported = sorted(name for found in names.values() for name in found)
     return "\n".join(
         [
-            f'"""The operators. Written by {Path(__file__).name}; the only list of them."""',
+            f'"""{title}"""',
             "",
             *lines,
             "",
             "__all__ = [",
-            *(f'    "{name}",' for name in sorted(names)),
+            *(f'    "{name}",' for name in exported),
             "]",
             "",
         ]
     )
+
+
+def literals() -> str:
+    """The module of the words that public signatures take."""
+    modes, types = _native.INDEX_MODES, _native.NUMBERS
+    paged = [known.name.upper() for known in _native.TYPES if 0 < known.number < 64]
+    words: dict[str, Iterable[str | None]] = {
+        "DataTypeName": _names(DataType),
+        "PaddingModeName": _names(PaddingMode),
+        "InterpolationModeName": _names(InterpolationMode),
+        "OutOfRange": modes[:2],  # of descriptors; the others are the array functions'
+        "GatherMode": modes,
+        "PadMode": [*_native.PADDING_MODES, *PADDING_SYNONYMS],
+        "Reduction": REDUCTIONS,
+        "IndexName": [*_native.INDEX_TYPES, *map(str.upper, _native.INDEX_TYPES)],
+        "TypeName": [*types, *paged],
+    }
+    lines = [f'"""Words of native/common/*.def in public signatures. {_WRITTEN}."""', ""]
+    lines += ["from typing import Literal", ""]
+    for name, members in words.items():
+        lines += [f"{name} = Literal["]
+        lines += [f'    "{member}",' for member in members if member is not None]
+        lines += ["]"]
+    return "\n".join([*lines, ""])
+
+
+def _names(enumeration: type[NamedEnum]) -> list[str]:
+    members = [*enumeration]
+    return [*(m.suffix for m in members), *(m.full_name for m in members)]
 
 
 def menu() -> str:
@@ -110,9 +182,9 @@ def pages() -> dict[str, str]:
 
 def _index() -> str:
     lines = [
-        HEADER.format(source="src/anydml/ops/"),
+        "# Operators",  # in front, where the site looks for a page's title
         "",
-        "# Operators",
+        HEADER.format(source="src/anydml/ops/"),
         "",
         "| operator | descriptor | since | what it does |",
         "|---|---|---|---|",
@@ -137,7 +209,8 @@ def _summary(kind: type[Descriptor]) -> str:
         return _inline(inspect.getdoc(kind).partition("\n")[0])
     doc = sys.modules[kind.__module__].__doc__ or ""
     first = " ".join(doc.strip().partition("\n\n")[0].split())
-    return first.partition(": ")[2]
+    summary = first.partition(": ")[2]
+    return summary[0].upper() + summary[1:]
 
 
 def _page(module: str, kinds: list[type[Descriptor]]) -> str:
@@ -181,6 +254,11 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     yield "### Example"
     example = parts.get("Examples") or _computed_example(kind)
     yield f"```pycon\n{example}\n```"
+    if not issubclass(kind, Computed):
+        yield "The examples of DirectML's page as pictures:"
+    for i, name in enumerate(_pictures_of(kind), 1):
+        what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by what belongs together"
+        yield f"![{what}](../images/operators/{name})"
     yield "### Support"
     yield (
         "Each row holds from its feature level up to the next row. Ranks are DimensionCount. Below "
@@ -189,29 +267,66 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     yield _support(kind)
 
 
+@cache
+def _pictures_of(kind: type[Descriptor]) -> dict[str, str]:
+    """Pictures of an operator's examples by file name."""
+    drawn = [draw_operator(*example) for example in examples(kind)]
+    return {f"{kind.NAME.lower()}-{i}.svg": picture for i, picture in enumerate(drawn, 1)}
+
+
+def examples(kind: type[Descriptor]) -> Iterator[tuple[Descriptor, dict[str, np.ndarray]]]:
+    """An operator's examples: its own, or those of its page, which are a model."""
+    if issubclass(kind, Computed):
+        yield kind.example_call()
+        return
+    model = load_model(MODELS / f"{kind.NAME.lower()}.json")
+    for command in model.commands.values():
+        if isinstance(command, Dispatch):
+            desc, inputs = model.dispatchables[command.dispatchable].desc, {}
+            for info in desc.bind_points(Role.INPUT):
+                tensors = info.paths(getattr(desc, info.attribute))
+                for (path, tensor), source in zip(
+                    tensors, command.bindings[info.name], strict=True
+                ):
+                    resource = model.resources[source.name]
+                    octets = resource.allocate()[source.start(resource) :]
+                    inputs[path] = elements(tensor, octets)
+            yield desc, inputs
+
+
+def pictures() -> dict[str, str]:
+    """The pictures of all operators by file name."""
+    kinds = dict.fromkeys(OPERATORS.values())
+    return {name: picture for kind in kinds for name, picture in _pictures_of(kind).items()}
+
+
+def _literal(values: list[object]) -> str:
+    return re.sub(r"-?\b(nan|inf)\b", r"float('\g<0>')", repr(values))
+
+
 def _computed_example(kind: type[Computed]) -> str:
-    given = kind.example()
-    inputs = {
-        info.attribute: np.array(given.pop(info.attribute), np.float32)
-        for info in kind.tensor_fields(Role.INPUT)
-        if info.attribute in given
-    }
-    tensors = {name: TensorDesc.from_array(array) for name, array in inputs.items()}
-    desc = kind.with_outputs(**tensors, **given)
+    desc, inputs = kind.example_call()
     result = Device("cpu").create_operator(desc).compile()(*inputs.values())
-    arguments = ", ".join(f"np.array({a.tolist()}, np.float32)" for a in inputs.values())
+    arguments = ", ".join(
+        f"np.array({_literal(a.tolist())}, np.{a.dtype})" for a in inputs.values()
+    )
+    lines = [">>> import numpy as np", ">>> import anydml as dml"]
+    shown_result = repr(result)
+    if kind.TOLERANCE != EXACT:  # the last digits depend on the processor
+        lines.append(">>> np.set_printoptions(precision=4)")
+        with np.printoptions(precision=4):
+            shown_result = repr(result)
     fields = [f"{info.attribute}=" for info in desc.fields()]
     shown = repr(desc)
     for field in fields[1:]:
         shown = shown.replace(f", {field}", f",\n...     {field}")
     return "\n".join(
         [
-            ">>> import numpy as np",
-            ">>> import anydml as dml",
+            *lines,
             f">>> desc = {_qualified(shown)}",
             '>>> compiled = dml.Device("cpu").create_operator(desc).compile()',
             f">>> compiled({arguments})",
-            repr(result),
+            re.sub(r"\n\n+", "\n", shown_result),  # an empty line would end the session
         ]
     )
 
@@ -273,18 +388,21 @@ def _inline(text: str) -> str:
 
 def main() -> None:
     """Write everything, and remove the pages that no definition has."""
-    listed = imports()
-    if listed != IMPORTS.read_text(encoding="utf-8"):
-        IMPORTS.write_text(listed, encoding="utf-8")
+    outdated = {
+        path: text for path, text in modules().items() if path.read_text(encoding="utf-8") != text
+    }
+    for path, text in outdated.items():
+        path.write_text(text, encoding="utf-8")
+    if outdated:
         os.execv(sys.executable, [sys.executable, *sys.argv])  # with the definitions that are new
     MENU.write_text(menu(), encoding="utf-8")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    written = pages()
-    for path in FOLDER.glob("*.md"):
-        if path.name not in written:
-            path.unlink()
-    for name, text in written.items():
-        (FOLDER / name).write_text(text)
+    for folder, pattern, written in (FOLDER, "*.md", pages()), (PICTURES, "*.svg", pictures()):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.glob(pattern):
+            if path.name not in written:
+                path.unlink()
+        for name, text in written.items():
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

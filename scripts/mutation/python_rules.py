@@ -106,7 +106,7 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         if node.func.id in ("min", "max"):
             name = ast.Name("max" if node.func.id == "min" else "min")
             yield ast.Call(name, node.args, node.keywords), "min and max"
-        elif node.func.id not in ("isinstance", "getattr", "setattr", "bridge_of"):
+        elif node.func.id not in ("isinstance", "getattr", "setattr", "has_no_memory"):
             for number in range(len(node.args) - 1):
                 pair = node.args[number : number + 2]
                 names = {value.id for value in pair if isinstance(value, ast.Name)}

@@ -1,0 +1,113 @@
+"""Write docs/api/, the pages that show the docstrings of all public names; run it after a change.
+
+A page lists names, and mkdocstrings puts their signatures and docstrings in their place. The names
+are those of `anydml.__all__`; descriptors of operators have pages of their own (docs/operators/). A
+test compares the committed files with what this gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import anydml
+from anydml.enums import NamedEnum
+from anydml.ops._descriptor import Descriptor
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "api"
+HEADER = "<!-- Written by scripts/generate_api_pages.py: change that instead. -->"
+
+
+class Page(NamedTuple):
+    """A page, and the modules below `anydml` whose public names it has."""
+
+    name: str
+    title: str
+    text: str
+    modules: tuple[str, ...] = ()
+
+
+ERRORS = Page("errors", "Errors", "Every error derives from `anydml.AnyDMLError`.", ("errors",))
+ENUMERATIONS = Page(
+    "enumerations",
+    "Enumerations",
+    'An enumeration\'s value is also taken by its name: `"FLOAT32"` for `DataType.FLOAT32`.',
+)
+OTHERS = Page(
+    "descriptors",
+    "Devices and descriptors",
+    "A class for each operator, with its fields and its support table, is on the pages of the "
+    "[operators](../operators/index.md).",
+)
+PAGES = (
+    Page(
+        "functions",
+        "Array functions",
+        "They take and return arrays of NumPy, PyTorch, JAX, CuPy and Dask. "
+        "[Array functions](../array-functions.md) shows their use.",
+        ("functions",),
+    ),
+    OTHERS,
+    Page("graphs", "Graphs", "[Graphs](../graphs.md) shows their use.", ("graphs",)),
+    Page(
+        "settings",
+        "Threads and memory",
+        "[Performance](../performance.md) has what a call takes of both.",
+        ("threads", "memory"),
+    ),
+    ENUMERATIONS,
+    ERRORS,
+)
+MODULES = ("anydml.torch", "anydml.models")
+"""Public modules beside the package itself, each with an `__all__`."""
+
+
+def page_of(name: str) -> Page | None:
+    """The page that has a public name; None for a descriptor of an operator."""
+    value = getattr(anydml, name)
+    if isinstance(value, type) and issubclass(value, NamedEnum):
+        return ENUMERATIONS
+    if isinstance(value, type) and issubclass(value, Descriptor) and value is not Descriptor:
+        return None
+    if isinstance(value, type) and issubclass(value, Exception):
+        return ERRORS
+    module = value.__module__.split(".")[1]
+    return next((page for page in PAGES if module in page.modules), OTHERS)
+
+
+def pages() -> dict[str, str]:
+    """The text of every page by file name."""
+    names: dict[Page | None, list[str]] = {page: [] for page in PAGES}
+    for name in anydml.__all__:
+        names.setdefault(page_of(name), []).append(name)
+    return {f"{page.name}.md": "\n\n".join(_text(page, names[page])) + "\n" for page in PAGES} | {
+        "modules.md": "\n\n".join(_modules()) + "\n"
+    }
+
+
+def _text(page: Page, names: list[str]) -> Iterator[str]:
+    yield HEADER
+    yield f"# {page.title}"
+    yield page.text
+    for name in names:
+        yield f"::: anydml.{name}"
+
+
+def _modules() -> Iterator[str]:
+    yield HEADER
+    yield "# PyTorch and models"
+    yield "Modules that are imported by their own names."
+    for module in MODULES:
+        yield f"::: {module}"
+
+
+def main() -> None:
+    """Write everything."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
