@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from anydml._progress import show_progress
 from anydml.device import Device
 from anydml.errors import DeviceError
 from anydml.threads import get_num_threads
@@ -68,9 +69,7 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
-@click.option(
-    "--plot", "plot_file", type=_FILE, help="Draw the first suite's ratios (.svg, .png, .pdf)."
-)
+@click.option("--plot", "plot_file", type=_FILE, help="Draw the times of the first suite as SVG.")
 def command(
     cases: tuple[str, ...],
     suite_names: tuple[str, ...],
@@ -106,8 +105,6 @@ def command(
     for path in (json_file, markdown_file, plot_file):
         if path and not path.absolute().parent.is_dir():
             raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
-    if plot_file and not plot.available():
-        raise click.UsageError("--plot needs matplotlib: pip install '.[bench]'")
     if from_file:
         described, outcomes = _stored(from_file, selected)
     else:
@@ -207,9 +204,13 @@ def _run(
     place: Place,
 ) -> Iterator[report.Outcome]:
     try:
-        for case in cases:
-            yield run_case(suite, case, contenders, budget, threads, place)
+        for i, case in enumerate(cases):
+            show_progress(f"{suite.name}, {i + 1} of {len(cases)}: {case.title}")
+            outcome = run_case(suite, case, contenders, budget, threads, place)
+            show_progress()
+            yield outcome
     finally:
+        show_progress()
         place.close()
 
 

@@ -1,152 +1,142 @@
-"""The ratios as horizontal bars, grouped by operator, on one screen."""
+"""The times of each case as dots on one axis, a dot for each library."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from itertools import groupby
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from textwrap import wrap
+from typing import Final
 
-from benchmarks.report import Outcome, geometric_mean, times
+from anydml.drawing import document, text
+from benchmarks.report import Outcome, times
 
-_TEXT, _GRID = "#222222", "#dddddd"
-# Apart for colour-blind readers too (Okabe and Ito); one for each peer, in order of appearance.
-_COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-_FONT: Final = 7.5
-_ROW: Final = 0.165
-_MOST_ROWS: Final = 34
-"""Of one column of bars; with more the plot has two."""
-_SIZE: Final = (13.0, 0.9)
-"""Inches: the width, and what stands above and below the bars."""
+_WIDTH: Final = 440
+"""In pixels: a phone shows it almost as large as it is."""
+_MARGIN: Final = 14
+_ROW: Final = 44
+_LINE: Final = 17
+_LETTER: Final = 7.3
+_UNITS: Final = {0: "s", -3: "ms", -6: "µs", -9: "ns"}
 
-
-class _Row(NamedTuple):
-    label: str
-    outcome: Outcome | None
-    """None for a group's heading."""
-
-
-def available() -> bool:
-    """Whether matplotlib is installed."""
-    return find_spec("matplotlib") is not None
+# Around (0, 0); one for each library besides this one, in order of appearance.
+_SHAPES: Final = ("M-5-5h10v10h-10z", "M0-6l6 11h-12z", "M0-7l6 7-6 7-6-7z", "M0 6l6-11h-12z",
+                  "M-3-6h6l3 6-3 6h-6l-3-6z", "M-6-2h12v4h-12z")  # fmt: skip
+_OURS: Final = '<circle class="ours" r="6"/>'
 
 
 def draw(path: Path, outcomes: Sequence[Outcome], machine: str) -> None:
-    """Write the plot; the file's suffix names the format.
+    """Write the plot, an SVG file for light and dark pages.
 
     Parameters
     ----------
     path : Path
-        As ``ratios.svg`` or ``ratios.png``.
+        The file.
     outcomes : sequence of Outcome
         Of one suite; those without a ratio are left out.
     machine : str
         What they were measured on and with, and when.
     """
-    figures: Any = import_module("matplotlib.figure")
-    columns = arranged(outcomes)
-    most = max(map(len, columns))
-    width, margins = _SIZE
-    size = (width if len(columns) > 1 else 0.62 * width, margins + 0.5 + _ROW * max(most, 4))
-    figure = figures.Figure(figsize=size, layout="constrained")
-    shown = [o for o in outcomes if o.ratio is not None]
-    names = list(dict.fromkeys(o.against.name for o in shown if o.against))
-    colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
-    ratios = [o.ratio or 1.0 for o in shown]
-    every = figure.subplots(1, len(columns), squeeze=False)[0]
-    for axes, rows in zip(every, columns, strict=True):
-        _bars(axes, rows, most, colours, ratios)
-    if shown:
-        base, against, heading = shown[0].suite.headings
-        title = (
-            f"{heading}: time of {against} ÷ time of {base}; "
-            f"geometric mean {times(geometric_mean(shown))}"
-        )
-        if any(o.ends_early for o in shown):
-            title += ", without what ends early (hatched)"
-        figure.suptitle(title, fontsize=_FONT + 2, color=_TEXT, x=0.01, ha="left")
-        _legend(figure, colours, shown[0].suite.kind)
-    note = "\n".join(textwrap.wrap(machine, 210 if len(columns) > 1 else 130))
-    figure.supxlabel(note, fontsize=_FONT - 1, color=_TEXT, x=0.01, ha="left")
-    told = {"Description": machine} if path.suffix.lower() in (".png", ".svg") else None
-    figure.savefig(path, dpi=120, facecolor="white", metadata=told)
+    shown = [(o, times_of(o)) for o in outcomes if o.ratio is not None]
+    names = list(dict.fromkeys(name for _, found in shown for name in found))
+    ours = shown[0][0].base.name if shown else ""
+    marks = {name: _peer(i) for i, name in enumerate(n for n in names if n != ours)} | {ours: _OURS}
+    decades = decades_of([seconds for _, found in shown for seconds in found.values()])
+    rows = [outcome for outcome, _ in shown]
+    headings = rows[0].suite.headings if rows else ("", "", "")
+    title = f"Time of a call. On the right: time of {headings[1]} ÷ time of {headings[0]}"
+    body, y = "", float(_MARGIN)
+    for line in wrap(title, _letters()):
+        body += _text("muted", _MARGIN, y + 11, line)
+        y += _LINE
+    legend, y = _legend({ours: marks[ours], **marks} if rows else {}, y + 14)
+    body += legend
+    top, y = y, y + 6
+    for outcome, found in shown:
+        body += _row(outcome, {name: (s, marks[name]) for name, s in found.items()}, decades, y)
+        y += _ROW
+    body = _axis(decades, top, y) + body
+    y += 2 * _LINE + 4
+    for line in wrap(machine, _letters()):
+        body += _text("muted", _MARGIN, y, line)
+        y += _LINE
+    spoken = "; ".join([*(f"{o.case.title}: {times(o.ratio)}" for o in rows), machine])
+    path.write_text(
+        document(_WIDTH, y, f"Time of a call of {', '.join(names)}", spoken, body), encoding="utf-8"
+    )
 
 
-def arranged(outcomes: Sequence[Outcome]) -> list[list[_Row]]:
-    """Rows under a heading for each operator, in one column or two of about the same length."""
-    groups: list[list[_Row]] = []
-    kept = [o for o in outcomes if o.ratio is not None]
-    for family, found in groupby(kept, key=lambda o: o.case.name.partition("/")[0]):
-        rows = [_Row(o.case.title.removeprefix(family).strip(), o) for o in found]
-        groups.append([_Row(family, None), *rows])
-    total = sum(map(len, groups))
-    if total <= _MOST_ROWS:
-        return [[row for group in groups for row in group]]
-    first: list[_Row] = []
-    while len(first) + len(groups[0]) / 2 < total / 2:
-        first += groups.pop(0)
-    return [first, [row for group in groups for row in group]]
+def times_of(outcome: Outcome) -> dict[str, float]:
+    """The seconds of each library, of several ways the best one's, this library first."""
+    found: dict[str, float] = {}
+    for contestant in (outcome.base, *outcome.others):
+        if not contestant.problem:
+            seconds = contestant.statistic(outcome.suite.statistic)
+            found[contestant.name] = min(seconds, found.get(contestant.name, seconds))
+    return found
 
 
-def ticks_for(ratios: Sequence[float]) -> list[float]:
-    """1, 2, 5, 10, …: from the beginning of the axis to the end of the longest bar or above."""
-    least, most = _begin(ratios), max([2.0, *ratios])
-    low, high = floor(log10(least)), ceil(log10(most))
-    steps = (1, 2, 5) if high - low < 4 else (1, 3) if high - low < 6 else (1,)
-    ticks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
-    last = next(tick for tick in ticks if tick >= most)
-    return [tick for tick in ticks if least <= tick <= last]
+def decades_of(seconds: Sequence[float]) -> range:
+    """The powers of ten from below the shortest time to above the longest one."""
+    low, high = min(seconds, default=1e-3), max(seconds, default=1e-3)
+    return range(floor(log10(low)), max(ceil(log10(high)), floor(log10(low)) + 1) + 1)
 
 
-def _begin(ratios: Sequence[float]) -> float:
-    """Where the axis begins: a little before the shortest bar."""
-    return 0.85 * min([1.0, *ratios])
+def _x(seconds: float, decades: range) -> float:
+    whole = _WIDTH - 4 * _MARGIN
+    return 2 * _MARGIN + whole * (log10(seconds) - decades[0]) / (decades[-1] - decades[0])
 
 
-def _bars(
-    axes: Any, rows: Sequence[_Row], most: int, colours: dict[str, str], ratios: Sequence[float]
-) -> None:
-    for at, (label, outcome) in enumerate(rows):
-        if outcome is None or outcome.ratio is None or outcome.against is None:
-            axes.text(
-                0, at, label, fontsize=_FONT, fontweight="bold", color=_TEXT, va="center",
-                ha="right", transform=axes.get_yaxis_transform(),
-            )  # fmt: skip
-            continue
-        axes.barh(
-            at, outcome.ratio - 1, left=1, height=0.72, color=colours[outcome.against.name],
-            hatch="////" if outcome.ends_early else None, edgecolor="white", linewidth=0,
-        )  # fmt: skip
-        axes.annotate(
-            times(outcome.ratio), (max(outcome.ratio, 1.0), at), xytext=(3, 0),
-            textcoords="offset points", va="center", fontsize=_FONT - 1, color=_TEXT,
-        )  # fmt: skip
-    labels = [(at, row.label) for at, row in enumerate(rows) if row.outcome]
-    axes.set_yticks([at for at, _ in labels], [text for _, text in labels])
-    axes.set_ylim(most - 0.4, -0.6)  # the same height of a row in every column
-    axes.set_xscale("log")
-    ticks = ticks_for(ratios)
-    axes.set_xlim(_begin(ratios), ticks[-1] * 1.35)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.tick_params(length=0, labelsize=_FONT - 0.5, labelcolor=_TEXT)
-    axes.minorticks_off()
-    axes.grid(axis="x", color=_GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.axvline(1, color=_TEXT, linewidth=0.8)
-    for side in ("top", "right", "bottom", "left"):
-        axes.spines[side].set_visible(False)
+def _letters() -> int:
+    return int((_WIDTH - 2 * _MARGIN) / _LETTER)
 
 
-def _legend(figure: Any, colours: dict[str, str], kind: str) -> None:
-    if kind != "peers":
-        return
-    patches: Any = import_module("matplotlib.patches")
-    handles = [patches.Patch(color=colour, label=name) for name, colour in colours.items()]
-    figure.legend(
-        handles=handles, title="best peer", loc="outside upper right", ncols=len(handles),
-        fontsize=_FONT, title_fontsize=_FONT, frameon=False,
-    )  # fmt: skip
+def _peer(index: int) -> str:
+    return f'<path class="mark" d="{_SHAPES[index % len(_SHAPES)]}"/>'
+
+
+def _legend(marks: dict[str, str], y: float) -> tuple[str, float]:
+    body, x = "", float(_MARGIN + 8)
+    for name, mark in marks.items():
+        width = 32 + _LETTER * len(name)
+        if x + width > _WIDTH:
+            x, y = float(_MARGIN + 8), y + 22
+        body += _at(x, y, mark) + _text("ink", x + 12, y + 4, name)
+        x += width
+    return body, y + 20
+
+
+def _row(outcome: Outcome, found: dict[str, tuple[float, str]], decades: range, y: float) -> str:
+    ratio = "ends early" if outcome.ends_early else times(outcome.ratio)
+    lost = not outcome.ends_early and (outcome.ratio or 1) < 1
+    dots = "".join(
+        _at(_x(seconds, decades), y + 28, mark)
+        for seconds, mark in found.values()  # this library first, below the outlines
+    )
+    return (
+        _text("ink", _MARGIN, y + 11, outcome.case.title)
+        + _text("alarm" if lost else "ink", _WIDTH - _MARGIN, y + 11, ratio, "end", bold=True)
+        + f'<path class="grid" d="M{_MARGIN} {y + 28:g}H{_WIDTH - _MARGIN}"/>{dots}'
+    )
+
+
+def _axis(decades: range, top: float, bottom: float) -> str:
+    body = ""
+    for power in decades:
+        x = _x(10.0**power, decades)
+        unit = max(min(0, power // 3 * 3), min(_UNITS))
+        label = f"{10.0 ** (power - unit):g} {_UNITS[unit]}"
+        body += f'<path class="grid" d="M{x:.1f} {top:g}V{bottom:g}"/>'
+        body += _text("muted", x, bottom + 14, label, "middle")
+    return body
+
+
+def _text(
+    kind: str, x: float, y: float, words: str, anchor: str = "start", bold: bool = False
+) -> str:
+    style = f'text-anchor="{anchor}"' + (' font-weight="bold"' if bold else "")
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" {style}>{text(words)}</text>'
+
+
+def _at(x: float, y: float, body: str) -> str:
+    return f'<g transform="translate({x:.1f} {y:g})">{body}</g>'

@@ -35,9 +35,9 @@ COPY_ON_GPU: Final = (
     "less to do than the copy, which writes half of the bytes."
 )
 INTO: Final = (
-    "**With `out=`** is the same ratio where everybody writes into arrays that are there: what a "
-    "library's way of getting memory for results does to the other ratio is the difference. A peer "
-    "that has no such form does not take part, which can leave a slower one."
+    "**With `out=`** is the same ratio when every library writes into existing arrays. The "
+    "difference from the first ratio is the cost of allocating results. A peer without such a form "
+    "is left out, so the best of the others may be slower."
 )
 EARLY: Final = (
     "A call that **ends early** knows its result before it has read its input; its ratio grows "

@@ -25,7 +25,7 @@ README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "docs" / "performance.md"
 GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h200.json"
 GPU_PAGE: Final = ROOT / "docs" / "gpu.md"
-PLOT: Final = ROOT / "docs" / "images" / "benchmark.png"
+PLOT: Final = ROOT / "docs" / "images" / "benchmark.svg"
 
 # One or two for each operator, among them what is not faster than everybody else.
 REPRESENTATIVE: Final = (
@@ -99,7 +99,7 @@ def main() -> None:
     results = document()
     for path, text in pages(results).items():
         path.write_text(text)
-    plot.draw(PLOT, measured(results), machine.in_one_line(results["machine"]))
+    plot.draw(PLOT, representative(measured(results)), machine.in_one_line(results["machine"]))
 
 
 if __name__ == "__main__":

@@ -33,17 +33,28 @@ _ON_REQUEST = ("slow", "heavy", "soak", "gpu")
 
 def pytest_addoption(parser):
     parser.addoption("--shard", metavar="N/OF", default="1/1", help="the Nth part of the tests")
+    parser.addoption("--note-passed", metavar="FILE", help="write the names of what passes")
+    parser.addoption("--leave-out", metavar="FILE", help="tests that another run noted")
 
 
 def pytest_collection_modifyitems(config, items):
     number, of = map(int, config.option.shard.split("/"))
+    noted = config.option.leave_out
+    passed = set(Path(noted).read_text().splitlines()) if noted else set()
 
     def runs(item):
         asked = config.option.markexpr or not any(map(item.get_closest_marker, _ON_REQUEST))
-        return asked and zlib.crc32(item.nodeid.encode()) % of == number - 1
+        mine = zlib.crc32(item.nodeid.encode()) % of == number - 1
+        return asked and mine and item.nodeid not in passed
 
     config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
     items[:] = filter(runs, items)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.option.note_passed:
+        names = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
+        Path(config.option.note_passed).write_text("\n".join(names))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ SCRIPT = Path(__file__).with_name("changing_indices.py")
 OPERATORS = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_indices_that_change_during_calls(operator, moments):
     done = subprocess.run(

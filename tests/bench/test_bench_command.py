@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from small_cases import shrunk
 
 import benchmarks.command as command_module
-from benchmarks import ours, plot
+from benchmarks import ours
 from benchmarks.command import command
 from benchmarks.suites import SUITES
 
@@ -41,6 +41,7 @@ def test_an_unknown_case_is_wrong_usage():
     assert "no case of suite table is named no/such" in told.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "suite", ["table", "small", "torch", "jax", "adversarial", "scaling", "movers", "types"]
 )
@@ -119,13 +120,6 @@ def test_a_wrong_result_of_this_library_fails(small_sizes, monkeypatch):
     told = run("join/3-of*", "--no-peers", *QUICK)
     assert told.exit_code == 1
     assert "join/3-of-4096x4096-axis1, anydml: wrong: wrong values" in told.stderr
-
-
-def test_a_plot_needs_matplotlib(small_sizes, monkeypatch, tmp_path):
-    monkeypatch.setattr(plot, "available", lambda: False)
-    told = run("join/3-of*", "--plot", str(tmp_path / "ratios.svg"))
-    assert told.exit_code == 2
-    assert "pip install '.[bench]'" in told.stderr
 
 
 def test_what_is_measured_is_in_the_file_though_the_command_is_ended(

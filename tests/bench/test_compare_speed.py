@@ -121,6 +121,7 @@ def test_what_cannot_be_measured_is_told(sleeping, tmp_path):
     assert done.stderr.endswith(f"compare_speed: {old} ended with status 1\n")
 
 
+@pytest.mark.slow
 def test_this_version_can_be_measured(monkeypatch):
     monkeypatch.chdir(compare_speed.ROOT)
     done = run(sys.executable, "--suite", "small", "--limit", "99", *QUICK, "--clock", "cpu")

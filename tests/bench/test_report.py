@@ -1,18 +1,21 @@
 """Lines, JSON, Markdown and plot from outcomes with known times."""
 
 import json
+import re
 from dataclasses import replace
-from importlib.util import find_spec
+from math import log
+from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks import machine, plot, report, stored
 from benchmarks.cases import table
 from benchmarks.measure import Contestant
-from benchmarks.report import Outcome
+from benchmarks.report import Outcome, times
 from benchmarks.suites import SUITES
 
 CASE = table()[0]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def contestant(name, *samples, problem=""):
@@ -228,19 +231,51 @@ def test_another_file_is_refused(document):
         stored.outcomes_in(document)
 
 
-@pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-@pytest.mark.filterwarnings("ignore")  # what matplotlib's own dependencies warn of
-def test_plot(tmp_path, suffix):
-    slower = outcome(others=[contestant("NumPy", 0.0015)])
-    path = tmp_path / f"ratios.{suffix}"
+def drawn(path, outcomes):
+    """The texts of the plot with their classes, and where each kind of mark lies across."""
+    plot.draw(path, outcomes, "This machine, today")
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    texts = [(item.get("class"), item.text) for item in root.iter(f"{SVG}text")]
+    places = {}
+    for group in root.iter(f"{SVG}g"):
+        x, y = map(float, re.findall(r"[\d.]+", group.get("transform")))
+        mark = group.find("*")
+        places.setdefault(mark.get("d") or mark.get("class"), []).append((x, y))
+    return texts, places
+
+
+def test_plot_has_a_dot_for_each_library(tmp_path):
+    peers = [contestant("NumPy", 0.004), contestant("NumPy", 0.003), contestant("JAX", 0.2),
+             contestant("PyTorch", problem="no")]  # fmt: skip
+    texts, places = drawn(tmp_path / "a.svg", [outcome(others=peers)])
+    names = [text for _, text in texts]
+    assert {"anydml", "NumPy", "JAX", "This machine, today"} <= {*names}
+    assert "PyTorch" not in names
+    across = sorted(x for found in places.values() for x, _ in found[1:])  # behind the legend's
+    assert len(across) == 3
+    ours, numpy, jax = across
+    base = outcome().time
+    assert (jax - ours) / (numpy - ours) == pytest.approx(log(0.2 / base) / log(0.003 / base), 1e-2)
+
+
+def test_plot_shows_losses_and_leaves_out_what_is_wrong(tmp_path):
+    slower = outcome(others=[contestant("NumPy", 0.0005)])
     wrong = outcome(others=[contestant("NumPy", problem="no")])
-    plot.draw(path, [outcome(), slower, wrong, early()], "This machine, today")
-    written = path.read_bytes()
-    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
-    assert written.startswith(start)
-    assert b"This machine, today" in written or suffix == "pdf"
-    plot.draw(path, [wrong], "nothing to compare")  # no bars: no error
+    texts, places = drawn(tmp_path / "a.svg", [outcome(), slower, wrong, early()])
+    lost = [text for kind, text in texts if kind == "alarm"]
+    assert lost == [times(slower.ratio)]
+    assert "ends early" in [text for _, text in texts]
+    assert len(places["ours"]) == 1 + 3  # the legend's, and a dot for each but the wrong one
+    texts, places = drawn(tmp_path / "b.svg", [wrong])  # nothing to compare: no error
+    assert not places
+
+
+def test_plot_is_as_wide_as_a_phone_and_has_rows_for_all_cases(tmp_path):
+    outcomes = cases_of(*{case.operation for case in table()})
+    texts, places = drawn(tmp_path / "a.svg", outcomes)
+    assert {o.case.title for o in outcomes} <= {text for _, text in texts}
+    assert all(0 < x < 440 for found in places.values() for x, _ in found)
+    assert len({y for _, y in places["ours"]}) == len(outcomes) + 1
 
 
 def cases_of(*names):
@@ -248,36 +283,9 @@ def cases_of(*names):
             for case in table() if case.operation in names]  # fmt: skip
 
 
-def test_bars_stand_in_groups_by_operator():
-    (column,) = plot.arranged(cases_of("top_k", "split"))
-    headings = [row.label for row in column if row.outcome is None]
-    assert headings == ["top_k", "split"]
-    assert column[1].label == "16 M, k 100"
-    assert len(column) == len(cases_of("top_k", "split")) + 2
-
-
-def test_many_bars_stand_in_two_columns_of_whole_groups():
-    outcomes = [o for name in {case.operation for case in table()} for o in cases_of(name)]
-    columns = plot.arranged(outcomes)
-    assert len(columns) == 2
-    assert all(column[0].outcome is None for column in columns)
-    shown = [row.outcome for column in columns for row in column if row.outcome]
-    assert shown == outcomes  # in their order
-    assert abs(len(columns[0]) - len(columns[1])) < 16
-    assert sum(row.outcome is not None for column in columns for row in column) == len(outcomes)
-
-
 @pytest.mark.parametrize(
-    ("ratios", "ticks"),
-    [
-        ([1.5, 3], [1, 2, 5]),
-        ([0.8, 35], [1, 2, 5, 10, 20, 50]),
-        ([0.4, 1.1], [0.5, 1, 2]),
-        ([0.8, 2027], [1, 3, 10, 30, 100, 300, 1000, 3000]),
-        ([1.2, 99, 100], [1, 2, 5, 10, 20, 50, 100]),
-        ([1, 2e7], [10**power for power in range(9)]),
-        ([], [1, 2]),
-    ],
+    ("seconds", "powers"),
+    [([0.002, 0.03], [-3, -2, -1]), ([1e-6, 1e-5], [-6, -5]), ([0.5], [-1, 0]), ([], [-3, -2])],
 )
-def test_ticks_reach_the_longest_bar(ratios, ticks):
-    assert plot.ticks_for(ratios) == pytest.approx(ticks)
+def test_the_axis_holds_all_times(seconds, powers):
+    assert [*plot.decades_of(seconds)] == powers

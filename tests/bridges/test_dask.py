@@ -125,6 +125,13 @@ def test_movers(data, kind, shape):
         lengths = data.draw(strategies.generators()).integers(0, 12, one)
         same(dml.reverse_subsequences(lazy, maybe(data, lengths), axis=axis),
              dml.reverse_subsequences(x, lengths, axis=axis))  # fmt: skip
+    if kind in strategies.INDEX:
+        where, depth = (
+            data.draw(st.integers(-len(shape) - 1, len(shape))),
+            data.draw(st.integers(0, 5)),
+        )
+        table = data.draw(st.sampled_from((np.array([2.5, 7.5]), (0, 1))))
+        same(dml.one_hot(lazy, depth, table, axis=where), dml.one_hot(x, depth, table, axis=where))
     repeats = data.draw(st.lists(st.integers(0, 3), max_size=4))
     same(dml.tile(lazy, repeats), dml.tile(x, repeats))
     to = data.draw(st.sampled_from(NUMERIC))

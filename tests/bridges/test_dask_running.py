@@ -280,13 +280,13 @@ def test_arguments_are_checked_at_once():
     refused(lambda: dml.top_k(unknown, 1), r"x: .* unknown .* axis 0; call x\.compute_chunk_sizes")
     refused(lambda: dml.gather(X, dml.nonzero_coordinates(x)), "indices: expected known sizes")
     refused(lambda: dml.split(x, 2, out=[None, None]), "out: expected None beside a dask", kind)
-    refused(lambda: dml.top_k(x, 17), r"k: expected 0\.\.16")
+    refused(lambda: dml.top_k(x, 17), "k: expected at most 16")
     refused(lambda: dml.gather(x, [0.5]), "indices: expected one of", kind)
     refused(lambda: dml.gather(x, x), "indices: expected one of", kind)
     refused(lambda: dml.gather(x, [0], mode="clmap"), "mode: expected .* did you mean 'clamp'")
     refused(lambda: dml.scatter_nd(x, TUPLES, chunked(UPDATES.astype("f8"), 5, 5)),
             "updates: expected float32", kind)  # fmt: skip
-    refused(lambda: dml.scatter_elements(x, ROWS, UPDATES[:3]), "updates: expected shape")
+    refused(lambda: dml.scatter_elements(x, ROWS, UPDATES[:3]), "updates.shape: expected")
     refused(lambda: dml.join([x, x.astype("f8")]), r"arrays\[1\]: expected float32", kind)
     refused(lambda: dml.nonzero_coordinates(x, size=3), "size: expected None for a dask array")
     refused(lambda: dml.top_k(x.astype(object), 1), "x: expected numbers", kind)
@@ -335,6 +335,7 @@ def dies_once(block, flag, block_info=None):
     return block
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own
 def test_a_cluster_of_which_a_worker_is_killed(tmp_path):
     distributed = pytest.importorskip("distributed")

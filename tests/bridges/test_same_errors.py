@@ -91,6 +91,9 @@ WRONG: dict[str, Wrong] = {
     "pad: mode": lambda f, a: f.pad(a(X), 1, mode="wrp"),
     "slice_window: sizes": lambda f, a: f.slice_window(a(X), (0, 0), (4, 4)),
     "tile: repeats": lambda f, a: f.tile(a(X), "a"),
+    "one_hot: axis": lambda f, a: f.one_hot(a(np.zeros(3, np.int32)), 3, axis=2),
+    "one_hot: depth": lambda f, a: f.one_hot(a(np.zeros(3, np.int32)), -1),
+    "one_hot: values": lambda f, a: f.one_hot(a(np.zeros(3, np.int32)), 3, a(X[0, :1])),
     "reverse_subsequences: lengths": lambda f, a: f.reverse_subsequences(
         a(X), a(np.zeros(5, np.int32)), axis=0
     ),

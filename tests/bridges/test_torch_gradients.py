@@ -173,13 +173,13 @@ def test_what_else_is_refused():
         dml.gather(x, ALONG, mode="clump")
     with pytest.raises(dml.ArgumentError, match="reduction: expected one of None"):
         dml.scatter_elements(x, ALONG, 1.0, reduction="ad")
-    with pytest.raises(dml.ArgumentError, match="indices: expected rank 2"):
+    with pytest.raises(dml.ArgumentError, match=r"indices\.ndim: expected 2"):
         dml.gather_elements(x, ALONG[0])
     with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[0, 1\]: expected -3..2"):
         dml.gather(x, ALONG)
     with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected float64"):
         dml.join([x, x.float()])
-    with pytest.raises(dml.ArgumentError, match=r"k: expected 0\.\.4"):
+    with pytest.raises(dml.ArgumentError, match=r"k: expected at most 4"):
         dml.top_k(x, 5)
 
 

@@ -35,11 +35,12 @@ def fresh():
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("asks", [False, True], ids=["", "with a gradient"])
 def test_pytorchs_own_check_of_operators(name, asks):
-    first, *given = OPERATORS[name]
-    operands = first if isinstance(first, list) else [first]
+    given = [*OPERATORS[name]]
+    i = next(i for i, x in enumerate(given) if isinstance(x, list) or x.is_floating_point())
+    operands = given[i] if isinstance(given[i], list) else [given[i]]
     operands = [operand.clone().requires_grad_(asks) for operand in operands]
-    first = operands if isinstance(first, list) else operands[0]
-    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (first, *given))
+    given[i] = operands if isinstance(given[i], list) else operands[0]
+    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (*given,))
 
 
 def test_every_operator_is_checked():
@@ -138,6 +139,7 @@ def test_wrong_arguments_of_operators():
         torch.ops.anydml.pad(x, [1], [1, 1], "constant", 0)
 
 
+@pytest.mark.slow
 def test_nothing_has_to_be_imported():
     script = """
 import torch, sys
@@ -163,7 +165,7 @@ def test_arrays_that_are_none_of_pytorchs_break_the_graph(fresh):
 
 def test_wrong_arguments_in_graphs(fresh):
     x = floats(3, 4)
-    with pytest.raises(Exception, match=r"k: expected 0\.\.4 \(the size of axis 1 of x\), got 9"):
+    with pytest.raises(Exception, match=r"k: expected at most 4 \(x.shape\[1\]\), got 9"):
         torch.compile(lambda t: dml.top_k(t, 9), fullgraph=True, backend="eager")(x)
     with pytest.raises(Exception, match=r"axis: expected -2\.\.1"):
         torch.compile(lambda t: dml.top_k(t, 1, axis=2), fullgraph=True, backend="eager")(x)
@@ -252,6 +254,10 @@ BATCHES = {
     "pad": (lambda x: dml.pad(x, [(1, 0), (0, 2)], "edge"), (1,), floats(3, 5, 4)),
     "reverse_subsequences": (lambda x, n: dml.reverse_subsequences(x, n, axis=0), (1, 0),
                              floats(3, 5, 4), torch.randint(4, (5, 1, 4))),
+    "one_hot": (lambda i: dml.one_hot(i, 3, axis=1), (1,), torch.randint(-4, 4, (2, 5, 3))),
+    "one_hot, values": (lambda v: dml.one_hot(ALONG, 4, v, axis=0), (1,), floats(2, 5)),
+    "one_hot, both": (lambda i, v: dml.one_hot(i, 3, v), (1, 0),
+                      torch.randint(-4, 4, (2, 5)), floats(5, 2)),
     "tile": (lambda x: dml.tile(x, (2, 3)), (1,), floats(3, 5, 4)),
     "slice_window": (lambda x: dml.slice_window(x, (0, 1), (3, 3), (2, -2)), (2,),
                      floats(3, 4, 5)),
@@ -299,7 +305,7 @@ def test_fake_functional_and_traced_tensors():
         fake = mode.from_tensor(x)
         values, indices = dml.top_k(fake, 2)
         assert (values.shape, indices.dtype) == ((3, 2), torch.int64)
-        with pytest.raises(dml.ArgumentError, match=r"k: expected 0\.\.4"):
+        with pytest.raises(dml.ArgumentError, match="k: expected at most 4"):
             dml.top_k(fake, 5)
     for call in (CALLS["scatter_nd rows"], CALLS["join"], CALLS["top_k"]):
         same(torch.func.functionalize(call)(x), call(x))

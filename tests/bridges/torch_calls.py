@@ -71,6 +71,8 @@ CALLS = {
     "slice_window": lambda x: dml.slice_window(x, (0, 1), (3, 3), (2, -2)),
     "reverse_subsequences": lambda x: dml.reverse_subsequences(x, ALONG[:1, :1] + 2, axis=1),
     "reverse_subsequences list": lambda x: dml.reverse_subsequences(x, [[1], [9], [0]], axis=1),
+    "one_hot": lambda x: dml.one_hot(ALONG, 4, x[0, 1:3]),
+    "one_hot by axis": lambda x: dml.one_hot(ALONG * 2, 3, x, axis=0),
     "tile": lambda x: dml.tile(x, (2, 1, 3)),
     "tile last": lambda x: dml.tile(x, 2),
     "slice_window from an end": lambda x: dml.slice_window(x, (0, 1), (3, 2), (-1, -2)),
@@ -93,10 +95,11 @@ OTHERS = {
     "cast to int": lambda x: dml.cast(x * 10, torch.int8),
     "cast by name": lambda x: dml.cast(x * 10, "uint8"),
     "pad edge": lambda x: dml.pad(x, 2, "edge"),
+    "one_hot of integers": lambda x: dml.one_hot((x * 4).to(torch.int64), 3),
     "nonzero then gather": lambda x: dml.gather_nd(x, dml.nonzero_coordinates(x > 0.5)),
 }  # fmt: skip
 
-# torch.ops.anydml.*: arguments, of which the first may ask for a gradient.
+# torch.ops.anydml.*: arguments, of which the first of floats may ask for a gradient.
 OPERATORS = {
     "top_k": (floats(3, 4), 2, 1, True, torch.int64),
     "nonzero_coordinates": (floats(3, 4), torch.int32),
@@ -112,4 +115,5 @@ OPERATORS = {
     "slice_window": (floats(3, 4), [0, 1], [3, 3], [2, -1]),
     "tile": (floats(3, 4), [2, 3]),
     "reverse_subsequences": (floats(3, 4), torch.tensor([[1], [9], [3]]), 1),
+    "one_hot": (ALONG, floats(2), 4, 1),
 }

@@ -135,7 +135,7 @@ class TestRun:
         for device in ("cpu", "reference", "auto"):
             assert call("run", "model.json", "--overwrite", "--device", device)[0] == 0
         status, _, err = call("run", "model.json", "--device", "tpu")
-        assert (status, "'tpu' is not one of" in err) == (2, True)
+        assert (status, "got 'tpu'" in err) == (2, True)
 
     def test_feature_level(self, call):
         for level in ("3_0", "DML_FEATURE_LEVEL_3_0"):
@@ -194,7 +194,7 @@ class TestCheck:
         )
 
     def test_every_dispatchable_and_every_violation(self, call, tmp_path):
-        good, broken = model()["dispatchables"]["[bold]copy"], {"type": "GEMM"}
+        good, broken = model()["dispatchables"]["[bold]copy"], {"type": "ROI_POOLING"}
         wide = good | {"InputTensor": LONG | {"DataType": "FLOAT64"}, "OutputTensors": []}
         many = {"broken": broken, "wide": wide, "good": good}
         status, out, _ = call("check", "model.json", "--feature-level", "3_0", dispatchables=many)
@@ -203,14 +203,14 @@ class TestCheck:
             "Dispatchable 'wide' (SPLIT): refused at feature level 3_0",
             "  SPLIT.InputTensor.DataType: expected one of FLOAT32, FLOAT16, INT32, INT16, INT8, "
             "UINT32, UINT16, UINT8 at feature level 3_0 (FLOAT64 from 4_1), got FLOAT64",
-            "  SPLIT.OutputCount: expected 0 (the length of OutputTensors), got 1",
             "  SPLIT.OutputCount: expected at least 1, got 0",
+            "  SPLIT.OutputCount: expected 0 (the length of OutputTensors), got 1",
             "  Lowest feature level that accepts it: none",
             "Dispatchable 'good' (SPLIT): accepted at feature level 3_0",
             "  Lowest feature level that accepts it: 3_0",
-            "Dispatchable 'broken': GEMM is a DirectML operator (since 1_0) that anydml does not "
-            "have yet.",
-            "Command at index 0: dispatches '[bold]copy', which the model lacks.",
+            "Dispatchable 'broken': ROI_POOLING is a DirectML operator (since 1_0) that anydml "
+            "does not have yet.",
+            "Command at index 0: Unknown dispatchable '[bold]copy'.",
             "Command at index 2 writes resource 'Out' to 'model.out/out.dat'.",
         ]
 
@@ -218,7 +218,7 @@ class TestCheck:
         (tmp_path / "model.json").write_text(json.dumps(model(DataType="INT64")))
         status, out, _ = call("check", "model.json")
         assert status == 1
-        assert "SPLIT.OutputTensors[0].DataType: expected INT64 (InputTensor.DataType)" in out
+        assert "SPLIT.OutputTensors[0].DataType: expected INT64" in out
 
     def test_bindings(self, call):
         commands = model()["commands"]
@@ -283,7 +283,7 @@ class TestCheck:
         (checked,) = found.pop("dispatchables")
         (violation, *_) = checked.pop("violations")
         assert found == {
-            "model": "model.json", "good": False, "problems": [],
+            "model": "model.json", "good": False, "problems": [], "details": [],
             "warnings": ["Top level: nothing reads member 'extra'."],
             "writes": [{"command": 2, "resource": "Out", "path": "model.out/out.dat"}],
         }  # fmt: skip
@@ -302,10 +302,12 @@ class TestLookingUp:
         status, out, _ = call("ops")
         assert status == 0
         for name in OPERATORS:
-            assert re.search(rf"^\s*{name}\s+\d_\d\s+[14]\.\.[58]\s+FLOAT", out, re.MULTILINE), name
+            row = rf"^\s*{name}\s+\d_\d\s+\d(\.\.\d)?\s+[A-Z]+\d"
+            assert re.search(row, out, re.MULTILINE), name
 
     @pytest.mark.parametrize("name", ["TOP_K1", "DML_OPERATOR_TOP_K1", "TopK1", "top_k1"])
-    def test_one_operator(self, call, name):
+    def test_one_operator(self, call, name, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "120")
         status, out, _ = call("ops", name)
         assert status == 0
         assert out.startswith("DML_OPERATOR_TOP_K1  (anydml.TopK1)\n")

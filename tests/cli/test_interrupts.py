@@ -72,6 +72,7 @@ def write_model(folder, commands):
     (folder / "model.json").write_text(json.dumps(model))
 
 
+@pytest.mark.slow
 def test_a_run_ends_at_the_next_dispatch(start, tmp_path):
     written = {"type": "writeFile", "resource": "a", "targetPath": "a.bin"}
     write_model(tmp_path, [SHOW, *[BOUND] * 30_000, written])

@@ -26,7 +26,7 @@ def call(tmp_path, monkeypatch, capfd):
 def test_what_is_no_number_of_repeats(call, count):
     status, err = call("run", "m.json", "--repeat", count)
     assert status == 2
-    assert "'--repeat': expected a whole number in 1..1000000, got " in err
+    assert "'--repeat': expected an integer in 1..1000000, got " in err
     assert len(err) < 400
 
 

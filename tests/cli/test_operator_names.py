@@ -26,7 +26,8 @@ LACKING = [name for name in PAGES if name not in OPERATORS]
         ("TopK", "TOP_K"), ("top_k", "TOP_K"), ("DML_OPERATOR_SPLIT", "SPLIT"),
         ("DML_TOP_K1_OPERATOR_DESC", "TOP_K1"), ("Scatter_Elements", "SCATTER_ELEMENTS"),
         ("gather", "GATHER"), ("torch.gather", "GATHER_ELEMENTS"),
-        ("nonzero", "NONZERO_COORDINATES"),
+        ("nonzero", "NONZERO_COORDINATES"), ("torch.nn.GELU", "ACTIVATION_GELU"),
+        ("torch.conv2d", "CONVOLUTION"),
     ],
 )  # fmt: skip
 def test_the_operator_that_a_name_means(capsys, name, operator):
@@ -39,8 +40,8 @@ def test_the_operator_that_a_name_means(capsys, name, operator):
     ("name", "hint"),
     [
         ("SPILT", "SPLIT"), ("TOP_K2", "TOP_K"), ("DML_OPERATOR_CASST", "CAST"),
-        ("ELEMENT_WISE_ADDD", "ELEMENT_WISE_ADD"), ("gelu", "ACTIVATION_GELU"),
-        ("CONV", "CONVOLUTION"), ("tf.concat", "JOIN"),
+        ("ELEMENT_WISE_ADDD", "ELEMENT_WISE_ADD"), ("ACTIVATION_GELLU", "ACTIVATION_GELU"),
+        ("RANDOM", "RANDOM_GENERATOR"), ("tf.concat", "JOIN"),
         ("FROBNICATE", None), ("ELEMENT_WISE_FROBNICATE", None), ("", None), ("TO.P.K", None),
         ("E", None), ("x" * 100_000, None), ("torch.", None), (".", None),
     ],

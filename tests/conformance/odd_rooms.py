@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import anydml as dml
-from anydml._named import NamedEnum
 from anydml.dtypes import UP_TO_32_BITS, data_types
+from anydml.enums import NamedEnum
 from anydml.levels import FeatureLevel
 from anydml.ops import _fields as fields
 from anydml.ops._descriptor import Descriptor
@@ -37,9 +37,9 @@ class Curve(Descriptor):
     FUSED = True
     SUPPORT = (row("3_0", InputTensor=ANY, OutputTensor=ANY),)
 
-    def check(self):
-        if self.input_tensor.sizes != self.output_tensor.sizes:
-            yield dml.Violation("OutputTensor.Sizes", "those of the input", "others")
+    @staticmethod
+    def infer(inputs, given):
+        return Inferred((inputs[0],))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,6 +77,7 @@ class Everything(Descriptor):
 
     NAME = "EVERYTHING"
     KERNEL = "everything"
+    ONE_DIMENSION_COUNT = False
     SUPPORT = (row("1_0", InputTensor=ANY, BiasTensor=ANY, OutputTensor=ANY, CountTensor=ANY),)
 
     @staticmethod
@@ -84,11 +85,8 @@ class Everything(Descriptor):
         data, _ = inputs  # the second is None where it is left out
         return Inferred((ArraySpec(data.shape, data.dtype), ArraySpec((1,), np.dtype("u4"))))
 
-    def check(self):
-        yield from ()
-
-    def lower(self, *, clamp=False):
-        return self._program(epsilon=self.epsilon, step=self.step)
+    def attributes(self):
+        return {"epsilon": self.epsilon, "step": self.step}
 
     @staticmethod
     def evaluate(inputs, outputs, given):
@@ -145,5 +143,6 @@ class Reduction(Descriptor):
         row("3_0", {"Function": ("ARGMAX",)}, InputTensor=ANY, OutputTensor=_of("UINT32 INT64")),
     )
 
-    def check(self):
-        yield from ()
+    @staticmethod
+    def infer(inputs, given):
+        return Inferred((ArraySpec(inputs[0].shape, None),))

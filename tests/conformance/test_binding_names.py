@@ -4,40 +4,31 @@ from itertools import product
 
 import numpy as np
 import pytest
-from good_descriptors import CLASSES, descriptor, fields_of, snake
 
 import anydml as dml
+from anydml.registry import OPERATORS
+from support.choices import Seeded
+from support.descriptors import descriptor, plain_values
 
 T = dml.TensorDesc
 
 
-def arrays_of(desc):
-    """An array for every tensor, by the page's names: ones in, nothing out."""
-    found = {}
-    for info in desc.bind_points():
-        make = np.ones if info.role.name == "INPUT" else np.zeros
-        arrays = [
-            make(t.sizes, t.data_type.numpy) for _, t in info.paths(getattr(desc, info.attribute))
-        ]
-        found[info.name] = arrays if info.many else arrays[0]
-    return found
-
-
-def spellings(names):
-    for choice in product((str, snake), repeat=len(names)):
-        yield {name: spell(name) for name, spell in zip(names, choice, strict=True)}
+def spellings(desc):
+    points = desc.bind_points()
+    for choice in product(("name", "attribute"), repeat=len(points)):
+        yield {i.name: getattr(i, spelling) for i, spelling in zip(points, choice, strict=True)}
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-@pytest.mark.parametrize("operator", CLASSES)
-def test_every_mixture_of_names_binds(operator, device):
-    desc = descriptor(operator, fields_of(operator))
+@pytest.mark.parametrize("kind", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME)
+def test_every_mixture_of_names_binds(kind, device):
+    desc = descriptor(Seeded(3), kind, packed=True)
     compiled = dml.Device(device).create_operator(desc).compile()
     inputs = [info.name for info in desc.bind_points() if info.role.name == "INPUT"]
-    expected = arrays_of(desc)
+    expected = plain_values(desc)
     compiled.dispatch(**expected)
-    for spelled in spellings(list(expected)):
-        got = arrays_of(desc)
+    for spelled in spellings(desc):
+        got = plain_values(desc)
         compiled.dispatch(**{spelled[name]: value for name, value in got.items()})
         for name, value in got.items():
             assert_equal(value, expected[name])

@@ -121,12 +121,6 @@ def test_the_largest_integers(kind, number):
     assert not desc.violations(dml.FeatureLevel.LEVEL_6_0)
 
 
-def test_levels_from_which_on_a_field_accepts_more():
-    levels = {info.attribute: info.kind.levels for info in Everything.fields() if info.kind.levels}
-    three = (dml.FeatureLevel.LEVEL_3_0,)
-    assert levels == {"fused_activation": three, "activations": three}
-
-
 @pytest.mark.parametrize(("name", "given", "kept"), GOOD, ids=str)
 def test_taken_and_kept(name, given, kept):
     desc = everything(**{name: given})
@@ -172,7 +166,7 @@ WRONG = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [(name, value) for name, values in WRONG.items() for value in values],
-    ids=repr,
+    ids=lambda part: repr(part).partition(" at 0x")[0],
 )
 def test_values_of_another_kind(name, value):
     with pytest.raises(dml.InvalidDescriptorError) as error:
@@ -276,7 +270,7 @@ def test_json_forms():
     assert read(ScaleBias={"Scale": 2, "Bias": "nan"}) == everything(scale_bias=(2, NAN))
     curve = {"type": "ACTIVATION_CURVE", "desc": {"Alpha": 0.5, "InputTensor": None}}
     assert read(FusedActivation=curve) == everything(fused_activation=Curve(alpha=0.5))
-    curve = {"type": "DML_OPERATOR_ACTIVATION_CURVE", "Alpha": 0.5}
+    curve = {"Type": "DML_OPERATOR_ACTIVATION_CURVE", "Alpha": 0.5}
     assert read(Activations=[curve]) == everything(activations=[Curve(alpha=0.5)])
     everything_there = everything(
         bias_tensor=F, count_tensor=dml.TensorDesc("UINT32", (1,)), scales=[1, 2],

@@ -9,7 +9,8 @@ import anydml as dml
 pytest.importorskip("onnx")
 
 OPERATORS = (
-    "Tile", "Expand", "Pad", "Slice", "ConstantOfShape", "ReverseSequence", "Resize", "Upsample",
+    "Tile", "Expand", "Pad", "Slice", "ConstantOfShape", "ReverseSequence", "OneHot", "Resize",
+    "Upsample",
 )  # fmt: skip
 
 
@@ -91,6 +92,13 @@ def reverse_sequence(inputs, attributes, count):
     return [dml.reverse_subsequences(raw, lengths.reshape(shape), axis=axis).view(x.dtype)]
 
 
+def one_hot(inputs, attributes, count):
+    """Whole numbers as integers, which ONNX also takes as floats."""
+    indices, depth, values = inputs
+    axis = attributes.get("axis", -1)
+    return [dml.one_hot(indices.astype(np.int64), int(depth.item()), values, axis=axis)]
+
+
 def upsample(inputs, attributes, count):
     """Whole multiples of height and width, by the middles of elements."""
     x, sizes = inputs[0], inputs[-1]
@@ -119,7 +127,17 @@ RESIZES = {
 ADAPTERS = dict(
     zip(
         OPERATORS,
-        (tile, expand, pad, slice_, constant_of_shape, reverse_sequence, upsample, upsample),
+        (
+            tile,
+            expand,
+            pad,
+            slice_,
+            constant_of_shape,
+            reverse_sequence,
+            one_hot,
+            upsample,
+            upsample,
+        ),
         strict=True,
     )
 )

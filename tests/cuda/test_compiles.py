@@ -44,8 +44,12 @@ FAST = ("-Ofc=max",)
 )
 @pytest.mark.parametrize(
     ("architecture", "step", "options"),
-    [("sm_90", 1, FAST), ("sm_90", 10, ()), ("sm_80", 5, FAST), ("sm_89", 5, FAST)],
-    ids=["Hopper", "Hopper, as they run", "Ampere", "Ada"],
+    [
+        pytest.param("sm_90", 1, FAST, id="Hopper", marks=pytest.mark.slow),
+        pytest.param("sm_90", 10, (), id="Hopper, as they run", marks=pytest.mark.slow),
+        pytest.param("sm_80", 5, FAST, id="Ampere"),
+        pytest.param("sm_89", 5, FAST, id="Ada", marks=pytest.mark.slow),
+    ],
 )
 def test_kernels_compile(architecture, step, options):
     done = subprocess.run(

@@ -3,8 +3,9 @@
 import numpy as np
 
 import anydml as dml
-from anydml.ops._fields import EnumerationKind, IntegersKind, ScaleBiasKind, Size2DKind
 from anydml.registry import OPERATORS
+from support.choices import Seeded
+from support.descriptors import descriptor
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
@@ -63,6 +64,8 @@ CALLS = {
                               "constant": 0, "out": None}),
     "reverse_subsequences": (dml.reverse_subsequences, lambda: {
         "x": X.copy(), "lengths": np.array([[2], [0], [9]]), "axis": 1, "out": None}),
+    "one_hot": (dml.one_hot, lambda: {"indices": I.copy(), "depth": 3, "values": (0, 1),
+                                      "axis": 1, "out": None}),
     "tile": (dml.tile, lambda: {"x": X.copy(), "repeats": (2, 1), "out": None}),
     "TensorDesc": (dml.TensorDesc, lambda: {
         "data_type": "FLOAT32", "sizes": (3, 4), "strides": (4, 1), "flags": "NONE",
@@ -97,21 +100,8 @@ CALLS = {
 for kind in dict.fromkeys(OPERATORS.values()):
 
     def fields(kind=kind):
-        values = {}
-        for info in kind.fields():
-            if isinstance(info.kind, EnumerationKind):
-                values[info.attribute] = str(next(iter(info.kind.members)))
-            elif isinstance(info.kind, ScaleBiasKind):
-                values[info.attribute] = (1.0, 2.0)
-            elif isinstance(info.kind, Size2DKind):
-                values[info.attribute] = (1, 2)
-            elif isinstance(info.kind, IntegersKind):
-                values[info.attribute] = [1, 1]
-            elif info.role.value == "attribute":
-                values[info.attribute] = 1
-            else:
-                values[info.attribute] = [TENSOR] if info.many else TENSOR
-        return values
+        desc = descriptor(Seeded(1), kind)
+        return {info.attribute: getattr(desc, info.attribute) for info in kind.fields()}
 
     def make(kind=kind, **values):
         desc = kind(**values)

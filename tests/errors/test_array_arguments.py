@@ -49,7 +49,8 @@ WRONG = []
 
 def wrong(function, kind, *parts, **changes):
     """The call with these changes raises `kind`, and the message has all the parts."""
-    shown = "-".join(f"{key}={str(value)[:30]!r}" for key, value in changes.items())
+    words = {key: str(value).partition(" at 0x")[0][:30] for key, value in changes.items()}
+    shown = "-".join(f"{key}={word!r}" for key, word in words.items())
     WRONG.append(pytest.param(function, changes, kind, parts, id=f"{function}-{shown}"))
 
 
@@ -82,7 +83,7 @@ for name, (arguments, _) in GOOD.items():
                   updates=np.zeros(shape, kind))  # fmt: skip
         wrong(name, TYPE, "updates: expected float32", updates=np.full(shape, 1e300).tolist())
         for bad in ((7,), (*shape, 1), shape[:-1] + (5,)):
-            wrong(name, VALUE, f"updates: expected shape {shape}", f"got {bad}",
+            wrong(name, VALUE, f"updates.shape: expected {shape}", f"got {bad}",
                   updates=np.zeros(bad, "f4"))  # fmt: skip
         for reduction in ("plus", "ADD", 1, b"add", ["add"], True, np.array(["add", "mul"])):
             wrong(name, VALUE, "reduction: expected one of None, 'none', 'add'",
@@ -93,7 +94,7 @@ for name, (arguments, _) in GOOD.items():
                   f"got {mode!r}", mode=mode)  # fmt: skip
 
 for k in (-1, 5, 100, 10**30):
-    wrong("top_k", VALUE, "k: expected 0..4", f"got {k}", k=k)
+    wrong("top_k", VALUE, f"k: expected at {'most 4' if k > 4 else 'least 0'}", f"got {k}", k=k)
 for k in (2.0, "2", None, True, [2], np.float64(2)):
     wrong("top_k", TYPE, "k: expected an integer", f"got {k!r}", k=k)
 for largest in (1, 0, "yes", None, [True]):
@@ -117,22 +118,34 @@ for reduction in ("add", "mul", "min", "max"):
 for name in ("scatter_elements", "gather_elements"):
     for shape in ((), (2,), (1, 1, 1)):
         changes = {"updates": np.zeros(shape, "f4")} if name.startswith("scatter") else {}
-        wrong(name, VALUE, "indices: expected rank 2", f"got shape {shape}",
+        wrong(name, VALUE, "indices.ndim: expected 2 (x.ndim)", f"got {len(shape)}",
               indices=np.zeros(shape, "i8"), **changes)  # fmt: skip
     changes = {"updates": np.zeros((4, 2), "f4")} if name.startswith("scatter") else {}
-    wrong(name, VALUE, "indices: expected at most 3 (x's size) on axis 0", "got shape (4, 2)",
+    wrong(name, VALUE, "indices.shape[0]: expected at most 3 (x.shape[0])", "got 4",
           indices=np.zeros((4, 2), "i8"), **changes)  # fmt: skip
 for name in ("scatter_nd", "gather_nd"):
-    wrong(name, VALUE, "indices: expected tuples on the last axis, got rank 0",
+    wrong(name, VALUE, "indices.ndim: expected 1 or more (tuples on the last axis), got 0",
           indices=np.int64(1))  # fmt: skip
-    wrong(name, VALUE, "indices: expected at most 2", "got 3", indices=np.zeros((1, 3), "i8"))
+    wrong(
+        name,
+        VALUE,
+        "indices.shape[-1]: expected at most 2",
+        "got 3",
+        indices=np.zeros((1, 3), "i8"),
+    )
 
 for batch in (-1, 2, 3, 10**30):
     wrong("gather_nd", VALUE, "batch_dims: expected 0..1", f"got {batch}", batch_dims=batch)
 for batch in (1.0, "1", None, True):
     wrong("gather_nd", TYPE, "batch_dims: expected an integer", batch_dims=batch)
-wrong("gather_nd", VALUE, "indices: expected leading sizes (3,)", "got shape (2, 2)", batch_dims=1)
-wrong("gather_nd", VALUE, "indices: expected at most 1 (the rank of x without batches)", "got 2",
+wrong(
+    "gather_nd",
+    VALUE,
+    "indices.shape[-2]: expected 3 (x.shape[-2], a batch size)",
+    "got 2",
+    batch_dims=1,
+)
+wrong("gather_nd", VALUE, "indices.shape[-1]: expected at most 1 ", "got 2",
       indices=np.zeros((3, 2), "i8"), batch_dims=1)  # fmt: skip
 
 for sections in (0, -1, 3, 5, 10**30):
@@ -142,7 +155,7 @@ for sections in (2.0, "2", None, True, {2}):
     wrong("split", TYPE, "sections_or_sizes: expected an integer", sections_or_sizes=sections)
 wrong("split", VALUE, "sections_or_sizes: expected at least one size", sections_or_sizes=[])
 wrong("split", VALUE, "sections_or_sizes: expected a sum of 4", "got 5", sections_or_sizes=[2, 3])
-wrong("split", VALUE, "sections_or_sizes[1]: expected a size of at least 0", "got -1",
+wrong("split", VALUE, "sections_or_sizes[1]: expected at least 0", "got -1",
       sections_or_sizes=[5, -1])  # fmt: skip
 wrong("split", TYPE, "sections_or_sizes[1]: expected an integer", "got 2.0",
       sections_or_sizes=[2, 2.0])  # fmt: skip
@@ -156,7 +169,7 @@ for bad in NOT_ARRAYS:
 wrong("join", TYPE, "arrays[1]: expected float32 (the type of arrays[0])", "got float64",
       arrays=[X, X.astype("f8")])  # fmt: skip
 for bad in (X[:, :3], X[0], X[None]):
-    wrong("join", VALUE, "arrays[2]: expected the shape of arrays[0], (3, 4), but for axis 0",
+    wrong("join", VALUE, "arrays[2].shape: expected (3, 4) (arrays[0].shape), but for axis 0",
           f"got {bad.shape}", arrays=[X, X, bad])  # fmt: skip
 
 

@@ -22,6 +22,7 @@ CALLS = {
     "cast": (dml.cast, (X, "int8"), {"to": "dtype"}),
     "pad": (dml.pad, (X, 1), {"value": "constant", "constant_values": "constant"}),
     "slice_window": (dml.slice_window, (X, [0, 0], [1, 1]), {"steps": "strides"}),
+    "one_hot": (dml.one_hot, (INDICES, 2), {"num_classes": "depth", "dim": "axis"}),
     "tile": (dml.tile, (X, 2), {"reps": "repeats", "dims": "repeats", "input": "x"}),
     "reverse": (
         dml.reverse_subsequences, (X, [[1, 1, 1]]), {"dim": "axis", "seq_lengths": "lengths"},

@@ -182,6 +182,7 @@ def seconds(run):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 def test_time_is_in_proportion(call):
     # Four times the parts: four times the time, where it was sixteen times. Seen again before it
@@ -209,6 +210,7 @@ def test_few_pairs_are_compared(call, monkeypatch):
     assert len(compared) <= 2 * 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [split_into, join_out, dispatch_split, dispatch_join])
 def test_a_hundred_thousand_parts(call):
     start = time.perf_counter()

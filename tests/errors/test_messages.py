@@ -232,7 +232,7 @@ def test_no_prefix_comes_twice():
 
 
 def test_suggestions_are_not_made_of_everything():
-    assert _json.meant("ab", ["abc", "xyz"]) == "; did you mean 'abc'?"
-    assert _json.meant("", ["abc"]) == ""
-    assert _json.meant(b"abc", ["abc"]) == ""
-    assert _json.meant("abd" * 1000, ["abc" * 1000]) == ""
+    assert _json.did_you_mean("ab", ["abc", "xyz"]) == "; did you mean 'abc'?"
+    assert _json.did_you_mean("", ["abc"]) == ""
+    assert _json.did_you_mean(b"abc", ["abc"]) == ""
+    assert _json.did_you_mean("abd" * 1000, ["abc" * 1000]) == ""

@@ -1,7 +1,8 @@
 """Every block of code in the README and the documentation runs and shows what it says.
 
 Each block stands on its own, so that it can be copied from the page and run. ``pycon`` and
-``console`` blocks are compared with what they show; a ``json`` block is a model that runs.
+``console`` blocks are compared with what they show; a ``json`` block is a model that runs. A guide
+is one session: its blocks run in order in one folder, and a block with a title is a file there.
 """
 
 import doctest
@@ -9,15 +10,18 @@ import re
 import shlex
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from running import ROOT, needed, run_anydml, run_python
 
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "guides"),
 ]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GUIDE_BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
@@ -49,27 +53,36 @@ def test_python_blocks_run(text, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("page", with_blocks("pycon"), ids=name)
-def test_interpreter_sessions_show_what_they_say(page):
+def run_session(page, *texts):
     parser = doctest.DocTestParser()
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     report = []
-    for text in blocks(page, "pycon"):
+    for text in texts:
         session = parser.get_doctest(text, {}, name(page), name(page), 0)
         assert session.examples
-        runner.run(session, out=report.append)
+        with np.printoptions():  # a session may set others
+            runner.run(session, out=report.append)
     assert runner.failures == 0, "".join(report)
+
+
+def run_commands(text, cwd=ROOT):
+    for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = session.partition("\n")
+        program, *arguments = shlex.split(command)
+        run = {"anydml": run_anydml, "python": run_python}[program]
+        done = run(*arguments, cwd=cwd)
+        assert done.stdout + done.stderr == shown, command
+
+
+@pytest.mark.parametrize("page", with_blocks("pycon"), ids=name)
+def test_interpreter_sessions_show_what_they_say(page):
+    run_session(page, *blocks(page, "pycon"))
 
 
 @pytest.mark.parametrize("page", with_blocks("console"), ids=name)
 def test_commands_show_what_they_say(page):
     for text in blocks(page, "console"):
-        for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            command, _, shown = session.partition("\n")
-            program, *arguments = shlex.split(command)
-            assert program == "anydml"
-            done = run_anydml(*arguments)
-            assert done.stdout + done.stderr == shown, command
+        run_commands(text)
 
 
 @pytest.mark.parametrize("page", with_blocks("json"), ids=name)
@@ -81,7 +94,37 @@ def test_models_run(page, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=pytest.mark.slow if needed(page.read_text()) else (), id=name(page)
+        )
+        for page in GUIDES
+    ],
+)
+def test_guide_works_from_top_to_bottom(page, tmp_path):
+    whole = page.read_text()
+    found = GUIDE_BLOCK.findall(whole)
+    assert len(found) == whole.count("\n```") // 2, "a block that is not understood"
+    libraries = needed(whole)
+    for library in libraries:
+        pytest.importorskip(library)
+    for kind, title, text in found:
+        if title:
+            (tmp_path / title).write_text(text)
+        if kind == "python" and f"$ python {title}\n" not in whole:
+            done = run_python("-c", text, cwd=tmp_path, strict=not libraries)
+            assert (done.returncode, done.stderr) == (0, "")
+        elif kind == "pycon":
+            run_session(page, text)
+        elif kind == "console":
+            run_commands(text, tmp_path)
+        else:
+            assert kind in ("python", "text") or title, f"a {kind} block is a file"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=name)
 def test_links_lead_to_files(page):
     for target in LINK.findall(BLOCK.sub("", page.read_text())):
         assert (page.parent / target).exists(), target

@@ -2,6 +2,7 @@
 
 import ast
 
+import numpy as np
 import pytest
 from running import MODELS, ROOT, needed, run_anydml, run_python
 
@@ -11,11 +12,12 @@ from anydml.registry import OPERATORS
 
 SCRIPTS = sorted(path for path in (ROOT / "examples").glob("[a-z]*.py"))
 BESIDE_PYTORCH = sorted((ROOT / "examples" / "pytorch").glob("[a-z]*.py"))
+GRAPHS = sorted((ROOT / "examples" / "graphs").glob("[a-z]*.py"))
 PRINTED = sorted(MODELS.glob("*.out"))
 REFUSED = sorted(MODELS.glob("*.check"))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", [*SCRIPTS, *GRAPHS], ids=lambda path: path.stem)
 def test_script_runs_and_shows_a_result(script):
     libraries = needed(script.read_text())
     for library in libraries:
@@ -26,6 +28,7 @@ def test_script_runs_and_shows_a_result(script):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", BESIDE_PYTORCH, ids=lambda path: path.stem)
 def test_script_beside_pytorch_repeats_itself(script):
     pytest.importorskip("torch")
@@ -81,3 +84,15 @@ def test_scripts_use_names_that_the_package_exports():
             and node.value.id == "dml"
         }
         assert used <= set(dml.__all__), script.name
+
+
+def test_a_picture_is_sharpened(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(100, 140, (20, 30, 3), np.uint8)
+    image.fromarray(pixels).save(tmp_path / "in.png")
+    script = ROOT / "examples" / "graphs" / "sharpen_picture.py"
+    done = run_python(str(script), "in.png", "out.png", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    with image.open(tmp_path / "out.png") as found:
+        assert found.size == (30, 20)
+        assert np.asarray(found).std() > 1.5 * pixels.std()

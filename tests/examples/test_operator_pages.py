@@ -22,16 +22,18 @@ def test_page_is_up_to_date(name):
     assert committed == PAGES[name], "run scripts/generate_operator_pages.py"
 
 
+def test_pictures_are_up_to_date():
+    committed = {path.name: path.read_text() for path in generator.PICTURES.glob("*.svg")}
+    assert committed == generator.pictures(), "run scripts/generate_operator_pages.py"
+
+
 def test_no_page_is_left_over():
     folder = ROOT / "docs" / "operators"
     assert sorted(path.name for path in folder.glob("*.md")) == sorted(PAGES)
 
 
-def test_lists_of_operators_are_up_to_date():
-    for path, text in (
-        (generator.IMPORTS, generator.imports()),
-        (generator.MENU, generator.menu()),
-    ):
+def test_lists_and_literals_are_up_to_date():
+    for path, text in {**generator.modules(), generator.MENU: generator.menu()}.items():
         assert path.read_text(encoding="utf-8") == text, "run scripts/generate_operator_pages.py"
 
 

@@ -116,6 +116,23 @@ def test_cast(data, kind, to, shape, layout):
     same(dml.cast(on_gpu(x, layout), to), dml.cast(x, to))
 
 
+@given(st.data(), KINDS, st.sampled_from(("int64", "int32")), SHAPES, HOW, st.integers(0, 6))
+def test_one_hot(data, kind, index_kind, shape, layout, depth):
+    axis = data.draw(st.integers(-len(shape) - 1, len(shape)))
+    generator = data.draw(strategies.generators())
+    indices = generator.integers(-depth - 2, depth + 2, shape).astype(index_kind)
+    table = values(data, (2,), kind)
+    expected = dml.one_hot(indices, depth, table, axis=axis)
+    same(dml.one_hot(on_gpu(indices, layout), depth, on_gpu(table), axis=axis), expected)
+
+
+def test_one_hot_of_plain_values_and_over_many_blocks():
+    indices = np.random.default_rng(5).integers(-2000, 2000, (300, 70))
+    for axis in (0, 1, 2):
+        found = dml.one_hot(on_gpu(indices), 1999, axis=axis)
+        same(found, dml.one_hot(indices, 1999, axis=axis))
+
+
 @given(st.data(), KINDS, strategies.shapes(min_rank=1, max_elements=200), HOW)
 def test_pad_and_slice_window(data, kind, shape, layout):
     x = values(data, shape, kind)

@@ -33,6 +33,7 @@ CALLS = {
     "pad": lambda x, i: dml.pad(x, [(1, 0), (0, 2)], "edge"),
     "tile": lambda x, i: dml.tile(x, (2, 1)),
     "window": lambda x, i: dml.slice_window(x, (0, 1), (4, 3), (-1, 2)),
+    "one_hot": lambda x, i: dml.one_hot(i, 3, x[0], axis=1),
     "reversed": lambda x, i: dml.reverse_subsequences(x, abs(i[:1]), axis=0),
 }
 

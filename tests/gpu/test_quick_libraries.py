@@ -49,6 +49,7 @@ CALLS = {
     "join": lambda x, i: dml.join([x, x, x], axis=1),
     "cast": lambda x, i: dml.cast(x, "float32"),
     "pad": lambda x, i: dml.pad(x, [(1, 0), (0, 2)]),
+    "one_hot": lambda x, i: dml.one_hot(i, 5, x[0], axis=1),
 }
 
 

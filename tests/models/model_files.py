@@ -78,11 +78,10 @@ def run(folder, model, limits=None, **arguments):
 
 def first_values(folder, resource, dtype):
     """What a resource holds when the model begins."""
-    _, buffers = run(folder, only({"r": resource}))
-    return buffers["r"].view(np.uint8).tobytes(), np.frombuffer(
-        buffers["r"][: buffers["r"].size // np.dtype(dtype).itemsize * np.dtype(dtype).itemsize],
-        dtype,
-    )
+    path = write_model(folder, only({"r": resource}))
+    buffer = load_model(path, Limits(output_dir=folder)).resources["r"].allocate()
+    size = np.dtype(dtype).itemsize
+    return buffer.tobytes(), np.frombuffer(buffer[: buffer.size // size * size], dtype)
 
 
 def target_model(target, resource=None, **fields):

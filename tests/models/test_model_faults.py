@@ -7,9 +7,9 @@ from model_files import listed, only, split_model, write_model
 
 import anydml as dml
 from anydml.models import Limits, load_model, run_model
+from anydml.models.json_text import parse
 from anydml.models.loader import read_model
 from anydml.models.report import report
-from anydml.models.text import parse
 
 DEVICE = dml.Device("cpu")
 
@@ -91,7 +91,7 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         [
             {"type": "dispatch"},
             {"type": "print", "resource": 1, "verbose": 2},
-            {"type": "writeFile", "targetPath": "x.png", "dimensions": [1, -1]},
+            {"type": "writeFile", "targetPath": 3, "dimensions": [1, -1]},
             {"type": "dispatch", "dispatchable": "x", "bindings": {"A": [{"name": 1}, 2], "B": 3}},
         ],
     )  # fmt: skip
@@ -116,8 +116,7 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         "Command at index 1: Error parsing field 'resource': Expected a string, got 1.",
         "Command at index 1: Error parsing field 'verbose': Expected true or false, got 2.",
         "Command at index 2: Field 'resource' is required.",
-        "Command at index 2: Error parsing field 'targetPath': Expected an .npy or raw file, got "
-        "'x.png': images are not written.",
+        "Command at index 2: Error parsing field 'targetPath': Expected a string, got 3.",
         "Command at index 2: Error parsing field 'dimensions': [1]: Expected an integer in "
         "0..4294967295, got -1.",
         "Command at index 3: Error parsing field 'bindings': Error parsing field 'A': [0]: Error "
@@ -202,11 +201,11 @@ def test_an_error_of_json_has_its_line_and_column(text, where, wrong):
     ("change", "problem"),
     [
         (lambda m: m["commands"][1].update(resource="out1"),
-         "Command at index 1: names resource 'out1', which the model lacks; did you mean 'Out1'?"),
+         "Command at index 1: Unknown resource 'out1'; did you mean 'Out1'?"),
         (lambda m: m["commands"][0].update(dispatchable="spilt"),
-         "Command at index 0: dispatches 'spilt', which the model lacks; did you mean 'split'?"),
+         "Command at index 0: Unknown dispatchable 'spilt'; did you mean 'split'?"),
         (lambda m: m["commands"][1].update(resource="something"),
-         "Command at index 1: names resource 'something', which the model lacks."),
+         "Command at index 1: Unknown resource 'something'."),
         (lambda m: m["dispatchables"]["split"].update(type="DML_OPERATOR_SPLTI"),
          "got 'DML_OPERATOR_SPLTI'; did you mean 'SPLIT'?"),
     ],
@@ -245,13 +244,13 @@ def test_a_bound_resource_that_the_model_lacks_is_a_problem_once(tmp_path):
     model = split_model()
     model["commands"][0]["bindings"]["OutputTensors"] = ["X", "X"]
     found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
-    assert set(found) == {"Command at index 0: names resource 'X', which the model lacks."}
+    assert set(found) == {"Command at index 0: Unknown resource 'X'."}
 
 
 def test_a_written_resource_that_the_model_lacks_is_a_problem_once(tmp_path):
     written = {"type": "writeFile", "resource": "r", "targetPath": "r.bin"}
     found = report(write_model(tmp_path, only({}, [written])), DEVICE, Limits(tmp_path))
-    assert found.problems == ("Command at index 0: names resource 'r', which the model lacks.",)
+    assert found.problems == ("Command at index 0: Unknown resource 'r'.",)
     assert found.targets == ()
 
 

@@ -16,7 +16,7 @@ from model_files import split_model
 from anydml import cli
 from anydml.models import Limits, load_model
 from anydml.models.file_kinds import kind_of
-from anydml.models.text import parse
+from anydml.models.json_text import parse
 
 TEXT = json.dumps(split_model())
 

@@ -180,7 +180,7 @@ class TestFiles:
         header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }".ljust(length - 1)
         (tmp_path / "a.npy").write_bytes(npy_file(header, 1))
         if length == 10_000:
-            assert load(tmp_path, self.source("a.npy"))[1]["r"].size == 8
+            assert load(tmp_path, self.source("a.npy"))[1]["r"].nbytes == 8
         else:
             with pytest.raises(ModelError, match="header of at most 10000 bytes, got 10001"):
                 load(tmp_path, self.source("a.npy"))

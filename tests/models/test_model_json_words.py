@@ -10,8 +10,8 @@ from model_files import split_model, write_model
 
 import anydml as dml
 from anydml.models import Limits
+from anydml.models.json_text import plain
 from anydml.models.report import report
-from anydml.models.text import plain
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.json") if path.stem != "malformed")
@@ -35,6 +35,7 @@ def replaced(model, way, value):
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", *NAMES])
 def test_no_word_of_python(name, tmp_path):
     text = (EXAMPLES / f"{name}.json").read_text() if name else json.dumps(split_model())

@@ -247,11 +247,6 @@ class TestTargets:
         with pytest.raises(ModelError, match="cannot be written: Not a directory"):
             write_target(folders, "x", limits=Limits(folders / "other" / "other.bin"))
 
-    @pytest.mark.parametrize("target", ["a.png", "a.JPG"])
-    def test_images(self, folders, target):
-        with pytest.raises(ModelError, match="images are not written"):
-            write_target(folders, target)
-
     def test_npy_needs_a_type(self, folders):
         values = {"initialValues": [{"type": "UINT8", "value": 1}]}
         write_target(folders, "a.bin", values)

@@ -199,6 +199,7 @@ def timed_attempt(folder, name):
         gc.unfreeze()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_clear_lines_within_a_second(folder, name):
     lines, taken = timed_attempt(folder, name)
@@ -208,6 +209,7 @@ def test_clear_lines_within_a_second(folder, name):
         assert len(line) < 1500
 
 
+@pytest.mark.slow
 def test_the_stated_memory(tmp_path):
     """All of them in a process of their own, whose peak stays near that of a harmless model."""
     code = (

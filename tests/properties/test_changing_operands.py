@@ -192,6 +192,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("group", "threads"), list(product(GROUPS, (1, 3))))
 def test_values_are_all_that_changes(group, threads, moments):

@@ -200,11 +200,24 @@ def test_reverse_subsequences(data, kind, shape):
     agree(data, call, [x, lengths], [expected])
 
 
+@given(st.data(), MOVED, strategies.shapes(max_rank=3, max_elements=60), st.integers(0, 6))
+def test_one_hot(data, kind, shape, depth):
+    axis = data.draw(st.integers(-len(shape) - 1, len(shape)))
+    lookup = draw_indices(data, shape, depth + 1)  # one more than there are
+    values = moved_array(data, (2,), kind)
+    expected = references.one_hot(native(lookup), depth, native(values), axis)
+
+    def call(indices, values, **out):
+        return dml.one_hot(indices, depth, values, axis=axis, **out)
+
+    agree(data, call, [lookup, values], [expected])
+
+
 @given(st.data(), MOVED, strategies.shapes(max_elements=60))
 def test_tile(data, kind, shape):
     x = moved_array(data, shape, kind)
     repeats = data.draw(strategies.shapes(len(shape), len(shape), max_elements=20))
-    expected = references.tile(native(x), repeats)
+    expected = np.tile(native(x), repeats)
     agree(data, lambda array, **out: dml.tile(array, repeats, **out), [x], [expected])
 
 

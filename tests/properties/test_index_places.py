@@ -78,7 +78,7 @@ def test_lists_that_take_the_type_of_the_data(wanted, values, fits):
 
 
 def test_an_index_of_no_rank():
-    with pytest.raises(dml.ArgumentError, match="indices: expected tuples on the last axis"):
+    with pytest.raises(dml.ArgumentError, match=r"indices.ndim: expected 1 or more \(tuples"):
         dml.scatter_nd(np.zeros(3), np.array(1), 5.0)
 
 
@@ -117,5 +117,5 @@ def test_tuples_that_are_moved_into_their_axes(mode, batch):
     first, second = at[..., 0], at[..., 1]
     wanted = x[np.arange(2)[:, None], first, second] if batch else x[first, second]
     assert dml.gather_nd(x, lookup, batch_dims=batch, mode=mode).tolist() == wanted.tolist()
-    with pytest.raises(dml.ArgumentError, match="indices: "):  # tuples too long for the axes
+    with pytest.raises(dml.ArgumentError, match=r"indices\.shape"):  # tuples too long for the axes
         dml.gather_nd(x[0], np.zeros((2, 3), int), mode=mode)

@@ -62,6 +62,7 @@ def test_top_k(shape, axis, k, kind):
         assert_same_bits(got.values, values, f"values, {flavour}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int32", "bool"])
 @pytest.mark.parametrize(
     "shape",

@@ -119,6 +119,7 @@ def at(level, threads):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_same_bits_at_every_level_and_number_of_threads():
     first = None
     for level in usable_levels():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from anydml._native import native
 from anydml.errors import ArgumentError, ArgumentTypeError
-from anydml.functions._attributes import padding_mode, paddings
-from anydml.functions.movers import constant_of
+from anydml.functions._attributes import constant_of, padding_mode, paddings
+from anydml.functions._spec import SPECS
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
@@ -31,7 +31,8 @@ from support import assert_same_bits
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 INDICES = st.sampled_from(["i8", "i4", "u8", "u4", "i2", "f4", "?"])
 DATA = st.sampled_from(["f4", "i8", "u1", "c8", "?", "M8[s]"])
-INDEX_TYPES = st.sampled_from(["int64", "int32", "uint32", "uint64"]).flatmap(
+INDEX_NAMES = ["int64", "int32", "uint32", "uint64"]
+INDEX_TYPES = st.sampled_from(INDEX_NAMES).flatmap(
     lambda kind: st.sampled_from([None, kind, getattr(np, kind), np.dtype(kind)])
 )
 AXES = st.integers(-5, 4)
@@ -194,8 +195,29 @@ def reverse_subsequences(draw):
     return ReverseSubsequences, [x, lengths], (axis,), {"axis": number}
 
 
+def by_specification(spec):
+    """A case of a function whose attributes are plain."""
+    values = {"size": st.integers(-1, 5), "integer": st.integers(0, 5), "flag": st.booleans()}
+
+    def case(draw):
+        kinds = [INDICES if name == "indices" else DATA for name in spec.operands]
+        arrays = [array(draw(SIZES), draw(kind)) for kind in kinds]
+        given_ = tuple(draw(values[attribute.kind]) for attribute in spec.attributes)
+        arguments = spec.arguments(arrays, given_)
+        return spec.operator, arrays, arguments, dict(spec.inferred(arrays, spec.named(given_)))
+
+    case.__name__ = spec.name
+    return case
+
+
 CASES = [top_k, nonzero, scatter_elements, scatter_nd, gather, gather_elements, gather_nd, split,
          join, cast, slice_window, tile, pad, reverse_subsequences]  # fmt: skip
+OTHERS = {
+    spec.operator: spec
+    for name, spec in SPECS.items()
+    if name.removesuffix("_coordinates") not in {case.__name__ for case in CASES}
+}
+CASES += map(by_specification, OTHERS.values())
 
 
 def inferred(room, arrays, attributes):
@@ -215,6 +237,9 @@ def inferred(room, arrays, attributes):
 def unusual(room, arrays, arguments):
     """What a quick call leaves to the general path although the operator takes it."""
     x = arrays[0]
+    if room in OTHERS:
+        pairs = zip(OTHERS[room].operands, arrays, strict=True)
+        return any(name == "indices" and a.dtype.name not in INDEX_NAMES for name, a in pairs)
     if room in (TopK1, NonzeroCoordinates):
         allowed = "fiu" if room is TopK1 else "fiub"
         return x.dtype.kind not in allowed  # which the function refuses
@@ -227,7 +252,7 @@ def unusual(room, arrays, arguments):
     if room in (Split, Join):
         return any(a.dtype != x.dtype for a in arrays)  # the same
     indices = arrays[1]
-    if indices.dtype.name not in ("int64", "int32", "uint64", "uint32"):
+    if indices.dtype.name not in INDEX_NAMES:
         return True  # widened, or refused
     if room in (Scatter, ScatterND):
         return arrays[2].dtype != x.dtype

@@ -5,20 +5,25 @@
 `bits`        arrays compared as what they are in memory
 `contents`    arrays full of ties, NaNs, zeros of both signs, denormals and extreme integers
 `references`  the operators on arrays as plain loops, independent of every kernel
-`rooms`       a descriptor's outputs by its room's reference implementation
-`strategies`  hypothesis strategies for all of these and for descriptors (needs hypothesis)
+`rooms`       a descriptor's outputs by its reference implementation, and the comparison with them
+`choices`     decisions of a seed, of Hypothesis or of a fuzzer
+`descriptors` valid descriptors of any operator, made from its definition by such decisions
+`breakages`   a valid descriptor with one thing broken
+`examples`    the examples that the pages print
+`strategies`  hypothesis strategies for all of these (needs hypothesis)
 """
 
 from support.bits import assert_same_bits, bits
 from support.contents import Flavour, contents, indices
 from support.jax_types import jax_64_bits
 from support.poison import Layout, Poisoned
-from support.rooms import by_reference
+from support.rooms import assert_agrees, by_reference
 
 __all__ = [
     "Flavour",
     "Layout",
     "Poisoned",
+    "assert_agrees",
     "assert_same_bits",
     "bits",
     "by_reference",

@@ -1,7 +1,6 @@
-"""The operators on arrays as plain loops, written from the pages and nothing else.
+"""The operators on arrays, by NumPy's own operations or plain loops: the oracle beside `evaluate`.
 
-They share no line with the rooms' references or the kernels, take natural shapes and valid
-arguments, and are slow.
+They share no line with the definitions or the kernels, and take natural shapes and valid arguments.
 """
 
 from __future__ import annotations
@@ -142,88 +141,62 @@ def scatter_nd(x: Array, indices: Array, updates: Array, reduction: str | None =
 
 def split(x: Array, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """SPLIT: consecutive slabs."""
-    axis %= x.ndim
-    parts = []
-    start = 0
-    for size in sizes:
-        part = np.zeros(x.shape[:axis] + (size,) + x.shape[axis + 1 :], x.dtype)
-        for at in places(part.shape):
-            _put(part, at, x, (*at[:axis], start + at[axis], *at[axis + 1 :]))
-        parts.append(part)
-        start += size
-    return parts
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
 def join(arrays: Sequence[Array], axis: int = 0) -> Array:
     """JOIN: one array behind the other."""
-    first = arrays[0]
-    axis %= first.ndim
-    total = sum(a.shape[axis] for a in arrays)
-    result = np.zeros(first.shape[:axis] + (total,) + first.shape[axis + 1 :], first.dtype)
-    start = 0
-    for array in arrays:
-        for at in places(array.shape):
-            _put(result, (*at[:axis], start + at[axis], *at[axis + 1 :]), array, at)
-        start += array.shape[axis]
-    return result
+    return np.concatenate(arrays, axis)
 
 
 def reverse_subsequences(x: Array, lengths: Array, axis: int) -> Array:
-    """REVERSE_SUBSEQUENCES: the first elements of each sequence from the last one of them back."""
-    axis %= x.ndim
-    result = x.copy()
-    for at in places(lengths.shape):
-        length = min(int(lengths[at]), x.shape[axis])
-        for i in range(length):
-            place = (*at[:axis], length - 1 - i, *at[axis + 1 :])
-            _put(result, (*at[:axis], i, *at[axis + 1 :]), x, place)
-    return result
+    """REVERSE_SUBSEQUENCES: an index for each element."""
+    size = x.shape[axis]
+    at = np.arange(size).reshape((-1,) + (1,) * (x.ndim - 1 - axis % x.ndim))
+    kept = np.array(np.minimum(np.asarray(lengths).astype(object), size)).astype(int)
+    places = np.where(at < kept, kept - 1 - at, at)
+    return np.take_along_axis(x, np.broadcast_to(places, x.shape), axis)
 
 
-def tile(x: Array, repeats: Sequence[int]) -> Array:
-    """TILE: the input beside itself."""
-    shape = tuple(size * repeat for size, repeat in zip(x.shape, repeats, strict=True))
-    result = np.zeros(shape, x.dtype)
-    for at in places(shape):
-        _put(result, at, x, tuple(i % size for i, size in zip(at, x.shape, strict=True)))
-    return result
+def one_hot(indices: Array, depth: int, values: Array, axis: int = -1) -> Array:
+    """ONE_HOT: every place of the axis compared with the index."""
+    at = indices.astype(object)
+    rank = indices.ndim + 1
+    places = np.expand_dims(np.where(at < 0, at + depth, at), axis % rank)
+    numbers = np.arange(depth).reshape((-1,) + (1,) * (rank - 1 - axis % rank))
+    made: Array = np.where(np.array(places == numbers, bool), values[1], values[0])
+    return made
 
 
-def _read(index: int, size: int, clamp: bool) -> int:
-    position = wrapped(index, size)
-    return min(max(position, 0), size - 1) if clamp else position
+def _positions(indices: Array, sizes: Any, clamp: bool) -> Array:
+    limits = np.asarray(sizes)
+    at = indices.astype(np.int64 if indices.dtype != np.uint64 else object)
+    at = np.where(at < 0, at + limits, at)
+    return np.array(np.clip(at, 0, limits - 1) if clamp else at).astype(np.int64)
 
 
 def gather(x: Array, indices: Array, axis: int = 0, clamp: bool = False) -> Array:
     """GATHER: the slices that the indices name."""
-    axis %= x.ndim
-    result = np.zeros(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
-    for at in places(result.shape):
-        middle = at[axis : axis + indices.ndim]
-        index = _read(int(indices[middle]), x.shape[axis], clamp)
-        _put(result, at, x, (*at[:axis], index, *at[axis + indices.ndim :]))
-    return result
+    return np.take(x, _positions(indices, x.shape[axis], clamp), axis)
 
 
 def gather_elements(x: Array, indices: Array, axis: int = 0, clamp: bool = False) -> Array:
     """GATHER_ELEMENTS: one element for each index."""
-    axis %= x.ndim
-    result = np.zeros(indices.shape, x.dtype)
-    for at in places(indices.shape):
-        index = _read(int(indices[at]), x.shape[axis], clamp)
-        _put(result, at, x, (*at[:axis], index, *at[axis + 1 :]))
-    return result
+    places = np.indices(indices.shape, sparse=True)
+    at = [*places[: axis % x.ndim], _positions(indices, x.shape[axis], clamp)]
+    found: Array = x[(*at, *places[axis % x.ndim + 1 :])]
+    return found
 
 
 def gather_nd(x: Array, indices: Array, batch_dims: int = 0, clamp: bool = False) -> Array:
     """GATHER_ND (GATHER_ND1 with batches): the elements or blocks that the tuples name."""
     length = indices.shape[-1]
-    block = x.shape[batch_dims + length :]
-    result = np.zeros(indices.shape[:-1] + block, x.dtype)
-    for at in places(indices.shape[:-1]):
-        tuple_ = [
-            _read(int(indices[(*at, c)]), x.shape[batch_dims + c], clamp) for c in range(length)
-        ]
-        for inner in places(block):
-            _put(result, at + inner, x, (*at[:batch_dims], *tuple_, *inner))
-    return result
+    at = _positions(indices, x.shape[batch_dims : batch_dims + length], clamp)
+    batches = np.indices(indices.shape[:-1], sparse=True)[:batch_dims]
+    found: Array = x[(*batches, *np.moveaxis(at, -1, 0))] if length else x
+    if not length:
+        shape = indices.shape[:-1] + x.shape[batch_dims:]
+        behind = x.reshape(x.shape[:batch_dims] + (1,) * (indices.ndim - 1 - batch_dims)
+                           + x.shape[batch_dims:])  # fmt: skip
+        found = np.broadcast_to(behind, shape)
+    return found

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from anydml.backends import backend_named
+from anydml.exactness import EXACT, first_difference
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
+from support.bits import assert_same_bits
 
 
 def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,3 +45,18 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
             outputs[info.name] = slots[path]
     backend_named("reference")[1].compile(desc.lower()).run(slots, private=True, threads=1)
     return outputs
+
+
+def assert_agrees(desc: Descriptor, got: Any, wanted: Any, what: str) -> None:
+    """A result has the reference's bits, where the operator promises them.
+
+    How far others may be apart depends on sizes of what is computed on the way:
+    tests/properties/test_computed.py compares them.
+    """
+    if not isinstance(desc, Computed):
+        assert desc.TOLERANCE is EXACT
+        assert_same_bits(got, wanted, what)
+        return
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), what
+    if getattr(desc, "fused_activation", None) is None and desc.TOLERANCE is EXACT:
+        assert first_difference(got, wanted) is None, (what, desc)

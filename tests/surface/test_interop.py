@@ -109,11 +109,11 @@ def test_results_of_torch_are_in_its_own_memory():
 
 
 def test_operands_and_results_share_memory():
-    from anydml.arrays import adopt
+    from anydml.arrays import as_operand
 
     torch = pytest.importorskip("torch")
     for value in (torch.from_numpy(X), Producer(X), Interface(X), X, memoryview(X)):
-        seen, wrap = adopt(value, "x")
+        seen, wrap = as_operand(value, "x")
         assert np.shares_memory(seen, X)
         assert seen.strides == X.strides
         if not isinstance(value, torch.Tensor):

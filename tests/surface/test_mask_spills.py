@@ -115,6 +115,7 @@ def test_the_place_is_told_and_the_status_says_it(script, tmp_path, capsys):
     assert script.main([str(file)]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not X86_64 or not shutil.which("objdump"), reason="needs objdump, x86-64")
 def test_the_modules_that_are_installed_are_right(script, capsys):
     assert script.main([]) == 0, capsys.readouterr().out

@@ -56,6 +56,7 @@ def test_blocks_come_back_and_are_used_again():
     assert np.array_equal(second, SOURCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keep",
     [

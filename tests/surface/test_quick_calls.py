@@ -82,7 +82,7 @@ def test_plain_arrays_need_no_general_path(call, monkeypatch):
         raise AssertionError("the general path was taken")
 
     for module in (gather, movers, rearranging, scatter, selection, slabs):
-        monkeypatch.setattr(module, "adopt", unexpected)
+        monkeypatch.setattr(module, "as_operand", unexpected)
     got = call()
     assert np.array_equal(np.concatenate([np.ravel(a) for a in got]) if isinstance(got, tuple)
                           else got,

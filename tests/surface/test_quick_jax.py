@@ -204,9 +204,8 @@ def test_num_threads_of_a_block():
         with dml.num_threads(3):
             return "threads=3" in str(jax.make_jaxpr(call)(plain()))
 
-    program = _eager.program_of  # what a call in a block compiles
-    with dml.num_threads(3):
-        made = program(lambda x: dml.top_k(x, 1), (), {})
+    with dml.num_threads(3):  # what a call in a block compiles
+        made = _eager.program_of(lambda x: dml.top_k(x, 1))
     assert threads_of(made)
     assert not threads_of(lambda x: dml.top_k(x, 1))
 

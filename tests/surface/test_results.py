@@ -72,7 +72,7 @@ def test_top_k_of_rank_0():
     out = np.zeros(()), np.zeros((), np.uint32)
     dml.top_k(3.0, 1, out=out)
     assert out[0] == 3
-    with pytest.raises(dml.ArgumentError, match=r"expected 0\.\.1"):
+    with pytest.raises(dml.ArgumentError, match="expected at most 1"):
         dml.top_k(3.0, 2)
 
 

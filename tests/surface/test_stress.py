@@ -9,50 +9,49 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.registry import OPERATORS
+from fuzz.targets.descriptor import Dispatch
+from support.choices import Seeded
+from support.descriptors import descriptor
 
 pytestmark = pytest.mark.slow
 
-SCRIPTS = str(Path(__file__).parents[2] / "scripts")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-
-
-@pytest.fixture(scope="module")
-def dispatches():
-    sys.path.insert(0, SCRIPTS)
-    import dispatches
-
-    yield dispatches
-    sys.path.remove(SCRIPTS)
 
 
 @pytest.mark.parametrize(
     "seconds", [2, pytest.param(120, marks=pytest.mark.heavy)], ids=["short", "long"]
 )
-def test_shared_and_separate_operators_under_changing_settings(dispatches, seconds):
+def test_shared_and_separate_operators_under_changing_settings(seconds):
     """From six threads, while the number of threads and the pool's limit change."""
-    makers = dispatches.MAKERS
-    shared = [makers[i % len(makers)](Random(i)) for i in range(3 * len(makers))]
+    kinds = list(dict.fromkeys(OPERATORS.values()))
+
+    def made(seed):
+        desc = descriptor(Seeded(seed), kinds[seed % len(kinds)])
+        return desc, dml.Device("cpu").create_operator(desc).compile()
+
+    shared = [made(seed) for seed in range(2 * len(kinds))]
     end = time.monotonic() + seconds
     counts = [Counter() for _ in range(6)]
     failures = []
     interval, usual = sys.getswitchinterval(), (dml.get_num_threads(), dml.memory_pool().limit)
 
     def work(number):
-        chance, noise = Random(number), np.random.default_rng(number)
+        chance = Random(number)
         try:
             # On a busy machine the time may be over before a thread has begun: each does something.
             while (not counts[number] or time.monotonic() < end) and not failures:
                 own = chance.random() < 0.3
-                case = chance.choice(makers)(chance) if own else chance.choice(shared)
+                desc, compiled = made(chance.getrandbits(20)) if own else chance.choice(shared)
                 for _ in range(4):
-                    dispatches.dispatch(case, chance, noise, counts[number])
+                    choose = Seeded(number, chance.random())
+                    Dispatch(choose, desc, False).run(compiled)
+                    counts[number][desc.NAME] += 1
         except BaseException as error:
             failures.append(error)
 
@@ -144,6 +143,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [one for one in ("spawn", "forkserver", "fork")
                if one in multiprocessing.get_all_start_methods()],

@@ -35,6 +35,7 @@ def test_wrong_uses_are_found(cache):
     assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_the_libraries_own_arrays(library, cache):
     pytest.importorskip(library)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import anydml as dml
-from anydml import cli, lookup
+from anydml import catalogue, cli
 from anydml.backends import is_name
 from anydml.ops._pages import PAGES
 from anydml.registry import OPERATORS
@@ -92,14 +92,14 @@ def test_devices_as_json(call):
 def test_fields_have_their_meaning(call):
     out = call("ops", "SPLIT")
     assert "Axis" in out
-    assert lookup.meanings(dml.Split)["axis"].replace("`", "") in out
+    assert catalogue.meanings(dml.Split)["axis"].replace("`", "") in out
 
 
 ROWS = [["one", "a b c d e f g h", "1"], ["another", "x", "some words in a row"]]
 
 
 def lines(width):
-    return [*lookup.table("Title", ["name", "letters", "words"], ROWS, width)]
+    return [*catalogue.table("Title", ["name", "letters", "words"], ROWS, width)]
 
 
 def test_a_table_without_a_width_has_a_line_for_each_row():

@@ -1,0 +1,34 @@
+"""The benchmark of graphs: everybody computes the same, and a wrong result gets no time."""
+
+import numpy as np
+import pytest
+
+from benchmarks import graphs
+from benchmarks.measure import Budget
+
+
+def test_everybody_passes_the_gate():
+    small = (1, 3, 64, 64)
+    networks = [graphs.contestants(network, small, 1) for network in graphs.NETWORKS]
+    for found, expected in (graphs.on_arrays((3, 5), 1), graphs.small_calls(), *networks):
+        for contestant in found:
+            contestant.pass_gate(expected)
+            assert contestant.problem == "", contestant.label
+
+
+def test_a_wrong_result_gets_no_time(monkeypatch, capsys):
+    monkeypatch.setattr(graphs, "ELEMENTS", 30)
+    monkeypatch.setattr(graphs, "NETWORKS", ())
+    monkeypatch.setattr(graphs, "eager", lambda x, y, clip, relu: x)
+    graphs.main(Budget(runs=1, seconds=0))
+    text = capsys.readouterr().out
+    assert "NumPy                  wrong: wrong values" in text
+    assert "anydml (dispatch)" in text
+
+
+@pytest.mark.parametrize("off", [0, 1e-3])
+def test_the_gate(off):
+    expected = graphs.Expected(np.ones(3, np.float32))
+    got = expected.result + np.float32(off)
+    assert (expected.problem((got,), False) is None) is (off == 0)
+    assert expected.problem((got[:2],), True).startswith("expected float32(3,), got float32(2,)")

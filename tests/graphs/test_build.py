@@ -1,0 +1,188 @@
+"""`GraphBuilder`: DirectMLX's functions from the operators' definitions."""
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.graphs.directmlx import functions
+from anydml.registry import OPERATORS
+
+T = dml.TensorDesc
+X = np.array([[-1, 3, 2], [4, 0, -2]], np.float32).reshape(1, 1, 2, 3)
+
+
+def builder(*names):
+    graph = dml.GraphBuilder()
+    return graph, *(graph.input(name, T("FLOAT32", X.shape)) for name in names)
+
+
+def run(desc, **arrays):
+    results = [dml.Device(kind).compile_graph(desc)(**arrays) for kind in ("cpu", "reference")]
+    for name, value in results[0].items():
+        assert value.tobytes() == results[1][name].tobytes()
+    return {name: value.tolist() for name, value in results[0].items()}
+
+
+def only(desc):
+    (node,) = desc.nodes
+    return node.desc
+
+
+def test_every_operator_has_its_function():
+    for name, kind in OPERATORS.items():
+        assert kind in functions()[name.lower()]
+        if name[-1].isdigit():  # and the function of its family
+            assert kind in functions()[name.rstrip("0123456789").lower()]
+    assert {"add", "top_k1", "activation_relu"} <= set(dir(dml.GraphBuilder()))
+
+
+@pytest.mark.parametrize(
+    ("call", "operator"),
+    [
+        (lambda g, x: g.add(x, x), "ELEMENT_WISE_ADD"),
+        (lambda g, x: g.add(x, x, fused_activation=dml.ActivationRelu()), "ELEMENT_WISE_ADD1"),
+        (lambda g, x: g.element_wise_add1(x, x), "ELEMENT_WISE_ADD1"),
+        (lambda g, x: g.clip(x, min=0, max=1), "ELEMENT_WISE_CLIP"),
+        (lambda g, x: g.element_wise_clip1(x, min=0, max=1), "ELEMENT_WISE_CLIP1"),
+        (lambda g, x: g.top_k(x, axis=3, k=1).index, "TOP_K"),
+        (lambda g, x: g.top_k(x, axis=3, k=1, axis_direction="INCREASING").value, "TOP_K1"),
+        (lambda g, x: g.slice(x, offsets=(0,) * 4, sizes=X.shape, strides=(1,) * 4), "SLICE"),
+        (lambda g, x: g.slice(x, input_window_offsets=(0,) * 4, input_window_sizes=X.shape,
+                              input_window_strides=(1,) * 4), "SLICE1"),
+        (lambda g, x: g.activation_leaky_relu(x), "ACTIVATION_LEAKY_RELU"),
+        (lambda g, x: g.activation_softmax(x), "ACTIVATION_SOFTMAX"),
+        (lambda g, x: g.activation_softmax(x, axes=(2,)), "ACTIVATION_SOFTMAX1"),
+        # Version 0 takes no more than two sizes above 1.
+        (lambda g, x: g.activation_softmax(g.tile(x, repeats=(2, 3, 1, 1))), "ACTIVATION_SOFTMAX1"),
+        (lambda g, x: g.non_zero_coordinates(x).count, "NONZERO_COORDINATES"),
+        (lambda g, x: g.padding(input_tensor=x, padding_mode="REFLECTION", padding_value=0,
+                                start_padding=(0,) * 4, end_padding=(0,) * 4), "PADDING"),
+    ],
+)  # fmt: skip
+def test_the_operator_of_a_function(call, operator):
+    graph, x = builder("x")
+    desc = graph.build(y=call(graph, x))
+    assert operator == desc.nodes[-1].desc.NAME
+    assert dml.Device("cpu").check(desc) == []
+
+
+def test_an_expression_is_shown_by_its_tensor():
+    _, x = builder("x")
+    assert repr(x) == "<Expression TensorDesc('FLOAT32', (1, 1, 2, 3))>"
+
+
+def test_defaults_of_directmlx():
+    graph, x = builder("x")
+    assert only(graph.build(y=graph.activation_leaky_relu(x))).alpha == np.float32(0.01)
+    assert only(graph.build(y=graph.activation_leaky_relu(x, alpha=2))).alpha == 2
+    wide = graph.tile(x, repeats=(2, 3, 1, 1))
+    assert graph.build(y=graph.activation_softmax(wide)).nodes[-1].desc.axes == (3,)
+    clip = graph.element_wise_clip1(x, min=0, max=1)
+    assert only(graph.build(y=clip)).min_max_data_type is dml.DataType.FLOAT32
+
+
+def test_what_outputs_are():
+    graph, x = builder("x")
+    parts = graph.split(x, axis=3, output_axis_sizes=[1, 2])
+    best = graph.top_k(x, axis=3, k=2, output_data_type="UINT64", axis_direction="DECREASING")
+    fill = graph.fill_value_constant(output_sizes=(2, 2), value_data_type="INT32", value=3)
+    desc = graph.build(
+        a=parts[0], b=parts[1], value=best.value, index=best.index, fill=fill,
+        cast=graph.cast(x, output_data_type="INT8"), joined=graph.join([x, x], axis=0),
+    )  # fmt: skip
+    assert [(t.desc.data_type.name, t.desc.sizes) for t in desc.outputs] == [
+        ("FLOAT32", (1, 1, 2, 1)), ("FLOAT32", (1, 1, 2, 2)), ("FLOAT32", (1, 1, 2, 2)),
+        ("UINT64", (1, 1, 2, 2)), ("INT32", (2, 2)), ("INT8", (1, 1, 2, 3)),
+        ("FLOAT32", (2, 1, 2, 3)),
+    ]  # fmt: skip
+    assert run(desc, x=X)["index"] == [[[[1, 2], [0, 1]]]]
+
+
+def test_reinterpret_makes_no_node():
+    graph, x, y = builder("x", "y")
+    turned = graph.reinterpret(x, sizes=(1, 1, 3, 2), strides=(6, 6, 1, 3))
+    as_row = graph.reinterpret(graph.identity(turned), sizes=(6,))
+    desc = graph.build(row=as_row, sum=graph.add(x, y))
+    assert len(desc.nodes) == 2
+    assert run(desc, x=X, y=X)["row"] == [-1, 4, 3, 0, 2, -2]
+    bits = graph.reinterpret(x, "UINT32")
+    assert (bits.sizes, bits.data_type) == (x.sizes, dml.DataType.UINT32)
+
+
+def test_a_broadcast_input_is_bound_in_its_own_sizes():
+    graph, x = builder("x")
+    bias = graph.input("bias", T("FLOAT32", (1, 1, 1, 3)))
+    wide = graph.reinterpret(bias, sizes=X.shape, strides=(0, 0, 0, 1))
+    desc = graph.build(y=graph.add(x, wide))
+    row = np.array([1, 2, 3], np.float32).reshape(1, 1, 1, 3)
+    assert run(desc, x=X, bias=row)["y"] == (X + row).tolist()
+
+
+def test_constants():
+    graph, x = builder("x")
+    doubled = graph.multiply(x, graph.constant(np.full(X.shape, 2, np.float32), name="two"))
+    raw = graph.constant(np.full(6, 3, np.float32).tobytes(), T("FLOAT32", X.shape))
+    desc = graph.build(y=graph.add(doubled, raw))
+    assert run(desc, x=X)["y"] == (X * 2 + 3).tolist()
+
+
+def test_only_what_is_needed_is_in_the_graph():
+    graph, x, y = builder("x", "y")
+    graph.add(x, y)
+    desc = graph.build(z=graph.activation_relu(x))
+    assert len(desc.nodes) == 1
+    assert [t.name for t in desc.inputs] == ["x", "y"]
+    compiled = dml.Device("cpu").compile_graph(desc)
+    with pytest.raises(dml.BindingError, match=r"y: expected nothing \(no node reads it\)"):
+        compiled(x=X, y=X)
+
+
+def test_a_tensor_policy():
+    def interleaved(data_type, sizes):
+        _, c, h, w = sizes
+        return T(data_type, sizes, (h * w * c, 1, w * c, c))
+
+    graph = dml.GraphBuilder(interleaved)
+    x = graph.input("x", T("FLOAT32", (1, 2, 1, 3)))
+    inner = graph.activation_relu(x)
+    assert inner.desc.strides == (6, 1, 6, 2)
+    flat = graph.reinterpret(graph.identity(inner), sizes=(6,))
+    array = np.arange(6, dtype=np.float32).reshape(1, 2, 1, 3)
+    assert run(graph.build(y=flat), x=array)["y"] == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_descriptor_as_it_is():
+    graph, x = builder("x")
+    tensor = T("FLOAT32", X.shape)
+    desc = dml.ActivationRelu(input_tensor=tensor, output_tensor=tensor)
+    (y,) = graph.operator(desc, x, name="relu")
+    assert graph.build(y=y).nodes == (dml.OperatorNode(desc, "relu"),)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda g, x: g.activation_rellu(x), AttributeError, "did you mean 'activation_relu'"),
+        (lambda g, x: g.activation_relu(X), TypeError, "input_tensor: expected an expression, got"),
+        (lambda g, x: g.activation_relu(x, x), TypeError, "at most 1 expressions by position"),
+        (lambda g, x: g.activation_relu(x, slope=1), TypeError, "expected fields .* got 'slope'"),
+        (lambda g, x: g.add(x, a=x, b=x), TypeError, "ELEMENT_WISE_ADD: a is given twice"),
+        (lambda g, x: g.add(x), TypeError, "expected a value for b_tensor"),
+        (lambda g, x: g.join(x, axis=0), TypeError, "input_tensors: expected a list of expr"),
+        (lambda g, x: g.gather(x, x, axis=7, index_dimensions=1), ValueError, "expected 0..3"),
+        (
+            lambda g, x: g.top_k(x, axis=3, k=9), ValueError,
+            r"TOP_K\.K: expected at most 3 .* got 9",
+        ),
+        (lambda g, x: g.gather_nd(x, x, input_dimension_count=0, indices_dimension_count=0),
+         ValueError, "InputDimensionCount: expected 1..4"),
+        (lambda g, x: g.add(x, dml.GraphBuilder().input("z", x.desc)), ValueError,
+         "b_tensor: expected an expression of this graph, got another's"),
+        (lambda g, x: g.build(), TypeError, "outputs: expected at least one expression"),
+        (lambda g, x: g.build(y=x), ValueError, "y: expected an expression that an operator"),
+    ],
+)  # fmt: skip
+def test_wrong_calls(call, error, message):
+    graph, x = builder("x")
+    with pytest.raises(error, match=message):
+        call(graph, x)

