@@ -44,7 +44,9 @@ def convolution(desc, x, w, bias=None):
                 desc.start_padding, desc.end_padding, desc.output_padding, strict=True
             )
         ]
-    y = functional.pad(y, pads(*zip(*cut, strict=True)))
+    amounts = pads(*zip(*cut, strict=True))
+    for bound in (max, min):  # PyTorch cuts first, and refuses to cut all that there is
+        y = functional.pad(y, [bound(amount, 0) for amount in amounts])
     return y if bias is None else y + bias
 
 

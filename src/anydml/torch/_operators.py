@@ -136,7 +136,9 @@ class Operator:
             return spec.general(*given, **keywords, out=None).clone()
         types = spec.types(operands, attributes, len(shapes))
         pairs = zip(shapes, types, strict=True)
-        results = [operands[0].new_empty(shape, dtype=kind) for shape, kind in pairs]
+        # A GPU reports a bad index later, and has then written nothing.
+        allocate = operands[0].new_zeros if operands[0].is_cuda else operands[0].new_empty
+        results = [allocate(shape, dtype=kind) for shape, kind in pairs]
         single = len(results) == 1 and not spec.lists_results
         spec.general(*given, **keywords, out=results[0] if single else tuple(results))
         return results[0] if single else results if spec.lists_results else tuple(results)
