@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from random_graphs import random_graph
 from stepwise import run_stepwise
-from support import jax_64_bits
 from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
 from anydml import cli
 from anydml.errors import MissingKernelError
+from support import jax_64_bits
 
 jax = pytest.importorskip("jax")
 
