@@ -38,12 +38,8 @@ def convolution(desc, x, w, bias=None):
         cut = [(0, more) for more in desc.output_padding]
     else:
         y = getattr(functional, f"conv_transpose{spatial}d")(x, w, **given)
-        cut = [
-            (-start, more - end)
-            for start, end, more in zip(
-                desc.start_padding, desc.end_padding, desc.output_padding, strict=True
-            )
-        ]
+        sizes = zip(desc.start_padding, y.shape[2:], desc.output_tensor.sizes[2:], strict=True)
+        cut = [(-start, start + size - full) for start, full, size in sizes]
     amounts = pads(*zip(*cut, strict=True))
     for bound in (max, min):  # PyTorch cuts first, and refuses to cut all that there is
         y = functional.pad(y, [bound(amount, 0) for amount in amounts])
