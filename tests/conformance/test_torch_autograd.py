@@ -75,7 +75,7 @@ def response(desc, x):
 
 
 def response_gradient(desc, x, dy):
-    assume(desc.bias != 0 or desc.alpha != 0)  # else powers of 0
+    assume(any(map(float, (desc.bias, desc.alpha))))  # else powers of 0
     return gradient(lambda x: response(desc, x), dy, x)
 
 
