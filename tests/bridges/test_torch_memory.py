@@ -117,6 +117,55 @@ def test_traces_record_calls(name):
         assert torch.equal(got, wanted)
 
 
+def into(call, *outs):
+    """The results that a call writes to new tensors."""
+
+    def run(x):
+        made = [x.new_empty(shape, dtype=dtype) for shape, dtype in outs]
+        call(x, made[0] if len(made) == 1 else made)
+        return tuple(made)
+
+    return run
+
+
+WRITES = {
+    "cast": into(lambda x, out: dml.cast(x, "float64", out=out), ((3, 4), torch.float64)),
+    "nonzero": into(
+        lambda x, out: dml.nonzero_coordinates(x, out=out), ((12, 2), torch.int64)
+    ),
+    "split": into(
+        lambda x, out: dml.split(x, 2, axis=1, out=out), *[((3, 2), torch.float32)] * 2
+    ),
+    "tile": into(lambda x, out: dml.tile(x, (2, 1), out=out), ((6, 4), torch.float32)),
+    "top_k": into(
+        lambda x, out: dml.top_k(x, 2, out=out), ((3, 2), torch.float32), ((3, 2), torch.int32)
+    ),
+    "top_k of indices": into(
+        lambda x, out: dml.top_k(x, 2, out=(None, out)), ((3, 2), torch.uint32)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch is about to drop torch.jit
+@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
+def test_calls_that_write_are_recorded(call):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x, y = (torch.randn(3, 4, generator=torch.Generator().manual_seed(i)) for i in (1, 7))
+    for traced in (torch.jit.trace(call, (x,), check_trace=False), make_fx(call)(x)):
+        for got, wanted in zip(traced(y), call(y), strict=True):
+            assert torch.equal(got, wanted)
+
+
+def test_results_that_are_allocated_beside_those_given():
+    x = floats(3, 4)
+    indices = torch.empty(3, 2, dtype=torch.int32)
+    found = dml.top_k(x, 2, out=(None, indices))
+    assert found.indices is indices
+    for got, wanted in zip(found, dml.top_k(x, 2, index_dtype="int32"), strict=True):
+        assert torch.equal(got, wanted)
+
+
 def test_lists_of_many_tensors():
     parts = [torch.full((2,), float(i)) for i in range(1500)]
     assert torch.equal(dml.join(parts), torch.cat(parts))

@@ -8,6 +8,7 @@ for a derivative. `torch.compile` and `torch.export` always see the other.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ _KINDS: Final = {
     "size": "SymInt", "sizes": "SymInt[]", "integer": "int", "integers": "int[]", "flag": "bool",
     "word": "str", "type": "ScalarType", "number": "Scalar",
 }  # fmt: skip
+
+_INDEX_TYPES: Final = (torch.int64, torch.int32, torch.uint32, torch.uint64)
 
 library: Final[Any] = torch.library.Library(NAMESPACE, "DEF")
 
@@ -60,26 +63,34 @@ class Operator:
             torch.library.register_vmap(f"{NAMESPACE}::{spec.name}{name}", rule, lib=library)
         if spec.gradient is not None:
             library.impl(spec.name, self._autograd, "Autograd")
-        self.out: Any = None
-        single = len(spec.result_types) == 1 and isinstance(spec.result_types[0], int)
-        if single and not spec.lists_results:
-            name = f"{spec.name}_out"
-            parameters = self._schema().partition(") ->")[0]
-            library.define(f"{name}{parameters}, *, Tensor(a!) out) -> ()")
-            for key in ("CPU", "CUDA"):
-                library.impl(name, self._to_out, key)
-            torch.library.register_fake(f"{NAMESPACE}::{name}", _of_no_result, lib=library)
-            self.out = getattr(operators, name).default
+        name = f"{spec.name}_out"
+        library.define(f"{name}{self._schema(writes=True)}")
+        for key in ("CPU", "CUDA"):
+            library.impl(name, self._to_out, key)
+        torch.library.register_fake(f"{NAMESPACE}::{name}", _of_no_result, lib=library)
+        self.out: Any = getattr(operators, name).default
+        names = list(inspect.signature(spec.general).parameters)
+        self._typed_by = {
+            i: names.index(kind)
+            for i, kind in enumerate(spec.result_types)
+            if isinstance(kind, str)
+        }
 
-    def _schema(self) -> str:
+    def _schema(self, writes: bool = False) -> str:
         spec = self.spec
         operands = "Tensor[] " if spec.lists_operands else "Tensor "
         parameters = [operands + name for name in spec.operands]
         for attribute in spec.attributes:
             default = "" if attribute.default is None else f"={attribute.default}"
             parameters.append(f"{_KINDS[attribute.kind]} {attribute.name}{default}")
-        results = ", ".join(["Tensor"] * len(spec.result_types))
-        results = "Tensor[]" if spec.lists_results else f"({results})"
+        count = len(spec.result_types)
+        if writes:
+            written = [
+                f"Tensor({mark}!) out{i}" for i, mark in zip(range(count), "ab", strict=False)
+            ]
+            parameters += ["*", "Tensor(a!)[] out" if spec.lists_results else ", ".join(written)]
+            return f"({', '.join(parameters)}) -> ()"
+        results = "Tensor[]" if spec.lists_results else f"({', '.join(['Tensor'] * count)})"
         return f"({', '.join(parameters)}) -> {results}"
 
     # ---- kernels
@@ -143,13 +154,16 @@ class Operator:
         spec.general(*given, **keywords, out=results[0] if single else tuple(results))
         return results[0] if single else results if spec.lists_results else tuple(results)
 
-    def _to_out(self, *given: Any, out: Tensor) -> None:
+    def _to_out(self, *given: Any, **outs: Any) -> None:
         operands, attributes = self._parts(given)
         operands = [x.detach() for x in operands]
+        results = outs["out"] if self.spec.lists_results else list(outs.values())
+        results = [x.detach() for x in results]
+        single = len(results) == 1 and not self.spec.lists_results
         self.spec.general(
             *([operands] if self.spec.lists_operands else operands),
             **self.spec.keywords(attributes),
-            out=out.detach(),
+            out=results[0] if single else results,
         )
 
     def _fake(self, *given: Any) -> Any:
@@ -200,7 +214,7 @@ class Operator:
         operator: Any,
         operands: Sequence[Tensor],
         attributes: tuple[Any, ...],
-        **named: Tensor,
+        **named: Any,
     ) -> Any:
         """Call one of them."""
         if self.spec.lists_operands:
@@ -208,16 +222,58 @@ class Operator:
         return operator(*operands, *attributes, **named)
 
     def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
-        """Call the function with a result that the caller gives."""
-        if self.out is not None and not is_compiling() and is_plain(out):
-            operands, attributes, finish = self.spec.prepare(namespace, *arguments)
-            plain = is_plain(*operands) and not self.asks(operands) and not self.asks((out,))
-            if finish is None and plain:  # so that a dispatch mode sees it
-                self.on(self.out, operands, attributes, out=out)
-                bump_version(out)
-                return out
-        # What asks for a derivative, or has no memory, is refused there.
-        return self.spec.general(*arguments, out)
+        """Call the function with results that the caller gives."""
+        spec = self.spec
+        single = spec.several is None and not spec.lists_results
+        outs = [out] if single or not isinstance(out, list | tuple) else list(out)
+        if not is_compiling() and is_plain(*(x for x in outs if x is not None)):
+            prepared = self._prepared_for(outs, arguments)
+            if prepared is not None:
+                self._write_to(outs, *prepared)
+                results = tuple(outs)
+                if single:
+                    return out
+                return results if spec.lists_results else spec.several(*results)
+        # What asks for a derivative, or has no memory, is refused there, and what does not fit.
+        return spec.general(*arguments, out)
+
+    def _prepared_for(
+        self, outs: list[Any], arguments: tuple[Any, ...]
+    ) -> tuple[Sequence[Tensor], tuple[Any, ...]] | None:
+        """Operands and attributes of a call that dispatch modes can see; else None."""
+        spec, filled = self.spec, list(arguments)
+        if not spec.lists_results and len(outs) != len(spec.result_types):
+            return None
+        for i, position in self._typed_by.items():  # indices have the type of those in out=
+            if filled[position] is None and outs[i] is not None:
+                filled[position] = outs[i].dtype
+                if outs[i].dtype not in _INDEX_TYPES:
+                    return None
+        operands, attributes, finish = spec.prepare(namespace, *filled)
+        given = [x for x in outs if x is not None]
+        devices = {x.device for x in (*operands, *given)}
+        usual = finish is None and len(devices) == 1 and is_plain(*operands)
+        asked = usual and (self.asks(operands) or self.asks(given))
+        return (operands, attributes) if usual and not asked else None
+
+    def _write_to(
+        self, outs: list[Any], operands: Sequence[Tensor], attributes: tuple[Any, ...]
+    ) -> None:
+        spec, given = self.spec, [x for x in outs if x is not None]
+        if len(given) < len(outs):
+            shapes = spec.shapes(operands, attributes)
+            types = spec.types(operands, attributes, len(shapes))
+            for i, made in enumerate(zip(shapes, types, strict=True)):
+                if outs[i] is None:
+                    outs[i] = operands[0].new_empty(made[0], dtype=made[1])
+        if spec.lists_results and is_tracing():  # torch.jit has no lists that are written
+            for x, result in zip(outs, self.run(operands, attributes), strict=True):
+                x.copy_(result)
+            return
+        named = {"out": outs} if spec.lists_results else _numbered(outs)
+        self.on(self.out, operands, attributes, **named)
+        for x in given:
+            bump_version(x)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
@@ -296,7 +352,11 @@ class Operator:
         return list(results) if self.spec.lists_results else results
 
 
-def _of_no_result(*given: Any, out: Tensor) -> None:
+def _numbered(outs: Sequence[Tensor]) -> dict[str, Tensor]:
+    return {f"out{i}": x for i, x in enumerate(outs)}
+
+
+def _of_no_result(*given: Any, **outs: Any) -> None:
     """The shapes of an operator that writes."""
 
 
