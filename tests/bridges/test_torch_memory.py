@@ -157,6 +157,25 @@ def test_calls_that_write_are_recorded(call):
             assert torch.equal(got, wanted)
 
 
+SIZED = {
+    "top_k": lambda x: dml.top_k(x, x.shape[1]).values,
+    "one_hot": lambda x: dml.one_hot(x.argmax(1), x.shape[1]),
+    "slice_window": lambda x: dml.slice_window(x, [1, 1], [x.shape[0] - 1, 2]),
+    "pad": lambda x: dml.pad(x, x.shape[0]),
+    "pad with a pair": lambda x: dml.pad(x, (1, x.shape[0])),
+    "tile": lambda x: dml.tile(x, x.shape[0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("call", SIZED.values(), ids=SIZED)
+def test_traces_warn_of_sizes_that_become_constants(call):
+    x = floats(3, 4)
+    with pytest.warns(torch.jit.TracerWarning, match="integer might cause the trace"):
+        traced = torch.jit.trace(call, (x,), check_trace=False)
+    assert torch.equal(traced(x), call(x))
+
+
 def test_results_that_are_allocated_beside_those_given():
     x = floats(3, 4)
     indices = torch.empty(3, 2, dtype=torch.int32)

@@ -22,8 +22,11 @@ from anydml.backends._sequence import Step
 from anydml.program import ArraySpec, KernelCall, Program
 from anydml.registry import definition_of, is_elementwise
 
-BLOCK: Final = 256 * 1024
-"""Bytes of an array that are computed at once, about."""
+BLOCK: Final = 128 * 1024
+"""Bytes of an array that are computed at once, about.
+
+The C library gives larger blocks back to the system, which then clears each page again.
+"""
 
 _WIDEST: Final = 8
 """Bytes of an element."""

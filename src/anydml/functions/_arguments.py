@@ -45,9 +45,10 @@ def integer(value: Any, name: str) -> int:
     if isinstance(value, bool | np.bool_):
         raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(value)}")
     try:
-        return operator.index(value)
+        operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(value)}") from None
+    return int(value)  # while PyTorch traces, this warns that the value becomes a constant
 
 
 def integers(values: Any, name: str) -> tuple[int, ...]:

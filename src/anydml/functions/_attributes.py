@@ -227,13 +227,13 @@ def padding_mode(mode: Any) -> str:
 
 def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many elements in front of and behind each axis."""
-    if is_integer(width) or (hasattr(width, "__index__") and not hasattr(width, "__len__")):
+    if _is_number(width):
         both = (_arguments.integer(width, "pad_width"),) * rank
         return both, both
     given = _arguments.take_at_most(
         width, "pad_width", "an integer, a pair, or a pair for each axis"
     )
-    if len(given) == 2 and all(is_integer(m) or not hasattr(m, "__iter__") for m in given):
+    if len(given) == 2 and all(_is_number(m) or not hasattr(m, "__iter__") for m in given):
         start, end = _arguments.integers(given, "pad_width")
         return (start,) * rank, (end,) * rank
     if len(given) != rank:
@@ -243,6 +243,14 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if len(pair) != 2:
             raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it stands for one integer; arrays of rank 0 have ``__len__``, too."""
+    if is_integer(value):
+        return True
+    has_members = hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+    return hasattr(value, "__index__") and not has_members
 
 
 def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
@@ -259,7 +267,7 @@ def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _repeats(repeats: Any) -> tuple[int, ...]:
-    if is_integer(repeats) or (hasattr(repeats, "__index__") and not hasattr(repeats, "__len__")):
+    if _is_number(repeats):
         return (_arguments.integer(repeats, "repeats"),)
     found = _arguments.take_at_most(repeats, "repeats", "an integer or a sequence of integers")
     return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))

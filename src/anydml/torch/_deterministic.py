@@ -73,7 +73,7 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             except Exception as error:
                 raise _pytorchs_own(function, args, named) or error from None
         # In inference mode operators that are made of others come whole.
-        if torch.is_inference_mode_enabled() and function._can_decompose():
+        if torch.is_inference_mode_enabled():
             with self:
                 parts = function.decompose(*args, **named)
             if parts is not NotImplemented:
