@@ -36,6 +36,7 @@ from anydml.graphs.desc import (
     OperatorNode,
     OutputEdge,
 )
+from anydml.graphs.serialized import read_serialized_graph
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
@@ -104,6 +105,7 @@ __all__ = [
     "get_num_threads",
     "memory_pool",
     "num_threads",
+    "read_serialized_graph",
     "set_memory_pool_limit",
     "set_num_threads",
     "support",

@@ -55,7 +55,6 @@ FILES = {
     "m.json.gz": (gzip.compress(TEXT.encode()), "gzip-compressed data"),
     "m.json.bz2": (bz2.compress(TEXT.encode()), "bzip2-compressed data"),
     "m.json.xz": (lzma.compress(TEXT.encode()), "xz-compressed data"),
-    "graph.bin": (flatbuffer(), "a FlatBuffers file, as serialized DirectML graphs"),
     "p.png": (b"\x89PNG\r\n\x1a\n" + bytes(9), "a PNG image"),
     "empty": (b"", "an empty file"),
     "blank": (b" \n\t\r\n", "nothing but blanks"),
@@ -81,6 +80,15 @@ def test_what_a_file_is(name, command, tmp_path, capfd):
     assert out == ""
     assert err.startswith(f"Error: Expected a JSON model of DxDispatch, got {kind}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_flatbuffers_are_graphs(command, tmp_path, capfd):
+    (tmp_path / "table").write_bytes(flatbuffer())
+    assert cli.main([command, str(tmp_path / "table")]) == 1
+    assert capfd.readouterr() == (
+        "", "Error: Expected a serialized graph, got a FlatBuffers file without nodes.\n"
+    )  # fmt: skip
 
 
 def test_models_are_models(tmp_path):

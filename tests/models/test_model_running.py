@@ -348,7 +348,7 @@ def test_a_model_that_is_wrong(tmp_path, change, message):
     [
         ({"type": "HLSL"}, "type 'HLSL', which needs DxDispatch"),
         ({"type": "onnx"}, "a DirectML operator, got a dispatchable of type 'onnx', which needs"),
-        ({"type": "dmlSerializedGraph"}, "needs DxDispatch"),
+        ({"type": "dmlSerializedGraph"}, "Field 'sourcePath' is required"),
         (
             {"type": "DML_OPERATOR_ROI_POOLING"},
             r"ROI_POOLING is a DirectML operator \(since 1_0\) that anydml does",

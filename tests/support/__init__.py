@@ -10,6 +10,7 @@
 `descriptors` valid descriptors of any operator, made from its definition by such decisions
 `breakages`   a valid descriptor with one thing broken
 `examples`    the examples that the pages print
+`serialized`  graphs as ONNX Runtime's DirectML provider writes them (needs flatbuffers)
 `strategies`  hypothesis strategies for all of these (needs hypothesis)
 """
 

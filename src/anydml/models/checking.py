@@ -14,6 +14,8 @@ from anydml.backends import working_nbytes
 from anydml.binding import bind, elements_size, refuse_overlap
 from anydml.device import Device
 from anydml.errors import AnyDMLError, MissingKernelError, ModelError, Violation
+from anydml.graphs.compiled import CompiledGraph
+from anydml.graphs.desc import GraphDesc
 from anydml.lifecycle import CompiledOperator
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
@@ -41,13 +43,13 @@ def refusal(dispatchable: Dispatchable, device: Device) -> str | None:
 
     The first line names the dispatchable; the others are indented.
     """
-    violations = device.check(dispatchable.desc)
+    violations = device.check(dispatchable.checked)
     return refused_text(dispatchable, device, violations) if violations else None
 
 
 def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Violation]) -> str:
     """The same, of what `Device.check` has found."""
-    lowest = device.minimum_feature_level(dispatchable.desc)
+    lowest = device.minimum_feature_level(dispatchable.checked)
     return "\n  ".join(
         (
             f"Dispatchable {short_repr(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
@@ -58,7 +60,7 @@ def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Vi
     )
 
 
-def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
+def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | CompiledGraph:
     """A dispatchable that the device accepts, ready to run.
 
     Raises
@@ -67,7 +69,9 @@ def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
         The device has no kernel for it.
     """
     try:
-        return device.create_operator(dispatchable.desc).compile()
+        if isinstance(dispatchable.checked, GraphDesc):
+            return device.compile_graph(dispatchable.checked)
+        return device.create_operator(dispatchable.checked).compile()
     except MissingKernelError as error:
         text = (
             f"Dispatchable {short_repr(dispatchable.name)} ({error.operator}): no {error.backend} "
@@ -179,9 +183,7 @@ def _refuse_overlap(
         (path, tensor, source, info.role)
         for info in desc.bind_points()
         if not owned(desc, info)
-        for (path, tensor), source in zip(
-            info.paths(getattr(desc, info.attribute)), bindings[info.name], strict=True
-        )
+        for (path, tensor), source in zip(desc.paths(info), bindings[info.name], strict=True)
     ]
     written = {source.name for _, _, source, role in bound if role is Role.OUTPUT}
     times = Counter(source.name for _, _, source, _ in bound)

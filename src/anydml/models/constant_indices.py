@@ -139,10 +139,10 @@ def _bound(
 ) -> tuple[TensorDesc, Source, bool]:
     """The tensor of a program's slot, what is bound to it, and whether that is owned."""
     desc = dispatchable.desc
-    info = next(info for info in desc.bind_points() if info.name == slot.partition("[")[0])
+    info = next(info for info in desc.bind_points() if info.name in (slot, slot.partition("[")[0]))
     is_owned = owned(desc, info)
     bindings = dispatchable.bindings if is_owned else command.bindings
-    paths = info.paths(getattr(desc, info.attribute))
+    paths = desc.paths(info)
     return next(
         (tensor, source, is_owned)
         for (path, tensor), source in zip(paths, bindings[info.name], strict=True)

@@ -11,14 +11,18 @@ from anydml import _json
 from anydml._json import json_shown, short_repr
 from anydml.binding import elements_size
 from anydml.errors import ModelError
-from anydml.models.resources import Resource
+from anydml.graphs.desc import GraphDesc
+from anydml.models.graphs import GraphOperator, read_graph_at
+from anydml.models.paths import Folder
+from anydml.models.resources import Resource, read_place
 from anydml.ops._descriptor import DESCRIBED_IN, Descriptor
 from anydml.ops._fields import FieldInfo
 from anydml.registry import from_json
 from anydml.tensor import TensorDesc, TensorFlags
 
 # Kinds that need a device or a runtime of their own.
-_OTHER_KINDS: Final = ("hlsl", "onnx", "dmlserializedgraph")
+_OTHER_KINDS: Final = ("hlsl", "onnx")
+_GRAPH: Final = "dmlserializedgraph"
 _COMPILE_TYPES: Final = ("DmlCompileOp", "DmlCompileGraph")
 _EXECUTION_FLAG: Final = "DML_EXECUTION_FLAG_"
 _EXECUTION_FLAGS: Final = (
@@ -92,19 +96,26 @@ def named(bindings: Bindings) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Dispatchable:
-    """An operator, and what its OWNED_BY_DML tensors are bound to when it is initialised.
+    """An operator or graph, and what is bound to OWNED_BY_DML tensors when it is initialised.
 
     `within` is the member of the JSON object that has the operator's fields, if it is not itself.
     """
 
     name: str
-    desc: Descriptor
+    desc: Descriptor | GraphOperator
     bindings: Bindings
     within: tuple[str, ...] = ()
 
+    @property
+    def checked(self) -> Descriptor | GraphDesc:
+        """What `Device.check` takes."""
+        return self.desc.graph if isinstance(self.desc, GraphOperator) else self.desc
 
-def read_dispatchable(name: str, value: Any) -> Dispatchable:
-    """The dispatchable that a JSON object describes.
+
+def read_dispatchable(
+    name: str, value: Any, folder: Folder | None = None, memory_limit: int = 0
+) -> Dispatchable:
+    """The dispatchable that a JSON object describes; a graph is read from a file in the folder.
 
     Raises
     ------
@@ -119,8 +130,13 @@ def read_dispatchable(name: str, value: Any) -> Dispatchable:
             f"got a dispatchable of type {short_repr(kind)}, which needs DxDispatch."
         )
     faults = _json.Faults()
+    desc: Descriptor | GraphOperator
     with faults.kept():
-        desc = from_json(fields)
+        if kind.lower() == _GRAPH:
+            place = _json.field(fields, "sourcePath", lambda given: read_place(given, folder))
+            desc = GraphOperator(read_graph_at(place, memory_limit))
+        else:
+            desc = from_json(fields)
     faults.field(fields, "dmlCompileType", _compile_type, None)
     faults.field(fields, "executionFlags", _execution_flags, None)
     unbound: Bindings = {}
@@ -179,14 +195,17 @@ def _source(value: Any) -> Source:
     return source
 
 
-def owned(desc: Descriptor, info: FieldInfo) -> bool:
+def owned(desc: Descriptor | GraphOperator, info: FieldInfo) -> bool:
     """Whether a tensor field is bound when the operator is initialised, not at dispatch."""
-    flags = (tensor.flags for _, tensor in info.paths(getattr(desc, info.attribute)))
+    flags = (tensor.flags for _, tensor in desc.paths(info))
     return TensorFlags.OWNED_BY_DML in flags
 
 
 def binding_problems(
-    desc: Descriptor, bindings: Bindings, resources: Mapping[str, Resource], initial: bool
+    desc: Descriptor | GraphOperator,
+    bindings: Bindings,
+    resources: Mapping[str, Resource],
+    initial: bool,
 ) -> Iterator[str]:
     """What is wrong with bindings to an accepted descriptor, at initialisation or at dispatch.
 
@@ -201,7 +220,7 @@ def binding_problems(
                     f"bind it in {'a dispatch command' if initial else 'its dispatchable'}."
                 )
             continue
-        tensors = [*info.paths(getattr(desc, info.attribute))]
+        tensors = [*desc.paths(info)]
         if len(sources) != len(tensors):
             bound = ", ".join(map(_json.short_repr, islice(bindings, 20))) or "none"
             yield (

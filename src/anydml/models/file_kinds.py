@@ -61,11 +61,8 @@ def kind_of(data: bytes, whole: bool = True) -> str | None:
     found = next(known, None)
     if found is None and _is_onnx(data, whole):
         found = "an ONNX model (protobuf), which ONNX Runtime runs"
-    if found is None and _is_flatbuffer(data):
-        found = (
-            "a FlatBuffers file, as serialized DirectML graphs (dmlSerializedGraph) are: anydml "
-            "does not read them yet"
-        )
+    if found is None and is_flatbuffer(data):
+        found = "a FlatBuffers file, as serialized graphs (dmlSerializedGraph) are"
     return found
 
 
@@ -98,7 +95,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-def _is_flatbuffer(data: bytes) -> bool:
+def is_flatbuffer(data: bytes) -> bool:
     """Whether an offset leads to a root table, and from there another to the table's layout."""
     root = int.from_bytes(data[:4], "little")
     if not 4 <= root <= len(data) - 4:

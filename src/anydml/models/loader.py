@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -13,15 +13,18 @@ from anydml import _json
 from anydml._json import Fields, short_repr
 from anydml.errors import AnyDMLError, ModelError
 from anydml.graphs.desc import GraphDesc
+from anydml.graphs.serialized import graph_from_bytes
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
-from anydml.models.dispatchables import Dispatchable, named, read_dispatchable
-from anydml.models.file_kinds import kind_of
+from anydml.models.dispatchables import Dispatchable, Source, named, owned, read_dispatchable
+from anydml.models.file_kinds import is_flatbuffer, kind_of
 from anydml.models.files import opened, system_reason
+from anydml.models.graphs import GraphOperator, constants_in, data_of_inputs
 from anydml.models.json_text import parse
 from anydml.models.locations import within, words
 from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
 from anydml.models.unread_members import unread
+from anydml.ops._fields import Role
 from anydml.problems import Problem
 
 T = TypeVar("T")
@@ -77,11 +80,18 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     ModelError
         The file cannot be read, or something in it is wrong: all of that at once.
     """
-    return _without_problems(read_model(path, limits))
+    limits = limits or Limits()
+    document = _document(path, limits)
+    folder = _folder_of(path, limits)
+    if isinstance(document, GraphDesc):
+        return _running(_model_of(document, path, limits), folder)
+    return _without_problems(_read(document, _name_of(path), folder, limits))
 
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """Read a model; parts that are wrong are left out and reported in ``problems``.
+
+    Of a file of one graph, serialized or as JSON, the graph is the only part.
 
     Raises
     ------
@@ -89,11 +99,14 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
         The file cannot be read, or is not a JSON object with the three members of a model.
     """
     limits = limits or Limits()
-    return _read_beside(_document(path, limits), path, limits)
+    document = _document(path, limits)
+    if isinstance(document, GraphDesc):
+        return _model_of(document, path, limits)
+    return _read(document, _name_of(path), _folder_of(path, limits), limits)
 
 
 def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model | GraphDesc:
-    """Read a model, or the JSON form of a `GraphDesc`, whose nodes are a member ``Nodes``.
+    """Read a model or a graph: a serialized one, or JSON whose nodes are a member ``Nodes``.
 
     Raises
     ------
@@ -102,16 +115,57 @@ def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model
     """
     limits = limits or Limits()
     document = _document(path, limits)
-    if "Nodes" in document:
-        return GraphDesc.from_json(document)
-    return _without_problems(_read_beside(document, path, limits))
+    if isinstance(document, GraphDesc):
+        return document
+    return _without_problems(_read(document, _name_of(path), _folder_of(path, limits), limits))
 
 
-def _document(path: str | Path, limits: Limits) -> Fields:
-    """A file's JSON object, or that of standard input."""
-    if str(path) == STANDARD_INPUT:
-        return _parsed(_standard_input(limits))
-    return _parsed(_text(Path(path), limits))
+def _document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
+    """What is in a file or comes from standard input: a JSON object, or a graph."""
+    is_file = str(path) != STANDARD_INPUT
+    data = _text(Path(path), limits) if is_file else _standard_input(limits)
+    if is_flatbuffer(data):
+        folder = _folder_of(path, limits)
+        find = (
+            (lambda name: None) if folder is None else constants_in(folder, (), limits.memory_limit)
+        )
+        return graph_from_bytes(data, find)
+    document = _parsed(data)
+    return GraphDesc.from_json(document) if "Nodes" in document else document
+
+
+def _model_of(graph: GraphDesc, path: str | Path, limits: Limits) -> Model:
+    """A model that only has a graph."""
+    name, operator = _name_of(path), GraphOperator(graph)
+    points = (info for info in operator.bind_points() if owned(operator, info))
+    dispatchable = Dispatchable(
+        name, operator, {info.name: (Source(info.name),) for info in points}
+    )
+    return Model({}, {name: dispatchable}, {}, (), (), name, limits)
+
+
+def _running(model: Model, folder: Folder | None) -> Model:
+    """The model of a graph with resources, of the inputs' files, and commands that run it.
+
+    The outputs are printed.
+    """
+    (dispatchable,) = model.dispatchables.values()
+    graph = dispatchable.desc
+    assert isinstance(graph, GraphOperator), "it is the model of a graph"
+    limit = model.limits.memory_limit
+    resources = {
+        name: read_resource(name, value, folder, limit)
+        for name, value in data_of_inputs(graph, folder).items()
+    }
+    bound = {
+        info.name: (Source(info.name),)
+        for info in graph.bind_points()
+        if info.name not in dispatchable.bindings
+    }
+    outputs = (name for name, _, _ in graph.tensors(Role.OUTPUT))
+    commands: list[Command] = [Dispatch(model.name, bound)]
+    commands += [Print(name, False) for name in outputs]
+    return replace(model, resources=resources, commands=dict(enumerate(commands)))
 
 
 def model_from_text(text: bytes, name: str, limits: Limits | None = None) -> Model:
@@ -133,13 +187,15 @@ def _without_problems(model: Model) -> Model:
     return model
 
 
-def _read_beside(document: Fields, path: str | Path, limits: Limits) -> Model:
-    """The model of a document, which reads files where `path` lies."""
-    folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
-    name = "stdin"
-    if str(path) != STANDARD_INPUT:
-        name, folder = model_name(Path(path)), folder or Folder.of(Path(path).parent)
-    return _read(document, name, folder, limits)
+def _folder_of(path: str | Path, limits: Limits) -> Folder | None:
+    """Where a model reads files: in the folder that the limits name, else beside itself."""
+    if limits.input_dir is not None:
+        return Folder.of(limits.input_dir)
+    return None if str(path) == STANDARD_INPUT else Folder.of(Path(path).parent)
+
+
+def _name_of(path: str | Path) -> str:
+    return "stdin" if str(path) == STANDARD_INPUT else model_name(Path(path))
 
 
 def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
@@ -157,7 +213,12 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
         problems,
     )
     _check_memory(read_resources, limits, problems)
-    read_dispatchables = _each(dispatchables, "dispatchables", read_dispatchable, problems)
+    read_dispatchables = _each(
+        dispatchables,
+        "dispatchables",
+        lambda name, value: read_dispatchable(name, value, folder, limits.memory_limit),
+        problems,
+    )
     read_commands = _each(commands, "commands", lambda index, value: read_command(value), problems)
     for key, dispatchable in read_dispatchables.items():
         for source in named(dispatchable.bindings):
@@ -212,12 +273,15 @@ def _standard_input(limits: Limits) -> bytes:
 def _limited(file: BinaryIO, limits: Limits) -> bytes:
     # In pieces: a read allocates all that it is asked for, whatever the file's length.
     data = bytearray()
+    most = limits.text_limit
     while piece := file.read(_PIECE):
+        if not data and is_flatbuffer(piece):
+            most = limits.memory_limit
         data += piece
-        if len(data) > limits.text_limit:
+        if len(data) > most:
             _refuse_others(bytes(data), whole=False)
             raise ModelError(
-                f"Expected a model of at most {limits.text_limit} bytes (set by --memory-limit), "
+                f"Expected a model of at most {most} bytes (set by --memory-limit), "
                 "got a larger one."
             )
     return bytes(data)

@@ -96,7 +96,8 @@ def _real(path: Path) -> Path:
 
 def model_name(path: Path) -> str:
     """What a model's output folder is named after: never hidden, nothing for a terminal to obey."""
-    stem = path.name[: -len(path.suffix)] if path.suffix.lower() == ".json" else path.name
+    known = path.suffix.lower() in (".json", ".bin")
+    stem = path.name[: -len(path.suffix)] if known else path.name
     readable = "".join(c if c.isprintable() else "_" for c in stem.lstrip("."))
     return readable or "model"
 

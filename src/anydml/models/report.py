@@ -147,7 +147,12 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
     try:
         model = read_model(path, limits)
         checked = tuple(
-            Checked(item, device, device.check(item.desc), device.minimum_feature_level(item.desc))
+            Checked(
+                item,
+                device,
+                device.check(item.checked),
+                device.minimum_feature_level(item.checked),
+            )
             for item in model.dispatchables.values()
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)

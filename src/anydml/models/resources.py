@@ -176,7 +176,7 @@ def _initial(
         size, fill = make(known, value)
         return _Data(known, size, fill)
     if "sourcePath" in value:
-        place = _json.field(value, "sourcePath", lambda given: _source(given, folder))
+        place = _json.field(value, "sourcePath", lambda given: read_place(given, folder))
         if pictures.is_picture(place.name):
             return _pixels(place, data_type, picture)
         return (_npy if place.name.lower().endswith(".npy") else _raw)(place, data_type)
@@ -189,7 +189,8 @@ def _required(data_type: DataType | None) -> DataType:
     return data_type
 
 
-def _source(value: Any, folder: Folder | None) -> Place:
+def read_place(value: Any, folder: Folder | None) -> Place:
+    """The file in a model's folder that it names."""
     name = _json.json_string(value)
     if folder is None:
         raise ModelError(

@@ -56,7 +56,7 @@ def _bound(model: Model) -> Iterator[tuple[str, TensorDesc]]:
         dispatchable = model.dispatchables[command.dispatchable]
         bindings = {**dispatchable.bindings, **command.bindings}
         for info in dispatchable.desc.bind_points():
-            paths = info.paths(getattr(dispatchable.desc, info.attribute))
+            paths = dispatchable.desc.paths(info)
             for (_, tensor), source in zip(paths, bindings.get(info.name, ()), strict=False):
                 is_packed = tensor.strides is None and not source.element_offset
                 shape = (tensor.data_type, tensor.sizes) if is_packed else None

@@ -15,6 +15,7 @@ import numpy as np
 from anydml._json import short_repr
 from anydml.device import Device
 from anydml.errors import AnyDMLError, ArgumentError, ModelError
+from anydml.graphs.compiled import CompiledGraph
 from anydml.lifecycle import CompiledOperator
 from anydml.models import npy, pictures
 from anydml.models.checking import compiled, refusal, run_problems
@@ -130,7 +131,7 @@ def _output(
         yield output
 
 
-def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator:
+def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | CompiledGraph:
     refused = refusal(dispatchable, device)
     if refused is not None:
         raise ModelError(refused)
@@ -153,7 +154,7 @@ def _bound(
     bound: dict[str, Any] = {}
     for info in desc.bind_points():
         if owned(desc, info) is initial:
-            tensors = info.paths(getattr(desc, info.attribute))
+            tensors = desc.paths(info)
             views = [
                 _view(tensor, buffers[source.name][source.start(resources[source.name]) :])
                 for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
@@ -170,7 +171,7 @@ def _view(tensor: TensorDesc, octets: Array) -> Array:
 def _dispatch(
     command: Dispatch,
     model: Model,
-    operators: Mapping[str, CompiledOperator],
+    operators: Mapping[str, CompiledOperator | CompiledGraph],
     buffers: Mapping[str, Array],
     repeat: int,
     where: str,

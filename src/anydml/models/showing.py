@@ -115,7 +115,7 @@ def _bound(
 ) -> Iterator[tuple[str, TensorDesc]]:
     desc = dispatchable.desc
     for info in desc.bind_points(role):
-        tensors = info.paths(getattr(desc, info.attribute))
+        tensors = desc.paths(info)
         # Bindings of a refused operator may be too many or too few.
         pairs = zip(tensors, bindings.get(info.name, ()), strict=False)
         yield from ((source.name, tensor) for (_, tensor), source in pairs)

@@ -144,10 +144,14 @@ class Descriptor:
         fields = self.tensor_fields(role)
         return tuple(info for info in fields if getattr(self, info.attribute) is not None)
 
+    def paths(self, info: FieldInfo) -> Iterator[tuple[str, TensorDesc]]:
+        """Path and descriptor of each tensor in a tensor field."""
+        return info.paths(getattr(self, info.attribute))
+
     def tensors(self, role: Role | None = None) -> Iterator[tuple[str, TensorDesc, FieldInfo]]:
         """Path, descriptor and field of every tensor."""
         for info in self.tensor_fields(role):
-            for path, tensor in info.paths(getattr(self, info.attribute)):
+            for path, tensor in self.paths(info):
                 yield path, tensor, info
 
     def check(self) -> Iterator[Violation]:
