@@ -122,7 +122,7 @@ def elements_size(tensor: TensorDesc) -> int:
     """Bytes up to the tensor's last element, not rounded up."""
     pairs = zip(tensor.sizes, tensor.element_strides, strict=True)
     last = sum((size - 1) * stride for size, stride in pairs)
-    return (last + 1) * tensor.data_type.element_size
+    return -(-(last + 1) * tensor.data_type.bits // 8)
 
 
 def overlaps_itself(array: Array) -> bool:

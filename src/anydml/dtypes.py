@@ -17,8 +17,8 @@ from anydml.errors import ArgumentTypeError
 class DataType(NamedEnum):
     """``DML_TENSOR_DATA_TYPE``, with the values of ``directml.h``.
 
-    The four-bit types exist from feature level 6_3; no operator here takes them and NumPy has no
-    counterpart.
+    The four-bit types exist from feature level 6_3, in QUANTIZE and DEQUANTIZE. NumPy has no
+    counterpart: their tensors are bound as bytes (`TensorDesc.storage`).
 
     Examples
     --------

@@ -192,7 +192,7 @@ def _points(desc: Descriptor, program: Program) -> Iterator[Point]:
         yield Point(
             info.name,
             info.attribute,
-            tuple(tensor for _, tensor in named),
+            tuple(tensor.storage for _, tensor in named),
             info.many,
             info.role is Role.OUTPUT,
             tuple(slots[path] for path, _ in named),

@@ -201,6 +201,30 @@ class TensorDesc:
             elements = 1 + sum((size - 1) * stride for size, stride in pairs)
         return -(-elements * self.data_type.bits // 32) * 4
 
+    @property
+    def storage(self) -> TensorDesc:
+        """What is bound for the tensor: itself, or for a four-bit type its bytes as UINT8.
+
+        Each byte holds two elements, the first one in its low four bits.
+
+        Examples
+        --------
+        >>> import anydml as dml
+        >>> dml.TensorDesc("INT4", (3, 3)).storage
+        TensorDesc('UINT8', (5,))
+        """
+        if self.data_type.bits >= 8:
+            return self
+        pairs = zip(self.sizes, self.element_strides, strict=False)
+        elements = 1 + sum((size - 1) * stride for size, stride in pairs)
+        return TensorDesc(
+            DataType.UINT8,
+            (-(-elements // 2),),
+            flags=self.flags,
+            total_tensor_size_in_bytes=self.total_tensor_size_in_bytes,
+            guaranteed_base_offset_alignment=self.guaranteed_base_offset_alignment,
+        )
+
     def check(self, output: bool = False) -> Iterator[Violation]:
         """The tensor rules that hold for every operator; paths are relative to the tensor."""
         count = self.dimension_count

@@ -76,8 +76,9 @@ def draw_operator(desc: Descriptor, inputs: Mapping[str, Any]) -> str:
     1
     """
     given = {
-        path: np.asarray(inputs[path], tensor.data_type.numpy).reshape(tensor.sizes)
+        path: np.asarray(inputs[path], stored.data_type.numpy).reshape(stored.sizes)
         for path, tensor, _ in desc.tensors(Role.INPUT)
+        for stored in [tensor.storage]
     }
     return draw_traced(desc, given, trace(desc, given))
 

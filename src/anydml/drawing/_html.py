@@ -54,8 +54,9 @@ def _picture(desc: Descriptor) -> str:
         return ""
     for make in (np.arange, np.zeros):  # counting may lead out of range where inputs are indices
         inputs = {
-            path: make(tensor.element_count).astype(tensor.data_type.numpy).reshape(tensor.sizes)
+            path: make(stored.element_count).astype(stored.data_type.numpy).reshape(stored.sizes)
             for path, tensor, _ in desc.tensors(Role.INPUT)
+            for stored in [tensor.storage]
         }
         try:
             return draw_traced(desc, inputs, trace(desc, inputs))

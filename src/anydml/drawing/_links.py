@@ -59,7 +59,7 @@ def trace(desc: Descriptor, inputs: Arrays) -> Traced:
     first, second = (_Runner(plain, fill)(inputs) for fill in (0, 0xFF))
     written = {path: _bits(array) == _bits(second[path]) for path, array in first.items()}
     elements = sum(tensor.element_count for _, tensor, _ in desc.tensors())
-    shapes = {path: tensor.sizes for path, tensor, _ in desc.tensors()}
+    shapes = {path: tensor.storage.sizes for path, tensor, _ in desc.tensors()}
     if elements > MOST_ELEMENTS:
         return Traced(first, written, {p: np.zeros(s, int) for p, s in shapes.items()}, False)
     made_of = _same_place(desc, inputs) or _Tracer(plain, inputs, first, written).made_of()
@@ -101,14 +101,15 @@ class _Runner:
         for info in self._desc.bind_points():
             arrays = []
             for path, tensor in info.paths(getattr(self._desc, info.attribute)):
-                dtype = tensor.data_type.numpy
+                stored = tensor.storage
+                dtype = stored.data_type.numpy
                 if info.role is Role.OUTPUT:
-                    array = np.empty(tensor.sizes, dtype)
+                    array = np.empty(stored.sizes, dtype)
                     array.view(np.uint8).fill(self._fill)
                     outputs[path] = array
                 else:
                     array = np.ascontiguousarray(inputs[path], dtype)
-                arrays.append(array.reshape(tensor.sizes))
+                arrays.append(array.reshape(stored.sizes))
             bound[info.name] = arrays if info.many else arrays[0]
         self._compiled.dispatch(**bound)
         return outputs

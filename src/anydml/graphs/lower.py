@@ -87,7 +87,8 @@ def _strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
 
 
 def _end_of(tensor: TensorDesc) -> _End:
-    return _End(tensor, ArraySpec(tensor.sizes, tensor.data_type.numpy))
+    stored = tensor.storage
+    return _End(stored, ArraySpec(stored.sizes, stored.data_type.numpy))
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class _Lowering:
     def _end(self, place: Place, role: Role) -> _End:
         port = self._ports.at(place, role)
         assert port is not None, "the graph has been checked"
-        return _End(port[1], self._operator(place[0]).specs[port[0]])
+        return _End(port[1].storage, self._operator(place[0]).specs[port[0]])
 
     def _operator(self, node: int) -> _Operator:
         desc: Any = self._graph.nodes[node].desc  # type: ignore[union-attr]
@@ -242,7 +243,8 @@ class _Lowering:
         goals = []
         for index in self._goals.get(place, ()):
             given = self._graph.outputs[index]
-            goal = end if given.desc in (None, end.tensor) else _end_of(given.desc)
+            goal = end if given.desc is None else _end_of(given.desc)
+            goal = end if goal.tensor == end.tensor else goal
             self._tensors[given.name] = goal.tensor
             self._outputs[index] = Slot(given.name, goal.spec, goal.tensor.sizes)
             goals.append((given.name, goal))

@@ -152,7 +152,7 @@ def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> I
         desc = dispatchable.desc
         passing = working_nbytes(desc.lower())
         for _, tensor, info in desc.tensors(Role.INPUT):
-            packed = tensor.element_count * tensor.data_type.element_size
+            packed = -(-tensor.element_count * tensor.data_type.bits // 8)
             if owned(desc, info):
                 kept += packed
             else:
@@ -198,7 +198,7 @@ def _refuse_overlap(
         if source.name in buffers:
             octets = buffers[source.name][source.start(resources[source.name]) :]
             # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
-            sides[role].append((path, bind(path, tensor, octets, output=False)))
+            sides[role].append((path, bind(path, tensor.storage, octets, output=False)))
     refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], desc.lower().in_place())
 
 

@@ -240,7 +240,7 @@ def binding_problems(
 
 def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None:
     start = source.start(resource)
-    element = tensor.data_type.element_size
+    element = tensor.storage.data_type.element_size
     if start % element:
         raise ModelError(
             f"Expected an offset in resource {short_repr(source.name)} that is a multiple of "

@@ -59,7 +59,8 @@ def _bound(model: Model) -> Iterator[tuple[str, TensorDesc]]:
             paths = dispatchable.desc.paths(info)
             for (_, tensor), source in zip(paths, bindings.get(info.name, ()), strict=False):
                 is_packed = tensor.strides is None and not source.element_offset
-                shape = (tensor.data_type, tensor.sizes) if is_packed else None
+                stored = tensor.storage
+                shape = (stored.data_type, stored.sizes) if is_packed else None
                 tensors.setdefault(source.name, set()).add(shape)
     for name, shapes in tensors.items():
         (first, *others) = shapes

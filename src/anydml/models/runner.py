@@ -156,7 +156,7 @@ def _bound(
         if owned(desc, info) is initial:
             tensors = desc.paths(info)
             views = [
-                _view(tensor, buffers[source.name][source.start(resources[source.name]) :])
+                _view(tensor.storage, buffers[source.name][source.start(resources[source.name]) :])
                 for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
             ]
             bound[info.name] = views if info.many else views[0]

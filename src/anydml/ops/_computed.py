@@ -51,8 +51,9 @@ class Computed(Descriptor):
     def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
         """The outputs, as arrays of the engine, from the inputs in the page's order.
 
-        A tensor list is a tuple; a tensor that is left out is None. FLOAT16 arrives as float32.
-        Several outputs are a tuple, those that the descriptor leaves out included.
+        Each member of a tensor list is an argument of its own; a tensor that is left out is None.
+        FLOAT16 arrives as float32. Several outputs are a tuple, those that the descriptor leaves
+        out included.
         """
         raise NotImplementedError
 
@@ -67,12 +68,17 @@ class Computed(Descriptor):
 
         Floats are FLOAT32, integers of the narrowest type that has them all.
         """
-        given, arrays = cls.example(), {}
+        given, arrays = cls.example(), dict[str, Any]()
         for info in cls.tensor_fields(Role.INPUT):
             if info.attribute in given:
                 values = given[info.attribute]
-                array = np.array(values, _narrowest(cls, info.name, values))
-                arrays[info.name], given[info.attribute] = array, TensorDesc.from_array(array)
+                made = {
+                    path: np.array(one, _narrowest(cls, info.name, one))
+                    for path, one in info.paths(values)
+                }
+                tensors = [*map(TensorDesc.from_array, made.values())]
+                given[info.attribute] = tensors if info.many else tensors[0]
+                arrays |= made
         return cls.with_outputs(**given), arrays
 
     def _can_infer(self) -> bool:
@@ -87,7 +93,8 @@ class Computed(Descriptor):
         **fields
             Input tensors and attributes by their names; what is left out has its default. None
             leaves an optional output out. ``output_type`` is the data type of the outputs whose
-            type the caller chooses; the last one of the page's table, the narrowest, if left out.
+            type the caller chooses; the last one of the page's table that has whole bytes, if left
+            out.
 
         Raises
         ------
@@ -127,7 +134,9 @@ class Computed(Descriptor):
 
     def lower(self) -> Program:
         slots = {
-            path: Slot(path, spec_of(tensor), tensor.sizes) for path, tensor, _ in self.tensors()
+            path: Slot(path, spec_of(stored), stored.sizes)
+            for path, tensor, _ in self.tensors()
+            for stored in [tensor.storage]
         }
         inputs, outputs = list(self._slots(Role.INPUT)), list(self._slots(Role.OUTPUT))
         after: list[KernelCall] = []
@@ -200,7 +209,7 @@ def _value_of(value: Any, info: FieldInfo) -> Any:
 
 def _narrowest(kind: type[Descriptor], name: str, values: Any) -> np.dtype[Any]:
     array = np.array(values)
-    types = [data_type.numpy for data_type in kind.SUPPORT[-1].tensors[name].data_types]
+    types = [t.numpy for t in kind.SUPPORT[-1].tensors[name].data_types if t.bits >= 8]
     if array.dtype.kind == "f":
         return np.dtype(np.float32)
     return next(t for t in types[::-1] if (array.astype(t) == array).all())
@@ -212,8 +221,8 @@ def _type_of(
     if spec.dtype is not None:
         return DataType.from_numpy(spec.dtype)
     types = kind.SUPPORT[-1].tensors[name].data_types
-    wanted = types[-1] if chosen is None else DataType.parse(chosen)
-    return wanted if wanted in types else types[-1]
+    wanted = None if chosen is None else DataType.parse(chosen)
+    return wanted if wanted in types else [t for t in types if t.bits >= 8][-1]
 
 
 def _wide(spec: ArraySpec) -> ArraySpec:

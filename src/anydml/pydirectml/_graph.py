@@ -165,7 +165,7 @@ class Binding:
     """
 
     def __init__(self, expr: Expression, data: Any) -> None:
-        desc = made("expr", expr).desc
+        desc = made("expr", expr).desc.storage
         array = np.ascontiguousarray(data, desc.data_type.numpy)
         if array.nbytes not in (elements_size(desc), desc.total_tensor_size_in_bytes):
             count = elements_size(desc) // desc.data_type.element_size
