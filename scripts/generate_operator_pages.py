@@ -304,12 +304,22 @@ def _literal(values: list[object]) -> str:
     return re.sub(r"-?\b(nan|inf)\b", r"float('\g<0>')", repr(values))
 
 
+def _array_text(value: np.ndarray | list[np.ndarray]) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_array_text, value))}]"
+    return f"np.array({_literal(value.tolist())}, np.{value.dtype})"
+
+
 def _computed_example(kind: type[Computed]) -> str:
     desc, inputs = kind.example_call()
-    result = Device("cpu").create_operator(desc).compile()(*inputs.values())
-    arguments = ", ".join(
-        f"np.array({_literal(a.tolist())}, np.{a.dtype})" for a in inputs.values()
-    )
+    names = {
+        info: [path for path, _ in info.paths(getattr(desc, info.attribute))]
+        for info in desc.bind_points(Role.INPUT)
+    }
+    bound = [[inputs[path] for path in paths] for paths in names.values()]
+    given = [x if info.many else x[0] for info, x in zip(names, bound, strict=True)]
+    result = Device("cpu").create_operator(desc).compile()(*given)
+    arguments = ", ".join(map(_array_text, given))
     lines = [">>> import numpy as np", ">>> import anydml as dml"]
     shown_result = repr(result)
     if kind.TOLERANCE != EXACT:  # the last digits depend on the processor

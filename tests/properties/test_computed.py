@@ -18,7 +18,7 @@ from anydml.ops._computed import Sized
 from anydml.ops._fields import Role
 from support import Flavour, contents
 from support.choices import Seeded
-from support.computed import KINDS, exact, run
+from support.computed import KINDS, bindings, exact, run
 from support.descriptors import descriptor
 from support.strategies import descriptors, flavours, generators
 
@@ -93,29 +93,28 @@ def test_outputs_that_are_bound(kind, data):
     arrays = [a.copy() for a in inputs_of(data, desc, Flavour.RANDOM)]
     wanted = run(CPU, desc, arrays)
     compiled = CPU.create_operator(desc).compile()
-    bindings = dict(zip((info.name for info in desc.bind_points(Role.INPUT)),
-                        arrays, strict=True))  # fmt: skip
+    bound = bindings(desc, arrays)
     outputs = {
         info.name: np.full((*result.shape[:-1], 2 * result.shape[-1]), 77, result.dtype)
         for info, result in zip(desc.bind_points(Role.OUTPUT), wanted, strict=True)
     }
-    compiled.dispatch(**bindings, **{name: memory[..., ::2] for name, memory in outputs.items()})
+    compiled.dispatch(**bound, **{name: memory[..., ::2] for name, memory in outputs.items()})
     for memory, result in zip(outputs.values(), wanted, strict=True):
         assert first_difference(memory[..., ::2], result) is None
         assert (memory[..., 1::2] == 77).all()
-    if not bindings:
+    if not bound:
         return
-    (output, *_), (name, first) = outputs, next(iter(bindings.items()))
+    (output, *_), (name, first) = outputs, next(iter(bound.items()))
     if wanted[0].shape != first.shape or wanted[0].dtype != first.dtype:
         return
     over = {**outputs, output: first}
     over = {key: over[key] if key == output else over[key][..., ::2] for key in over}
     if (output, name) in compiled.program.in_place():
-        compiled.dispatch(**bindings, **over)
+        compiled.dispatch(**bound, **over)
         assert first_difference(first, wanted[0]) is None
     else:
         with pytest.raises(dml.BindingError, match=f"{output}: expected memory of its own"):
-            compiled.dispatch(**bindings, **over)
+            compiled.dispatch(**bound, **over)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from anydml.exactness import Unit, first_difference
 from anydml.ops._fields import Role
 from support import Flavour, contents
 from support.choices import Seeded
-from support.computed import KINDS, exact
+from support.computed import KINDS, bindings, exact
 from support.descriptors import descriptor
 
 jax = pytest.importorskip("jax")
@@ -97,7 +97,7 @@ def check(kind, seed, flavours):
     compiled = dml.Device("xla").create_operator(desc).compile()
     for flavour in flavours:
         arrays = inputs_of(desc, seed, flavour)
-        results = compiled(*arrays)
+        results = compiled(**bindings(desc, arrays))
         finite = all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
         results = [*results] if isinstance(results, tuple) else [results]
         wanted, magnitudes = exact(desc, arrays)
@@ -121,8 +121,7 @@ def test_types_and_sizes_are_those_of_numpy(name):
     for seed in range(2):
         desc = plain(seed, kind)
         present = iter(inputs_of(desc, seed, Flavour.TIED))
-        fields = desc.tensor_fields(Role.INPUT)
-        operands = [None if getattr(desc, i.attribute) is None else next(present) for i in fields]
+        operands = [None if slot is None else next(present) for slot in desc._slots(Role.INPUT)]
         if kind.WIDENS:
             operands = [x if x is None or x.dtype != "f2" else x.astype("f4") for x in operands]
         with np.errstate(all="ignore"):

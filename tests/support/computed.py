@@ -29,9 +29,19 @@ def device_named(name: str) -> Device:
     return Device(name)
 
 
+def bindings(desc: Any, arrays: Sequence[Array]) -> dict[str, Any]:
+    """An array for each input tensor, by the names that they are bound by: lists for lists."""
+    present = iter(arrays)
+    found: dict[str, Any] = {}
+    for info in desc.bind_points(Role.INPUT):
+        members = [next(present) for _ in info.paths(getattr(desc, info.attribute))]
+        found[info.name] = members if info.many else members[0]
+    return found
+
+
 def run(device: Device, desc: Any, arrays: Sequence[Array]) -> list[Array]:
     """The results that the descriptor has, always as a list."""
-    results = device.create_operator(desc).compile()(*arrays)
+    results = device.create_operator(desc).compile()(**bindings(desc, arrays))
     return [*results] if isinstance(results, tuple) else [results]
 
 
@@ -41,8 +51,7 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
     The latter are infinite where they overflow on the way in float32.
     """
     given, present = desc.attributes(), iter(arrays)
-    fields = desc.tensor_fields(Role.INPUT)
-    operands = [None if getattr(desc, i.attribute) is None else next(present) for i in fields]
+    operands = [None if slot is None else next(present) for slot in desc._slots(Role.INPUT)]
     absolute = {n: abs(value) if isinstance(value, float) else value for n, value in given.items()}
     kept = [getattr(desc, info.attribute) is not None for info in desc.tensor_fields(Role.OUTPUT)]
 

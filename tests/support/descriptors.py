@@ -30,6 +30,8 @@ _ATTEMPTS, _REPAIRS = 200, 24
 _PATH = re.compile(r"\w+\.(\w+)(?:\[(\d+|\.\.)\])?(?:\.(\w+))?(?:\[(-?\d+)\])?$")
 _RANGE = re.compile(r"(-?\d+)\.\.(\d+\^\d+|\d+)")
 _NUMBER = re.compile(r"(at least |at most |a sum of )?(-?\d+)\b")
+_MULTIPLE = re.compile(r"a multiple of (\d+)\b")
+_DIVISOR = re.compile(r"a divisor of ([1-9]\d*)\b")
 _SIZES = re.compile(r"\(([\d, ]*)\)")
 
 
@@ -189,6 +191,9 @@ class Draft:
             return self._repair_attribute(info, value, member, part, violation.rule)
         if member == "..":
             return self._repair_sum(info, list(value), int(index), violation.rule)
+        if violation.rule.startswith("no tensor"):
+            self.fields[info.attribute] = None
+            return True
         if info.many and member is None:
             self.fields[info.attribute] = self._value(info)
             return True
@@ -353,6 +358,11 @@ def _number(choose: Choices, rule: str, least: int) -> int | None:
         base, _, power = found[2].partition("^")
         high = int(base) ** int(power or 1)
         return choose.between(low, min(high, low + 40))
+    if found := _MULTIPLE.match(rule):
+        return int(found[1]) * choose.between(1, 3)
+    if found := _DIVISOR.match(rule):
+        number = int(found[1])
+        return choose.among([n for n in range(1, min(number, 100) + 1) if number % n == 0])
     found = _NUMBER.match(rule)
     if found is None:
         return 1 + choose.below(3) if rule.startswith("a stride other than 0") else None

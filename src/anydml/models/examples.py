@@ -34,14 +34,15 @@ def example_model(operator: str, limits: Limits | None = None) -> Model:
 def _derived(kind: type[Computed]) -> dict[str, Any]:
     """The example of a definition as a model that prints its inputs and outputs."""
     desc, inputs = kind.example_call()
-    resources, bindings = {}, {}
+    resources: dict[str, Any] = {}
+    bindings: dict[str, Any] = {}
     for path, tensor, info in desc.tensors():
         values: Any = {"value": 0, "valueCount": tensor.element_count}
         if info.role is Role.INPUT:
             values = json_numbers(inputs[path])
         type_name = DataType.parse(tensor.data_type).name
         resources[path] = {"initialValuesDataType": type_name, "initialValues": values}
-        bindings[info.name] = path
+        bindings[info.name] = [*bindings.get(info.name, ()), path] if info.many else path
     return {
         "resources": resources,
         "dispatchables": {"example": desc.to_json()},
