@@ -22,6 +22,7 @@ from anydml.ops.activations import (
     ActivationTanh,
     ActivationThresholdedRelu,
 )
+from anydml.ops.block_quantize import Dequantize, QuantizationType, Quantize
 from anydml.ops.cast import Cast
 from anydml.ops.convolution import Convolution, ConvolutionDirection, ConvolutionMode
 from anydml.ops.diagonal_matrix import DiagonalMatrix, DiagonalMatrix1
@@ -243,6 +244,7 @@ __all__ = [
     "DepthSpaceOrder",
     "DepthToSpace",
     "DepthToSpace1",
+    "Dequantize",
     "DiagonalMatrix",
     "DiagonalMatrix1",
     "DynamicQuantizeLinear",
@@ -344,6 +346,8 @@ __all__ = [
     "Padding",
     "Padding1",
     "PaddingMode",
+    "QuantizationType",
+    "Quantize",
     "QuantizedLinearAveragePooling",
     "QuantizedLinearConvolution",
     "QuantizedLinearMatrixMultiply",

@@ -65,7 +65,7 @@ class ElementWiseQuantizeLinear(Linear):
         "scale_tensor": [2.0] * 5,
         "zero_point_tensor": [128] * 5,
     }
-    ALSO_KNOWN_AS = "onnx.QuantizeLinear torch.quantize_per_tensor"
+    ALSO_KNOWN_AS = "torch.quantize_per_tensor"
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
@@ -99,7 +99,7 @@ class ElementWiseDequantizeLinear(Linear):
         "scale_tensor": [2.0] * 4,
         "zero_point_tensor": [128] * 4,
     }
-    ALSO_KNOWN_AS = "onnx.DequantizeLinear torch.dequantize"
+    ALSO_KNOWN_AS = "torch.dequantize"
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:

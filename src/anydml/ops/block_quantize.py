@@ -1,0 +1,242 @@
+"""Quantization in blocks: one scale, and one zero point, for each block of elements.
+
+A scale tensor has the input's DimensionCount, and each of its sizes divides the input's: input
+sizes {2, 8} with scales {2, 2} are blocks of four elements of a row. Four-bit tensors are bound as
+bytes: the first of two elements is in the low four bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final, Literal
+
+from anydml.dtypes import DataType, data_types
+from anydml.engines import Array, Engine
+from anydml.enums import NamedEnum
+from anydml.errors import Violation
+from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Attributes
+from anydml.ops._fields import count_of, enumeration, input_field, input_list, output_field
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+
+class QuantizationType(NamedEnum):
+    """``DML_QUANTIZATION_TYPE``: which tensors quantize."""
+
+    NONE = 0
+    SCALE = 1
+    SCALE_ZERO_POINT = 2
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_QUANTIZATION_TYPE_"
+
+
+QuantizationTypeName = Literal[
+    "NONE", "SCALE", "SCALE_ZERO_POINT", "DML_QUANTIZATION_TYPE_NONE",
+    "DML_QUANTIZATION_TYPE_SCALE", "DML_QUANTIZATION_TYPE_SCALE_ZERO_POINT",
+]  # fmt: skip
+
+_TENSORS: Final = {
+    QuantizationType.SCALE: (1, "1 tensor (SCALE: a scale)"),
+    QuantizationType.SCALE_ZERO_POINT: (2, "2 tensors (SCALE_ZERO_POINT: a scale, a zero point)"),
+}
+_FLOATS: Final = data_types("FLOAT32 FLOAT16")
+
+Layout = tuple[str, tuple[int, ...], tuple[int, ...] | None]
+"""A four-bit tensor's type, sizes and strides."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BlockQuantization(Computed):
+    """Base of quantization in blocks and its inverse.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The elements to convert.
+    quantization_type : QuantizationType or str
+        SCALE, or SCALE_ZERO_POINT; NONE is not accepted.
+    quantization_tensor_count : int
+        The length of `quantization_tensors`.
+    quantization_tensors : sequence of TensorDesc
+        The scale, of the other floats' type, and the zero point, of the integers' type. Each size
+        divides the input's.
+    output_tensor : TensorDesc
+        Sizes of the input.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    quantization_type: QuantizationType | QuantizationTypeName = enumeration(QuantizationType)
+    quantization_tensor_count: int = count_of("quantization_tensors")
+    quantization_tensors: Sequence[TensorDesc] = input_list()
+    output_tensor: TensorDesc = output_field()
+
+    WORKING_BYTES = 24
+
+    def attributes(self) -> Attributes:
+        layouts = tuple(_layout(tensor) for _, tensor, _ in self.tensors())
+        return {**super().attributes(), "four_bits": layouts}
+
+    def check(self) -> Iterator[Violation]:
+        kind: Any = self.quantization_type
+        if kind is QuantizationType.NONE:
+            yield Violation("QuantizationType", "SCALE or SCALE_ZERO_POINT", kind)
+            return
+        count, rule = _TENSORS[kind]
+        if len(self.quantization_tensors) != count:
+            yield Violation("QuantizationTensors", rule, len(self.quantization_tensors))
+            return
+        yield from self._types(*self.quantization_tensors)
+        output = self.output_tensor
+        packed = TensorDesc(output.data_type, output.sizes).element_strides
+        if output.data_type.bits < 8 and output.element_strides != packed:
+            rule = f"{packed}, or none (four-bit outputs are packed)"
+            yield Violation("OutputTensor.Strides", rule, output.strides)
+
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
+        raise NotImplementedError
+
+    @classmethod
+    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+        data, parameters = inputs
+        violations: list[Violation] = []
+        for i, spec in enumerate(parameters):
+            path, rank = f"QuantizationTensors[{i}]", len(data.shape)
+            if len(spec.shape) != rank:
+                rule = f"{rank} (InputTensor.DimensionCount)"
+                violations.append(Violation(f"{path}.DimensionCount", rule, len(spec.shape)))
+                continue
+            for axis, (size, count) in enumerate(zip(data.shape, spec.shape, strict=True)):
+                if not count or size % count:
+                    rule = f"a divisor of {size} (InputTensor.Sizes[{axis}])"
+                    violations.append(Violation(f"{path}.Sizes[{axis}]", rule, count))
+        return Inferred((ArraySpec(data.shape, cls._made_type(*parameters)),), tuple(violations))
+
+    @staticmethod
+    def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
+        raise NotImplementedError
+
+
+class Quantize(BlockQuantization):
+    """``clamp(round(x / scale) + zero_point)``: halves to even, limited to the output's range.
+
+    The quotient and the sum are FLOAT32. NaN is 0.
+    """
+
+    NAME = "QUANTIZE"
+    WIDENS = False
+    EXAMPLE = {
+        "input_tensor": [[0.0, 1.0, 2.5, 3.5], [10.0, -10.0, 600.0, -600.0]],
+        "quantization_type": "SCALE_ZERO_POINT",
+        "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 0], [128, 128]]],
+    }
+    ALSO_KNOWN_AS = "onnx.QuantizeLinear"
+
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
+        if scale.data_type is not self.input_tensor.data_type:
+            rule = f"{self.input_tensor.data_type} (InputTensor.DataType)"
+            yield Violation("QuantizationTensors[0].DataType", rule, scale.data_type)
+        if zero is None:
+            return
+        if zero.data_type in _FLOATS:
+            rule = "INT8 or another integer type (a zero point)"
+            yield Violation("QuantizationTensors[1].DataType", rule, zero.data_type)
+        elif zero.data_type is not self.output_tensor.data_type:
+            rule = f"{zero.data_type} (QuantizationTensors[1].DataType)"
+            yield Violation("OutputTensor.DataType", rule, self.output_tensor.data_type)
+
+    @staticmethod
+    def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
+        return None if zero_point is None else zero_point.dtype
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array, zero_point: Array | None = None, *,
+        quantization_type: QuantizationType, four_bits: Sequence[Layout | None],
+    ) -> Array:  # fmt: skip
+        xp, wide = e.xp, e.xp.float32
+        y = xp.rint(x.astype(wide) / _spread(e, scale.astype(wide), x.shape))
+        if zero_point is not None:
+            zeros = _unpacked(e, zero_point, four_bits[2]).astype(wide)
+            y = y + _spread(e, zeros, x.shape)
+        layout = four_bits[-1]
+        return y if layout is None else _packed(e, y, layout[0])
+
+
+class Dequantize(BlockQuantization):
+    """``(x - zero_point) * scale``."""
+
+    NAME = "DEQUANTIZE"
+    EXAMPLE = {
+        "input_tensor": [[0, 64, 128, 255], [1, 2, 3, 4]],
+        "quantization_type": "SCALE_ZERO_POINT",
+        "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 128], [2, 2]]],
+    }
+    ALSO_KNOWN_AS = "onnx.DequantizeLinear"
+
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
+        if scale.data_type not in _FLOATS:
+            rule = "FLOAT32 or FLOAT16 (a scale)"
+            yield Violation("QuantizationTensors[0].DataType", rule, scale.data_type)
+        if zero is not None and zero.data_type is not self.input_tensor.data_type:
+            rule = f"{self.input_tensor.data_type} (InputTensor.DataType)"
+            yield Violation("QuantizationTensors[1].DataType", rule, zero.data_type)
+
+    @staticmethod
+    def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
+        return scale.dtype
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, scale: Array, zero_point: Array | None = None, *,
+        quantization_type: QuantizationType, four_bits: Sequence[Layout | None],
+    ) -> Array:  # fmt: skip
+        y = _unpacked(e, x, four_bits[0]).astype(e.xp.int32)
+        if zero_point is not None:
+            zeros = _unpacked(e, zero_point, four_bits[2]).astype(e.xp.int32)
+            y = y - _spread(e, zeros, y.shape)
+        return y.astype(scale.dtype) * _spread(e, scale, y.shape)
+
+
+def _spread(e: Engine, x: Array, sizes: Sequence[int]) -> Array:
+    """A value for each block, repeated for its elements; sizes of 1 are left to broadcasting."""
+    for axis, (size, count) in enumerate(zip(sizes, x.shape, strict=True)):
+        if 1 < count < size:
+            x = e.xp.repeat(x, size // count, axis=axis)
+    return x
+
+
+def _layout(tensor: TensorDesc) -> Layout | None:
+    kind = DataType.parse(tensor.data_type)
+    return (kind.name, tensor.sizes, tensor.strides) if kind.bits < 8 else None
+
+
+def _unpacked(e: Engine, stored: Array, layout: Layout | None) -> Array:
+    """The elements of a four-bit tensor as INT8; another one's as they are."""
+    if layout is None:
+        return stored
+    xp, (kind, sizes, strides) = e.xp, layout
+    flat = xp.stack([stored & 15, stored >> 4], axis=-1).reshape(-1).astype(xp.int8)
+    if kind == "INT4":
+        flat = (flat ^ 8) - 8
+    if strides is None:
+        return flat[: prod(sizes)].reshape(sizes)
+    rank = len(sizes)
+    places = xp.zeros((1,) * rank, xp.int64)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        steps = xp.arange(size) * stride
+        places = places + steps.reshape([-1 if i == axis else 1 for i in range(rank)])
+    return flat[places]
+
+
+def _packed(e: Engine, x: Array, kind: str) -> Array:
+    """Whole numbers within a four-bit type's range, two to a byte."""
+    xp, (low, high) = e.xp, (-8, 7) if kind == "INT4" else (0, 15)
+    flat = e.cast(xp.clip(x, low, high), "int8").astype(xp.uint8).reshape(-1) & 15
+    if len(flat) % 2:
+        flat = xp.concatenate([flat, xp.zeros(1, xp.uint8)])
+    return flat[::2] | (flat[1::2] << 4)
