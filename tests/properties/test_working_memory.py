@@ -20,6 +20,8 @@ NARROW, WIDE = (1, 8, 10, 160), (1, 8, 160, 10)
 PLACES = {"scales": (1, 1, 16, 1 / 16), "input_pixel_offsets": (0.5,) * 4,
           "output_pixel_offsets": (-0.5,) * 4, "interpolation_mode": "LINEAR"}  # fmt: skip
 
+ATTENTION = {"scale": 0.5, "mask_filter_value": -1e4, "mask_type": "NONE"}
+
 CASES = {
     "gemm": (dml.Gemm, [(300, 300), (300, 300), (300, 300)], {**GEMM, "trans_a": "TRANSPOSE"}),
     "outer product": (dml.Gemm, [(500, 1), (1, 500), (500, 500)], GEMM),
@@ -53,15 +55,28 @@ CASES = {
     "power": (dml.LpPooling, [X], {**WINDOW, "p": 3}),
     "maximum": (dml.MaxPooling, [X], WINDOW),
     "indices": (dml.MaxPooling1, [X], WINDOW),
+    "attention": (dml.MultiheadAttention, [(1, 200, 256)] * 3, {**ATTENTION, "head_count": 4}),
     "indices of large windows": (dml.MaxPooling1, [X], {**WINDOW, "window_size": (42, 41)}),
+}  # fmt: skip
+
+
+SCORES = {
+    # Products of all queries and keys, which only XLA holds at once, are 200 times the inputs.
+    "long sequences": (
+        dml.MultiheadAttention, [(1, 900, 12)] * 3, {**ATTENTION, "head_count": 12}
+    ),
+    "many heads": (
+        dml.MultiheadAttention1, [(1, 1, 3000), (1, 900, 1), (1, 900, 1)],
+        {**ATTENTION, "query_head_count": 3000, "key_value_head_count": 1},
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *SCORES])
 def test_a_call_takes_what_is_said_at_most(case, data_type, device):
-    kind, sizes, given = CASES[case]
+    kind, sizes, given = {**CASES, **SCORES}[case]
     infos = kind.tensor_fields(Role.INPUT)
     inputs = {
         info.attribute: dml.TensorDesc(data_type, size)

@@ -22,6 +22,7 @@ from anydml.ops.activations import (
     ActivationTanh,
     ActivationThresholdedRelu,
 )
+from anydml.ops.attention import MultiheadAttention, MultiheadAttention1
 from anydml.ops.block_quantize import Dequantize, QuantizationType, Quantize
 from anydml.ops.cast import Cast
 from anydml.ops.convolution import Convolution, ConvolutionDirection, ConvolutionMode
@@ -52,7 +53,7 @@ from anydml.ops.elementwise import (
     RoundingMode,
     ValueScale2D,
 )
-from anydml.ops.enumerations import AxisDirection, InterpolationMode
+from anydml.ops.enumerations import AxisDirection, InterpolationMode, MultiheadAttentionMaskType
 from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
@@ -341,6 +342,9 @@ __all__ = [
     "MeanVarianceNormalization",
     "MeanVarianceNormalization1",
     "MeanVarianceNormalization2",
+    "MultiheadAttention",
+    "MultiheadAttention1",
+    "MultiheadAttentionMaskType",
     "NonzeroCoordinates",
     "OneHot",
     "Padding",

@@ -32,3 +32,17 @@ class InterpolationMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_INTERPOLATION_MODE_"
+
+
+class MultiheadAttentionMaskType(NamedEnum):
+    """``DML_MULTIHEAD_ATTENTION_MASK_TYPE``: what the elements of a mask say."""
+
+    NONE = 0
+    KEY_SEQUENCE_LENGTH = 1
+    KEY_SEQUENCE_END_START = 2
+    KEY_QUERY_SEQUENCE_LENGTH_START_END = 3
+    BOOLEAN = 4
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_MULTIHEAD_ATTENTION_MASK_TYPE_"

@@ -1,0 +1,369 @@
+"""Attention: for each query, the mean of all values, weighted by the similarity of their keys.
+
+Queries, keys and values are separate tensors, whose rows have all heads side by side, or they are
+stacked in one tensor. The bias is added to them first. Each head then computes ``softmax(query @
+key.T * scale + relative position bias + mask) @ value``; the mask adds `mask_filter_value` where it
+hides a key. Past keys and values precede the new ones, and the present outputs have both, for the
+next call. Everything is computed in FLOAT64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import ulp
+from anydml.ops._attention import (
+    BOOLEAN,
+    END_START,
+    LENGTH,
+    NONE,
+    attend,
+)
+from anydml.ops._computed import Computed, same_as
+from anydml.ops._descriptor import Attributes, page_name
+from anydml.ops._fields import Role, enumeration, floating, input_field, output_field, uint
+from anydml.ops.enumerations import MultiheadAttentionMaskType
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+MaskTypeName = Literal[
+    "NONE", "KEY_SEQUENCE_LENGTH", "KEY_SEQUENCE_END_START", "KEY_QUERY_SEQUENCE_LENGTH_START_END",
+    "BOOLEAN", "DML_MULTIHEAD_ATTENTION_MASK_TYPE_NONE",
+    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_SEQUENCE_LENGTH",
+    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_SEQUENCE_END_START",
+    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_QUERY_SEQUENCE_LENGTH_START_END",
+    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_BOOLEAN",
+]  # fmt: skip
+
+Shapes = Mapping[str, tuple[Any, ...]]
+"""Sizes by the names of the tensors."""
+
+_HAVE: Final = {
+    "query": ("QueryTensor", "StackedQueryKeyTensor", "StackedQueryKeyValueTensor"),
+    "key": ("KeyTensor", "StackedQueryKeyTensor", "StackedKeyValueTensor",
+            "StackedQueryKeyValueTensor"),
+    "value": ("ValueTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"),
+}  # fmt: skip
+"""The tensors that can have each part."""
+
+
+def _absences(present: set[str]) -> Iterator[Violation]:
+    """Queries, keys and values that no tensor has, or more than one; the past may replace both."""
+    past = {"PastKeyTensor", "PastValueTensor"}
+    for name in sorted(past - present if present & past else ()):
+        yield Violation(name, "a tensor (past keys and past values come together)", None)
+    found = {part: [name for name in names if name in present] for part, names in _HAVE.items()}
+    alone = past <= present and not found["key"] and not found["value"]
+    for part, names in _HAVE.items():
+        first, *others = found[part] or [""]
+        if not first and (part == "query" or not alone):
+            yield Violation(names[0], f"a tensor, here or as {' or '.join(names[1:])}", None)
+        for other in others:
+            yield Violation(other, f"no tensor ({first} has the {part})", "a tensor")
+
+
+class Attention(Computed):
+    """Base of the versions of attention.
+
+    Parameters
+    ----------
+    query_tensor : TensorDesc, optional
+        ``{batches, queries, heads * size}``. Every tensor may have leading sizes of 1. One tensor
+        has the queries, one the keys and one the values; if there are no keys and values, the past
+        ones are used alone.
+    key_tensor : TensorDesc, optional
+        ``{batches, keys, heads * size}``.
+    value_tensor : TensorDesc, optional
+        ``{batches, keys, heads * value size}``.
+    stacked_query_key_tensor : TensorDesc, optional
+        ``{batches, queries, heads, 2, size}``.
+    stacked_key_value_tensor : TensorDesc, optional
+        ``{batches, keys, heads, 2, size}``.
+    stacked_query_key_value_tensor : TensorDesc, optional
+        ``{batches, queries, heads, 3, size}``.
+    bias_tensor : TensorDesc, optional
+        Added to queries, keys and values, in this order: ``{heads * (2 * size + value size)}``.
+    mask_tensor : TensorDesc, optional
+        Which keys are hidden, in the form that `mask_type` names. Past keys are included.
+    relative_position_bias_tensor : TensorDesc, optional
+        Added to the scaled products, ``{batches, heads, queries, past + keys}``.
+    past_key_tensor : TensorDesc, optional
+        ``{batches, heads, past, size}``.
+    past_value_tensor : TensorDesc, optional
+        ``{batches, heads, past, value size}``.
+    output_tensor : TensorDesc
+        ``{batches, queries, heads * value size}``.
+    output_present_key_tensor : TensorDesc, optional
+        Past keys, then the keys with their bias: ``{batches, heads, past + keys, size}``.
+    output_present_value_tensor : TensorDesc, optional
+        Past values, then the values with their bias: ``{batches, heads, past + keys, value size}``.
+    scale : float
+        The factor of the products of queries and keys, usually ``1 / sqrt(size)``.
+    mask_filter_value : float
+        Added to the product of a query and a hidden key, usually -10000.
+    mask_type : MultiheadAttentionMaskType or str
+        BOOLEAN: 0 hides a key; ``{batches, heads, queries, past + keys}``, where each size may be
+        1. KEY_SEQUENCE_LENGTH: how many keys of each batch are visible; ``{1, batches}``.
+        KEY_SEQUENCE_END_START: the end, and in a second row the start, of the visible keys of each
+        batch; ``{2, batches}``. KEY_QUERY_SEQUENCE_LENGTH_START_END: how many keys of each batch
+        are visible, then where each batch's queries start among the queries of all batches, and
+        where the last ones end, then the same for keys; ``{3 * batches + 2}``. NONE: no mask.
+    """
+
+    NATURAL = True
+    TOLERANCE = ulp(1)
+    WORKING_BYTES = 32
+    IN_PIECES = True
+    HEADS: ClassVar[tuple[str, str]]
+    """The fields that say how many heads queries have, and how many keys and values have."""
+
+    def check(self) -> Iterator[Violation]:
+        present = {info.name for info in self.bind_points(Role.INPUT)}
+        yield from _absences(present)
+        fields: Any = self
+        if fields.mask_type is NONE and fields.mask_tensor is not None:
+            yield Violation("MaskTensor", "no tensor (MaskType is NONE)", "a tensor")
+        if "PastSequenceLengthsTensor" in present and "PastKeyTensor" not in present:
+            rule = "a tensor (PastSequenceLengthsTensor counts its keys)"
+            yield Violation("PastKeyTensor", rule, None)
+        names = [*map(page_name, self.HEADS)]
+        heads, key_heads = (getattr(self, name) for name in self.HEADS)
+        stacked = {"StackedQueryKeyTensor", "StackedQueryKeyValueTensor"} & present
+        if key_heads < 1:
+            yield Violation(names[1], "at least 1", key_heads)
+        elif heads < 1 or heads % key_heads:
+            rule = f"a multiple of {key_heads} above 0 ({names[1]})"
+            yield Violation(names[0], rule, heads)
+        elif stacked and heads != key_heads:
+            rule = f"{heads} ({names[0]}, as {min(stacked)} has queries and keys)"
+            yield Violation(names[1], rule, key_heads)
+
+    @classmethod
+    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
+        specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
+        shapes = {name: spec.shape for name, spec in specs.items()}
+        heads, key_heads = (given[name] for name in cls.HEADS)
+        violations = [*_absences(set(specs))] or [*_indivisible(shapes, heads, key_heads)]
+        if violations:
+            return Inferred((), tuple(violations))
+        sizes = _sizes(shapes, heads, key_heads, given["mask_type"])
+        broadcast = "MaskTensor" if given["mask_type"] is BOOLEAN else ""
+        for name, got in shapes.items():
+            violations += _misfits(name, sizes[name], got, name == broadcast)
+        (first, spec), *others = ((n, spec) for n, spec in specs.items() if n != "MaskTensor")
+        violations += same_as((first, spec), *others, sizes=False)
+        made = [ArraySpec(sizes[info.name], spec.dtype) for info in cls.tensor_fields(Role.OUTPUT)]
+        return Inferred(tuple(made), tuple(violations))
+
+
+def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Iterator[Violation]:
+    """Sizes that the number of heads does not divide."""
+    counts = {"QueryTensor": heads, "KeyTensor": key_heads, "ValueTensor": key_heads}
+    for name, count in counts.items():
+        if name in shapes and (count < 1 or shapes[name][-1] % count):
+            axis = len(shapes[name]) - 1
+            rule = f"a multiple of {count} (the number of heads)"
+            yield Violation(f"{name}.Sizes[{axis}]", rule, shapes[name][-1])
+
+
+def _sizes(
+    shapes: Shapes, heads: int, key_heads: int, mask_type: MultiheadAttentionMaskType
+) -> Shapes:
+    """The sizes that every tensor must have, without leading ones."""
+    query, key, value = (
+        next((name for name in names if name in shapes), "") for names in _HAVE.values()
+    )
+    if query == "QueryTensor":
+        batches, queries, hidden = shapes[query][-3:]
+        size = hidden // heads
+    else:
+        batches, queries, *_, size = shapes[query][-5:]
+    keys = shapes[key][-2 if key == "KeyTensor" else -4] if key else 0
+    past = shapes["PastKeyTensor"][-2] if "PastKeyTensor" in shapes else 0
+    value_size = size if value else shapes["PastValueTensor"][-1]
+    if value == "ValueTensor":
+        value_size = shapes[value][-1] // key_heads
+    scores = (batches, heads, queries, past + keys)
+    masks = {BOOLEAN: scores, LENGTH: (1, batches), END_START: (2, batches)}
+    return {
+        "QueryTensor": (batches, queries, heads * size),
+        "KeyTensor": (batches, keys, key_heads * size),
+        "ValueTensor": (batches, keys, key_heads * value_size),
+        "StackedQueryKeyTensor": (batches, queries, heads, 2, size),
+        "StackedKeyValueTensor": (batches, keys, key_heads, 2, size),
+        "StackedQueryKeyValueTensor": (batches, queries, heads, 3, size),
+        "BiasTensor": ((heads + key_heads) * size + key_heads * value_size,),
+        "MaskTensor": masks.get(mask_type, (3 * batches + 2,)),
+        "RelativePositionBiasTensor": scores,
+        "PastKeyTensor": (batches, key_heads, past, size),
+        "PastValueTensor": (batches, key_heads, past, value_size),
+        "PastSequenceLengthsTensor": (batches,),
+        "OutputTensor": (batches, queries, heads * value_size),
+        "OutputPresentKeyTensor": (batches, key_heads, past + keys, size),
+        "OutputPresentValueTensor": (batches, key_heads, past + keys, value_size),
+    }
+
+
+def _misfits(
+    name: str, expected: Sequence[int], got: Sequence[int], broadcasts: bool
+) -> Iterator[Violation]:
+    """Sizes that differ from the expected ones, apart from leading ones.
+
+    Sizes that broadcast may be 1, and leading ones may be left out.
+    """
+    shown, rank = "{" + ", ".join(map(str, expected)) + "}", len(got)
+    if rank < len(expected) and not broadcasts:
+        rule = f"at least {len(expected)} (for sizes {shown})"
+        yield Violation(f"{name}.DimensionCount", rule, rank)
+        return
+    wanted = ((1,) * rank + tuple(expected))[-rank:]
+    for axis, (size, own) in enumerate(zip(wanted, got, strict=True)):
+        if own != size and not (broadcasts and own == 1):
+            or_one = " or 1" if broadcasts and size != 1 else ""
+            yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {shown})", own)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MultiheadAttention(Attention):
+    """Attention of several heads.
+
+    Parameters
+    ----------
+    head_count : int
+        The number of heads.
+    """
+
+    query_tensor: TensorDesc | None = input_field(optional=True)
+    key_tensor: TensorDesc | None = input_field(optional=True)
+    value_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_query_key_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_key_value_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_query_key_value_tensor: TensorDesc | None = input_field(optional=True)
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    mask_tensor: TensorDesc | None = input_field(optional=True)
+    relative_position_bias_tensor: TensorDesc | None = input_field(optional=True)
+    past_key_tensor: TensorDesc | None = input_field(optional=True)
+    past_value_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    output_present_key_tensor: TensorDesc | None = output_field(optional=True)
+    output_present_value_tensor: TensorDesc | None = output_field(optional=True)
+    scale: float = floating()
+    mask_filter_value: float = floating()
+    head_count: int = uint()
+    mask_type: MultiheadAttentionMaskType | MaskTypeName = enumeration(MultiheadAttentionMaskType)
+
+    NAME = "MULTIHEAD_ATTENTION"
+    HEADS = ("head_count", "head_count")
+    EXAMPLE = {
+        "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]],
+        "key_tensor": [[[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]],
+        "value_tensor": [[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]],
+        "output_present_key_tensor": None,
+        "output_present_value_tensor": None,
+        "scale": 1.0,
+        "mask_filter_value": -10000.0,
+        "head_count": 2,
+        "mask_type": "NONE",
+    }
+    ALSO_KNOWN_AS = (
+        "com.microsoft.MultiHeadAttention torch.nn.functional.multi_head_attention_forward"
+    )
+
+    @staticmethod
+    def compute(
+        e: Engine, *tensors: Any, scale: float, mask_filter_value: float, head_count: int,
+        mask_type: MultiheadAttentionMaskType,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        counts = head_count, head_count
+        return attend(e, tensors, None, *counts, scale, mask_filter_value, mask_type)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MultiheadAttention1(Attention):
+    """Attention of several heads; groups of query heads may share keys and values.
+
+    Head i of the queries uses the keys and values of head
+    ``i // (query_head_count // key_value_head_count)``.
+
+    Parameters
+    ----------
+    key_tensor : TensorDesc, optional
+        ``{batches, keys, key heads * size}``.
+    value_tensor : TensorDesc, optional
+        ``{batches, keys, key heads * value size}``.
+    stacked_key_value_tensor : TensorDesc, optional
+        ``{batches, keys, key heads, 2, size}``.
+    bias_tensor : TensorDesc, optional
+        Added to queries, keys and values, in this order:
+        ``{(heads + key heads) * size + key heads * value size}``.
+    past_key_tensor : TensorDesc, optional
+        ``{batches, key heads, past, size}``.
+    past_value_tensor : TensorDesc, optional
+        ``{batches, key heads, past, value size}``.
+    past_sequence_lengths_tensor : TensorDesc, optional
+        How many past keys and values of each batch are valid, ``{batches}``. The new ones follow
+        the valid ones, and each query sees only the keys up to its own position.
+    output_present_key_tensor : TensorDesc, optional
+        Past keys, then the keys with their bias: ``{batches, key heads, past + keys, size}``.
+    output_present_value_tensor : TensorDesc, optional
+        Past values, then the values with their bias: ``{batches, key heads, past + keys, value
+        size}``.
+    query_head_count : int
+        The number of heads of the queries, a multiple of `key_value_head_count`.
+    key_value_head_count : int
+        The number of heads of keys and values.
+    """
+
+    query_tensor: TensorDesc | None = input_field(optional=True)
+    key_tensor: TensorDesc | None = input_field(optional=True)
+    value_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_query_key_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_key_value_tensor: TensorDesc | None = input_field(optional=True)
+    stacked_query_key_value_tensor: TensorDesc | None = input_field(optional=True)
+    bias_tensor: TensorDesc | None = input_field(optional=True)
+    mask_tensor: TensorDesc | None = input_field(optional=True)
+    relative_position_bias_tensor: TensorDesc | None = input_field(optional=True)
+    past_key_tensor: TensorDesc | None = input_field(optional=True)
+    past_value_tensor: TensorDesc | None = input_field(optional=True)
+    past_sequence_lengths_tensor: TensorDesc | None = input_field(optional=True)
+    output_tensor: TensorDesc = output_field()
+    output_present_key_tensor: TensorDesc | None = output_field(optional=True)
+    output_present_value_tensor: TensorDesc | None = output_field(optional=True)
+    scale: float = floating()
+    mask_filter_value: float = floating()
+    query_head_count: int = uint()
+    key_value_head_count: int = uint()
+    mask_type: MultiheadAttentionMaskType | MaskTypeName = enumeration(MultiheadAttentionMaskType)
+
+    NAME = "MULTIHEAD_ATTENTION1"
+    HEADS = ("query_head_count", "key_value_head_count")
+    EXAMPLE = {
+        "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]],
+        "key_tensor": [[[1.0, 0.0], [0.0, 1.0]]],
+        "value_tensor": [[[1.0, 2.0], [5.0, 6.0]]],
+        "output_present_key_tensor": None,
+        "output_present_value_tensor": None,
+        "scale": 1.0,
+        "mask_filter_value": -10000.0,
+        "query_head_count": 2,
+        "key_value_head_count": 1,
+        "mask_type": "NONE",
+    }
+    ALSO_KNOWN_AS = (
+        "com.microsoft.GroupQueryAttention torch.nn.functional.scaled_dot_product_attention "
+        "jax.nn.dot_product_attention onnx.Attention"
+    )
+
+    @staticmethod
+    def compute(
+        e: Engine, *tensors: Any, scale: float, mask_filter_value: float, query_head_count: int,
+        key_value_head_count: int, mask_type: MultiheadAttentionMaskType,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        *others, lengths = tensors
+        counts = query_head_count, key_value_head_count
+        return attend(e, others, lengths, *counts, scale, mask_filter_value, mask_type)
