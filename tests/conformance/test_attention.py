@@ -188,6 +188,25 @@ def test_as_pytorch_with_its_projections(masked):
     np.testing.assert_allclose(got, wanted.transpose(0, 1).numpy(), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "queries", "keys"),
+    [
+        ((2, 3), (0, 3, 6), (0, 4, 8)),  # padded rows
+        ((4, 4), (0, 2, 6), (0, 3, 7)),  # rows beyond the batch's end
+        ((1, 9), (1, 4, 5), (2, 5, 8)),  # rows before its start
+    ],
+)
+def test_bounds_of_all_batches(lengths, queries, keys):
+    arrays = {**APART, "mask_tensor": np.array([*lengths, *queries, *keys], np.int32)}
+    desc, bound = described(
+        dml.MultiheadAttention, arrays, head_count=N,
+        mask_type="KEY_QUERY_SEQUENCE_LENGTH_START_END",
+    )  # fmt: skip
+    wide = {name: torch.from_numpy(array).double() for name, array in bound.items()}
+    for got, wanted in zip(results_of(desc, bound), oracle(desc, wide), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 def run_node(operator, inputs, outputs, **attributes):
     """What ONNX Runtime's own operator gives; inputs in order, None where one is left out."""
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
