@@ -376,6 +376,7 @@ void bind_memory_call(nb::module_& module) {
   module.def("memory_call", &memory_call);
   module.def("use_tensors", &tensors::use, nb::arg(), nb::arg(), nb::arg().none());
   module.def("have_storage", &tensors::have_storage);
+  module.def("stream_of", &tensors::stream_of);
   module.def("type_code", [](nb::handle dtype) -> nb::object {
     if (PyArray_DescrCheck(dtype.ptr()) == 0) return nb::none();
     const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));

@@ -134,6 +134,15 @@ bool have_storage(nb::handle tensors) {
   return true;
 }
 
+nb::object stream_of(int device) {
+  void* stream = nullptr;
+  if (library.exchange != nullptr &&
+      library.exchange->current_stream(dlpack::kCuda, device, &stream) == 0)
+    return nb::int_(reinterpret_cast<std::uintptr_t>(stream));
+  PyErr_Clear();
+  return nb::none();
+}
+
 nb::object make(const Results::One& one, void*& data) {
   const Int code = code_of_descr(one.descr);
   PyObject* dtype = nullptr;

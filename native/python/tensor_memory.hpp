@@ -21,6 +21,9 @@ bool operand_of(PyObject* tensor, Operand& operand, nanobind::object& storage);
 // Whether all tensors have a storage; what a transformation passes around has none.
 bool have_storage(nanobind::handle tensors);
 
+// The address of the stream that PyTorch works on, of a GPU; None where there is no table.
+nanobind::object stream_of(int device);
+
 // A packed tensor, and the address of its elements; null where PyTorch has no such type.
 nanobind::object make(const Results::One& one, void*& data);
 

@@ -50,7 +50,10 @@ def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
             raise AllocationError("torch.empty", nbytes, "a result on the GPU") from error
         return made, made.data_ptr()
 
-    return (device.index, torch.cuda.current_stream(device).cuda_stream), make
+    stream = native.stream_of(device.index)
+    if stream is None:  # the same, in ten times the time
+        stream = torch.cuda.current_stream(device).cuda_stream
+    return (device.index, stream), make
 
 
 def is_plain(*tensors: Tensor) -> bool:
