@@ -300,14 +300,19 @@ def operator_type(fields: Mapping[str, Any]) -> str:
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str:
-    """The known name that a misspelt one is near to; empty where there is none."""
+    """A hint with the known name closest to a misspelt one; empty if none is close."""
     if type(word) is not str or not 1 < len(word) <= 60:
         return ""
-    from difflib import get_close_matches  # which only a message needs
+    from difflib import SequenceMatcher, get_close_matches  # which only a message needs
 
     names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
-    found = get_close_matches(word.lower(), names, 1, 0.7)
-    return names[found[0]] if found else ""
+    close = get_close_matches(word.lower(), names, 4, 0.7)
+    if not close:
+        return ""
+    # Of equally close names the first known one, as FLOAT32 for FLOAT.
+    closest = SequenceMatcher(None, close[0], word.lower()).ratio()
+    equal = {name for name in close if SequenceMatcher(None, name, word.lower()).ratio() == closest}
+    return names[next(name for name in names if name in equal)]
 
 
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:

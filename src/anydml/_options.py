@@ -100,7 +100,7 @@ def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="SIZE",
             default="4GiB",
             show_default=True,
-            help="The most memory that the model's resources may take together.",
+            help="Maximum total memory of the model's resources.",
         ),
         click.option(
             "--overwrite",
@@ -111,13 +111,13 @@ def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--output-dir",
             type=PathType(file_okay=False, path_type=Path),
             metavar="DIR",
-            help="The folder that writeFile commands write to; by default a new folder MODEL.out.",
+            help="Folder for writeFile commands.  [default: a new folder MODEL.out]",
         ),
         click.option(
             "--input-dir",
             type=PathType(exists=True, file_okay=False, path_type=Path),
             metavar="DIR",
-            help="The folder that files are read from; by default the model's own, and none for "
+            help="Folder to read files from.  [default: the model's folder; none for "
             "standard input.",
         ),
         feature_level_option,
@@ -138,5 +138,5 @@ device_option = click.option(
     callback=_checked_device,
     default="cpu",
     show_default=True,
-    help="Where the operators run.",
+    help="Device to run on.",
 )

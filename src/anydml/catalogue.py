@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import platform
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from anydml.backends import backends_here
+from anydml.backends import backends_here, why_no_gpu
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import EnumerationKind, FieldInfo
 from anydml.ops._pages import PAGES, Page
@@ -106,6 +107,21 @@ def devices(width: int | None) -> Iterator[str]:
     """The devices that are here."""
     rows = [[kind, *backend.describe()] for kind, backend in backends_here().items()]
     yield from table("Devices", ["device", "computes with", "threads"], rows, width)
+    yield ""
+    yield f"Processor: {_processor_name()}"
+    missing = why_no_gpu()
+    if missing:
+        yield f"GPUs: none ({missing})"
+
+
+def _processor_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = (line.partition(":")[2] for line in file if line.startswith("model name"))
+            name = next(names, "").strip()
+    except OSError:
+        name = ""
+    return name or platform.machine()
 
 
 def operators_data() -> list[dict[str, Any]]:

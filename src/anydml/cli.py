@@ -66,7 +66,7 @@ def commands() -> None:
 @click.option(
     "--example",
     metavar="OPERATOR",
-    help="Run the example of an operator instead of a model: split, torch.topk, Softmax.",
+    help="Run an operator's example instead of a model: split, torch.topk, Softmax.",
 )
 @device_option
 @click.option(
@@ -75,14 +75,14 @@ def commands() -> None:
     metavar="N",
     default=1,
     show_default=True,
-    help="Run each dispatch N times; the results are those of one run.",
+    help="Run each dispatch N times, for timing.",
 )
 @click.option("--timing", is_flag=True, help="Print how long each dispatch took.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the resources that the operators write, as JSON, instead of the model's output.",
+    help="Print the written resources as JSON instead of the model's output.",
 )
 @click.option(
     "--expect",
@@ -115,13 +115,20 @@ def run(
     """
     if as_json and timing:
         raise click.UsageError("--json and --timing cannot be combined")
+    if bounds != Bounds() and not expected:
+        raise click.UsageError(
+            "--ulp, --rtol and --atol: expected --expect RESOURCE=FILE to compare with, got none"
+        )
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
     if model is not None and example is None:
         loaded = load_model(model, limits)
     elif example is not None and model is None:
         loaded = example_model(_operator(example), limits)
     else:
-        raise click.UsageError("expected one of MODEL.json, - and --example OPERATOR")
+        got = "none" if model is None else "two of them"
+        raise click.UsageError(
+            f"expected MODEL.json, - (standard input) or --example OPERATOR, got {got}"
+        )
     for warning in loaded.warnings:
         _say(f"Warning: {warning}")
     for name, _ in expected:
@@ -225,7 +232,7 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
     """Draw a JSON model, or the JSON form of a graph, as SVG.
 
     Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
-    What the feature level refuses is red. Nothing is run. Needs igraph (`anydml[show]`).
+    What the feature level refuses is red. Nothing is run. Needs igraph (`pip install igraph`).
     """
     picture = draw_file(model, feature_level)
     if str(output) == STANDARD_INPUT:
@@ -236,7 +243,7 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
             file.write(picture)
     except FileExistsError:
         name = short_repr(str(output))
-        raise ModelError(f"File {name} exists: name another one, or add --overwrite.") from None
+        raise ModelError(f"File {name} exists: use another name or --overwrite.") from None
 
 
 @commands.command(short_help="List the operators, or describe one.")
@@ -303,7 +310,7 @@ def _echo_json(value: Any) -> None:
 
 
 def _width() -> int | None:
-    """How wide the terminal is; None where there is none, so that each row is one line."""
+    """The terminal's width; None without a terminal, so that rows are not wrapped."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns
     return None
@@ -311,7 +318,7 @@ def _width() -> int | None:
 
 @commands.command()
 def warm() -> None:
-    """Compile all GPU kernels in advance, so that no call waits for the compiler."""
+    """Compile all GPU kernels now instead of at their first use."""
     found, _ = cuda.gpus()
     for device, gpu in enumerate(found):
         compiled, all_of_them = cuda.warm(device)
@@ -342,7 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.flags.dev_mode:
             raise
         return _failed(
-            f"this should not have happened ({type(error).__name__}: {error}); please report it, "
+            f"internal error ({type(error).__name__}: {error}); please report it "
             "with what `python -X dev -m anydml` shows"
         )
     return status if isinstance(status, int) else 0
@@ -359,7 +366,7 @@ def _prepare_streams() -> None:
 
 
 def _shown_instead(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that the terminal's encoding lacks."""
+    """Replacements for characters that the terminal's encoding lacks."""
     assert isinstance(error, UnicodeEncodeError)
     characters = error.object[error.start : error.end]
     escaped = (

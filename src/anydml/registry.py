@@ -1,4 +1,4 @@
-"""Operators by name: those that anydml has, and what is said of others."""
+"""Operators by name, and messages for operators that anydml lacks."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ _SHORT_NAMES: Final = {
     "dml": "anydml", "np": "numpy", "jnp": "jax.numpy", "lax": "jax.lax",
     "f": "torch.nn.functional", "nn": "torch.nn",
 }  # fmt: skip
+_RECIPES: Final = {
+    name: use
+    for use, names in {
+        'scatter_elements(bins, indices, 1, reduction="add")': "bincount histc histogram",
+        "scatter_elements with a reduction": (
+            "groupby scatter_add scatter_reduce segment_max segment_min segment_sum"
+        ),
+        'scatter_nd(x, index[:, None], source, reduction="add")': "index_add",
+        "top_k with k the size of the axis and largest=False": "argsort sort",
+    }.items()
+    for name in names.split()
+}
+"""Array functions that do what others are called; docs/names.md has the same."""
+
 _LONGEST: Final = 60
 """Characters of a name for which a similar one is looked for."""
 
@@ -95,6 +109,12 @@ def unknown_operator(name: str) -> str:
     """The message about a name that is not in `OPERATORS`, with a suggestion if one is close."""
     if lacking := operator_lacking(name):
         return f"{lacking}."
+    recipe = _RECIPES.get(_plain(name).rpartition(".")[2])
+    if recipe is not None:
+        return (
+            f"Expected the name of a DirectML operator, got {_json.short_repr(name)}; use the "
+            f"array function {recipe} (docs/names.md has more)."
+        )
     plain = _plain(name).upper()
     near = operator_meant(name) or operator_meant(name.rpartition(".")[2])
     if near is None and 2 < len(plain) <= _LONGEST:
@@ -119,17 +139,18 @@ def _is_part(name: str, known: str) -> bool:
 def _also_known() -> tuple[dict[str, str], dict[str, str]]:
     """Operators by what they are called elsewhere, in full, and by the last part of that.
 
-    The last part of several operators' names stands for none of them.
+    The last part of several names stands for the shortest one: ``conv2d`` for
+    ``torch.nn.functional.conv2d``, not for its quantized form.
     """
     full = {
         also.lower(): kind.NAME
         for kind in OPERATORS.values()
         for also in kind.ALSO_KNOWN_AS.split()
     }
-    last: dict[str, set[str]] = {}
-    for also, name in full.items():
-        last.setdefault(also.rpartition(".")[2], set()).add(name)
-    return full, {also: names.pop() for also, names in last.items() if len(names) == 1}
+    last: dict[str, list[str]] = {}
+    for also in full:
+        last.setdefault(also.rpartition(".")[2], []).append(also)
+    return full, {end: full[min(names, key=len)] for end, names in last.items()}
 
 
 def definition_of(kernel: str) -> type[Computed]:
@@ -157,7 +178,7 @@ def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
         if getattr(kind, "KERNEL", None) == kernel:
             return kind.evaluate
         kinds += kind.__subclasses__()
-    raise LookupError(f"{kernel}: no definition is lowered to it")
+    raise LookupError(f"{kernel}: no operator uses this kernel")
 
 
 def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:

@@ -114,7 +114,7 @@ class TestRun:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
         status, out, err = call("run", "-")
         assert (status, out) == (1, "")
-        assert "Expected no files, as a model from standard input has none beside it" in err
+        assert "Expected no files: a model from standard input has no folder" in err
         assert call("run", "-", "--input-dir", "none")[0] == 2
 
     def test_standard_input(self, call, tmp_path, monkeypatch):
@@ -136,6 +136,11 @@ class TestRun:
             assert call("run", "model.json", "--overwrite", "--device", device)[0] == 0
         status, _, err = call("run", "model.json", "--device", "tpu")
         assert (status, "got 'tpu'" in err) == (2, True)
+
+    def test_bounds_without_a_file(self, call):
+        for bound in (("--ulp", "1"), ("--rtol", "0.1"), ("--atol", "0.1")):
+            status, _, err = call("run", "model.json", *bound)
+            assert (status, "expected --expect RESOURCE=FILE" in err) == (2, True)
 
     def test_feature_level(self, call):
         for level in ("3_0", "DML_FEATURE_LEVEL_3_0"):
@@ -205,7 +210,7 @@ class TestCheck:
             "UINT32, UINT16, UINT8 at feature level 3_0 (FLOAT64 from 4_1), got FLOAT64",
             "  SPLIT.OutputCount: expected at least 1, got 0",
             "  SPLIT.OutputCount: expected 0 (the length of OutputTensors), got 1",
-            "  Lowest feature level that accepts it: none",
+            "  No feature level accepts it",
             "Dispatchable 'good' (SPLIT): accepted at feature level 3_0",
             "  Lowest feature level that accepts it: 3_0",
             "Dispatchable 'broken': ROI_POOLING is a DirectML operator (since 1_0) that anydml "
@@ -225,7 +230,7 @@ class TestCheck:
         commands[0]["bindings"]["OutputTensors"] = []
         status, out, _ = call("check", "model.json", commands=commands)
         assert status == 1
-        assert "Command at index 0: Bind point 'OutputTensors' takes 1 resources, but 0 were" in out
+        assert "Command at index 0: Bind point 'OutputTensors': Expected 1 resource, got 0 " in out
 
     def test_nothing_runs(self, call, tmp_path):
         call("check", "model.json")
@@ -252,7 +257,7 @@ class TestCheck:
         commands[2] |= {"targetPath": "out.npy", "dimensions": [301]}
         status, out, _ = call("check", "model.json", commands=commands)
         assert status == 1
-        assert "Command at index 0: OutputTensors[0]: expected memory of its own" in out
+        assert "Command at index 0: OutputTensors[0]: expected memory that does not overlap" in out
         assert "Command at index 2: Error parsing field 'dimensions': Expected at most 300" in out
         status, out, _ = call("check", "model.json", "--memory-limit", "100")
         assert status == 1
@@ -331,6 +336,8 @@ class TestLookingUp:
         assert status == 0
         assert re.search(r"cpu\s+\S+\s+3\b", out)
         assert re.search(r"reference\s+Python\s+1\b", out)
+        assert re.search(r"^Processor: \S", out, re.MULTILINE)
+        assert bool(re.search(r"^GPUs: none \(.+\)$", out, re.MULTILINE)) is ("cuda:0" not in out)
 
     def test_version(self, call):
         assert call("--version") == (0, f"anydml {dml.__version__}\n", "")

@@ -232,7 +232,7 @@ def test_a_fault_of_the_command_itself(monkeypatch, capsys, tmp_path):
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        "Error: this should not have happened (ZeroDivisionError: oh); please report it, with what "
+        "Error: internal error (ZeroDivisionError: oh); please report it with what "
         "`python -X dev -m anydml` shows\n"
     )
 

@@ -27,7 +27,7 @@ LACKING = [name for name in PAGES if name not in OPERATORS]
         ("DML_TOP_K1_OPERATOR_DESC", "TOP_K1"), ("Scatter_Elements", "SCATTER_ELEMENTS"),
         ("gather", "GATHER"), ("torch.gather", "GATHER_ELEMENTS"),
         ("nonzero", "NONZERO_COORDINATES"), ("torch.nn.GELU", "ACTIVATION_GELU"),
-        ("torch.conv2d", "CONVOLUTION"),
+        ("torch.conv2d", "CONVOLUTION"), ("conv2d", "CONVOLUTION"),
     ],
 )  # fmt: skip
 def test_the_operator_that_a_name_means(capsys, name, operator):
@@ -57,6 +57,19 @@ def test_only_a_near_name_is_suggested(capsys, name, hint):
     with pytest.raises(dml.ModelError) as raised:
         dml.from_json({"type": name})
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("np.histogram", "scatter_elements"), ("bincount", "scatter_elements"),
+        ("torch.scatter_add", "scatter_elements"), ("index_add", "scatter_nd"),
+        ("argsort", "top_k"),
+    ],
+)  # fmt: skip
+def test_what_an_array_function_does(name, function):
+    assert f"use the array function {function}" in unknown_operator(name)
+    assert name.rpartition(".")[2] in TABLE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", LACKING)
@@ -126,7 +139,7 @@ def documented():
                 continue
             for name in re.findall(r"`([\w.]+)`", cell):
                 first, dot, rest = name.partition(".")
-                if library == "here":
+                if library == "anydml":
                     found.append(f"anydml.{name}")
                 elif first == "x":
                     found.append(f"{methods[library]}.{rest}")

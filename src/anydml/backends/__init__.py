@@ -75,13 +75,22 @@ def backends_here() -> dict[str, Backend]:
     return found | {"reference": _REFERENCE}
 
 
+def why_no_gpu() -> str | None:
+    """Why this machine has no usable GPU; None if it has one."""
+    try:
+        found, _ = cuda.gpus()
+    except DeviceError as error:
+        return str(error)
+    return None if found else "the NVIDIA driver finds none"
+
+
 def _xla(platform: str | None) -> Backend:
     try:
         from anydml.backends.xla import XlaBackend
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "jaxlib"):
             raise
-        raise DeviceError("kind: xla needs JAX: pip install 'anydml[xla]'") from error
+        raise DeviceError("Device('xla') needs JAX: pip install jax") from error
     return XlaBackend(platform)
 
 
@@ -99,4 +108,4 @@ def kernels_for(arrays: Sequence[Any]) -> Kernels:
 
 
 __all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline", "is_name",
-           "kernels_for", "working_nbytes"]  # fmt: skip
+           "kernels_for", "why_no_gpu", "working_nbytes"]  # fmt: skip

@@ -199,6 +199,11 @@ def _name_of(path: str | Path) -> str:
 
 
 def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
+    if "Nodes" in document and "commands" not in document:
+        raise ModelError(
+            "Expected a JSON model, got a graph (a member 'Nodes'). `anydml show` draws it; to "
+            "check and run it, pass GraphDesc.from_json(...) to Device.compile_graph."
+        )
     faults = _json.Faults()
     resources = faults.field(document, "resources", _json.json_object)
     dispatchables = faults.field(document, "dispatchables", _json.json_object)
