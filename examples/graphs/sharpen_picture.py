@@ -2,7 +2,7 @@
 
 The network blurs each channel with a Gaussian filter, adds twice the difference between the picture
 and the blurred one, and keeps the result between 0 and 1. Without arguments it draws a circle
-and sharpens that. Needs Pillow: ``pip install 'anydml[image]'``.
+and sharpens that. Needs Pillow: ``pip install pillow``.
 """
 
 import sys

@@ -179,7 +179,8 @@ void use_threads(nb::handle context, int process) {
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
   if (count != taken(kernel) + 1) {
-    PyErr_Format(PyExc_TypeError, "%s: other arguments than it takes", kernel.name);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, got %zd", kernel.name,
+                 taken(kernel) + 1, count);
     return nullptr;
   }
   const int threads = threads_now();

@@ -58,7 +58,7 @@ def bind(
             raise BindingError(f"{name}: expected writable memory for an output, got read-only")
         if overlaps_itself(view):
             raise BindingError(
-                f"{name}: expected an output that gives each element its own place, "
+                f"{name}: expected an output that does not overlap itself, "
                 f"got strides {view.strides} (bytes) for sizes {view.shape}"
             )
     return view
@@ -68,7 +68,7 @@ def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Ar
     if value is None:
         raise BindingError(f"{name}: expected an array or buffer, got None")
     if isinstance(value, DeviceArray):  # allocated by this library
-        return value  # type: ignore[return-value]  # as adopt() gives them
+        return value  # type: ignore[return-value]  # as `as_operand` returns them
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         try:
             return np.asarray(memoryview(value))
@@ -294,5 +294,5 @@ def refuse_overlap(
     accepted = " or ".join(given for output, given in in_place if output == name)
     allowed = f" (only exactly the memory of {accepted} is allowed)" if accepted else ""
     raise BindingError(
-        f"{name}: expected memory of its own{allowed}, got an overlap with {other_name}"
+        f"{name}: expected memory that does not overlap {other_name}{allowed}, got an overlap"
     )

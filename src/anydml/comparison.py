@@ -120,7 +120,7 @@ def compare(
     for name in ("shape", "dtype"):
         one, other = getattr(got, name), getattr(expected, name)
         if one != other:
-            raise ArgumentError(f"{names}: expected arrays of one {name}, got {one} and {other}")
+            raise ArgumentError(f"{names}: expected the same {name}, got {one} and {other}")
     flat, wanted = got.reshape(-1), expected.reshape(-1)
     beyond, largest, first = 0, None, None
     for start in range(0, flat.size, _CHUNK):

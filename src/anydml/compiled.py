@@ -288,12 +288,14 @@ class Compiled:
             if point is None:
                 raise BindingError(self._unknown(spelling))
             if point.name in found:
-                raise BindingError(f"{point.name}: bound twice, also as {point.attribute}")
+                raise BindingError(
+                    f"{point.name}: expected one binding, got two (also as {point.attribute})"
+                )
             found[point.name] = value
         return found
 
     def _unknown(self, name: str) -> str:
-        """What is said of a name that nothing is bound by."""
+        """The error for an unknown binding name."""
         return (
             f"{name}: expected one of {', '.join(self._points)}, got an unknown binding"
             f"{did_you_mean(name, self._spellings)}"

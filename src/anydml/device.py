@@ -42,7 +42,7 @@ class Device:
 
     def __init__(self, kind: str = "auto", *, feature_level: FeatureLevel | str = LATEST) -> None:
         if not isinstance(kind, str):
-            raise DeviceError(f"kind: expected a name as 'cpu', got {short_repr(kind)}")
+            raise DeviceError(f"kind: expected a name such as 'cpu', got {short_repr(kind)}")
         self.kind, self.backend = backend_named(kind)
         self.feature_level = FeatureLevel.parse(feature_level)
 

@@ -168,7 +168,9 @@ class CompiledOperator(Compiled):
             bindings = self._by_name(bindings)
             for name, value in zip(names, inputs, strict=False):
                 if name in bindings:
-                    raise BindingError(f"{name}: bound twice, by position and by name")
+                    raise BindingError(
+                        f"{name}: expected one binding, got two (by position and by name)"
+                    )
                 bindings[name] = value
         results = tuple(self._results(bindings).values())
         return results[0] if len(results) == 1 else self._result_type(*results)

@@ -261,7 +261,7 @@ class TensorDesc:
             yield Violation("Flags", "NONE (only inputs can be OWNED_BY_DML)", self.flags)
         if output and strides_fit and count <= MAX_DIMENSIONS and self.overlaps_itself():
             yield Violation(
-                "Strides", "strides of an output that give each element its own place", self.strides
+                "Strides", "strides without overlapping elements (an output)", self.strides
             )
 
     def overlaps_itself(self) -> bool:
@@ -429,10 +429,10 @@ def _json_flags(value: Any) -> TensorFlags:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool):
-        raise TypeError("a bool is no size")
+        raise TypeError("expected an integer, got a bool")
     number = operator.index(value)
     if abs(number) > _json.UINT64_MAX:
-        raise ValueError("larger than any field of the header")
+        raise ValueError("expected an integer of at most 64 bits")
     return number
 
 
@@ -446,7 +446,7 @@ def _few(values: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:  # which may have no end
         if len(found) == _MOST_SIZES:
-            raise ValueError("too many: their product would take hours")
+            raise ValueError(f"expected at most {_MOST_SIZES} sizes")
         found.append(value)
     return found
 

@@ -289,7 +289,9 @@ def test_vmap_of_vmap_and_of_gradients():
 
 
 def test_counts_that_differ_between_batches_are_refused():
-    with pytest.raises(dml.ArgumentTypeError, match=r"not batched \(vmap\), .*; give size="):
+    with pytest.raises(
+        dml.ArgumentTypeError, match=r"size: expected an integer under vmap, .*; pass size="
+    ):
         torch.vmap(dml.nonzero_coordinates)(floats(2, 3))
 
 

@@ -108,13 +108,13 @@ BROKEN = [
     (
         convolution(w=(4, 1, 3, 3), direction="BACKWARD", group_count=2, start_padding=(7, 0),
                     out=(1, 2, 7, 7)),
-        ["StartPadding[0]: expected less than 7 in all with EndPadding[0] (the size without "
-         "padding), got 7"],
+        ["StartPadding[0]: expected less than 7 together with EndPadding[0] (the unpadded "
+         "size), got 7"],
     ),
     (
         convolution(w=(2, 4, 6, 3), dilations=(1, 3), end_padding=(0, 1)),
-        [f"FilterTensor.Sizes[{axis}]: expected at most {n} elements with dilation (the padded "
-         f"input's size), got {n + 1}" for axis, n in ((2, 5), (3, 6))],
+        [f"FilterTensor.Sizes[{axis}]: expected at most {n} elements including dilation (the "
+         f"padded input's size), got {n + 1}" for axis, n in ((2, 5), (3, 6))],
     ),
     (
         convolution(bias=(2, 3, 1, 1)),
@@ -142,9 +142,9 @@ BROKEN = [
     ),
     (
         pooling(window_size=(6, 3), dilations=(1, 3)),
-        ["WindowSize[0]: expected at most 5 elements with dilation (the padded input's size), "
+        ["WindowSize[0]: expected at most 5 elements including dilation (the padded input's size), "
          "got 6",
-         "WindowSize[1]: expected at most 5 elements with dilation (the padded input's size), "
+         "WindowSize[1]: expected at most 5 elements including dilation (the padded input's size), "
          "got 7"],
     ),
     (
@@ -176,8 +176,8 @@ BROKEN = [
     (gemm((2, 3), (4, 2)), ["BTensor.Sizes[0]: expected 3 (ATensor.Sizes[1]), got 4"]),
     (
         gemm((2, 3), (3, 2), trans_a="TRANSPOSE", trans_b="TRANSPOSE"),
-        ["OutputTensor.Sizes[0]: expected 3 (what the inputs make: {3, 3}), got 2",
-           "OutputTensor.Sizes[1]: expected 3 (what the inputs make: {3, 3}), got 2"],
+        ["OutputTensor.Sizes[0]: expected 3 (the inputs imply {3, 3}), got 2",
+           "OutputTensor.Sizes[1]: expected 3 (the inputs imply {3, 3}), got 2"],
     ),
     (
         gemm((1, 2, 2, 3), (2, 3, 3, 2), (2, 2), b_type="FLOAT16"),

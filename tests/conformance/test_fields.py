@@ -377,7 +377,7 @@ def test_a_left_out_tensor_in_a_model(known, tmp_path):
     bindings = read_bindings({"InputTensor": "x", "OutputTensor": "y", "BiasTensor": "z"})
     problems = [*binding_problems(everything(), bindings, {}, initial=False)]
     assert len(problems) == 1
-    assert problems[0].startswith("Bind point 'BiasTensor' takes 0 resources, but 1 were bound")
+    assert problems[0].startswith("Bind point 'BiasTensor': Expected 0 resources, got 1")
 
 
 def test_what_people_are_shown():

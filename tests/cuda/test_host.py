@@ -313,7 +313,7 @@ except dml.DeviceError as error:
     print(error)
 """
         )
-        assert "pip install 'anydml[cuda]'" in with_stubs(code, STUB_NVRTC="libnone.so")
+        assert "pip install nvidia-cuda-nvrtc" in with_stubs(code, STUB_NVRTC="libnone.so")
         assert "line 1: stub log" in with_stubs(code, STUB_NVRTC_FAIL="1")
 
 

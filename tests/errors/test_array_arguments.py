@@ -169,7 +169,7 @@ for bad in NOT_ARRAYS:
 wrong("join", TYPE, "arrays[1]: expected float32 (the type of arrays[0])", "got float64",
       arrays=[X, X.astype("f8")])  # fmt: skip
 for bad in (X[:, :3], X[0], X[None]):
-    wrong("join", VALUE, "arrays[2].shape: expected (3, 4) (arrays[0].shape), but for axis 0",
+    wrong("join", VALUE, "arrays[2].shape: expected (3, 4) except on axis 0 (arrays[0].shape)",
           f"got {bad.shape}", arrays=[X, X, bad])  # fmt: skip
 
 
@@ -221,7 +221,7 @@ for name, (_, results) in GOOD.items():
             (name, i, np.broadcast_to(np.zeros((), kind), shape), VALUE, (f"{where}: ",)),
             (name, i, np.lib.stride_tricks.as_strided(np.zeros(99, kind), shape,
                                                       (0,) * len(shape), writeable=True),
-             VALUE, (f"{where}: expected an array that gives each element its own place",)),
+             VALUE, (f"{where}: expected an array that does not overlap itself",)),
             (name, i, [0.0], TYPE, (f"{where}: expected an array", "got list")),
             (name, i, "x", TYPE, (f"{where}: expected an array", "got str")),
         ]  # fmt: skip
@@ -298,8 +298,8 @@ def test_out_overlaps_an_operand(function):
             label = "arrays[1]" if name == "arrays" else name
             with pytest.raises(VALUE) as error:
                 call(function, changes)
-            assert str(error.value).startswith(f"{where}: expected memory of its own")
-            assert f"overlap with {label}" in str(error.value)
+            assert str(error.value).startswith(f"{where}: expected memory that does not overlap")
+            assert f"overlap {label}, got an overlap" in str(error.value)
             assert np.array_equal(memory, before)
 
 
@@ -313,7 +313,9 @@ def test_outs_overlap_each_other(function):
     ]
     if function == "split":
         outs[1] = memory[: np.prod(second)].reshape(second).view("f4")
-    with pytest.raises(VALUE, match=r"out\[1\]: expected memory of its own, got an overlap"):
+    with pytest.raises(
+        VALUE, match=r"out\[1\]: expected memory that does not overlap out\[0\], got an overlap"
+    ):
         call(function, {"out": tuple(outs)})
     assert not memory.any()
 
@@ -323,7 +325,9 @@ def test_in_place_means_exactly_the_input(function):
     memory = Poisoned((4, 4), "f4")
     x = memory.array[:3]
     for target in (memory.array[1:], x[::-1], memory.array.T[:3]):
-        with pytest.raises(VALUE, match="out: expected memory of its own, got an overlap with x"):
+        with pytest.raises(
+            VALUE, match="out: expected memory that does not overlap x, got an overlap"
+        ):
             call(function, {"x": x, "out": target})
     assert memory.untouched()
     assert call(function, {"x": x, "out": x}) is x
@@ -340,7 +344,7 @@ def test_no_other_function_works_in_place(function):
         "join": {"arrays": [x], "out": x},
         "split": {"x": x, "sections_or_sizes": 1, "out": (x,)},
     }[function]
-    with pytest.raises(VALUE, match="expected memory of its own"):
+    with pytest.raises(VALUE, match="expected memory that does not overlap"):
         call(function, changes)
     assert memory.untouched()
 

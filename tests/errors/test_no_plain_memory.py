@@ -101,11 +101,11 @@ DISPATCHED = {
     "conjugate": (given(lambda: torch.tensor([1 + 2j] * 3).conj()), "the conjugate bit"),
     "negative": (given(lambda: torch.tensor([1 + 2j] * 3).conj().imag), "the negative bit"),
     "zero": (given(lambda: torch._efficientzerotensor(3)), "a tensor with plain memory"),
-    "functional": (inside(torch.func.functionalize), "that a transformation passes around"),
+    "functional": (inside(torch.func.functionalize), "of a transformation"),
     "fake": (given(fake), "a fake tensor, which has no memory"),
     "batched": (
         lambda check: torch.vmap(lambda t: [check(t), t][1])(torch.zeros(2, 3)),
-        "that a transformation passes around",
+        "of a transformation",
     ),
     "grad": (inside(torch.func.grad), "one that requires grad"),
     "requires grad": (given(lambda: floats().requires_grad_()), "requires grad"),
@@ -253,5 +253,5 @@ class Interface:
                                      {"strides": (-16, 4)}, {"shape": (4, 4)}])  # fmt: skip
 def test_an_interface_that_leaves_its_buffer(changes):
     assert dml.split(Interface(), 3)[0].tolist() == [[0.0] * 4]
-    with pytest.raises(dml.ArgumentTypeError, match="inside its buffer of 48"):
+    with pytest.raises(dml.ArgumentTypeError, match="within its buffer of 48"):
         dml.split(Interface(**changes), 1)

@@ -179,7 +179,7 @@ class TestCalls:
 
     def test_overlap_is_refused(self):
         x = torch.arange(12.0, device="cuda")
-        with pytest.raises(dml.ArgumentError, match="memory of its own"):
+        with pytest.raises(dml.ArgumentError, match="memory that does not overlap"):
             dml.split(x, 2, out=(x[6:], torch.empty(6, device="cuda")))
 
     def test_gradients(self):

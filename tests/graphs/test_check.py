@@ -50,7 +50,7 @@ BROKEN = {
     "a rule of an operator": (
         replaced(nodes=[node(add(out=T("FLOAT32", (5,), total_tensor_size_in_bytes=20)), "sum"),
                         node(relu(), "top")]),
-        "sum.ELEMENT_WISE_ADD.OutputTensor.Sizes[0]: expected 4 (what the inputs make: {4}), got 5",
+        "sum.ELEMENT_WISE_ADD.OutputTensor.Sizes[0]: expected 4 (the inputs imply {4}), got 5",
     ),
     "an unnamed node": (
         replaced(nodes=[node(add(out=T("FLOAT32", (5,))),), node(relu(), "top")]),
@@ -157,20 +157,20 @@ BROKEN = {
     ),
     "two inputs of one name": (
         replaced(inputs=["x", "x"]),
-        "Inputs[1].Name: expected a name of its own (Inputs[0] has it, too), got 'x'",
+        "Inputs[1].Name: expected a unique name (Inputs[0] has the same), got 'x'",
     ),
     "an input and an output of one name": (
         replaced(outputs=["w"]),
-        "Outputs[0].Name: expected a name of its own (Inputs[1] has it, too), got 'w'",
+        "Outputs[0].Name: expected a unique name (Inputs[1] has the same), got 'w'",
     ),
     "two nodes of one name": (
         replaced(nodes=[node(add(), "top"), GOOD.nodes[1]]),
-        "Nodes[1].Name: expected a name of its own (Nodes[0] has it, too), got 'top'",
+        "Nodes[1].Name: expected a unique name (Nodes[0] has the same), got 'top'",
     ),
     "an output tensor that breaks a rule": (
         replaced(outputs=[dml.GraphTensor("y", T("FLOAT32", (2, 2), (1, 1),
                                                  total_tensor_size_in_bytes=16))]),
-        "y.Strides: expected strides of an output that give each element its own place",
+        "y.Strides: expected strides without overlapping elements (an output)",
     ),
     "a tensor that is left out": (
         graph([node(dml.ElementWiseClip(input_tensor=F4, output_tensor=F4, min=0, max=1), "c")],
@@ -227,7 +227,7 @@ def test_feature_levels():
     assert DEVICE.minimum_feature_level(constant).suffix == "6_2"
     below = dml.Device("cpu", feature_level="6_1").check(constant)
     assert [str(found) for found in below] == [
-        "c.FeatureLevel: expected 6_2 or above (constant nodes came with it), got 6_1"
+        "c.FeatureLevel: expected 6_2 or above (the level that introduced constant nodes), got 6_1"
     ]
 
 

@@ -386,7 +386,7 @@ def test_errors_of_programs(program):
     assert done.stderr.startswith('Traceback (most recent call last):\n  File "programs/main.py"')
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
     done = program("sys.modules['PIL'] = None\nfrom PIL import Image", "programs/main.py")
-    assert done.stderr == "Error: programs/main.py needs Pillow: pip install 'anydml[image]'\n"
+    assert done.stderr == "Error: programs/main.py needs Pillow: pip install pillow\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("-v",), ("none.py",), ("programs",)])

@@ -61,7 +61,7 @@ def test_a_failed_initialization_changes_nothing():
         ({"x": X, "y": X.copy(), "v": X}, "^v: expected one of x, w, y, got an unknown binding"),
         ({"x": X.astype("f8"), "y": X.copy()}, "^x: expected float32 of shape"),
         ({"x": X.T, "y": X.copy()}, "^x: expected float32 of shape"),
-        ({"x": X, "y": X}, "^y: expected memory of its own, got an overlap with x"),
+        ({"x": X, "y": X}, "^y: expected memory that does not overlap x, got an overlap"),
         ({"x": None, "y": X}, "^x: expected an array or buffer, got None"),
     ],
 )

@@ -234,10 +234,10 @@ def test_how_many_bind_points_are_shown(tmp_path):
     model = split_model()
     model["commands"][0]["bindings"] = {f"p{i}": "A" for i in range(30)}
     found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
-    assert found[0].endswith(f"given: {', '.join(repr(f'p{i}') for i in range(20))}).")
+    assert found[0].endswith(f"bindings: {', '.join(repr(f'p{i}') for i in range(20))}).")
     model["commands"][0]["bindings"] = {}
     found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path)).problems
-    assert found[0].endswith("(bind points given: none).")
+    assert found[0].endswith("(bindings: none).")
 
 
 def test_a_bound_resource_that_the_model_lacks_is_a_problem_once(tmp_path):
@@ -260,6 +260,6 @@ def test_what_a_run_refuses_before_it_begins_is_a_problem_each(tmp_path):
     with pytest.raises(dml.ModelError) as caught:
         run_model(load_model(write_model(tmp_path, model)))
     assert [text.partition(",")[0] for text in caught.value.problems] == [
-        "Command at index 0: Bind point 'InputTensor' takes 1 resources",
-        "Command at index 0: Bind point 'OutputTensors' takes 2 resources",
+        "Command at index 0: Bind point 'InputTensor': Expected 1 resource",
+        "Command at index 0: Bind point 'OutputTensors': Expected 2 resources",
     ]

@@ -29,7 +29,7 @@ MODELS = Path(__file__).resolve().parents[2] / "examples" / "models"
         ("1 or 3", {"values": [1, 3]}),
         ("at least 2", {"minimum": 2}),
         ("0 or more", {"minimum": 0}),
-        ("3_0 or above (TOP_K1 came with it)", {"minimum": "3_0"}),
+        ("3_0 or above (the level that introduced TOP_K1)", {"minimum": "3_0"}),
         ("at most 7 (InputTensor.Sizes[1])", {"maximum": 7}),
         ("1..2^32 - 1", {"minimum": 1, "maximum": 2**32 - 1}),
         ("an integer in 0..9", {"minimum": 0, "maximum": 9}),

@@ -201,5 +201,5 @@ def test_sizes_and_counts_that_are_refused():
     )  # fmt: skip
     assert [str(v) for v in CPU.check(owned)] == [
         "RNN.WeightTensor.Flags: expected NONE, got OWNED_BY_DML",
-        "RNN.OutputSequenceTensor: expected a tensor, here or as another output, got None",
+        "RNN.OutputSequenceTensor: expected at least one output tensor, got None",
     ]

@@ -136,7 +136,7 @@ def test_rules():
     desc = dml.Reduce(function="ARGMAX", input_tensor=tensor, output_tensor=tensor, axes=(1,))
     found = {v.path: v.rule for v in CPU.check(desc)}
     assert set(found) == {"REDUCE.OutputTensor.DataType", "REDUCE.OutputTensor.Sizes[1]"}
-    assert "what the inputs make: {2, 1}" in found["REDUCE.OutputTensor.Sizes[1]"]
+    assert "the inputs imply {2, 1}" in found["REDUCE.OutputTensor.Sizes[1]"]
     desc = dml.CumulativeSummation(input_tensor=tensor, output_tensor=tensor, axis=2,
                                    axis_direction="INCREASING", has_exclusive_sum=True)  # fmt: skip
     (found,) = CPU.check(desc)

@@ -425,13 +425,15 @@ def test_near_equal_parts_of_one():
 def test_wrong_points():
     x = np.arange(4)
     for points, message in (
-        ([3, 1], r"points\[1\]: expected one that is not before points\[0\], got 1 after 3"),
+        ([3, 1], r"points\[1\]: expected a value of at least points\[0\], got 1 after 3"),
         ([1.5], r"points\[0\]: expected an integer, got 1.5"),
         (2, "points: expected a sequence of integers, got 2"),
     ):
         with pytest.raises(dml.AnyDMLError, match=message):
             dml.split(x, points=points)
-    with pytest.raises(dml.ArgumentError, match="points: expected none beside sections_or_sizes"):
+    with pytest.raises(
+        dml.ArgumentError, match="points: expected sections_or_sizes or points, got both"
+    ):
         dml.split(x, 2, points=[1])
     with pytest.raises(dml.ArgumentTypeError, match="sections_or_sizes: expected an integer"):
         dml.split(x)

@@ -113,7 +113,9 @@ def test_outputs_that_are_bound(kind, data):
         compiled.dispatch(**bound, **over)
         assert first_difference(first, wanted[0]) is None
     else:
-        with pytest.raises(dml.BindingError, match=f"{output}: expected memory of its own"):
+        with pytest.raises(
+            dml.BindingError, match=f"{output}: expected memory that does not overlap"
+        ):
             compiled.dispatch(**bound, **over)
 
 

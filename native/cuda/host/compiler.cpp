@@ -51,7 +51,7 @@ Nvrtc load_nvrtc() {
   }
   throw DeviceFailed(
       "kernels are compiled for the GPU at hand by NVRTC, which is not installed: "
-      "pip install 'anydml[cuda]'");
+      "pip install nvidia-cuda-nvrtc");
 }
 
 const Nvrtc& nvrtc() {

@@ -1,6 +1,6 @@
 """JAX arrays, on the CPU and on NVIDIA GPUs, for calls that need their memory.
 
-JAX tells nobody its streams: what is in an array is waited for, and a result is handed over when
+JAX does not expose its streams. A call therefore waits for its operands, and returns a result when
 its work has run.
 """
 
@@ -95,13 +95,13 @@ def _wrap(like: Any, array: Array) -> Any:
     jax: Any = sys.modules["jax"]
     check_dtype(array.dtype, "result")
     device = like.sharding if like.committed else None
-    return jax.device_put(given_back(array), device, may_alias=True)  # which nobody else writes
+    return jax.device_put(given_back(array), device, may_alias=True)  # nothing else writes to it
 
 
 def _on_gpu(value: Any) -> bool:
     try:
         kind, _ = value.__dlpack_device__()
-    except Exception:  # whatever JAX raises: it is told by the general way
+    except Exception:  # any JAX error; the general path reports it
         return False
     return int(kind) == _CUDA
 
@@ -122,7 +122,7 @@ def _from_cuda(value: Any, name: str) -> DeviceArray:
 
 
 def _as_bits(value: Any) -> Any:
-    """A copy as integers of the same bits where NumPy has no such type: nobody can name it."""
+    """A copy as integers of the same bits if NumPy has no such type."""
     if not is_added(own_type(value.dtype)):
         return value
     jax: Any = sys.modules["jax"]

@@ -23,7 +23,7 @@ def owns(value: Any) -> bool:
 
 
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse a type that NumPy lacks, where nobody has added it."""
+    """Reject a type that neither NumPy nor an extension of it has."""
     counterpart(dtype, name)
 
 
@@ -90,6 +90,6 @@ def _inside_its_buffer(array: Array, name: str) -> None:
     begin, (low, high) = whole.__array_interface__["data"][0], _extent(array)
     if low < begin or high > begin + whole.nbytes:
         raise ArgumentTypeError(
-            f"{name}: expected an array inside its buffer of {whole.nbytes} bytes, "
+            f"{name}: expected an array within its buffer of {whole.nbytes} bytes, "
             f"got one from {low - begin} to {high - begin}"
         )

@@ -125,8 +125,8 @@ def _storage(torch: Any, value: Any, name: str) -> Any:
         size, address = storage.nbytes(), storage.data_ptr()
     except (RuntimeError, NotImplementedError):
         raise ArgumentTypeError(
-            f"{name}: expected a tensor with plain memory, got one that a transformation passes "
-            f"around (torch.vmap, torch.func, torch.compile); call outside of it"
+            f"{name}: expected a tensor with plain memory, got one of a transformation "
+            f"(torch.vmap, torch.func, torch.compile); call it outside"
         ) from None
     if prod(value.shape) and size < _reach(value):
         raise ArgumentTypeError(
@@ -191,13 +191,13 @@ def _no_gradient(torch: Any, value: Any, name: str) -> None:
     asks = value.requires_grad and torch.is_grad_enabled()
     try:
         moves = torch.autograd.forward_ad.unpack_dual(value).tangent is not None
-    except RuntimeError:  # below autograd, in a dispatch mode: nobody asks
+    except RuntimeError:  # below autograd, in a dispatch mode
         moves = False
     if asks or moves:
         got = "one that requires grad" if asks else "one with a tangent (forward_ad)"
         raise ArgumentTypeError(
             f"{name}: expected a tensor without a gradient, got {got}; use "
-            f".detach(), or an array function without out=, where a gradient is to pass"
+            f".detach(), or call an array function without out= to keep the gradient"
         )
 
 

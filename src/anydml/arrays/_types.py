@@ -79,7 +79,7 @@ def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     if not (isinstance(kind, type) and issubclass(kind, np.generic)):
         raise ArgumentTypeError(
             f"{name}: expected a type that NumPy has, got {_NAMES[dtype]}; "
-            f"pip install 'anydml[bfloat16]' adds it"
+            "pip install ml_dtypes adds it"
         )
     return np.dtype(kind)
 

@@ -64,7 +64,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """An edge from one box to another, by position, with lines of text beside it."""
+    """An edge from one box to another, by position, with lines of text next to it."""
 
     start: int
     end: int
@@ -239,10 +239,7 @@ def _placed(
 ) -> tuple[list[_Point], list[list[_Point]]]:
     """The centre of each box, and the points between the ends of each line."""
     if not available():
-        raise DeviceError(
-            "Pictures of graphs are laid out by igraph, which is not installed: "
-            "pip install 'anydml[show]'"
-        )
+        raise DeviceError("Drawing graphs needs igraph: pip install igraph")
     igraph: Any = import_module("igraph")
     all_layers, links = [*layers], list[tuple[int, int]]()
     vias: list[list[int]] = [[] for _ in lines]

@@ -39,7 +39,7 @@ from anydml.tensor import frozen
 
 
 def integer(value: Any, name: str) -> int:
-    """An integer argument, or a symbol for one; bools and floats are none."""
+    """Convert an integer argument or a symbolic integer; reject bools and floats."""
     if type(value) is int or is_symbol(value):
         return value  # type: ignore[no-any-return]  # a symbol adds and compares as an integer
     if isinstance(value, bool | np.bool_):
@@ -186,7 +186,7 @@ def result_indices(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A type that is none for indices, that does not hold the positions, or that the library would
+        A type that is not an index type, that cannot hold the positions, or that the library would
         change.
     """
     argument, wanted = "index_dtype", index_dtype
@@ -352,7 +352,7 @@ def output(
         raise ArgumentError(f"{name}: expected a writable array, got a read-only one")
     if overlaps_itself(array):
         raise ArgumentError(
-            f"{name}: expected an array that gives each element its own place, "
+            f"{name}: expected an array that does not overlap itself, "
             f"got strides {array.strides} for shape {array.shape}"
         )
     for other_name, other in operands:
@@ -360,7 +360,7 @@ def output(
             if other is in_place and same_memory(array, other):
                 continue
             raise ArgumentError(
-                f"{name}: expected memory of its own, got an overlap with {other_name}"
+                f"{name}: expected memory that does not overlap {other_name}, got an overlap"
             )
     return array
 
@@ -378,7 +378,8 @@ def check_disjoint(results: Sequence[Array], name: str) -> None:
     pair = first_overlap(results, ())
     if pair is not None:
         raise ArgumentError(
-            f"{name}[{pair[0]}]: expected memory of its own, got an overlap with {name}[{pair[1]}]"
+            f"{name}[{pair[0]}]: expected memory that does not overlap {name}[{pair[1]}], "
+            "got an overlap"
         )
 
 
@@ -387,7 +388,7 @@ def members(value: Any, name: str) -> list[Any]:
     try:
         return list(value)
     except MemoryError:
-        raise AllocationError(name, None, "a list of so many") from None
+        raise AllocationError(name, None, "a list") from None
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
 

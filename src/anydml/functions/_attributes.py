@@ -37,7 +37,7 @@ def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
     fill = _arguments.integer(fill_value, "fill_value")
     if not limits.min <= fill <= limits.max:
         raise ArgumentError(
-            f"fill_value: expected one that {limits.dtype} holds, got {short_repr(fill)}"
+            f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"
         )
     return rows, fill
 
@@ -66,14 +66,14 @@ def broadcast_indexed(
         common = broadcast(*off)
     except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
         raise ArgumentError(
-            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} but for "
+            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} except on "
             f"axis {axis}, got {tuple(lookup.shape)}"
         ) from None
     return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
 
 
 def check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
-    """Refuse what is no mode, and one that needs an element on an axis that has none."""
+    """Reject unknown modes, and modes that need an element on an empty axis."""
     if not isinstance(mode, str) or mode not in INDEX_MODES:
         accepted = ", ".join(map(repr, INDEX_MODES))
         raise ArgumentError(
@@ -116,7 +116,7 @@ def split_attributes(
     elif sections_or_sizes is None:
         sizes = _between(points, total)
     else:
-        raise ArgumentError("points: expected none beside sections_or_sizes, got both")
+        raise ArgumentError("points: expected sections_or_sizes or points, got both")
     return {"axis": number, "sizes": sizes}
 
 
@@ -161,7 +161,7 @@ def _between(points: Any, total: int) -> list[int]:
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if not is_true(end >= start):
             raise ArgumentError(
-                f"points[{i}]: expected one that is not before points[{i - 1}], "
+                f"points[{i}]: expected a value of at least points[{i - 1}], "
                 f"got {short_repr(given[i])} after {short_repr(given[i - 1])}"
             )
     return [end - start for start, end in zip(starts, ends, strict=True)]
@@ -298,7 +298,7 @@ def check_numbers(array: Any) -> None:
 
 
 def constant_of(value: Any, of: Any, mode: Any) -> Array:
-    """What stands around an array where the mode is "constant"."""
+    """The padding value of mode "constant"."""
     if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
         return np.zeros((), of.dtype)
     array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)

@@ -68,8 +68,8 @@ def batch_nonzero(
     """Only with a size do all members of a batch have as many rows."""
     if given[1] < 0:
         raise ArgumentTypeError(
-            "x: expected an array that is not batched (vmap), as how many elements are not zero "
-            "differs between the members of a batch; give size=, or call outside of it"
+            "size: expected an integer under vmap, because the number of nonzero elements differs "
+            "between the members of a batch, got None; pass size=, or call outside of vmap"
         )
     kind, rows, fill = given
     x = _first(xp, operands[0], dims[0], size)

@@ -91,7 +91,8 @@ def minimum_level(graph: GraphDesc) -> FeatureLevel | None:
 
 def _violations(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
     if level < SINCE:
-        yield Violation("FeatureLevel", f"{SINCE} or above (graphs came with it)", level)
+        rule = f"{SINCE} or above (the level that introduced graphs)"
+        yield Violation("FeatureLevel", rule, level)
     if not graph.nodes:
         yield Violation("Nodes", "at least one node", "none")
     yield from _names(graph)
@@ -113,7 +114,7 @@ def _names(graph: GraphDesc) -> Iterator[Violation]:
         first: dict[str, str] = {}
         for path, name in named:
             if name in first:
-                rule = f"a name of its own ({first[name].removesuffix('.Name')} has it, too)"
+                rule = f"a unique name ({first[name].removesuffix('.Name')} has the same)"
                 yield Violation(path, rule, _json.short_repr(name))
             first.setdefault(name, path)
 
@@ -129,7 +130,7 @@ def _nodes(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
                 yield Violation(f"{graph.label(i)}.{found.path}", found.rule, found.got)
             continue
         if level < CONSTANTS_SINCE:
-            rule = f"{CONSTANTS_SINCE} or above (constant nodes came with it)"
+            rule = f"{CONSTANTS_SINCE} or above (the level that introduced constant nodes)"
             yield Violation(f"{graph.label(i)}.FeatureLevel", rule, level)
         if not node.data:
             yield Violation(f"{graph.label(i)}.Data", "at least one byte", 0)

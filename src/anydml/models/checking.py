@@ -50,12 +50,17 @@ def refusal(dispatchable: Dispatchable, device: Device) -> str | None:
 def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Violation]) -> str:
     """The same, of what `Device.check` has found."""
     lowest = device.minimum_feature_level(dispatchable.checked)
+    advice = (
+        f"Lowest feature level that accepts it: {lowest}"
+        if lowest
+        else "No feature level accepts it"
+    )
     return "\n  ".join(
         (
             f"Dispatchable {short_repr(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
             f"feature level {device.feature_level}",
             *map(str, violations),
-            f"Lowest feature level that accepts it: {lowest or 'none'}",
+            advice,
         )
     )
 

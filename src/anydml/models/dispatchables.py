@@ -224,8 +224,9 @@ def binding_problems(
         if len(sources) != len(tensors):
             bound = ", ".join(map(_json.short_repr, islice(bindings, 20))) or "none"
             yield (
-                f"Bind point '{info.name}' takes {len(tensors)} resources, but {len(sources)} were "
-                f"bound (bind points given: {bound})."
+                f"Bind point '{info.name}': Expected {len(tensors)} "
+                f"resource{'' if len(tensors) == 1 else 's'}, got {len(sources)} "
+                f"(bindings: {bound})."
             )
             continue
         for (path, tensor), source in zip(tensors, sources, strict=True):

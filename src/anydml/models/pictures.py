@@ -39,7 +39,7 @@ def load_pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ModelError("Pictures need Pillow: pip install 'anydml[image]'") from error
+        raise ModelError("Images need Pillow: pip install pillow") from error
     return Image
 
 

@@ -194,7 +194,7 @@ def read_place(value: Any, folder: Folder | None) -> Place:
     name = _json.json_string(value)
     if folder is None:
         raise ModelError(
-            "Expected no files, as a model from standard input has none beside it "
+            "Expected no files: a model from standard input has no folder "
             f"(--input-dir names a folder for them), got {_json.short_repr(name)}."
         )
     return Place(folder, parts_below(folder, name))

@@ -17,7 +17,8 @@ def distinct_axes(axes: Sequence[int], rank: int) -> Iterator[Violation]:
             rule = f"{span(0, rank - 1)} (the dimensions of InputTensor)"
             yield Violation(f"Axes[{i}]", rule, axis)
         elif axis in axes[:i]:
-            yield Violation(f"Axes[{i}]", f"an axis that is not Axes[{axes.index(axis)}]", axis)
+            rule = f"an axis that is not repeated (Axes[{axes.index(axis)}] is the same)"
+            yield Violation(f"Axes[{i}]", rule, axis)
 
 
 def one_axis(axis: int, rank: int) -> Iterator[Violation]:

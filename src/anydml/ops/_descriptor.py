@@ -282,7 +282,7 @@ class Descriptor:
     def _fused_violations(self) -> Iterator[Violation]:
         for info in self.tensor_fields() if self.FUSED else ():
             if getattr(self, info.attribute) is None:
-                rule = f"{info.kind.accepted} (only an operator inside another one has none)"
+                rule = f"{info.kind.accepted} (only a fused activation may omit it)"
                 yield Violation(info.name, rule, None)
 
     def _own_violations(self, level: FeatureLevel) -> Iterator[Violation]:
@@ -345,16 +345,17 @@ class Descriptor:
     def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
         """Every rule that it breaks inside another operator, with paths relative to itself."""
         if level < self.SUPPORT[0].level:
-            rule = f"{self.SUPPORT[0].level} or above ({self.NAME} came with it)"
+            rule = f"{self.SUPPORT[0].level} or above (the level that introduced {self.NAME})"
             yield Violation("FeatureLevel", rule, level)
         for info in self.bind_points():
-            yield Violation(info.name, "no tensor (it is the operator's around it)", "one")
+            yield Violation(info.name, "None (a fused activation has no tensors)", "a tensor")
         yield from self._attribute_violations(level)
 
     def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
         first = self.SUPPORT[0].level
         if level < first:
-            yield Violation("FeatureLevel", f"{first} or above ({self.NAME} came with it)", level)
+            rule = f"{first} or above (the level that introduced {self.NAME})"
+            yield Violation("FeatureLevel", rule, level)
             level = first  # what would be wrong there as well
         table = [row for row in self.SUPPORT if self._is_for(row)]
         rows = [row for row in table if row.level <= level]
@@ -418,7 +419,7 @@ class Descriptor:
 
     @classmethod
     def read_described(cls, given: Mapping[str, Any]) -> Self:
-        """The same where the fields stand beside ``type``, or under ``desc`` or ``Desc``."""
+        """The same if the fields are next to ``type``, or in ``desc`` or ``Desc``."""
         for below in DESCRIBED_IN:
             if below in given:
                 return _json.field(given, below, cls.read_json)

@@ -56,7 +56,7 @@ def count_in_range(count: int, field: str, of: Named, least: int = 1) -> Iterato
         return
     for i in range(desc.dimension_count - count):
         if desc.sizes[i] != 1:
-            rule = f"1 (left out by {field} = {count})"
+            rule = f"1 (not counted by {field} = {count})"
             yield Violation(f"{path}.Sizes[{i}]", rule, desc.sizes[i])
 
 
@@ -106,7 +106,7 @@ def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violatio
         return
     most = min(rank, len(indices.shape) - 1)
     if not 0 <= batch <= most:
-        rule = f"{span(0, most)} (in front of what the tuples point into, and of the tuples)"
+        rule = f"{span(0, most)} (smaller than the ranks of input and indices)"
         yield Violation("BatchDimensionCount", rule, batch)
         return
     for i in range(batch):
@@ -128,4 +128,4 @@ def something_to_clamp_to(
     for axis in axes:
         if data.shape[axis] == 0:
             got = f"none: axis {axis} has no elements"
-            yield Violation("InputTensor", "an element for indices to clamp to", got)
+            yield Violation("InputTensor", "at least one element (to clamp indices to)", got)

@@ -53,4 +53,4 @@ def declared_as(
 
 
 def _made(sizes: Sequence[Any]) -> str:
-    return f"what the inputs make: {{{', '.join(map(str, sizes))}}}"
+    return f"the inputs imply {{{', '.join(map(str, sizes))}}}"

@@ -45,7 +45,7 @@ def count_windows(
     ):  # fmt: skip
         padded, span = size + start + end, (taps - 1) * dilation + 1
         if span > padded:
-            rule = f"at most {padded} elements with dilation (the padded input's size)"
+            rule = f"at most {padded} elements including dilation (the padded input's size)"
             found.append(Violation(path, rule, span))
         sizes.append((padded - span) // stride + 1 + more)
     return sizes, [*found, *check_sizes(sizes)]

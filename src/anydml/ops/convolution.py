@@ -1,4 +1,4 @@
-"""Convolution: sums of products of a filter and the input under it, in both directions."""
+"""Convolution: convolution and transposed convolution of images and volumes."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ DirectionName = Literal[
 class Convolution(Computed):
     """``activation(filter * input + bias)``, or the transpose of that convolution.
 
-    FORWARD makes ``(padded - span) // stride + 1 + output padding`` elements of each spatial
-    dimension, where ``span = (window - 1) * dilation + 1``; output padding is zeros, to which the
-    bias is added. BACKWARD makes ``(size - 1) * stride + span - start - end + output padding``:
-    its padding is removed from the result, and output padding keeps more of the end. An output of
-    up to ``stride - 1`` elements more keeps them, as output padding does.
+    The output size of each spatial dimension is ``(padded - span) // stride + 1 + output padding``
+    for FORWARD, where ``span = (window - 1) * dilation + 1``; output padding consists of zeros plus
+    the bias. For BACKWARD it is ``(size - 1) * stride + span - start - end + output padding``:
+    padding is cropped from the result. The output may be up to ``stride - 1`` elements larger, as
+    with output padding.
 
     Parameters
     ----------
@@ -83,23 +83,25 @@ class Convolution(Computed):
     output_tensor : TensorDesc
         ``{batches, output channels, ..}``.
     mode : ConvolutionMode or str
-        CROSS_CORRELATION, which networks use, or CONVOLUTION, which flips the filter.
+        CROSS_CORRELATION (as in neural networks), or CONVOLUTION, which flips the filter.
     direction : ConvolutionDirection or str
-        FORWARD, or BACKWARD for the transpose: the gradient's way through a convolution.
+        FORWARD, or BACKWARD for the transposed convolution.
     dimension_count : int, optional
-        How many spatial dimensions; left out, as many as there are strides.
+        The number of spatial dimensions; by default the length of `strides`.
     strides : sequence of int
-        From a window to the next, for each spatial dimension.
+        The step from one window to the next, for each spatial dimension.
     dilations : sequence of int
-        From an element of the filter to the next.
-    start_padding, end_padding : sequence of int
-        Zeros in front of and behind each spatial dimension.
+        The step from one filter element to the next.
+    start_padding : sequence of int
+        Number of zeros before each spatial dimension.
+    end_padding : sequence of int
+        Number of zeros after each spatial dimension.
     output_padding : sequence of int
         Elements added behind each spatial dimension of the output.
     group_count : int
-        How many parts of the channels have filters of their own.
+        The number of groups of channels.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        A function to apply to the result; its tensors are None.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -263,7 +265,7 @@ def _transposed_sizes(
         )
         full = (size - 1) * stride + (window - 1) * dilation + 1 + more
         if start + end >= full:
-            rule = f"less than {full} in all with EndPadding[{i}] (the size without padding)"
+            rule = f"less than {full} together with EndPadding[{i}] (the unpadded size)"
             found.append(Violation(f"StartPadding[{i}]", rule, start + end))
         sizes.append(full - start - end)
     return sizes, [*found, *check_sizes(sizes)]

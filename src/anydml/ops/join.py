@@ -30,7 +30,7 @@ class Join(Descriptor):
     Parameters
     ----------
     input_count : int, optional
-        How many inputs; left out, as many as there are.
+        The number of inputs; by default the length of `input_tensors`.
     input_tensors : sequence of TensorDesc
         Type and sizes of the output, except on the axis, where they add up to it. At least one.
     output_tensor : TensorDesc
@@ -69,7 +69,7 @@ class Join(Descriptor):
             others = [size for n, size in enumerate(part.shape) if n != axis]
             wanted = [size for n, size in enumerate(first.shape) if n != axis]
             if len(part.shape) != len(first.shape) or others != wanted:
-                rule = f"{first.shape} (InputTensors[0].Sizes), but for axis {axis}"
+                rule = f"{first.shape} except on axis {axis} (InputTensors[0].Sizes)"
                 broken.append(Violation(f"InputTensors[{i}].Sizes", rule, part.shape))
         if broken:
             return Inferred((), tuple(broken))

@@ -131,7 +131,7 @@ def _both_or_neither(desc: Any, level: FeatureLevel) -> Iterator[Violation]:
         return
     (name,) = (name for name, value in pair.items() if value is None)
     (other,) = pair.keys() - {name}
-    yield Violation(name, f"a tensor, as {other} is given, below level 5_2", None)
+    yield Violation(name, f"a tensor below level 5_2, because {other} is present", None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -56,7 +56,7 @@ from anydml.tensor import TensorDesc
 
 
 class PaddingMode(NamedEnum):
-    """``DML_PADDING_MODE``: what stands around the input."""
+    """``DML_PADDING_MODE``: the values of the padding."""
 
     CONSTANT = 0
     EDGE = 1
@@ -80,13 +80,13 @@ class Padding1(Descriptor):
     output_tensor : TensorDesc
         Type and DimensionCount of the input; each size is the input's and both paddings.
     padding_mode : PaddingMode or str
-        What stands around the input; WRAP from level 6_4.
+        The values of the padding; WRAP from level 6_4.
     padding_value_data_type : DataType or str
         The type of the value, which is the output's.
     padding_value : int or float
-        What stands around the input where the mode is CONSTANT.
+        The padding value for mode CONSTANT.
     dimension_count : int, optional
-        How many dimensions; left out, as many as there are start paddings.
+        The number of dimensions; by default the length of `start_padding`.
     start_padding : sequence of int
         Elements in front of each dimension.
     end_padding : sequence of int
@@ -126,7 +126,7 @@ class Padding1(Descriptor):
         for name, page in (("starts", "StartPadding"), ("ends", "EndPadding")):
             if len(given[name]) != rank:
                 rule = f"{rank} values (InputTensor.DimensionCount)"
-                broken.append(Violation(page, rule, f"{len(given[name])} of them"))
+                broken.append(Violation(page, rule, f"{len(given[name])} values"))
             broken += [
                 Violation(f"{page}[{i}]", "0 or more elements", count)
                 for i, count in enumerate(given[name])

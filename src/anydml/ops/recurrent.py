@@ -80,7 +80,7 @@ class Recurrent(Computed):
                 yield Violation(f"{path}.Flags", "NONE", tensor.flags)
         outputs = self.tensor_fields(Role.OUTPUT)
         if not self.bind_points(Role.OUTPUT):
-            yield Violation(outputs[0].name, "a tensor, here or as another output", None)
+            yield Violation(outputs[0].name, "at least one output tensor", None)
 
     @classmethod
     def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:

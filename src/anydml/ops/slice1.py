@@ -48,13 +48,13 @@ class Slice1(Descriptor):
     output_tensor : TensorDesc
         Type and DimensionCount of the input; sizes from 1 to what the strides reach.
     dimension_count : int, optional
-        How many dimensions; left out, as many as there are offsets.
+        The number of dimensions; by default the length of `offsets`.
     input_window_offsets : sequence of int
         Where the window begins in each dimension.
     input_window_sizes : sequence of int
         Its extent in each dimension, at least 1.
     input_window_strides : sequence of int
-        How many elements to advance; negative ones begin at the end of the window. Not 0.
+        The step between elements, not 0; a negative one starts at the end of the window.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Slice1(Descriptor):
             ("InputWindowStrides", given["strides"]),
         ]
         broken = [
-            Violation(name, f"{rank} values (InputTensor.DimensionCount)", f"{len(values)} of them")
+            Violation(name, f"{rank} values (InputTensor.DimensionCount)", f"{len(values)} values")
             for name, values in arrays
             if len(values) != rank
         ]
@@ -151,13 +151,13 @@ class Slice(Descriptor):
     output_tensor : TensorDesc
         Type and DimensionCount of the input; its sizes are those of the slice.
     dimension_count : int, optional
-        How many dimensions; left out, as many as there are offsets.
+        The number of dimensions; by default the length of `offsets`.
     offsets : sequence of int
         The first element along each dimension.
     sizes : sequence of int
-        How many elements are copied along each, at least 1.
+        The number of elements to copy along each dimension, at least 1.
     strides : sequence of int
-        How many elements to advance, at least 1.
+        The step between elements, at least 1.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class Slice(Descriptor):
         for name, values in arrays.items():
             if len(values) != rank:
                 rule = f"{rank} values (InputTensor.DimensionCount)"
-                yield Violation(name, rule, f"{len(values)} of them")
+                yield Violation(name, rule, f"{len(values)} values")
         if any(len(values) != rank for values in arrays.values()):
             return
         for i, (offset, size, stride) in enumerate(zip(*arrays.values(), strict=True)):
@@ -199,7 +199,7 @@ class Slice(Descriptor):
                 yield Violation(f"Strides[{i}]", "a stride of at least 1", stride)
             elif offset <= last and not 1 <= size <= 1 + (last - offset) // stride:
                 most = span(1, 1 + (last - offset) // stride)
-                rule = f"{most} (what the stride reaches in InputTensor from Offsets[{i}] on)"
+                rule = f"{most} (the elements that the stride reaches from Offsets[{i}])"
                 yield Violation(f"Sizes[{i}]", rule, size)
 
     def attributes(self) -> Attributes:

@@ -67,7 +67,7 @@ class Rowwise(Activation):
         sizes = self.input_tensor.sizes if self.input_tensor is not None else ()
         for i, size in enumerate(sizes[:-2]):
             if size != 1:
-                rule = "1 (all sizes but the last two; the versions with axes take any)"
+                rule = "1 (only the last two sizes may differ; the version with axes takes any)"
                 yield Violation(f"InputTensor.Sizes[{i}]", rule, size)
 
 

@@ -37,9 +37,9 @@ class Tile(Descriptor):
     output_tensor : TensorDesc
         Type and DimensionCount of the input; each size is the input's times the repeats.
     repeats_count : int, optional
-        How many repeats are given; left out, as many as there are.
+        The number of repeats; by default the length of `repeats`.
     repeats : sequence of int
-        How often the input stands along each dimension, at least once.
+        The number of copies along each dimension, at least 1.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Tile(Descriptor):
         rank = len(data.shape)
         if len(repeats) != rank:
             rule = f"{rank} values (InputTensor.DimensionCount)"
-            return Inferred((), (Violation("Repeats", rule, f"{len(repeats)} of them"),))
+            return Inferred((), (Violation("Repeats", rule, f"{len(repeats)} values"),))
         broken = tuple(
             Violation(f"Repeats[{i}]", "0 or more", repeat)
             for i, repeat in enumerate(repeats)

@@ -96,10 +96,10 @@ class FloatsKind(Kind):
 def members_of(value: Any) -> list[Any]:
     """The members of a sequence, which may have no end."""
     if isinstance(value, str | bytes | dict):
-        raise TypeError("no sequence of numbers")
+        raise TypeError("expected a sequence of numbers")
     taken: list[Any] = []
     for member in value:
         if len(taken) == MAX_DIMENSIONS:
-            raise ValueError("more than any tensor has dimensions")
+            raise ValueError(f"expected at most {MAX_DIMENSIONS} values")
         taken.append(member)
     return taken

@@ -170,10 +170,10 @@ json_int = _json.json_integer(INT32_MIN, INT32_MAX)
 
 
 def integer_of(value: Any) -> int:
-    """An integer of at most 64 bits; bools are none."""
+    """Convert to an integer of at most 64 bits; reject bools."""
     if isinstance(value, bool | np.bool_):
-        raise TypeError("a bool is no number")
+        raise TypeError("expected an integer, got a bool")
     number = operator.index(value)
     if abs(number) > _json.UINT64_MAX:
-        raise ValueError("larger than any field of the header")
+        raise ValueError("expected an integer of at most 64 bits")
     return number

@@ -46,7 +46,7 @@ class NestedKind(Kind):
     def take(self, value: Any) -> Any:
         operators = tuple(members_of(value)) if self.many else (value,)
         if not all(type(operator) in self.definitions for operator in operators):
-            raise TypeError("no such operator")
+            raise TypeError("expected an operator that can be nested here")
         return operators if self.many else value
 
     def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:

@@ -42,13 +42,13 @@ class Real(float):
 
 
 def real_of(value: Any) -> Real:
-    """A number as a Real; bools, strings and arrays are none."""
+    """Convert a number to a Real; reject bools, strings and arrays."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError("no number")
+        raise TypeError("expected a number")
     try:
         return Real(value)
     except OverflowError as error:  # an integer of thousands of digits, say
-        raise ValueError("larger than any float") from error
+        raise ValueError("expected a number that float64 can hold") from error
 
 
 def rounded(value: Real, dtype: np.dtype[Any]) -> Real:

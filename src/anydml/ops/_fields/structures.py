@@ -63,7 +63,7 @@ class _PairKind(Kind):
 
     def take(self, value: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(self.MEMBERS):
-            raise TypeError("not two numbers")
+            raise TypeError("expected two numbers")
         return self.MADE(*map(self.MEMBER.take, value))
 
     def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
