@@ -24,24 +24,23 @@ COPY: Final = (
     "**Of copy bandwidth** is the time of a plain copy divided by the time of the call. The copy "
     "(`numpy.copyto` between arrays that are used again, on one thread or on all, whichever is "
     "faster) reads and writes together as many bytes as the call must at least: its inputs once "
-    "and its outputs once. More than 100 % is no error: a call that reads more than it writes, "
-    "such as `top_k`, has less to do than the copy, which writes half of the bytes; and where data "
-    "are only moved, this library's own way of copying can be faster than NumPy's."
+    "and its outputs once. More than 100 % is possible: a call that mostly reads, such as `top_k`, "
+    "writes fewer bytes than the copy, and anydml's copy kernels can be faster than NumPy's."
 )
 COPY_ON_GPU: Final = (
     "**Of copy bandwidth** is the time of a device-to-device copy divided by the time of the call. "
     "The copy reads and writes together as many bytes as the call must at least: its inputs once "
-    "and its outputs once. More than 100 % is no error: a call that reads more than it writes has "
-    "less to do than the copy, which writes half of the bytes."
+    "and its outputs once. More than 100 % is possible: a call that mostly reads writes fewer "
+    "bytes than the copy."
 )
 INTO: Final = (
     "**With `out=`** is the same ratio when every library writes into existing arrays. The "
-    "difference from the first ratio is the cost of allocating results. A peer without such a form "
-    "is left out, so the best of the others may be slower."
+    "difference from the first ratio is the cost of allocating results. Peers without `out=` are "
+    "omitted, so the best peer may be another one."
 )
 EARLY: Final = (
-    "A call that **ends early** knows its result before it has read its input; its ratio grows "
-    "with the input and says nothing about speed. It is not in the geometric mean."
+    "A call that **ends early** stops before it has read its input, so its ratio depends on the "
+    "size of the input. It is excluded from the geometric mean."
 )
 
 

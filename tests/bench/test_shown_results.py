@@ -41,12 +41,15 @@ def test_the_readmes_tables_have_at_most_ten_rows(mark, results, names):
 
 
 def test_what_is_said_in_words_is_what_was_measured():
-    """The README and the guide to speed say who is faster, without numbers."""
+    """What the README and the guide to speed say in words about who is faster."""
     outcomes = shown.measured(RESULTS)
     slower = {outcome.case.name.partition("/")[0] for outcome in outcomes if outcome.ratio < 1}
     assert slower == {"gather_elements"}
     assert round(geometric_mean(outcomes)) == 3
     assert "three times as fast" in shown.README.read_text()
+    into = [outcome.ratio_into for outcome in outcomes if outcome.ratio_into is not None]
+    count = f"faster in {sum(ratio < 1 for ratio in into)} of {len(into)} |"
+    assert count in (shown.PAGE.parent / "guides" / "speed.md").read_text()
 
 
 def test_a_mean_of_what_does_not_end_early():
