@@ -30,7 +30,7 @@ from anydml.device import Device
 from anydml.drawing import draw_operator
 from anydml.dtypes import DataType
 from anydml.enums import NamedEnum
-from anydml.exactness import EXACT
+from anydml.exactness import EXACT, Tolerance, Unit
 from anydml.functions._attributes import PADDING_SYNONYMS
 from anydml.functions._combining import NAMES as REDUCTIONS
 from anydml.functions._spec import SPECS
@@ -66,7 +66,7 @@ def modules() -> dict[Path, str]:
 
 
 def imports() -> str:
-    """The module that imports every definition and the enumerations beside it."""
+    """The module that imports every definition and the enumerations."""
     found = {}
     for path in sorted(DEFINITIONS.glob("[!_]*.py")):
         module = import_module(f"anydml.ops.{path.stem}")
@@ -162,7 +162,7 @@ def _title(kinds: list[type[Descriptor]]) -> str:
 
 
 def rooms() -> dict[str, list[type[Descriptor]]]:
-    """The descriptor classes by their room's module, in the order of the registry."""
+    """The descriptor classes by operator module, in the order of the registry."""
     found: dict[str, list[type[Descriptor]]] = {}
     for kind in dict.fromkeys(OPERATORS.values()):
         found.setdefault(kind.__module__, []).append(kind)
@@ -230,14 +230,14 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
     if printed:
         parts += [
             "## Examples of the page",
-            "The examples that the page prints, with their results:",
+            "DirectML's examples, with results:",
             "\n".join(
                 f"- `{name}`: `examples/{name.lower()}.py` in Python, "
                 f"`examples/models/{name.lower()}.json` as a JSON model"
                 for name in printed
             ),
         ]
-    parts.append(f"The whole definition, with the rules as code, is one file: `{source}`.")
+    parts.append(f"Source: `{source}`.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -248,20 +248,21 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     yield "### Fields"
     yield _fields(kind, {name: _inline(text) for name, text in meanings(kind).items()})
     if issubclass(kind, Computed):
-        yield f"Tolerance: `{kind.TOLERANCE}`."
+        yield f"Error bound: {_error_bound(kind.TOLERANCE)} (`{kind.TOLERANCE}`)."
         if kind.ALSO_KNOWN_AS:
-            yield f"Elsewhere: {', '.join(f'`{name}`' for name in kind.ALSO_KNOWN_AS.split())}."
+            names = (f"`{name}`" for name in kind.ALSO_KNOWN_AS.split())
+            yield f"In other libraries: {', '.join(names)}."
     yield "### Example"
     example = parts.get("Examples") or _computed_example(kind)
     yield f"```pycon\n{example}\n```"
     if not issubclass(kind, Computed):
-        yield "The examples of DirectML's page as pictures:"
+        yield "The examples of DirectML's page:"
     for i, name in enumerate(_pictures_of(kind), 1):
-        what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by what belongs together"
+        what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by correspondence"
         yield f"![{what}](../images/operators/{name})"
     yield "### Support"
     yield (
-        "Each row holds from its feature level up to the next row. Ranks are DimensionCount. Below "
+        "Each row applies from its feature level up to the next row. Below "
         f"level {kind.SUPPORT[0].level} the operator does not exist."
     )
     yield _support(kind)
@@ -345,8 +346,18 @@ def _qualified(shown: str) -> str:
     return re.sub(r"\b([A-Z]\w+)\(", r"dml.\1(", shown)
 
 
+def _error_bound(tolerance: Tolerance) -> str:
+    unit = {
+        Unit.BITS: "exact, the same bits on every device",
+        Unit.ULP: "at most {} ULP of the exact result",
+        Unit.PRODUCTS: "at most {} half-ULP of the sum of the products' absolute values",
+        Unit.SUMS: "at most {} half-ULP of the sum or mean of the absolute values",
+    }[tolerance.unit]
+    return unit.format(f"{tolerance.count:g}")
+
+
 def _fields(kind: type[Descriptor], told: dict[str, str]) -> str:
-    lines = ["| in Python | on the page | kind | meaning |", "|---|---|---|---|"]
+    lines = ["| Python | DirectML | type | meaning |", "|---|---|---|---|"]
     lines += [
         f"| `{info.attribute}` | {info.name} | {info.text} | {told[info.attribute]} |"
         for info in kind.fields()

@@ -70,7 +70,7 @@ class Violation:
 
 
 class InvalidDescriptorError(AnyDMLError, ValueError):
-    """A descriptor that breaks rules of its page; ``violations`` has all of them at once."""
+    """A descriptor breaks rules; ``violations`` lists all of them."""
 
     def __init__(self, violations: Iterable[Violation]) -> None:
         self.violations: tuple[Violation, ...] = tuple(violations)
@@ -81,7 +81,7 @@ class InvalidDescriptorError(AnyDMLError, ValueError):
 
 
 class BindingError(AnyDMLError, ValueError):
-    """A bound array or buffer that does not fit; the message starts with the binding's name."""
+    """A bound array or buffer is invalid; the message starts with the binding's name."""
 
 
 class IndexOutOfRangeError(AnyDMLError, IndexError):
@@ -110,11 +110,11 @@ class IndexOutOfRangeError(AnyDMLError, IndexError):
 
 
 class ArgumentError(AnyDMLError, ValueError):
-    """An argument of an array function whose value or shape does not fit."""
+    """An argument of an array function has an invalid value or shape."""
 
 
 class ArgumentTypeError(AnyDMLError, TypeError):
-    """An argument of an array function whose kind or element type is not taken."""
+    """An argument of an array function has an unsupported class or element type."""
 
 
 class ModelError(AnyDMLError, ValueError):
@@ -139,7 +139,7 @@ class ModelError(AnyDMLError, ValueError):
 
 
 class DeviceError(AnyDMLError, RuntimeError):
-    """A device that does not exist here, or cannot do what was asked."""
+    """A device does not exist on this machine, or does not support the operation."""
 
 
 class MissingKernelError(DeviceError):

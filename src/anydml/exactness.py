@@ -1,4 +1,4 @@
-"""How far a result may be from the exact one: an operator's tolerance as data, and the comparison.
+"""Error bounds of operators as data, and comparisons with them.
 
 The exact result is the operator computed in float64; `Device("reference")` gives it, rounded once.
 """
@@ -57,17 +57,17 @@ EXACT: Final = Tolerance(Unit.BITS)
 
 
 def ulp(count: float) -> Tolerance:
-    """So many ULPs of the exact result."""
+    """An error bound of `count` ULPs of the exact result."""
     return Tolerance(Unit.ULP, count)
 
 
 def products(count: float) -> Tolerance:
-    """So many half-ULPs of the operator applied to absolute values, which sums products."""
+    """An error bound for sums of products: `count` half-ULPs of the result on absolute values."""
     return Tolerance(Unit.PRODUCTS, count)
 
 
 def sums(count: float) -> Tolerance:
-    """So many half-ULPs of the operator applied to absolute values, which sums elements."""
+    """An error bound for sums and means: `count` half-ULPs of the result on absolute values."""
     return Tolerance(Unit.SUMS, count)
 
 

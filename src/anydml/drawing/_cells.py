@@ -26,7 +26,7 @@ _GAP: Final = 10
 _MOST_ROWS: Final = 8
 _MOST_GRIDS: Final = 8
 _MOST_SPOKEN: Final = 64
-_ALIKE: Final = "Same colour: belongs together"
+_ALIKE: Final = "Cells of the same colour correspond"
 _BORDERS: Final = ("", ' stroke-dasharray="3 2"', ' style="stroke-width:3"')
 """Of cells, when all colours have come once, and twice."""
 
@@ -94,7 +94,11 @@ def draw_traced(desc: Descriptor, inputs: Arrays, traced: Traced) -> str:
     parts = [*_flow(boxes[Role.INPUT]), _middle(desc), *_flow(boxes[Role.OUTPUT])]
     what = ""
     if any(colours.any() for colours in traced.colours.values()):
-        what = "Coloured: one result and all that it is made of" if traced.window else _ALIKE
+        what = (
+            "Coloured: one output element and the inputs that it depends on"
+            if traced.window
+            else _ALIKE
+        )
         parts.append(_Box(_CHARACTER * len(what), 12, f'<text class="muted" y="10">{what}</text>'))
     values = "; ".join(f"{path} = {_spoken(array)}" for path, array in arrays.items())
     body, y = "", float(_MARGIN)
@@ -205,7 +209,7 @@ def _spoken(array: Array) -> str:
 
 
 def _middle(desc: Descriptor) -> _Box:
-    """The operator's name and attributes beside an arrow."""
+    """The operator's name and attributes next to an arrow."""
     given = ", ".join(
         f"{info.attribute}={shortened(info.kind.short_repr(value), 48)}".replace(" ", "\xa0")
         for info in desc.fields()
@@ -229,7 +233,7 @@ def _middle(desc: Descriptor) -> _Box:
 
 
 def _flow(boxes: list[_Box]) -> Iterator[_Box]:
-    """Boxes beside each other, in as many lines as are needed."""
+    """Boxes in rows, wrapped to as many rows as needed."""
     room = _WIDTH - 2 * _MARGIN
     rights, line = [], 0
     x = 0.0

@@ -302,7 +302,7 @@ def _overlap(made_of: _MadeOf) -> bool:
 
 
 def _groups(made_of: _MadeOf) -> list[set[_Element]] | None:
-    """The connected parts; None where they would not tell what an element is made of."""
+    """The connected parts; None if they do not show what an element depends on."""
     group_of: dict[_Element, set[_Element]] = {}
     for key, sources in made_of.items():
         joined = {key}

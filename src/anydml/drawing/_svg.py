@@ -37,7 +37,7 @@ _RULES: Final = {
     "alarm": ("fill:{}", "#b3261e", "#ff9a92"),
 }  # fmt: skip
 COLOURS: Final = 10
-"""Classes ``k1`` to ``k10`` are told apart; ``k0`` is neutral."""
+"""Classes ``k1`` to ``k10`` have different colours; ``k0`` is neutral."""
 
 _INVALID: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

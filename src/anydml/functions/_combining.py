@@ -99,7 +99,7 @@ class Scatter:
         Raises
         ------
         IndexOutOfRangeError
-            An index outside its axis; a result that is not private is as it was.
+            An index is out of range; a result that is not private is unchanged.
         AllocationError
             There is no memory for scratch.
         """

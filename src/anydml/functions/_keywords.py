@@ -1,4 +1,4 @@
-"""Keywords that the array functions do not take: which of theirs is meant."""
+"""Suggestions for unknown keyword arguments of the array functions."""
 
 from __future__ import annotations
 

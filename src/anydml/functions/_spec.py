@@ -116,7 +116,7 @@ class Movers(Namespace, Protocol):
         """Like `x` with another size on an axis, and one value everywhere."""
 
     def repeat(self, x: Array, count: int, axis: int) -> Array:
-        """`x` so many times, one behind the other along an axis."""
+        """Repeat `x` along an axis."""
 
     def numbers(self, x: Array, axis: int) -> Array:
         """0 to the size of an axis, less 1, along that axis; of size 1 on the others."""
@@ -328,7 +328,7 @@ class FunctionSpec:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The public function, beside the one for arrays in memory."""
+        """The public function; `general` is the one for arrays in memory."""
         found: Callable[..., Any] = getattr(sys.modules[self.general.__module__], self.name)
         return found
 
@@ -364,7 +364,7 @@ class FunctionSpec:
     def types(
         self, operands: Sequence[Array], attributes: tuple[Any, ...], count: int
     ) -> list[Any]:
-        """The types of so many results, as the library names them."""
+        """The types of the results, as the library names them."""
         if self.lists_results:
             return [operands[0].dtype] * count
         named = self.named(attributes)

@@ -1,6 +1,6 @@
 """Calls of functions as calls of their kernels, in programs that a library compiles (`Programs`).
 
-What is no kernel's work, as to divide sums, is the library's own operations.
+Steps without a kernel, such as dividing sums, use the library's own operations.
 """
 
 from __future__ import annotations

@@ -66,10 +66,10 @@ ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]]
 """A NumPy array of any shape."""
 
 Plain: TypeAlias = complex | np.generic | Sequence[Any] | memoryview | bytearray | Interface
-"""What NumPy makes an array of, and is none: not what has an array library of its own."""
+"""Lists and numbers that NumPy converts to an array, but no arrays of other libraries."""
 
 Operand: TypeAlias = ArrayLike | Exporter
-"""What functions take beside the array that decides the kind of the result."""
+"""Operands besides the array that decides the kind of the result."""
 
 Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
 GivenIndexType: TypeAlias = IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType

@@ -95,8 +95,8 @@ def gather(
         0 by default.
     mode : {"raise", "clamp", "wrap", "clip"}, optional
         What an index outside the axis does: raise (default); read the nearest element, as the page
-        documents it ("clamp"); count on from the other end, as often as it takes ("wrap", as
-        NumPy). With "clip", NumPy's, negative indices do not count from the end: they read the
+        documents it ("clamp"); take the index modulo the size ("wrap", as
+        in NumPy). With "clip", NumPy's, negative indices do not count from the end: they read the
         first element.
     out : array, optional
         Where to write.
@@ -104,18 +104,18 @@ def gather(
     Returns
     -------
     array, shape x.shape[:axis] + indices.shape + x.shape[axis + 1:]
-        Of the kind that `x` is; `out` where it is given.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     IndexOutOfRangeError
-        An index outside the axis (``mode="raise"``); `out` is as it was.
+        An index is out of range (``mode="raise"``); `out` is unchanged.
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Gather : the operator that this extends.
+    Gather : the DirectML operator.
 
     Notes
     -----
@@ -233,18 +233,18 @@ def gather_elements(
     Returns
     -------
     array, shape of the indices
-        Of the kind that `x` is; `out` where it is given.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     IndexOutOfRangeError
-        An index outside the axis (``mode="raise"``); `out` is as it was.
+        An index is out of range (``mode="raise"``); `out` is unchanged.
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    GatherElements : the operator that this extends.
+    GatherElements : the DirectML operator.
     scatter_elements : the inverse.
 
     Notes
@@ -366,18 +366,18 @@ def gather_nd(
     Returns
     -------
     array, shape indices.shape[:-1] + x.shape[batch_dims + t:]
-        Of the kind that `x` is; `out` where it is given.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     IndexOutOfRangeError
-        A coordinate outside its axis (``mode="raise"``); `out` is as it was.
+        A coordinate is out of range (``mode="raise"``); `out` is unchanged.
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    GatherND1 : the operator that this extends.
+    GatherND1 : the DirectML operator.
     scatter_nd : the inverse.
 
     Notes

@@ -63,7 +63,7 @@ def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
-    """`x` as another type, the same on every machine.
+    """Convert `x` to another type, with the same result on every machine.
 
     A float becomes an integer without its fraction, and the nearest end of the range where it lies
     beyond; NaN becomes 0. An integer becomes a smaller one by its low bits. To a float everything
@@ -82,16 +82,16 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     Returns
     -------
     array, shape of x
-        Of the kind that `x` is; `out` where it is given. It owns its memory.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Cast : the operator that this extends.
+    Cast : the DirectML operator.
 
     Notes
     -----
@@ -175,24 +175,24 @@ def pad(
         ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
         ``"wrap"``.
     constant : number
-        What stands around `x` where the mode is ``"constant"``; one that the type has, as
-        an integer type has 1.0.
+        The padding value for mode ``"constant"``; it must be exactly representable in the
+        type, as 1.0 is in an integer type.
     out : array, optional
         Where to write.
 
     Returns
     -------
     array, each size that of x and both paddings
-        Of the kind that `x` is; `out` where it is given. It owns its memory.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Padding1 : the operator that this extends.
+    Padding1 : the DirectML operator.
 
     Notes
     -----
@@ -299,16 +299,16 @@ def slice_window(
     Returns
     -------
     array, shape ceil(sizes / abs(strides))
-        Of the kind that `x` is; `out` where it is given. It owns its memory.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Slice1 : the operator that this extends.
+    Slice1 : the DirectML operator.
 
     Notes
     -----

@@ -190,11 +190,11 @@ def one_hot(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    OneHot : the operator that this extends.
+    OneHot : the DirectML operator.
 
     Notes
     -----

@@ -40,33 +40,33 @@ def tile(x: Operand, repeats: Integers | SupportsIndex, *, out: Out) -> Out: ...
 
 
 def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
-    """`x` again and again along its axes.
+    """Repeat `x` along its axes.
 
-    Repeats and axes are matched from the last one on, as `numpy.tile` and `torch.tile` do: axes
-    without repeats stand once, and for more repeats than axes `x` gets axes of size 1 in front.
+    Repeats are aligned with the last axes, as in `numpy.tile` and `torch.tile`: missing repeats are
+    1, and if there are more repeats than axes, `x` gets leading axes of size 1.
 
     Parameters
     ----------
     x : array_like
         Any rank; elements of any type.
     repeats : int or sequence of int
-        How often `x` stands along each axis, 0 or more; one number is for the last axis.
+        The number of copies along each axis; one number applies to the last axis.
     out : array, optional
         Where to write.
 
     Returns
     -------
     array, each size that of x times its repeats
-        Of the kind that `x` is; `out` where it is given. It owns its memory.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Tile : the operator that this extends.
+    Tile : the DirectML operator.
 
     Notes
     -----
@@ -126,14 +126,14 @@ def reverse_subsequences(x: Operand, lengths: Operand, *, axis: SupportsIndex, o
 def reverse_subsequences(
     x: Any, lengths: Any, *, axis: Any, out: Any = None, **unknown: Any
 ) -> Any:
-    """`x` with the first elements of each sequence along an axis in the opposite order.
+    """Reverse the first elements of each sequence along an axis.
 
     Parameters
     ----------
     x : array_like
         Rank 1 or more; elements of any type.
     lengths : array_like of int
-        How many elements of each sequence are reversed, 0 or more; one beyond the axis means all of
+        The number of elements of each sequence to reverse, 0 or more; a larger one means all of
         it. The shape of `x` with 1 on the axis, or one that can be broadcast to it. On a GPU of
         int32, int64, uint32 or uint64, and one below 0 means none.
     axis : int
@@ -144,16 +144,16 @@ def reverse_subsequences(
     Returns
     -------
     array, shape of x
-        Of the kind that `x` is; `out` where it is given. It owns its memory.
+        An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    ReverseSubsequences : the operator that this extends.
+    ReverseSubsequences : the DirectML operator.
 
     Notes
     -----
@@ -191,7 +191,7 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
     """Lengths as the kernel takes them, in memory of their own."""
     array = as_operand(lengths, "lengths")[0]
     check_lengths(array)
-    if isinstance(array, DeviceArray):  # which nobody here can count
+    if isinstance(array, DeviceArray):  # whose values the host cannot read
         if array.itemsize < 4:
             accepted = "int32, int64, uint32 or uint64"
             raise ArgumentTypeError(

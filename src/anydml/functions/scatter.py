@@ -99,8 +99,8 @@ def scatter_elements(
 ) -> Any:
     """A copy of `x` in which the elements that the indices name along an axis are replaced.
 
-    ``y = x`` and then, for axis 0, ``y[indices[i, j, ..], j, ..] = updates[i, j, ..]``. Where
-    several updates meet in one element the last in row-major order wins. Negative indices count
+    ``y = x`` and then, for axis 0, ``y[indices[i, j, ..], j, ..] = updates[i, j, ..]``. If
+    several updates have the same index, the last in row-major order wins. Negative indices count
     from the end of the axis.
 
     Parameters
@@ -131,18 +131,18 @@ def scatter_elements(
     Returns
     -------
     array
-        Of the kind and shape that `x` is; `out` where it is given.
+        Shape, type and array library of `x`; `out` if given.
 
     Raises
     ------
     IndexOutOfRangeError
-        An index outside the axis; `out` is as it was.
+        An index is out of range; `out` is unchanged.
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Scatter : the operator that this extends.
+    Scatter : the DirectML operator.
     gather_elements : the inverse.
 
     Notes
@@ -258,8 +258,9 @@ def scatter_nd(
 ) -> Any:
     """A copy of `x` in which the elements or blocks that index tuples name are replaced.
 
-    ``y = x`` and then ``y[tuple(indices[i, j, ..])] = updates[i, j, ..]``. Where several updates
-    meet the last in row-major order wins. Negative indices count from the end of their axis.
+    ``y = x`` and then ``y[tuple(indices[i, j, ..])] = updates[i, j, ..]``. If several updates
+    have the same index, the last in row-major order wins. Negative indices count from the end of
+    their axis.
 
     Parameters
     ----------
@@ -282,18 +283,18 @@ def scatter_nd(
     Returns
     -------
     array
-        Of the kind and shape that `x` is; `out` where it is given.
+        Shape, type and array library of `x`; `out` if given.
 
     Raises
     ------
     IndexOutOfRangeError
-        A coordinate outside its axis; `out` is as it was.
+        A coordinate is out of range; `out` is unchanged.
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    ScatterND : the operator that this extends.
+    ScatterND : the DirectML operator.
     gather_nd : the inverse.
 
     Notes

@@ -184,11 +184,11 @@ def top_k(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    TopK1 : the operator that this extends.
+    TopK1 : the DirectML operator.
 
     Notes
     -----
@@ -365,7 +365,7 @@ def nonzero_coordinates(
         ``np.intp``, int64 for PyTorch, JAX's default integer.
     size : int, optional
         How many rows the result has, as ``jnp.nonzero`` takes it: the first ones, or rows of
-        `fill_value` behind those that are there. By default as many as there are.
+        `fill_value` after the coordinates. By default the number of nonzero elements.
     fill_value : int, optional
         0 by default.
     out : array, shape (count, x.ndim), optional
@@ -374,16 +374,16 @@ def nonzero_coordinates(
     Returns
     -------
     array, shape (count, x.ndim)
-        One row of coordinates for each non-zero element, or `size` rows. Of the kind that `x` is.
+        One row of coordinates for each nonzero element, or `size` rows; array library of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    NonzeroCoordinates : the operator that this extends.
+    NonzeroCoordinates : the DirectML operator.
 
     Notes
     -----

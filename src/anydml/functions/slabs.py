@@ -113,16 +113,16 @@ def split(
     Returns
     -------
     tuple of arrays
-        Of the kind that `x` is. They own their memory: none is a view of `x`.
+        Arrays of the same library as `x`. Never views of `x`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Split : the operator that this extends.
+    Split : the DirectML operator.
     join : the inverse.
 
     Notes
@@ -236,16 +236,16 @@ def join(
     Returns
     -------
     array
-        Of the kind that the first array is; `out` where it is given.
+        An array of the same library as the first array, or `out`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
 
     See Also
     --------
-    Join : the operator that this extends.
+    Join : the DirectML operator.
     split : the inverse.
 
     Notes

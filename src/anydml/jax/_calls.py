@@ -50,7 +50,7 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        An argument that does not fit.
+        An argument has an invalid type, shape or value.
     """
     operands, attributes, finish = spec.prepare(namespace, *arguments)
     spec.check(operands, attributes)

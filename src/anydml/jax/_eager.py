@@ -123,7 +123,7 @@ def program_of(function: Callable[..., Any]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """What tells a static argument from others; TypeError for an unusual one."""
+    """A hashable key of a static argument; TypeError if there is none."""
     kind = type(value)
     if kind in _PLAIN or isinstance(value, np.dtype | type):
         return kind, value

@@ -1,7 +1,6 @@
 """Activations: elementwise functions that may also be fused into another operator.
 
-A fused activation has no tensors of its own: it is applied to the result of the operator that it
-stands in.
+A fused activation has no tensors: it is applied to the result of the enclosing operator.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Worked example, FLOAT32 to UINT8::
     input  [[1.9, -1.5, 300], [-0.5, NaN, 254.99]]
     output [[1, 0, 255], [0, 0, 254]]
 
-Page: ``DML_CAST_OPERATOR_DESC``. It says nothing of rounding, overflow and NaN; that is settled
-above.
+Page: ``DML_CAST_OPERATOR_DESC``. It does not specify rounding, overflow and NaN; anydml's
+rules are above.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class DiagonalMatrix(Computed):
     offset : int
         Above 0 the diagonal lies further to the right, below 0 to the left.
     value : float
-        What stands on the diagonal; in tensors of integers, converted as CAST does.
+        The value on the diagonal; for integer tensors, converted like CAST.
     """
 
     output_tensor: TensorDesc = output_field()
@@ -72,20 +72,23 @@ class DiagonalMatrix(Computed):
 class DiagonalMatrix1(Computed):
     """The value on the diagonals from ``begin`` to before ``end``, the input or 0 elsewhere.
 
-    Where ``begin`` is above ``end``, the value stands outside: below ``end`` and from ``begin`` on.
+    If ``begin`` is greater than ``end``, the value is on the diagonals below ``end`` and from
+    ``begin`` on.
 
     Parameters
     ----------
     input_tensor : TensorDesc, optional
-        What stands elsewhere; 0 where it is left out.
+        The values off the diagonals; 0 if omitted.
     output_tensor : TensorDesc
         Type and sizes of the input; matrices, which need not be square.
     value_data_type : DataType
         The output's type.
     value : int or float
         What stands on the diagonals.
-    diagonal_fill_begin, diagonal_fill_end : int
-        The first diagonal, and the one behind the last.
+    diagonal_fill_begin : int
+        The first diagonal.
+    diagonal_fill_end : int
+        One past the last diagonal.
     """
 
     input_tensor: TensorDesc | None = input_field(optional=True)

@@ -16,7 +16,7 @@ Worked example, FLOAT16, scale 2, bias 0.5::
     output [[2.5, -1.5], [1, inf]]
 
 Page: ``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``. The output may be bound to exactly the input's
-memory. The page does not say in what precision it computes; that is settled above.
+memory. The page does not specify the precision; anydml's rule is above.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Gather(Descriptor):
     axis : int
         In ``0..DimensionCount - 1``.
     index_dimensions : int
-        How many trailing dimensions of the indices are meaningful; the sizes before them are 1. 0
+        The number of meaningful trailing dimensions of the indices; the sizes before them are 1. 0
         means one index, whose dimension does not appear in the output.
 
     Examples

@@ -50,7 +50,7 @@ class GatherND(Descriptor):
         Type of the input. Sizes: the meaningful sizes of the indices without the last, then the
         meaningful sizes of the input without the first ``t``, behind leading sizes of 1.
     input_dimension_count, indices_dimension_count : int
-        How many trailing dimensions are meaningful; the sizes before them are 1.
+        The number of meaningful trailing dimensions; the sizes before them are 1.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class GatherND1(GatherND):
     input_tensor, indices_tensor, output_tensor, input_dimension_count, indices_dimension_count
         As for `GatherND`; the output's sizes leave out the batch dimensions of the input.
     batch_dimension_count : int
-        How many leading meaningful dimensions of input, indices and output are independent batches.
+        The number of leading meaningful dimensions that are independent batches.
 
     Examples
     --------

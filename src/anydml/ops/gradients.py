@@ -187,13 +187,13 @@ class SliceGrad(Sized):
     output_gradient_tensor : TensorDesc
         The gradient of what was sliced: type and DimensionCount of the input.
     dimension_count : int, optional
-        How many dimensions; left out, as many as there are offsets.
+        The number of dimensions; by default the length of `offsets`.
     input_window_offsets : sequence of int
         Where the window begins in each dimension of the output.
     input_window_sizes : sequence of int
         Its extent in each dimension, at least 1.
     input_window_strides : sequence of int
-        How many elements to advance; negative ones begin at the end of the window. Not 0.
+        The step between elements, not 0; a negative one starts at the end of the window.
     """
 
     input_gradient_tensor: TensorDesc = input_field()

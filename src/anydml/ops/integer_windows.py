@@ -39,15 +39,17 @@ class Filtered(Computed):
     Parameters
     ----------
     dimension_count : int, optional
-        How many spatial dimensions; left out, as many as there are strides.
+        The number of spatial dimensions; by default the length of `strides`.
     strides : sequence of int
-        From a window to the next, for each spatial dimension.
+        The step from one window to the next, for each spatial dimension.
     dilations : sequence of int
-        From an element of the filter to the next.
-    start_padding, end_padding : sequence of int
-        Zeros in front of and behind each spatial dimension: elements that are the zero point.
+        The step from one filter element to the next.
+    start_padding : sequence of int
+        Number of elements, equal to the zero point, before each spatial dimension.
+    end_padding : sequence of int
+        Number of elements, equal to the zero point, after each spatial dimension.
     group_count : int
-        How many parts of the channels have filters of their own.
+        The number of groups of channels.
     """
 
     dimension_count: int = count_of("strides")

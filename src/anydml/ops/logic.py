@@ -1,7 +1,7 @@
 """Comparison, logic and bits: each output element from the input elements at the same place.
 
 Inputs and output have the same sizes; an input is broadcast by strides of 0. What is true or false
-is 1 or 0 in the output's type; an input is true where it is not 0.
+is 1 or 0 in the output's type; an input is true if it is not 0.
 """
 
 from __future__ import annotations
@@ -194,8 +194,10 @@ class ElementWiseIf(Map):
     ----------
     condition_tensor : TensorDesc
         True where it is not 0.
-    a_tensor, b_tensor : TensorDesc
-        What is chosen from, of one type; the condition's sizes.
+    a_tensor : TensorDesc
+        The values where the condition is true; sizes of the condition.
+    b_tensor : TensorDesc
+        The values where the condition is false; type and sizes of A.
     output_tensor : TensorDesc
         Type and sizes of ``A``.
     """

@@ -1,6 +1,6 @@
-"""Pooling: one number of each window that slides over the spatial dimensions.
+"""Pooling: one value for each sliding window over the spatial dimensions.
 
-A window that meets only padding is 0, of a maximum the type's lowest value at index 0.
+A window that contains only padding gives 0; for a maximum, the type's lowest value and index 0.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class Indices(Tensors):
     Parameters
     ----------
     output_indices_tensor : TensorDesc, optional
-        Sizes of the output: for each element its place in the input, counted in order through all
-        dimensions.
+        For each output element, the flat index of the maximum in the input; sizes of the output.
     """
 
     output_indices_tensor: TensorDesc | None = output_field(optional=True)
@@ -89,13 +88,15 @@ class Windows(Pooling):
     Parameters
     ----------
     dimension_count : int, optional
-        How many spatial dimensions; left out, as many as there are strides.
+        The number of spatial dimensions; by default the length of `strides`.
     strides : sequence of int
-        From a window to the next, for each spatial dimension.
+        The step from one window to the next, for each spatial dimension.
     window_size : sequence of int
         Elements of a window along each spatial dimension.
-    start_padding, end_padding : sequence of int
-        Elements in front of and behind each spatial dimension that windows may cover.
+    start_padding : sequence of int
+        Padding before each spatial dimension.
+    end_padding : sequence of int
+        Padding after each spatial dimension.
     """
 
     dimension_count: int = count_of("strides")
@@ -112,7 +113,7 @@ class Dilated(Windows):
     Parameters
     ----------
     dilations : sequence of int
-        From an element of a window to the next.
+        The step from one window element to the next.
     """
 
     dilations: Sequence[int] = uints()
@@ -127,7 +128,7 @@ class AveragePooling(Windows, Tensors):
     Parameters
     ----------
     include_padding : bool
-        Whether padding counts, as zeros; else it is left out of the mean.
+        Whether the mean includes padding, as zeros.
     """
 
     include_padding: bool = boolean()

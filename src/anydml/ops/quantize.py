@@ -33,7 +33,7 @@ class Linear(Map):
     scale_tensor : TensorDesc
         The scale of each element.
     zero_point_tensor : TensorDesc, optional
-        The integer that stands for 0.0, for each element; 0 if left out, from level 6_2 on.
+        The integer that represents 0.0, for each element; optional (0) from level 6_2.
     output_tensor : TensorDesc
         The input's sizes.
     """

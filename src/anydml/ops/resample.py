@@ -118,7 +118,7 @@ class Placed(Resampling):
     dimension_count : int, optional
         The length of `scales`.
     scales : sequence of float
-        How many times as long each dimension becomes; above 0.
+        The factor for each dimension; above 0.
     input_pixel_offsets : sequence of float
         Added to places in the input; 0.5 for the middles of elements.
     output_pixel_offsets : sequence of float
@@ -161,7 +161,7 @@ class Resample(Tensors):
     scale_count : int, optional
         The length of `scales`.
     scales : sequence of float
-        How many times as long each dimension becomes; above 0.
+        The factor for each dimension; above 0.
     """
 
     scale_count: int = count_of("scales")

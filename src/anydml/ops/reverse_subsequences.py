@@ -40,7 +40,7 @@ class ReverseSubsequences(Descriptor):
     input_tensor : TensorDesc
         What holds the sequences.
     sequence_lengths_tensor : TensorDesc
-        How many elements of each sequence are reversed: the input's sizes with 1 on the axis.
+        The number of elements of each sequence to reverse: the input's sizes with 1 on the axis.
     output_tensor : TensorDesc
         Type and sizes of the input.
     axis : int

@@ -51,7 +51,7 @@ class ScatterND(Descriptor):
     output_tensor : TensorDesc
         Sizes and type of the input.
     input_dimension_count, indices_dimension_count : int
-        How many trailing dimensions are meaningful; the sizes before them are 1.
+        The number of meaningful trailing dimensions; the sizes before them are 1.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Split(Descriptor):
     input_tensor : TensorDesc
         What is split.
     output_count : int, optional
-        How many outputs; left out, as many as there are.
+        The number of outputs; by default the length of `output_tensors`.
     output_tensors : sequence of TensorDesc
         Type and sizes of the input, except on the axis, where they add up to it. At least one.
     axis : int

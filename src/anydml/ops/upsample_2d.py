@@ -19,7 +19,7 @@ Worked example, LINEAR, width 2, height 1::
     output [[1, 1.25, 1.75, 2], [3, 3.5, 4.5, 5]]
 
 Page: ``DML_UPSAMPLE_2D_OPERATOR_DESC``. It does not say where elements lie, nor in what precision
-it computes; that is settled above, the first as RESAMPLE's offsets and its page's "pixel center".
+it computes; anydml's rules are above, the first one as in RESAMPLE.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Upsample2D(Descriptor):
     output_tensor : TensorDesc
         Type and DimensionCount of the input, its sizes with the last two times the scales.
     scale_size : Size2D or pair of int
-        How many times as wide and as high, at least 1.
+        The factors for width and height, at least 1.
     interpolation_mode : InterpolationMode or str
         What an element is made of.
 

@@ -1,7 +1,7 @@
-"""`deterministic`: a mode in which PyTorch's operators that differ from run to run are replaced.
+"""`deterministic`: replaces PyTorch's nondeterministic operators.
 
-It is a dispatch mode, below autograd: what the backward pass calls comes by as well. A model needs
-no change. What each operator is replaced by is in `_replacements`.
+The mode is a dispatch mode below autograd, so the backward pass uses it too. `_replacements` has
+the replacement of each operator.
 """
 
 from __future__ import annotations
@@ -17,29 +17,27 @@ _Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchM
 
 
 class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
-    """A block in which PyTorch's operators give the same bits at every run, on a GPU too.
+    """Make PyTorch's operators bitwise reproducible, on CPUs and GPUs.
 
     In place of ``topk``, ``sort``, ``nonzero``, ``scatter``, ``scatter_add``, ``scatter_reduce``,
     ``index_add``, ``index_copy``, ``index_reduce``, ``index_put``, ``put`` and the gradient of
-    ``embedding``, with their variants in place and with ``out=``, kernels of this library run: in
-    the order of the indices, the last update wins, and sums are made one after the other. So do
-    the gradients of ``topk``, ``sort``, ``gather``, ``index_select``, ``take`` and ``x[indices]``,
-    where the backward pass runs in the block. Results are PyTorch's, up to the order in which
-    floats are added.
+    ``embedding``, including in-place and ``out=`` variants, anydml's kernels run: updates are
+    applied in the order of the indices, and the last one wins. The same holds for the gradients of
+    ``topk``, ``sort``, ``gather``, ``index_select``, ``take`` and ``x[indices]`` if the backward
+    pass runs in the block. Results are PyTorch's, up to the order of float additions.
 
-    Every other operator runs as it is: ``torch.use_deterministic_algorithms`` says which of them
-    have no deterministic kernel, and may be on together with this.
+    Other operators are not changed. Combine the block with ``torch.use_deterministic_algorithms``,
+    which raises for those that have no deterministic kernel.
 
-    Nothing can be replaced inside compiled code, so functions of ``torch.compile`` run in the block
-    as they are written: PyTorch does not compile while the thread has a dispatch mode. It runs
-    them so until ``torch.compiler.reset()``, and refuses those with ``fullgraph=True``; put
-    ``torch.compiler.set_stance("force_eager")`` around the block to keep both. A block inside a
-    compiled function runs as it is written too.
+    Functions under ``torch.compile`` run eagerly inside the block, and afterwards until
+    ``torch.compiler.reset()``; with ``fullgraph=True`` PyTorch raises. Enter
+    ``torch.compiler.set_stance("force_eager")`` first to avoid both. A block inside a compiled
+    function runs eagerly too.
 
     Notes
     -----
-    An index out of range, or an element type that no kernel has and PyTorch takes, is an error of
-    this library. Everything else that PyTorch refuses ends in PyTorch's own error.
+    An index out of range, or an element type that anydml's kernel lacks, raises an error of anydml.
+    Other invalid calls raise PyTorch's own error.
 
     Examples
     --------
