@@ -1,8 +1,8 @@
-"""The benchmark: this library beside what is installed, in one process, every result checked.
+"""The benchmark: anydml and the installed peers in one process, every result checked.
 
 ``python -m benchmarks``, in the root of the repository, is the command.
 
 A case makes a job (`cases`, `suites`, `recipes`, `jobs`); contestants do it (`ours`, `peers`); the
-gate throws out wrong results (`gate`); the rest are timed in turns (`measure`) and told (`report`,
-`plot`). Peers are used where they are installed.
+gate throws out wrong results (`gate`); the rest are timed in turns (`measure`) and reported
+(`report`, `plot`). Peers are used where they are installed.
 """

@@ -84,7 +84,7 @@ def command(
     markdown_file: Path | None,
     plot_file: Path | None,
 ) -> None:
-    """Measure this library beside NumPy, PyTorch, ONNX Runtime and JAX, as far as installed.
+    """Compare anydml with NumPy, PyTorch, ONNX Runtime and JAX, if installed.
 
     Contestants take turns in one process on the same inputs. Every result is checked first, and a
     wrong one gets no time. CASE is a name or a pattern like 'top_k/*'; all cases by default.
@@ -124,7 +124,7 @@ def command(
 
 
 def _write_json(path: Path, described: dict[str, Any], outcomes: Sequence[report.Outcome]) -> None:
-    # Renamed, so that whoever ends the command in between leaves a whole file.
+    # Renamed, so that an interrupted command leaves a complete file.
     aside = path.with_name(path.name + ".part")
     aside.write_text(stored.as_text(report.as_json(described, outcomes)), encoding="utf-8")
     aside.replace(path)

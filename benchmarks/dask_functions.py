@@ -1,4 +1,4 @@
-"""The functions on dask arrays beside Dask's own, and how they grow with workers and chunks.
+"""Compare the functions on Dask arrays with Dask's own, by number of workers and chunks.
 
 ``python -m benchmarks.dask_functions [--rows N] [--repeat N] [--workers 1 2 ..] [--cupy]`` prints
 a table in Markdown, in some two minutes. Calls that are compared run in turns, and the shortest

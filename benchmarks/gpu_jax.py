@@ -1,4 +1,4 @@
-"""Kernels in jitted programs of JAX on a GPU, beside the same calls on CuPy's arrays and XLA's own.
+"""Compare kernels in jitted JAX programs on a GPU with calls on CuPy arrays and XLA's operations.
 
 Run it on a machine with a GPU, JAX and CuPy: ``python -m benchmarks.gpu_jax``. A time is the least
 of some rounds: the wall time of calls whose end is waited for once a round, by the call.

@@ -1,4 +1,4 @@
-"""Every order and tie pattern on a GPU, beside PyTorch on the same input.
+"""Every order and tie pattern on a GPU, compared with PyTorch on the same input.
 
     python -m benchmarks.gpu_patterns [--json FILE] [CASE ..]
 

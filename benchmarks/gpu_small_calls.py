@@ -1,4 +1,4 @@
-"""The host's wall time of calls on 16 elements on a GPU, beside the arrays' own libraries.
+"""Compare the host time of calls on 16 elements on a GPU with the arrays' own libraries.
 
 Run it on a machine with a GPU: ``python -m benchmarks.gpu_small_calls``. Ours and theirs take
 turns; a time is the least of some rounds of calls, whose end is waited for. The first lines are the
@@ -105,7 +105,7 @@ def cupy_calls() -> None:
 
 
 def jax_calls() -> None:
-    """JAX's arrays, beside its own functions, jitted."""
+    """JAX arrays, compared with JAX's own jitted functions."""
     jax: Any = import_module("jax")
     jnp = jax.numpy
     if jax.default_backend() != "gpu":

@@ -1,6 +1,6 @@
 """Instruction counts of a fixed set of calls: a regression check that noise does not touch.
 
-    python -m benchmarks.instructions            compare with instructions.json beside this file
+    python -m benchmarks.instructions            compare with instructions.json in this folder
     python -m benchmarks.instructions --update   write it anew
 
 The calls run on one thread under ``valgrind --tool=callgrind``, with the kernels built for
@@ -75,7 +75,7 @@ def versions() -> dict[str, str]:
 
 
 def compare(recorded: dict[str, Any], counts: dict[str, int], tolerance: float) -> int:
-    """Print every count beside the recorded one; 1 when one is off."""
+    """Print every count and the recorded one; 1 if one differs."""
     off = False
     print(f"{'call':<40}{'recorded':>14}{'now':>14}{'change':>9}")
     for name in sorted({*recorded["counts"], *counts}):

@@ -71,7 +71,7 @@ def cores() -> int:
 
 
 def caches() -> dict[str, str]:
-    """Size of each data cache that the first core sees, where the system tells."""
+    """Size of each data cache of the first core, if the system reports it."""
     found = {}
     for index in sorted(_CACHES.glob("index*")):
         try:

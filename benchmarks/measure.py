@@ -100,9 +100,9 @@ class Budget:
 def take_turns(contestants: Sequence[Contestant], budget: Budget) -> None:
     """Time those without a problem round by round: A B C, A B C, …
 
-    A turn begins untimed, so that nobody pays for the threads that the one before left spinning, or
-    for what it left in the caches. The result is given back outside the timed part. Whoever has
-    used up the budget sits out; everybody has at least `FEWEST` turns.
+    A turn starts with an untimed call, so that threads that the previous contestant left spinning,
+    and its data in the caches, do not count. Results are freed outside the timed part. A contestant
+    that has used up the budget is skipped, but each gets at least `FEWEST` turns.
     """
     fit = [c for c in contestants if not c.problem]
     used = dict.fromkeys(map(id, fit), 0.0)

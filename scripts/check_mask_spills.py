@@ -6,7 +6,7 @@
 GCC 12 stores a spilled AVX-512 mask with the width of the mask, and may read the slot back as the
 wider number that the program made of it: the upper bytes are whatever was there. From every store
 of a mask register the code is followed, over all its branches, to what reads the slot next; a read
-of bytes that nothing has stored is told with its place. See native/cpu/runtime/mask.hpp.
+of bytes that were never stored is reported with its address. See native/cpu/runtime/mask.hpp.
 
 Exit status 0, 1 when such a place was found, 2 when nothing could be disassembled.
 """
@@ -180,7 +180,7 @@ def moved(instruction: Instruction, base: str) -> int | None:
 
 
 def follow(code: list[Instruction], places: dict[int, int], start: int) -> Instruction | None:
-    """The instruction that reads bytes beside those which the mask's store at `start` wrote."""
+    """The instruction that reads bytes that the mask's store at `start` did not write."""
     store = code[start]
     slot = slot_of(store.operands[1])
     assert slot is not None

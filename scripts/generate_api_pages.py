@@ -60,7 +60,7 @@ PAGES = (
     ERRORS,
 )
 MODULES = ("anydml.torch", "anydml.models")
-"""Public modules beside the package itself, each with an `__all__`."""
+"""Public modules besides the package itself, each with an `__all__`."""
 
 
 def page_of(name: str) -> Page | None:

@@ -49,7 +49,7 @@ class Peer:
         return tuple(map(self.give, returned)) if many else (self.give(returned),)
 
     def contestants(self, job: Job) -> list[Contestant]:
-        """One contestant for each of its ways, or one that tells why there is none."""
+        """One contestant for each of its ways, or one with the reason that there is none."""
         return self._entered(
             job.operation, self.results, *map(self.take, job.arrays), **job.options
         )

@@ -2,7 +2,7 @@
 
 A finding is an exception that is not the library's own, a descriptor that is accepted and then
 fails, a binding that should have been refused, a byte written that no output owns, or a result that
-the room's reference does not give.
+the operator module's reference does not give.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ struct Layout {
     return total;
   }
 
-  // Whether all that follows may multiply without a check, as told above. Strides that no element
+  // Whether later products cannot overflow, as explained above. Strides that no element
   // needs become 0: those of a size of 1 that are out of bounds, and all where there is no element.
   bool normalize_checked(int element_size) {
     Int total = 1, reach = 0;

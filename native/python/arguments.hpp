@@ -83,8 +83,8 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
   return true;
 }
 
-// So many of a kind, a few of them without asking for memory: a small call would notice. Nothing is
-// made, or even touched, before it is asked for.
+// A vector with inline storage for small sizes, because allocation is slow for a small call.
+// Elements are constructed on first access.
 template <class Kind, std::size_t kFew>
 class InlineVector {
  public:

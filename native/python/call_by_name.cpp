@@ -1,5 +1,5 @@
-// The door for operands that Python has checked: any kernel by its name, any arrays. What could
-// have changed since, or has been checked wrongly, is looked at again by the kernel's `validate`.
+// Calls any kernel by name on operands that Python has checked. The kernel's `validate` checks them
+// again, because they can have changed since.
 #include <nanobind/stl/string.h>
 
 #include "kernel.hpp"

@@ -1,4 +1,4 @@
-// The door to the GPU: kernels by name on device memory, and what Python needs of the driver
+// GPU bindings: kernels by name on device memory, and what Python needs of the driver
 // besides. Operands come as (address, dtype, shape, strides in bytes); what they may be, and that
 // they live until the work has run, is the caller's to see to (src/anydml/backends/cuda.py).
 #include <nanobind/stl/string.h>

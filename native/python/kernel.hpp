@@ -1,9 +1,8 @@
 // A kernel as its callers know it: what it takes, whether operands fit together, how it runs.
 //
-// Each family registers its kernels (kernels/*.cpp), and three callers find them by name: the door
-// for operands that Python has checked (call_by_name.cpp), the array functions' quick way
-// (function_call.cpp) and the dispatch of compiled operators (compiled_call.cpp). Nothing else
-// names a kernel.
+// Each family registers its kernels (kernels/*.cpp), and three callers look them up by name: calls
+// with operands that Python has checked (call_by_name.cpp), fast calls of array functions
+// (function_call.cpp) and the dispatch of compiled operators (compiled_call.cpp).
 //
 // The attributes of a call are numbers in the order that the kernel declares: integers as they are,
 // bools as 0 and 1, words by their code, floats by the bits of a double, arrays one by one.
@@ -204,7 +203,7 @@ struct Kernel {
 
   // Functions: their arguments, and the attributes that these are; of a list of results, its
   // members. False for whatever is unusual;
-  // the general path then judges by the rules of the operator's room, with which this is compared
+  // the general path then applies the rules of the operator module; a test compares the two
   // (tests/properties/test_shape_rules.py). Null: no function.
   std::vector<Argument> arguments = {};
   bool (*attribute_numbers)(const Quick&, Int* numbers, Results&) = nullptr;

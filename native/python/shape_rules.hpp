@@ -13,7 +13,7 @@ inline constexpr const char* kIndices = "indices of a type that is none for indi
 inline constexpr const char* kClamp = "no element to clamp an index to";
 inline constexpr const char* kNumbers = "other attributes than the kernel's";
 
-// An axis or a rank as a plan has it; -1, which is none, for a number that is none.
+// An axis or a rank as an int, or -1 if it is out of range.
 inline int to_axis(Int number) {
   return number < 0 || number > kMaxRank ? -1 : static_cast<int>(number);
 }
@@ -24,7 +24,7 @@ inline bool same_element(const Tensor& a, const Tensor& b) {
   return a.element_size == b.element_size && a.type == b.type;
 }
 
-// As NumPy has it: dates and complex numbers, which are only moved here, are told apart.
+// As in NumPy: dates and complex numbers, which are only moved here, are distinct types.
 inline bool same_type(PyArray_Descr* type, const Operand& other) {
   return type == other.descr || PyArray_EquivTypes(type, other.descr) != 0;
 }

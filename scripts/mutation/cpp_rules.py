@@ -48,7 +48,7 @@ _COMMUTATIVE = {
     "min", "max", "swap", "if", "for", "while", "move",
     "__builtin_add_overflow", "__builtin_mul_overflow", "same_element",
 }  # fmt: skip
-# Vectors of which either may be the first; what takes a mask or an address beside a vector.
+# Vector operations with commutable operands; those that take a mask or an address and a vector.
 _EITHER = re.compile(r"_mm\d*_(?:and|or|xor)_\w+")
 _UNLIKE = re.compile(r"_mm\d*_(?:maskz?|store|stream)\w*")
 # A declaration of a name, perhaps behind others: what stands in front, and an array's brackets.

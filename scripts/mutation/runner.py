@@ -37,7 +37,7 @@ class Concern:
     files: re.Pattern[str]
     native: tuple[str, ...]
     python: tuple[str, ...]
-    without: re.Pattern[str]  # files of Python tests that cannot tell more than others
+    without: re.Pattern[str]  # Python test files that add nothing to others
     gpu: bool  # tests on a GPU too, which run only when they are asked for
 
 

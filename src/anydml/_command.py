@@ -25,7 +25,7 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     else:  # a package that is missing, or a variable that is malformed
         message, status = f"Error: {error}", 2 if str(error).startswith("ANYDML_") else 1
     if sys.stderr is not None:  # print() would take standard output
-        with contextlib.suppress(OSError, UnicodeError):  # nobody reads
+        with contextlib.suppress(OSError, UnicodeError):  # the pipe is closed
             print(message.encode("ascii", "backslashreplace").decode(), file=sys.stderr, flush=True)
     raise SystemExit(status)
 

@@ -18,7 +18,7 @@ LEVELS: Final = ("v4", "v3", "v2", "baseline")
 
 
 def kernels_path(level: str) -> str:
-    """The library of the kernels of a level, beside the extension module."""
+    """The kernel library of a level, in the folder of the extension module."""
     return os.path.join(os.path.dirname(native.__file__), f"_kernels_{level}.so")
 
 

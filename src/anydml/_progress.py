@@ -1,4 +1,4 @@
-"""What goes on, on a terminal."""
+"""Progress lines on a terminal."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from anydml._json import short_repr
 from anydml.enums import NamedEnum
 from anydml.errors import ArgumentTypeError
 
-"""What `DataType.parse` takes beside a member."""
+"""What `DataType.parse` takes besides a member."""
 
 
 class DataType(NamedEnum):

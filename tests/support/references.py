@@ -1,4 +1,4 @@
-"""The operators on arrays, by NumPy's own operations or plain loops: the oracle beside `evaluate`.
+"""The operators on arrays, in NumPy or plain loops: an oracle independent of `evaluate`.
 
 They share no line with the definitions or the kernels, and take natural shapes and valid arguments.
 """

@@ -1,4 +1,4 @@
-"""A descriptor's outputs by its room's reference implementation."""
+"""A descriptor's outputs by its operator module's reference implementation."""
 
 from __future__ import annotations
 

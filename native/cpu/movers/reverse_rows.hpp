@@ -1,4 +1,4 @@
-// Packed rows whose first elements are turned round, in whole vectors without branches: of each
+// Reverses the first elements of packed rows, in full vectors without branches: of each
 // vector both readings are made, as they are and from the last one back, and its lanes choose.
 //
 // A vector reads what lies beside a row too, and writes behind it what the next row writes again.

@@ -22,7 +22,7 @@ namespace anydml {
 void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context);
 
 // What a body throws reaches the caller, whatever thread it was on; chunks that have not begun by
-// then are left out. Of several exceptions one is told.
+// then are skipped. If several bodies throw, one exception is rethrown.
 template <class Body>
 class Guarded {
  public:
@@ -61,7 +61,7 @@ void parallel_chunks(Int chunks, int threads, Body&& body) {
 }
 
 // Splits [0, total) into ranges of at least `grain` items and calls body(begin, end) for each. More
-// ranges than threads, so that a thread that is held up is helped out.
+// ranges than threads, so that other threads take over the work of a slow one.
 template <class Body>
 void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   if (total <= 0) return;

@@ -1,5 +1,4 @@
-// Bad indices that kernels find on a device, as the host learns of them: without waiting, by a look
-// at memory that both see.
+// Reports of bad indices from kernels to the host, through mapped memory that the host polls.
 //
 // A call that looks at indices takes a slot of a ring in device memory and keeps here what a
 // message needs. Its kernels note the first bad index in the slot; the last of them writes it to

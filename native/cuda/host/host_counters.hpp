@@ -1,5 +1,4 @@
-// Numbers that kernels tell the host, in host memory that both see: the host looks there until a
-// number comes, and need not wait until the stream says so.
+// Counters in mapped host memory that the host polls instead of synchronizing.
 #pragma once
 
 #include <mutex>

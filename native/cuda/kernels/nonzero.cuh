@@ -33,7 +33,7 @@ struct Axes {
   Axis axes[kMostDims];
 };
 
-// What the scan leaves, and where it tells the host how many there are, if it does: as soon as all
+// The results of the scan, and the mapped counter for the total, if any: written as soon as all
 // are counted where there is a word to add them up in.
 struct Starts {
   Offset* starts;

@@ -53,7 +53,7 @@ constexpr Word<T> kInfinity = Same<T, double>::value  ? static_cast<Word<T> >(0x
                                                       : static_cast<Word<T> >(0x7F80ull);
 
 // In words that may be wider than the float's own: NaNs, numbers below zero, zeros, numbers above.
-// For maxima the signs are turned round.
+// For maxima the signs are inverted.
 template <Combine kCombine, class T, class Bits>
 struct Codes {
   static constexpr Bits kTop = kInfinity<T>;

@@ -40,7 +40,7 @@ struct Parts {
 // How a long row's bound is found, from a sample (top_k_long.cu).
 struct Sampling {
   int low, high;  // so many of the sample reach the bound; low 0: everything is a candidate
-  int capacity;   // candidates that there is room for
+  int capacity;   // of the candidate list
 };
 
 // The blocks of a row that work together (top_k_together.cu).

@@ -60,7 +60,7 @@ __device__ __noinline__ void finish_row(const Rows& rows, long long row, int cou
 
 using namespace anydml::top_k;
 
-// `room`: candidates that there is room for. All elements fit it, or kEach of `high` threads.
+// `capacity`: of the candidate list. It holds all elements, or kEach for each of `high` threads.
 extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int room) {
   Item* const items = list();

@@ -172,7 +172,7 @@ class Operand {
   std::unique_ptr<DeviceMemory> gpu_;
 };
 
-// Failures are counted, and the first ones told.
+// Counts failures and prints the first ones.
 struct Outcome {
   Int passed = 0, failed = 0;
 

@@ -139,7 +139,7 @@ def quick(kernel: str) -> Callable[..., Any]:
 
 
 def know_type(given: Any, dtype: np.dtype[Any]) -> None:
-    """Tell quick calls what a user's name of a type stands for, now that it is understood."""
+    """Register a user's type name for fast native calls."""
     native.know_type(given, dtype)
 
 

@@ -47,7 +47,7 @@ def options(platform: str) -> dict[str, Any]:
 
 
 class Fixed(np.ndarray[Any, np.dtype[Any]]):
-    """An array that nobody writes: it may be a constant of what is compiled."""
+    """A read-only array, which may be a constant of the compiled program."""
 
 
 class XlaBackend:
@@ -124,7 +124,7 @@ def _native_step(call: KernelCall) -> Step:
 
 
 class _Memory(HostMemory):
-    """Views of what nobody writes are `Fixed`, too."""
+    """Views of `Fixed` arrays are `Fixed` too."""
 
     def view(self, base: Array, offset: int, spec: ArraySpec, strides: tuple[int, ...]) -> Array:
         made = super().view(base, offset, spec, strides)

@@ -140,7 +140,7 @@ def put(layer: Layer, key: tuple[Any, ...], function: Callable[..., Any], *given
 
 
 def same(layer: Layer, key: tuple[Any, ...], reference: Any) -> None:
-    """Add a key that stands for what another one's task makes."""
+    """Add an alias of another key."""
     layer[key] = Alias(key, reference.key)
 
 
@@ -156,7 +156,7 @@ def like(array: Lazy, rank: int, dtype: Any) -> Any:
 
 
 def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
-    """The array in these chunks; on the way too, blocks are no larger than before or after."""
+    """Rechunk an array without intermediate blocks larger than the old or new ones."""
     if chunks == array.chunks:
         return array
     if not array.size:

@@ -110,7 +110,7 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
     Raises
     ------
     ModelError
-        A path that leads out of the folder, a hidden one, or one that is no file's name.
+        The path leaves the folder, is hidden, or is not a file name.
     """
     if not name.isprintable():  # a NUL, a surrogate, what a terminal would act on
         raise ModelError(f"Expected a path of printable characters, got {short_repr(name)}.")

@@ -143,7 +143,7 @@ def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> It
 
 
 def report(path: Path, device: Device, limits: Limits) -> Report:
-    """The report of a model, whatever it is."""
+    """The report of a model, valid or not."""
     try:
         model = read_model(path, limits)
         checked = tuple(

@@ -52,7 +52,7 @@ class _Picture:
         self._model = model
         self._boxes: list[Box] = []
         self._lines: list[Line] = []
-        # By resource: the box that has last written it, and what stands beside lines from there.
+        # By resource: the box that wrote it last, and the labels of lines from there.
         self._writers: dict[str, tuple[int, tuple[str, ...]]] = {}
         # What has been written since it was read or shown.
         self._unread: set[str] = set()

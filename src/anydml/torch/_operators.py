@@ -288,7 +288,7 @@ class Operator:
             try:
                 if unpack_dual(x).tangent is not None:
                     return True
-            except RuntimeError:  # below autograd, in a dispatch mode: nobody asks
+            except RuntimeError:  # below autograd, in a dispatch mode
                 return False
         return False
 
