@@ -1,6 +1,6 @@
 // Sizes and strides of a tensor, and the operations on them that need no memory.
 //
-// Strides are in bytes throughout: NumPy's views of records have strides that are no multiple of
+// Strides are in bytes throughout: NumPy's views of records have strides that are not multiples of
 // the element size, and a kernel that takes bytes takes them all.
 //
 // Why no arithmetic on sizes overflows inside: a layout comes in through Layout::normalize_checked,
@@ -9,7 +9,7 @@
 // a stride times its size at most 2^58. A tensor without elements may have larger sizes: products
 // of the sizes of one tensor, and of their bytes, fit 63 bits there as well, its strides are 0, and
 // a kernel has left before it multiplies the sizes of several. Scratch checks the bytes that it
-// asks for (memory.hpp), and the sizes of results are multiplied with a check where they are
+// allocates (memory.hpp), and the sizes of results are multiplied with a check where they are
 // allocated (native/python/numpy.cpp).
 #pragma once
 

@@ -71,7 +71,7 @@ enum class Mean { no, with_element, of_updates };
 // output = input, then output[.., index, ..] = updates, the last in row-major order of the indices
 // winning, or every update combined in that order. indices has updates' sizes; off the axis they
 // are at most the input's. `input == output` means in place: nothing is copied. `output_is_private`
-// says that nobody sees the output when an index is bad, so it may be written before all have been
+// says that the output is discarded if an index is bad, so it may be written before all have been
 // checked; otherwise nothing is written then. A bad index never writes out of bounds, not even one
 // that another thread changes while the kernel runs.
 struct ScatterPlan {

@@ -16,7 +16,7 @@ struct Work {
   };
   const Memory* operands;  // inputs, then outputs
   const Int* numbers;      // attributes, as the registration declares them
-  bool output_is_private;  // nobody sees the outputs when an index is bad
+  bool output_is_private;  // outputs are discarded if an index is bad
   int threads;
 };
 

@@ -10,7 +10,7 @@
 //
 // Single elements that lie far apart in a large input are taken in strips of the output as wide as
 // a part of the input that the second-level cache holds: each line of the input then comes from
-// memory once, in whatever order the indices ask for it.
+// memory once, whatever the order of the indices.
 //
 // An index that is bad: see kernels/gather.cu. Scratch: none.
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Job {
   void resize(int dimension, Int size) {
     for (Layout* layout : {&to, &from, &index, &flat}) layout->sizes[dimension] = size;
   }
-  // From so many steps along a dimension on.
+  // From this many steps along a dimension on.
   void skip(int dimension, Int steps) {
     GatherHead& head = gather.head;
     head.target += steps * to.strides[dimension];
@@ -114,7 +114,7 @@ Gather<kDims> table_of(const Job& job) {
 
 enum class Way { units, runs, rows };
 
-// Rows of bytes are better than units of them from so many bytes on.
+// From this many bytes on, rows are faster than units.
 constexpr Int least_row(Int unit) {
   return unit <= 2 ? 64 : unit == 4 ? 128 : unit == 8 ? 256 : 512;
 }
@@ -261,7 +261,7 @@ void check(const Tensor& indices, const void* data, const Job& job, const BadInd
   made.is_signed = job.gather.head.is_signed;
   made.tuple = static_cast<unsigned>(job.gather.head.tuple);
   for (int c = 0; c < job.gather.head.tuple; ++c) made.bounds[c] = job.gather.axes[c].size;
-  // Whole runs of the outer dimensions, so many that numbers fit 32 bits.
+  // Complete runs of the outer dimensions, as many as 32-bit numbers can count.
   const auto launched = [&](const Layout& part, const char* from, Int first) {
     made.indices = from;
     made.first = first;

@@ -97,7 +97,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
                  {blocks_for(granules, 1)}, {kNonzeroThreads}, 0, data, axes_of(layout, 0, end),
                  end, bits, counts, sums, to);
   }
-  if (to.sum != nullptr) to.told = nullptr;  // it has been told
+  if (to.sum != nullptr) to.told = nullptr;  // the count has been written
   if (granules > 1)
     queue.launch_behind(
         queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),

@@ -14,7 +14,7 @@
 namespace anydml::cuda {
 namespace {
 
-// Rows of so many bytes are pieces with something around them.
+// Rows of this many bytes are pieces with padding around them.
 constexpr Int kPieces = 64;
 
 struct Dimension {

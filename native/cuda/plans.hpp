@@ -16,7 +16,7 @@ struct NonzeroFound {
   void* starts = nullptr;  // non-zero elements before each chunk
   Int skip = 0;
 };
-// `for_host`: Queue::counter_value of the count will be asked for.
+// `for_host`: Queue::counter_value will read the count.
 NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue,
                           bool for_host = false);
 // `most` rows there are at most; the count is read on the device. Rows beyond the count are not
@@ -39,16 +39,16 @@ void reverse_subsequences(const ReversePlan& plan, const void* input, const void
                           void* output, Queue& queue);
 void upsample(const UpsamplePlan& plan, const void* input, void* output, Queue& queue);
 
-// `output_is_private`: nobody sees the output when an index is bad, and it is zeros then; otherwise
-// nothing is written. What was bad is found later (host/bad_indices.hpp).
+// If an index is bad, an output that is private (`output_is_private`) becomes zeros, and another
+// one is not written. The index is reported later (host/bad_indices.hpp).
 void gather(const GatherPlan& plan, const void* input, const void* indices, void* output,
             bool output_is_private, Queue& queue);
 void gather_elements(const GatherElementsPlan& plan, const void* input, const void* indices,
                      void* output, bool output_is_private, Queue& queue);
 void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices, void* output,
                bool output_is_private, Queue& queue);
-// `output_is_private` as in native/cpu/plans.hpp: nobody sees the output when an index is bad. It
-// becomes zeros then; else nothing is written.
+// `output_is_private` as in native/cpu/plans.hpp. If an index is bad, a private output becomes
+// zeros, and another one is not written.
 void scatter_elements(const ScatterPlan& plan, const void* input, const void* indices,
                       const void* updates, void* output, bool output_is_private, Queue& queue);
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
@@ -60,7 +60,7 @@ std::vector<Variant> nonzero_variants();
 std::vector<Variant> copy_variants();    // copy, split, join
 std::vector<Variant> mover_variants();   // cast, identity, sequence, pad
 std::vector<Variant> image_variants();   // reverse_subsequences, upsample
-std::vector<Variant> gather_variants();  // all three, and what looks at indices
+std::vector<Variant> gather_variants();  // all three, and the checks of indices
 std::vector<Variant> scatter_variants();
 
 }  // namespace anydml::cuda

@@ -2,8 +2,8 @@
 //
 //   lines     SCATTER, lines along the axis that fit shared memory (scatter_lines.cu), moving or
 //             where order does not matter: integers, and minima and maxima of floats
-//   winners   moving: a map of the last update of each slice (scatter_rows.cu), where it is small
-//             beside the output, or fits the second-level cache
+//   winners   moving: a map of the last update of each slice (scatter_rows.cu), if it is small
+//             compared with the output, or fits the second-level cache
 //   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
 //   buckets   single elements of long packed outputs, moving or where order does not matter: a
 //             partition into buckets that fit shared memory (scatter_buckets.cpp)
@@ -11,9 +11,8 @@
 //             passes; then the last update of each slice is moved, or all are combined in order,
 //             and sums divided by their terms
 //
-// Indices are read once where a key is kept. An output that the caller sees is written behind a
-// kernel that has checked all of them, and not at all when one was bad; one that nobody has seen
-// becomes zeros then.
+// Indices are read once where a key is kept. The caller's output is written after a kernel has
+// checked all indices, and not at all if one was bad; a private output becomes zeros then.
 #include <algorithm>
 
 #include "scatter_job.hpp"

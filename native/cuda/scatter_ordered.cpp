@@ -12,8 +12,8 @@
 
 namespace anydml::cuda::scatter {
 
-// Of fewer updates than one in so many elements, a bucket's are put over its elements while these
-// are in the second-level cache.
+// With less than one update per this many elements, the updates of a bucket are written over its
+// elements while these are in the second-level cache.
 constexpr Int kSparse = 4;
 
 const Order* by_order(const Job& job, Queue& queue) {

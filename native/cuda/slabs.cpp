@@ -17,10 +17,10 @@
 namespace anydml::cuda {
 namespace {
 
-// Segments are better than small units from pieces of so many bytes on, and tiles are worse.
+// From pieces of this many bytes on, segments are faster than small units, and tiles are slower.
 constexpr Int long_piece(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
 constexpr Int kShortPiece = 48;
-// Pieces of up to so many bytes are moved many rows at a time, or eight.
+// Pieces of up to this many bytes are moved many rows at a time, or eight.
 constexpr Int kTallPiece = 256, kShortRun = 1024;
 // Segments of a row that have an entry each.
 constexpr Int kDirect = 4096;

@@ -14,7 +14,7 @@ constexpr Int kMostPublished = 32 * kLongThreads;  // of a row's sample
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
 
-// Whether every row begins at a multiple of so many bytes.
+// Whether every row starts at a multiple of this many bytes.
 bool aligned(const Job& job, Int bytes) {
   const Rows& rows = job.rows;
   const char* const first = rows.source != nullptr ? rows.source : rows.input;
@@ -114,13 +114,13 @@ bool sampling_plan(Int n, Int k, int width, int threads, Sampling& sampling) {
 }
 
 // Where there are many rows that are not very long, twice as many blocks are faster, each of half
-// the threads: while some look for bounds, others read.
+// the threads: while some compute bounds, others read.
 int long_threads(const Rows& rows, Int segments, Queue& queue) {
   const bool many = rows.rows >= kLongBlocks * queue.multiprocessors() && segments == 1;
   return many && rows.n < 98304 && rows.k <= 128 ? kLongThreads / 2 : kLongThreads;
 }
 
-// Segments of each row: so many that the GPU is full, few enough that their results are not many.
+// Segments of each row: enough to fill the GPU, few enough that their results are not many.
 Int segments_of(const Rows& rows, int width, Queue& queue) {
   const Int n = rows.n, k = rows.k;
   const Int longest = k > 512 || width == 8 ? Int{1} << 17 : Int{1} << 18;
@@ -178,7 +178,7 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
   return parts;
 }
 
-// Segments that are short enough for a sample to say enough of them. False: there are none.
+// Segments that are short enough for a sample to represent. False if there are none.
 bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Sampling& sampling) {
   segments = segments_of(rows, width, queue);
   while (!sampling_plan(rows.n / segments, rows.k, width, long_threads(rows, segments, queue),
@@ -209,7 +209,7 @@ bool together_plan(const Job& job, Int blocks, Together& together) {
   together.groups = 16;
   while (together.groups < together.low) together.groups *= 2;
   together.capacity = 4096;
-  // Each block looks at all that the row's blocks give.
+  // Each block reads all results of the row's blocks.
   return together.groups * together.segments <= kMostPublished && together.groups <= kLongThreads &&
          room <= 0.9 * together.capacity;
 }

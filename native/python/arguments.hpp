@@ -15,12 +15,12 @@ namespace anydml::python {
 
 // A type that is given by its code, or as PyTorch's; null for any other.
 inline PyArray_Descr* descr_of_type(PyObject* object) {
-  int overflow = 0;  // then -1, which is no code
+  int overflow = 0;  // then -1, which is not a code
   return descr_of_code(PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow)
                                                  : tensors::code_of(object));
 }
 
-// The position of a type of indices; -1 for what is none.
+// The position of an index type; -1 for other types.
 inline Int index_type_of(PyObject* object) {
   if (object == Py_None) return 0;
   if (PyUnicode_CheckExact(object)) return code_of(object, kIndexWords);
@@ -38,7 +38,7 @@ inline Int index_type_of(PyObject* object) {
 inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
   switch (argument.kind) {
     case Argument::integer: {
-      if (!PyLong_CheckExact(object)) return false;  // a bool is none
+      if (!PyLong_CheckExact(object)) return false;  // not a bool
       int overflow = 0;
       number = PyLong_AsLongLongAndOverflow(object, &overflow);
       return overflow == 0;

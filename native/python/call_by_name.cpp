@@ -68,7 +68,7 @@ void fit(const Kernel& kernel, const char* wrong) {
   if (wrong != nullptr) refuse(kernel, wrong);
 }
 
-// The first bad index, or -1. `output_is_private`: nobody sees the outputs when there is one.
+// The first bad index, or -1. `output_is_private`: the outputs are discarded if there is one.
 Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb::dict& attributes,
         bool output_is_private, int threads) {
   const Kernel& kernel = kernel_named(name);
@@ -110,7 +110,7 @@ nb::object run_measured(const std::string& name, nb::handle input, const nb::dic
   });
 }
 
-// An array of a result: `call` and `purpose` are for the message when there is no memory for it.
+// An array of a result: `call` and `purpose` are for the message if the allocation fails.
 nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char* purpose) {
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(dtype.ptr(), &descr) == NPY_FAIL) throw nb::python_error();

@@ -371,7 +371,7 @@ nb::list in_use() {
   return all;
 }
 
-// Whether calls have looked at indices since the device was last waited for.
+// Whether calls have checked indices since the last synchronization with the device.
 bool indices_open(int device) {
   return translate_exceptions("cuda", [&] { return cuda::device_at(device).bad_indices.open(); });
 }

@@ -14,7 +14,7 @@ namespace anydml::python {
 // The bytes of something that could not even be counted.
 constexpr unsigned long long kUncounted = ~0ull;
 
-// AllocationError: so many bytes for something could not be allocated by a call.
+// AllocationError: a call could not allocate this many bytes for a purpose.
 [[noreturn]] void raise_allocation(const char* call, unsigned long long bytes, const char* purpose);
 
 // The same for an array of these sizes (Python integers, however large).

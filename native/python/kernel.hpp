@@ -22,15 +22,15 @@
 namespace anydml::python {
 
 // The members of a kernel's list of arrays, as arrays or (few of them) as operands. There may be a
-// million arrays, and an operand takes a kilobyte: one is made when it is asked for.
+// million arrays, and an operand takes a kilobyte, so operands are created on demand.
 struct List {
   const Operand* operands = nullptr;
   PyObject* const* arrays = nullptr;
   std::size_t count = 0;
   const Operand* alike = nullptr;    // the type and layout of all members, where they have one
-  void* const* addresses = nullptr;  // of members that are alike and no arrays
+  void* const* addresses = nullptr;  // of members of one layout that are not arrays
 
-  // Member i: null where it is no array that a kernel takes.
+  // Member i; null if it is not an array that a kernel takes.
   const Tensor* get(std::size_t i, Operand& made, void*& data) const {
     if (operands != nullptr) {
       data = operands[i].data;
@@ -53,7 +53,7 @@ struct Call {
   List list;
   const Int* numbers = nullptr;
   std::size_t number_count = 0;    // for validate
-  bool output_is_private = false;  // nobody sees the outputs when an index is bad
+  bool output_is_private = false;  // outputs are discarded if an index is bad
   int threads = 1;
 };
 
@@ -71,7 +71,7 @@ struct Results {
     any,
   };
   struct One {
-    const char* purpose;  // for the message when there is no memory
+    const char* purpose;  // for the message if the allocation fails
     Type type = like;
     DataType element;  // of an operand
     int element_size;
@@ -86,7 +86,7 @@ struct Results {
         if (dims[i] == kMeasured) dims[i] = size;
     }
   } one[kMostResults];
-  Int equal = 0;               // of a list: so many like the first
+  Int equal = 0;               // of a list: the number of members like the first
   const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
   int axis = 0;                // of a list: where its members make up the size of the first
 };
@@ -193,8 +193,8 @@ struct Kernel {
   // The outputs of a call, from its inputs and attributes, whose number has been checked; or what
   // does not fit together. The only rule: functions make their results by it, and outputs that come
   // from elsewhere are compared with it (`validate`) on the very layouts that the kernel gets.
-  // Whatever has been checked before, and has changed since then, no kernel reads or writes out of
-  // bounds. Of the operands, only the inputs are looked at.
+  // Even if operands have changed since an earlier check, no kernel reads or writes out of bounds.
+  // Of the operands, only the inputs are checked.
   const char* (*shape)(const Call&, Results&);
 
   // -1, or the position of the first bad index (ChecksIndices); or kDeclined, where a quick call

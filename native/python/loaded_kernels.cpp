@@ -45,7 +45,8 @@ const char* load_kernels(const char* path) {
     throw nanobind::python_error();
   };
   if (table != nullptr) return table->level;
-  // For good, and for nobody else: threads of the pool run its code until the process ends.
+  // Never unloaded, and with local symbols: threads of the pool run its code until the process
+  // ends.
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) refuse(dlerror());
   void* const function = dlsym(library, "anydml_kernels");

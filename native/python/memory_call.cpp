@@ -22,7 +22,7 @@ Int code_of(const TypeFacts& facts) { return Int{facts.dlpack_code} << 8 | 8 * f
 
 constexpr Py_ssize_t kOperandParts = 7;
 
-// False, without an exception, for what is no integer of 64 bits.
+// False, without an exception, for anything but a 64-bit integer.
 bool integer_of(PyObject* object, Int& number) {
   if (!PyLong_CheckExact(object)) return false;
   int overflow = 0;

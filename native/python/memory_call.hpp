@@ -10,7 +10,7 @@
 
 namespace anydml::python {
 
-// The descriptor of a type by its code, borrowed for ever; null where there is none.
+// The descriptor of a type by its code, borrowed for ever; null if there is none.
 PyArray_Descr* descr_of_code(Int code);
 // -1 where DLPack has none.
 Int code_of_descr(const PyArray_Descr* descr);
@@ -27,7 +27,7 @@ struct Block {
 // False, without an exception, for what no kernel takes.
 bool set_operand(const Block& block, Operand& operand);
 
-// Whether all elements lie in a block of so many bytes (-1: not known), in which the operand's
+// Whether all elements lie in a block of this many bytes (-1: unknown), in which the operand's
 // first one is `offset` bytes from the begin.
 bool lies_within(const Operand& operand, Int offset, Int bytes);
 

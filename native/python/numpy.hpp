@@ -130,7 +130,7 @@ Extent extent_of(const Operand& operand);
 inline bool overlap(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
 
 // Takes the interpreter lock back. While the interpreter shuts down, CPython before 3.14 ends a
-// thread that asks for the lock by unwinding its stack, through C++ that takes the unwinding for an
+// thread that acquires the lock by unwinding its stack, through C++ that takes the unwinding for an
 // exception; such a thread waits for the end of the process instead, as it does from 3.14 on.
 inline void lock_again(PyThreadState* state) {
 #if defined(__GLIBCXX__)

@@ -1,5 +1,5 @@
 // What nearly every file of the extension module reads, compiled once: half of the module's build.
-// Not for module.cpp, which asks for NumPy's API in another way.
+// Not for module.cpp, which imports NumPy's API in another way.
 #pragma once
 
 #include "kernel.hpp"

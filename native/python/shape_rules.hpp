@@ -33,7 +33,7 @@ inline bool same_element(const Operand& a, const Operand& b) {
          (a.descr == nullptr || b.descr == nullptr || same_type(a.descr, b));
 }
 
-// Whether an index type holds every position on an axis of so many elements.
+// Whether an index type can hold every position on an axis of this many elements.
 inline bool can_index(DataType type, Int size) {
   return type == DataType::int32    ? size <= Int{1} << 31
          : type == DataType::uint32 ? size <= Int{1} << 32
@@ -48,7 +48,7 @@ bool begins_with(const Layout& to, int at, const Layout& from, int count);
 // `to` continues at dimension `at` with the sizes of `from` from `first` on, and ends there.
 bool ends_with(const Layout& to, int at, const Layout& from, int first);
 
-// An argument as an axis of the layout's, counted from the front; false when it is none.
+// An argument as a non-negative axis of the layout; false if it is out of range.
 inline bool axis_in(Int argument, const Layout& layout, int& axis) {
   if (argument < 0) argument += layout.rank;
   if (argument < 0 || argument >= layout.rank) return false;

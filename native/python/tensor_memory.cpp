@@ -31,7 +31,7 @@ bool number(const nb::object& value, Int& result) {
   return overflow == 0;
 }
 
-// Layout and type as the tensor's own methods tell them.
+// Layout and type as the tensor's own methods return them.
 bool read_by_methods(PyObject* tensor, Block& block, nb::object (&held)[2]) {
   const nb::object dtype = nb::steal(PyObject_GetAttr(tensor, library.dtype));
   held[0] = nb::steal(PyObject_GetAttr(tensor, library.shape));

@@ -11,7 +11,7 @@ namespace anydml::python::tensors {
 // tensor is compared with the storage.
 void use(nanobind::object empty_strided, nanobind::dict codes, nanobind::object table);
 
-// The code of one of PyTorch's types; -1 for what is none that kernels take.
+// The code of a PyTorch type; -1 for types that kernels do not take.
 Int code_of(PyObject* dtype);
 
 // A tensor's elements; `storage` keeps their memory, whatever another thread gives the tensor.

@@ -25,7 +25,7 @@ struct Version {
   int major_version, minor_version;
 };
 
-// A call frame with this extension asks for the handler's properties instead of its work.
+// A call frame with this extension queries the handler's properties instead of running it.
 struct Metadata {
   std::size_t struct_size;
   Version version;

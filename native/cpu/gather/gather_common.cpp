@@ -7,7 +7,7 @@ namespace {
 // Cache lines that are prefetched ahead, and the most of one row.
 constexpr Int kAheadLines = 160, kRowLines = 16;
 
-// Rows that so many lines are.
+// The number of rows of this many lines.
 // Speed only: prefetch.
 Int rows_ahead(Int lines) { return std::max<Int>(4, kAheadLines / std::max<Int>(1, lines)); }
 

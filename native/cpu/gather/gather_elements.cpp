@@ -160,7 +160,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
     const char* values = gather.reader.place(begin);
-    // Indices that lie apart are twice as many lines: those of the next chunk are asked for now.
+    // Strided indices take twice as many lines: prefetch those of the next chunk now.
     if (values == nullptr && begin + count < end) gather.reader.prefetch(begin + count, count);
     if (!at_once)
       lower(gather.first_bad,
@@ -313,7 +313,7 @@ void by_strips(Gather& gather, const Strips& strips, int threads) {
   Scratch<char> scratch(workers * slab);
   const bool stream = gather.total * size >= kStreamBytes && strips.row % 64 == 0;
   std::atomic<Int> next{0};
-  // One chunk a thread, each with scratch of its own; strips go to whoever is free.
+  // One chunk for each thread, each with its own scratch; idle threads take the next strip.
   with_element(size, [&](auto unit) {
     parallel_chunks(workers, threads, [&](Int worker) {
       for (;;) {

@@ -1,7 +1,7 @@
 // Index values to byte offsets: see gather.hpp.
 //
 // Every value is read once, in place where a register takes it (index_lanes.hpp), else by way of a
-// copy. Checks are free of branches, a chunk at a time; the first bad value is looked for only in a
+// copy. Checks are free of branches, a chunk at a time; the first bad value is searched only in a
 // chunk that has one, in the copy. O(1) scratch.
 #include "../runtime/index_lanes.hpp"
 #include "gather.hpp"
@@ -215,7 +215,7 @@ Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& ax
 Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads) {
   if (axes.count == 0) return -1;
-  if (mode != OutOfRange::raise)  // asked only where an axis has no position
+  if (mode != OutOfRange::raise)  // called only if an axis has no position
     return std::find(axes.sizes, axes.sizes + axes.count, 0) - axes.sizes;
   std::atomic<Int> first{kNoBadIndex};
   const Int width = axes.count;

@@ -212,7 +212,7 @@ class Padding {
     }
 
    private:
-    // Of so many of the input's packed rows.
+    // For this many of the input's packed rows.
     bool shuffle(Int rows) {
       const Int block = padding_.block_;
       shuffle_.begin(rows * row_, rows * from_row_, padding_.size_);

@@ -1,7 +1,7 @@
 // Reverses the first elements of packed rows, in full vectors without branches: of each
-// vector both readings are made, as they are and from the last one back, and its lanes choose.
+// vector both orders are loaded, forward and reversed, and its lanes blended.
 //
-// A vector reads what lies beside a row too, and writes behind it what the next row writes again.
+// A vector also reads next to a row, and writes behind it what the next row overwrites.
 // Rows at the ends of the memory that may be read or written go through memory of our own.
 #pragma once
 

@@ -58,7 +58,7 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
       return number >= static_cast<double>(low) * unit &&
              number <= static_cast<double>(high) * unit;
     };
-    // The bits of a number of units are those of the binade's lowest number of none, and so many.
+    // The bits of a number of units are those of the lowest number of the binade plus that number.
     const Int none = Int{exponent - format.least} << (format.digits - 1);
     const auto steps = [&](Int begin, Int units, Int step) {
       const Int size = none + (units < 0 ? -units : units);

@@ -226,7 +226,7 @@ class Upsample {
     } else {
       copy_steps(reinterpret_cast<char*>(numbers), size_, source, from_step_, columns.count, size);
     }
-    numbers[columns.count] = 0;  // is read beside the last one, and has no weight
+    numbers[columns.count] = 0;  // is read after the last one, with weight 0
     for (Int j = 0; j < count; ++j) {
       const float part = columns.part[j], a = numbers[columns.first[j]];
       const float mixed = a * (1 - part) + numbers[columns.first[j] + 1] * part;

@@ -88,7 +88,7 @@ inline uint32_t* decode_sparse(const uint64_t* words, uint32_t first, uint32_t* 
 
 // What a base adds, and what each column divides by.
 struct Digits {
-  int divided;              // the last so many columns wrap within a base; the one before may grow
+  int divided;              // this many last columns wrap within a base; the one before may grow
   uint64_t base[kMaxRank];  // the base's coordinates
   uint32_t size[kMaxRank];  // of the divided columns
   float inverse[kMaxRank];
@@ -159,7 +159,7 @@ Emit<Value> emit_for(int columns, int divided) {
   }
 }
 
-// More than 4 columns, or rows apart: groups of 4 columns (fewer when there are not so many) are
+// More than 4 columns, or rows apart: groups of 4 columns (fewer if there are not 4) are
 // made packed, and each row's piece then copied to its place; the last group may overlap.
 template <class Value>
 void emit_groups(const uint32_t* offsets, Int count, const Digits& digits, const RowTarget& target,
@@ -250,7 +250,7 @@ class RowWriter {
       emit_ = emit_for<Value>(columns, digits_.divided);
   }
 
-  // The elements [begin, end) lie within a chunk, which has so many rows.
+  // The elements [begin, end) lie within a chunk, which has this many rows.
   void chunk(const uint64_t* bits, Int begin, Int end, Int rows) {
     const Int elements = end - begin;
     const int few = elements >= kSparse * rows ? 4 : elements >= kMiddling * rows ? 8 : 64;

@@ -64,7 +64,7 @@ int processor_limit(const ControlGroups& groups) {
 std::size_t memory_limit(std::size_t machine, const ControlGroups& groups) {
   std::size_t least = machine;
   const auto lower = [&](std::FILE* file) {
-    unsigned long long bytes = 0;  // "max" is no number
+    unsigned long long bytes = 0;  // "max" is not a number
     if (std::fscanf(file, "%llu", &bytes) == 1) least = std::min<std::size_t>(least, bytes);
   };
   const std::string root = groups.root;

@@ -5,7 +5,7 @@
 
 namespace anydml {
 
-// Where the system tells them; a test has folders of its own.
+// The folders in which the system reports them; tests use their own.
 struct ControlGroups {
   const char* root = "/sys/fs/cgroup";
   const char* membership = "/proc/self/cgroup";

@@ -66,7 +66,7 @@ void copy_packed(const StepPacker& packer, char* target, const char* source, Int
 }
 
 // Elements of a block in the nearest cache, on their way past it. Twice as many bytes are read, at
-// most: what is asked for ahead has to stay in that cache as well.
+// most: prefetched lines have to stay in that cache as well.
 constexpr Int kBlock = 4096;
 Int block_count(Int step, Int size) {
   return std::max<Int>(1, 128 * size / std::max(2 * size, std::abs(step))) * 64 / size;
@@ -148,7 +148,7 @@ CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
     : to_(target), from_(source), size_(element_size), bytes_(target.count() * element_size) {
   if (bytes_ == 0) return;
   if (!is_element_size(element_size)) {  // a run of bytes
-    // Fused first: an output that does not overlap itself then has room for one dimension more.
+    // Fused first: an output that does not overlap itself then can have one dimension more.
     normalize();
     to_.push(element_size, 1);
     from_.push(element_size, 1);
@@ -387,7 +387,7 @@ void copy_pieces(char* target, Int to_step, const char* source, Int from_step, I
   if (bytes <= 128) return move_pairs<64>(target, to_step, source, from_step, bytes, count);
   for (Int i = 0; i < count; ++i, target += to_step, source += from_step) {
     // Speed only: choice.
-    if (bytes > 4096) {  // a call is nothing beside it
+    if (bytes > 4096) {  // the cost of a call is negligible
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
       continue;
     }

@@ -140,12 +140,12 @@ class CopyPlan {
   Int bytes_;
 };
 
-// Asks for bytes that are read next, a part at a time between other work: without it, whoever reads
-// and writes in turns waits for each. What is asked for may lie anywhere.
+// Prefetches bytes that are read next, a part at a time between other work; without it, code that
+// alternates reads and writes waits for each read. The addresses may be invalid.
 class Ahead {
  public:
   Ahead() = default;
-  // All of `bytes` within so many parts.
+  // All of `bytes` within this many parts.
   Ahead(const char* from, Int bytes, Int parts)
       : at_(from), step_(parts > 0 ? (bytes + parts - 1) / parts : 0) {}
 
@@ -162,8 +162,8 @@ class Ahead {
   Int step_ = 0;
 };
 
-// For `count` elements at a step that are read next, in so many parts; for none that lie far apart.
-// Speed only: prefetch.
+// For `count` elements at a step that are read next, in this many parts; none if they lie far
+// apart. Speed only: prefetch.
 inline Ahead ahead_of(const char* source, Int step, Int count, Int size, Int parts) {
   const Int apart = step < 0 ? -step : step;
   if (count <= 0 || apart > 64) return {};
@@ -213,8 +213,8 @@ class LineWriter {
     fill_ = bytes;
   }
 
-  // `bytes` of what goes round after `round` bytes, 64 or more, from the one at `at` on. Behind
-  // their end are the first 64 of them once more.
+  // `bytes` of data that repeat after `round` bytes, 64 or more, from the one at `at` on. The first
+  // 64 of them are repeated behind their end.
   void append_round(const char* source, Int round, Int at, Int bytes) {
     const auto next = [&](Int step) {
       at += step;

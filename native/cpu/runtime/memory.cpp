@@ -62,7 +62,7 @@ void* with_header(void* raw, std::size_t capacity, bool pooled) {
   return block;
 }
 
-// To the address sanitizer a block ends with the bytes that were asked for, not with its capacity,
+// For the address sanitizer a block ends with the requested bytes, not with its capacity,
 // nor with what is left behind a small one by its alignment.
 void set_end([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -178,7 +178,7 @@ class Blocks {
     auto best = free_.end();
     for (auto it = free_.end(); it != free_.begin();) {
       --it;
-      // A quarter more than asked for at most: a small array must not hold a large block.
+      // At most a quarter more than requested: a small array must not hold a large block.
       if (it->capacity < capacity || it->capacity - capacity > capacity / 4) continue;
       if (best == free_.end() || it->capacity < best->capacity) best = it;
       if (best->capacity == capacity) break;

@@ -57,7 +57,7 @@ inline void copy_once(char* copy, const char* source, Int step, Int count, int s
 }
 
 #if defined(__AVX2__)
-// The values in so many bits at an address.
+// The values of this many bits at an address.
 template <class T, class Register>
 inline Register values_read_once(const char* address, Register values) {
 #if defined(__AVX512VL__)

@@ -1,4 +1,4 @@
-// Apart from the pool, which the fuzzer replaces by blocks of exactly the size asked for.
+// Apart from the pool, which the fuzzer replaces by blocks of exactly the requested size.
 #include "memory.hpp"
 
 namespace anydml {

@@ -24,7 +24,7 @@ class StepPacker {
   template <int Loads>
   void pack_vectors(char* target, const char* source, Int vectors) const;
 
-  int size_, loads_ = 0;  // of none, there are no vectors
+  int size_, loads_ = 0;  // 0: there are no vectors
   int width_ = 16;        // bytes of a vector
   Int step_;
   // Of every vector that is loaded, what goes where: for bytes in vectors of 16 their places or the

@@ -1,4 +1,4 @@
-// The pool: one job at a time, workers that look for the next one for a moment before they sleep.
+// The pool: one job at a time; workers spin briefly for the next one before they sleep.
 //
 // A job is published by one addition to `state_`; a worker enters it by one compare-and-swap on the
 // same word, so it can neither enter a job that is closed nor mistake one job for another. Whatever
@@ -38,11 +38,11 @@ namespace {
 constexpr int kMaxWorkers = 255;
 constexpr std::size_t kLeastStack = std::size_t{1} << 20;  // some systems give threads 128 KB
 
-// How long an idle worker looks for the next job before it sleeps: long enough to catch the next
-// pass of the same operator, short enough not to take a core from anybody else.
+// How long an idle worker spins for the next job before it sleeps: long enough to catch the next
+// pass of the same operator, short enough not to take a core from other threads.
 constexpr std::chrono::microseconds kIdleSpin{30};
 
-// How long the caller looks at workers that are still busy before it does something about it.
+// How long the caller spins for busy workers before it intervenes.
 constexpr std::chrono::microseconds kDoneSpin{50};
 
 template <class Ready>
@@ -282,7 +282,7 @@ class Pool {
     worker->pool->loop(*worker);
   }
 
-  // Fewer when there are no more to be had: the caller and those that exist do the work.
+  // Starts fewer if the system refuses: the caller and the existing workers do the work.
   void start_workers(int wanted) {
     if (workers_ >= wanted) return;
     // Signals are for the threads of the application.
@@ -313,7 +313,7 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Each on a cache line of its own: all threads take chunks, and idle workers look at the state.
+  // Each on a cache line of its own: all threads take chunks, and idle workers poll the state.
   alignas(64) std::atomic<Int> next_{0};
   alignas(64) std::atomic<uint64_t> state_{kGeneration};
   // The job.
@@ -340,7 +340,7 @@ std::atomic<Pool*> pool{nullptr};
 const bool fork_safe =
     pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr, std::memory_order_relaxed); }) == 0;
 
-// Null when there is no memory for one. No lock: a fork could come while it is held.
+// Null if the allocation fails. No lock: a fork could come while it is held.
 Pool* the_pool() {
   (void)fork_safe;
   Pool* current = pool.load(std::memory_order_acquire);

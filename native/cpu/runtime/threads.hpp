@@ -82,13 +82,13 @@ void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   });
 }
 
-// Whether this call comes soon after the last one that asked. Waking a worker costs its caller ten
+// Whether this call follows soon after the last one. Waking a worker costs its caller ten
 // microseconds, so calls of less than a hundred share their work only when they follow one another
 // so closely that the worker has not gone to sleep.
 bool in_quick_succession();
 
 // The processors that the calling thread may use, by its affinity and its container's limit; at
-// least 1. Reads a file or two: ask once.
+// least 1. Reads one or two files: call it once.
 int available_threads();
 
 }  // namespace anydml

@@ -246,9 +246,9 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
     }
   };
   if (execute(method)) return {};
-  // Some index is bad: which is the first, is looked for in order. There is none when another
-  // thread has changed them meanwhile. Then a piece that had a bad one is left out, and what the
-  // partition has not written at all is still to be written.
+  // Some index is bad: find the first one in order. There may be none, if another thread has
+  // changed them meanwhile. Then a piece that had a bad one is skipped, and what the partition has
+  // not written at all is still to be written.
   const Status status = output_is_private || one_plane ? check() : Status{};
   if (status.ok() && method == Method::buckets && !in_place) execute(Method::direct);
   return status;

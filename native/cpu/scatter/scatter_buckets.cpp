@@ -194,7 +194,7 @@ Status run(const Buckets& job, int threads) {
   const Int bucket_elements = Int{1} << work.bits;
   work.buckets = (job.elements + bucket_elements - 1) >> work.bits;
   const Int most = std::min(job.updates, job.round);
-  // Parts cost a page for each bucket, which must stay small beside the updates.
+  // Parts cost a page for each bucket, which must stay small compared with the updates.
   // Speed only: sharing.
   const Int wanted = threads <= 1 || most < kParallelElements ? 1 : Int{2} * threads;
   work.parts = std::max<Int>(1, std::min(wanted, most / (work.buckets * kGroupsPerPage * kCount)));

@@ -185,8 +185,8 @@ struct Lane<double> {
   void put(char* address) const { store(address, _mm_cvtsd_f64(value)); }
 };
 
-// Whether a NaN was among some numbers, two at a time and beside the chain of sums: choosing the
-// canonical NaN at every step would make that chain longer.
+// Whether a NaN was among some numbers, two at a time and outside of the chain of sums: choosing
+// the canonical NaN at every step would make that chain longer.
 class NanWatch {
  public:
   void see(__m128 a, __m128 b) { seen_ = _mm_or_ps(seen_, _mm_cmpunord_ss(a, b)); }

@@ -3,7 +3,7 @@
 // Every value is read once, in place where a register takes it (index_lanes.hpp). Else values are
 // copied to a buffer first, kPiece at a time (read_once.hpp): loops over the buffer have no
 // branches, so that they vectorise; one out-of-range value makes a whole run fail, and is then
-// looked for one by one.
+// searched one by one.
 
 #include "../runtime/index_lanes.hpp"
 #include "../runtime/with_type.hpp"
@@ -19,7 +19,7 @@ using Unsigned = unsigned long long;
 inline Unsigned beyond(Unsigned position, Unsigned size) { return ~(position - size) | position; }
 inline bool any_beyond(Unsigned gathered) { return (gathered >> 63) != 0; }
 
-// 32 by 32 bits is one vector instruction, 64 by 64 is none before AVX-512.
+// 32 by 32 bits is one vector instruction, 64 by 64 does not exist before AVX-512.
 inline bool narrow(Int size, Int scale) {
   return size <= (Int{1} << 32) && scale >= 0 && scale < (Int{1} << 32);
 }

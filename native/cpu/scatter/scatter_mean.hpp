@@ -1,4 +1,4 @@
-// SCATTER and SCATTER_ND with plans that ask for a mean.
+// SCATTER and SCATTER_ND with plans for a mean.
 #pragma once
 
 #include "../plans.hpp"

@@ -160,7 +160,7 @@ class Stage {
   alignas(64) char stage_[kStage];
 };
 
-// Part of every slice: where it begins in each tensor's slice, and how much of it is asked for
+// Part of every slice: where it begins in each tensor's slice, and how much of it is prefetched
 // ahead.
 struct SlicePart {
   Int in, out, update;

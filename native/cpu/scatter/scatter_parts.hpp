@@ -22,7 +22,7 @@ constexpr Int kPiece = 512;
 // Updates, or output elements, below which everything stays on the caller's thread (about 100 us).
 constexpr Int kParallelElements = Int{80} << 10;
 
-// A write of at least this many bytes at random places asks for its cache lines first.
+// A write of at least this many bytes at random places prefetches its cache lines first.
 constexpr Int kPrefetchBytes = Int{512} << 10;
 
 // ---- Index values -------------------------------------------------------------------------------

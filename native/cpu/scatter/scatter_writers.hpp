@@ -104,8 +104,8 @@ inline Int turns_of(const Place* places, Int count) {
   return turns;
 }
 
-// That of at least three of four. Turns are told apart only where that pays, and all places are
-// looked at only where the first ones take turns.
+// That of at least three of four. Turns are distinguished only where that pays, and all places
+// are checked only if the first ones take turns.
 template <Reduction kReduction, class T, class Place>
 inline Order order_of(const Place* places, Int count) {
   if (kReduction == Reduction::none) return Order::apart;

@@ -38,8 +38,8 @@ struct Matrix {
 
 // The mean piece at which row copies beat blocks.
 constexpr Int kRowPiece = 192;
-// A block: at least so many rows, at most so many bytes of a row of the whole; more rows where a
-// row is short.
+// A block: at least this many rows and at most this many bytes of a row of the whole; more rows if
+// a row is short.
 constexpr Int kBlockRows = 64, kBlockBytes = 2048, kBlockTotal = 8192;
 // Pieces above this are copied one by one even in a block.
 constexpr Int kLongPiece = 256;

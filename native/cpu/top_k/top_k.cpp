@@ -50,7 +50,7 @@ namespace top_k {
 
 namespace {
 
-// Rows up to so many elements apart are done side by side.
+// Rows up to this many elements apart are processed together.
 constexpr Int kMostApart = 8;
 
 bool few(Int n, Int k, int width) {

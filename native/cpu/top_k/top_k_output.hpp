@@ -54,7 +54,7 @@ template <class Order>
 using RankKey = typename Bits<(Order::width < 2 ? 2 : Order::width)>::Signed;
 
 // The k first of `count` candidates, k <= count <= kRankLimit, with these keys; position_of(j)
-// gives the j-th. Keys have room for a multiple of a line.
+// gives the j-th. Keys have capacity for a multiple of a line.
 template <class Order, class PositionOf>
 inline void put_ranked_keys(const Output& out, const Source<Order>& row, RankKey<Order>* keys,
                             Int count, Int k, PositionOf&& position_of) {

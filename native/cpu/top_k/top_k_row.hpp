@@ -12,8 +12,8 @@ namespace anydml::top_k {
 constexpr Int kFold = 32;
 // Up to here they are ranked instead.
 constexpr Int kRankedWitnesses = 64;
-// How far ahead the reading of long rows asks for memory: what the processor does by itself falls
-// short by a third, as it starts anew in every row.
+// How far ahead reads of long rows prefetch: the hardware prefetcher reaches a third less, because
+// it restarts in every row.
 constexpr Int kPrefetchBytes = 6144;
 // Of a row that is not contiguous: lines that are packed before they are read.
 constexpr Int kPackedLines = 16;
@@ -381,7 +381,7 @@ struct RowSelector {
     const double share = static_cast<double>(shape.k) / static_cast<double>(shape.n);
     const double deviation = std::sqrt(share * (1 - share) * static_cast<double>(kSample));
     Int rank = static_cast<Int>(share * static_cast<double>(kSample) + 3.5 * deviation + 3);
-    // A sample that misleads is asked for more: no natural input brings it about, but a row that
+    // If a sample misleads, use more of it: no natural input causes this, but a row that
     // changes after the sample may.
     for (; rank < kSample; rank += rank + 64) {
       const Key bound = bisect<W>(keys, kSample, rank, rank / 64);

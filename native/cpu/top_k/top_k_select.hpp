@@ -94,8 +94,8 @@ inline typename Bits<W>::Signed keep_greatest(const typename Bits<W>::Signed* ke
 }
 
 // rank[i] = the number of keys before the i-th in the order wanted: greater ones, and equal ones
-// with a smaller position. Fewer than 127 keys of one byte. Keys and ranks have room for a multiple
-// of a line.
+// with a smaller position. Fewer than 127 keys of one byte. Keys and ranks have capacity for a
+// multiple of a line.
 template <int W>
 inline void rank_all(typename Bits<W>::Signed* keys, Int count, typename Bits<W>::Signed* rank) {
   using Key = typename Bits<W>::Signed;
@@ -165,7 +165,7 @@ struct Source {
   Key key(Int i) const { return Order::key(bits(i), flip); }
 };
 
-// Elements between two looks at a list's length, and the room that it has.
+// Elements between two checks of a list's length, and its capacity.
 constexpr Int kMostPiece = 512;
 constexpr Int list_piece(Int k) { return std::min(kMostPiece, (k + kUnit - 1) / kUnit * kUnit); }
 constexpr Int list_capacity(Int k) { return 2 * k + 2 * list_piece(k); }

@@ -227,7 +227,7 @@ inline uint64_t at_least(const Line<W>& keys, const Line<W>& bound) {
   }
   return mask;
 #else
-  // No mask instruction: look for any lane first, which is rarely there.
+  // No mask instruction: first test for any lane, which is rare.
   typename Line<W>::Vector any{};
   for (int i = 0; i < kLineVectors; ++i)
     any |= static_cast<typename Line<W>::Vector>(keys.part[i] >= bound.part[i]);
@@ -298,7 +298,7 @@ inline void compress_line(const Line<W>& line, uint64_t mask, typename Bits<W>::
 }
 
 // Appends base + the positions in [begin, end) of contiguous elements whose key reaches the bound.
-// All from 0 to `end` can be read; `out` has room for end - begin + 64.
+// All from 0 to `end` can be read; `out` has capacity for end - begin + 64.
 template <class Order>
 inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned flip,
                   typename Order::Key bound, uint32_t* out, uint32_t base = 0) {

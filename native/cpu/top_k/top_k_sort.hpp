@@ -21,7 +21,7 @@ constexpr Int kBucketSort = Int{1} << 17;
 constexpr int kMostFineBits = 12;
 constexpr int kMostBuckets = 256;
 
-constexpr Int kBucketBlock = 512;  // items put into buckets between two looks at their ends
+constexpr Int kBucketBlock = 512;  // items put into buckets between two checks of their ends
 
 constexpr Int kLineItems = 8;
 
@@ -54,7 +54,7 @@ inline bool through_buckets(Int count, int parts) {
   return count >= (parts > 1 ? kParallelSort : kBucketSort);
 }
 
-// Of so many candidates.
+// For this many candidates.
 int fine_digit_bits(Int count);
 
 // Makes buckets of neighbouring fine digits until they hold k items, from the counters of all

@@ -84,7 +84,7 @@ BadIndex BadIndices::described(const BadIndexEntry& entry) const {
   const auto captured = captured_.find(entry.call);
   found.captured = captured != captured_.end();
   const Call& call = found.captured ? captured->second : calls_[entry.call % kCalls];
-  if (call.number != entry.call) return found;  // so many calls ago
+  if (call.number != entry.call) return found;  // of an older call
   const auto coordinate = static_cast<std::size_t>(entry.position) % call.bounds.size();
   found.call = call.number;
   found.indices = call.indices;

@@ -1,8 +1,8 @@
 // Reports of bad indices from kernels to the host, through mapped memory that the host polls.
 //
-// A call that looks at indices takes a slot of a ring in device memory and keeps here what a
+// A call that checks indices takes a slot of a ring in device memory and keeps here what a
 // message needs. Its kernels note the first bad index in the slot; the last of them writes it to
-// the page that the host looks at, and clears the slot. The ring is longer than the queues of a
+// the page that the host polls, and clears the slot. The ring is longer than the queues of a
 // device: a slot comes round again when its call has long ended. A call that is captured in a graph
 // runs at any time and any number of times: its slot is memory of the graph, and its message stays.
 #pragma once
@@ -65,8 +65,8 @@ class BadIndices {
   // What has been found: the earliest call's. False: nothing.
   bool take(BadIndex& found);
 
-  // Whether there may be something to tell that nobody has been told: since `all_waited`, or of
-  // calls in graphs, which may run at any time.
+  // Whether there may be unreported bad indices: since `all_waited`, or of calls in graphs, which
+  // may run at any time.
   bool open();
   unsigned long long latest() const { return latest_; }
   void all_waited(unsigned long long until) { settled_ = until; }

@@ -40,7 +40,7 @@ class File {
   int descriptor_;
 };
 
-// Whether what is open is this user's, and nobody else may write it.
+// Whether the open file belongs to this user, and no other user can write it.
 bool own(int descriptor, mode_t kind, struct stat& facts) {
   return fstat(descriptor, &facts) == 0 && (facts.st_mode & S_IFMT) == kind &&
          facts.st_uid == geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;

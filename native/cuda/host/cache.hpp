@@ -10,10 +10,10 @@ namespace anydml::cuda {
 // 128 bits of a text, in hexadecimal: a name, no protection against someone who may write here.
 std::string digest_of(const std::string& text);
 
-// What was kept under a key; nothing when there is none, or none that is whole and this user's own.
+// The contents stored under a key, if there are any that are complete and owned by this user.
 std::optional<std::string> cache_load(const std::string& folder, const std::string& key);
 
-// Keeps it, as far as the system lets it: a cache that cannot be written is none.
+// Stores the contents if possible; a cache that cannot be written is not an error.
 void cache_store(const std::string& folder, const std::string& key, const std::string& contents);
 
 }  // namespace anydml::cuda

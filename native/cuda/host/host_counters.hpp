@@ -15,7 +15,7 @@ class HostCounters {
 
   struct Slot {
     Int* host = nullptr;
-    Int* device = nullptr;              // null: there is no slot
+    Int* device = nullptr;              // null: no slot is free
     unsigned long long* sum = nullptr;  // a word in device memory; 0, and left so by the kernels
   };
   // A slot that holds kNone; none where all are taken or the system has no memory for them. The

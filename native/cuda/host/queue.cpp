@@ -9,8 +9,8 @@
 namespace anydml::cuda {
 namespace {
 
-// How long the host looks for a number of a kernel's before it lets the driver wait, which takes
-// some 8 us longer to see it (benchmarks/gpu-h200.md).
+// How long the host polls for a counter before it lets the driver wait, which notices it 8 us
+// later (benchmarks/gpu-h200.md).
 constexpr std::chrono::microseconds kLookedFor{3000};
 
 void pause() {

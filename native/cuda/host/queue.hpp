@@ -34,7 +34,7 @@ struct Variant {
 // A compiled kernel of one variant; lives as long as the process.
 struct Function {
   void* handle = nullptr;
-  std::atomic<unsigned> dynamic_shared{0};  // bytes, the most that a launch may ask for so far
+  std::atomic<unsigned> dynamic_shared{0};  // bytes, the most that a launch may request so far
 };
 
 struct Dim {
@@ -67,9 +67,9 @@ class Queue {
   // How messages name the call.
   void name_call(const CallName& name);
 
-  // For kernels that look at indices while they run (kernels/bad_index.cuh): the indices point into
-  // `count` axes of the data from `axis` on. Every report is published, by a kernel behind all that
-  // take it: of a result that nobody has seen it leaves zeros when an index was bad.
+  // For kernels that check indices while they run (kernels/bad_index.cuh): the indices point into
+  // `count` axes of the data from `axis` on. Every report is published by a kernel after all that
+  // take it; if an index was bad, it sets a private result to zeros.
   BadIndexReport report(const Tensor& indices, const Layout& data, int axis, int count);
   void publish_report(const BadIndexReport& report, void* result = nullptr, Int bytes = 0);
 

@@ -1,10 +1,10 @@
-// The end of a call whose indices are looked at while it runs.
+// The end of a call that checks indices while it runs.
 #include "bad_index.cuh"
 
 using namespace anydml::cuda;
 
-// One block, behind all other kernels of the call. Of a result that nobody has seen nothing may be
-// left when an index was bad: so many bytes become zeros.
+// One block, after all other kernels of the call. If an index was bad, this many bytes of a private
+// result become zeros.
 extern "C" __global__ void __launch_bounds__(kSettleThreads)
     bad_index_settle(const __grid_constant__ BadIndexReport report, char* result, Offset bytes) {
   if (!bad_index_found(report)) return;

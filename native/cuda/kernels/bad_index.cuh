@@ -7,7 +7,7 @@
 
 namespace anydml::cuda {
 
-// The first bad index of a call, all zeros while there is none. Part i is the complement of the
+// The first bad index of a call; all zeros until there is one. Part i is the complement of the
 // position, with bits [16 i, 16 i + 16) of the value below it: so each is found by a maximum, and
 // no lock is needed. A position has 48 bits (layout.hpp). Where two threads read an index that
 // changes in between, the value may be of both.
@@ -24,8 +24,8 @@ struct BadIndexEntry {
   Offset position, value;
 };
 
-// In memory of the host, mapped for the device. What finds no room is dropped: the host has not
-// looked for so long that it has an error to raise in any case.
+// In mapped host memory. Reports that do not fit are dropped: the host then has not polled for so
+// long that it has an error to raise in any case.
 struct BadIndexPage {
   static constexpr int kEntries = 256;
   unsigned long long taken;  // by the host
@@ -68,8 +68,8 @@ __device__ inline void report_bad_index(const BadIndexReport& report, Offset pos
                 (static_cast<unsigned long long>(value) >> (16 * i) & 0xFFFFull)));
 }
 
-// By one thread, when all that report have ended and nobody asks any more whether one was found:
-// hands it to the host, and leaves the slot as it was.
+// By one thread, after all reports and all reads of them have ended: hands the report to the host,
+// and resets the slot.
 __device__ inline void publish_bad_index(const BadIndexReport& report) {
   unsigned long long parts[BadIndexSlot::kParts], value = 0;
 #pragma unroll

@@ -1,10 +1,9 @@
 // GATHER, GATHER_ELEMENTS and GATHER_ND: units of ANYDML_SIZE bytes (1, 2, 4, 8 or 16) from where
 // indices of ANYDML_INDEX bytes (4 or 8) point.
 //
-// Each index is read once for each use, and what has been checked is what is used: where it is bad
-// by now, position 0 is read. A call of one block finds all bad indices before it writes. Others
-// write what they have, where nobody sees it (bad_index_settle makes it zeros), or have been
-// preceded by gather_check and write nothing if that found one.
+// A kernel uses exactly the copy of an index that it validated: if it is bad, position 0 is read. A
+// call of one block finds all bad indices before it writes. Others write to a private output
+// (bad_index_settle makes it zeros), or run after gather_check and write nothing if that found one.
 #include "gather.cuh"
 #include "indexing.hpp"
 #include "types.hpp"

@@ -32,7 +32,7 @@ struct GatherHead {
   int rank, tuple;
   bool is_signed;
   int mode;                // an OutOfRange
-  bool output_is_private;  // nobody sees the output when an index is bad
+  bool output_is_private;  // the output is discarded if an index is bad
   bool alone;              // one block does the whole call
   bool last;               // this kernel is the last one of the call
   unsigned items, tiles;   // one a block
@@ -47,7 +47,7 @@ struct GatherHead {
   Offset result_bytes;
 };
 
-// With room for few dimensions, or for all that there may be.
+// With space for few dimensions, or for the maximum.
 template <int kDims>
 struct Gather {
   GatherHead head;
@@ -56,7 +56,7 @@ struct Gather {
 };
 constexpr int kFewDims = 6;
 
-// The values of an index tensor, to be looked at only.
+// The values of an index tensor, for checks only.
 struct IndexCheck {
   const char* indices;
   Offset count, first;

@@ -81,13 +81,13 @@ __device__ void finish(unsigned long long granule, Offset granules, unsigned cou
   const unsigned long long before = atomicAdd(to.sum, (1ull << kCountBits) + count);
   if (static_cast<Offset>(before >> kCountBits) != granules - 1) return;
   *to.sum = 0;
-  __threadfence();  // the host may hand the word to another call as soon as it is told
+  __threadfence();  // the host may reuse the word as soon as it has the count
   tell_host(to, static_cast<Offset>(before & ((1ull << kCountBits) - 1)) + count);
 }
 }  // namespace
 
 // The elements lie one after the other: `skip` elements behind an address of whole lines. Positions
-// count from there, up to `end`; those before `skip` are no elements.
+// count from there, up to `end`; those before `skip` are not elements.
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
     nonzero_lines(const uint4* lines, unsigned skip, Offset end, Offset granules, unsigned* bits,
                   unsigned* counts, unsigned long long* groups, Starts to) {

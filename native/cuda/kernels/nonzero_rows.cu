@@ -11,7 +11,7 @@ using namespace anydml::cuda;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 constexpr unsigned kWarps = kNonzeroThreads / 32;
 constexpr int kColumns = ANYDML_COLUMNS;
-// Set bits of a slice from which on it is faster to look at all.
+// From this many set bits of a slice on, it is faster to visit every bit.
 constexpr unsigned kDense = 320;
 constexpr int kHeld = kColumns == 0 ? 1 : kColumns;
 
@@ -222,7 +222,7 @@ __device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigne
     list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
 }
 
-// The same where many bits are set: every bit is looked at.
+// The same if many bits are set: visits every bit.
 __device__ void list_dense_bits(unsigned word, unsigned first, unsigned index,
                                 unsigned short* list) {
   unsigned short* at = list + index;
@@ -266,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
   Stretch stretch{axes, positions[warp], {}, 0};
   // Goes to slices of a granule; where they begin in it.
   const auto start_at = [&](unsigned granule, unsigned slice, unsigned slices) {
-    // The first places of the first granule are no elements.
+    // The first places of the first granule are not elements.
     const unsigned ahead = base + granule == 0 ? skip : 0;
     const unsigned place = max(slice * kSlice, ahead);
     const Offset first = (base + granule) * kGranule + place - skip;

@@ -35,7 +35,7 @@ struct Tuples {
 // Packed indices that are only checked: 16 bytes at a time.
 constexpr unsigned kCheckEach = 8;  // lines of a thread
 
-// Keys in ascending order, and which update each is of. Keys from `slices` on are no slices.
+// Keys in ascending order, and which update each is of. Keys from `slices` on do not stand for slices.
 struct Sorted {
   const void* keys;
   const void* updates;
@@ -68,7 +68,7 @@ struct Line {
 };
 struct Lines {
   int type;                 // of the indices: DML_TENSOR_DATA_TYPE
-  int tells;                // whether bad indices are told: else they have been looked for before
+  int tells;                // whether to report bad indices: else an earlier kernel checked
   int copies;               // whether elements that no update names are copied
   unsigned size, length;    // of the axis in the output and in the indices
   unsigned columns, width;  // of all strips side by side; of one: a power of two
@@ -127,9 +127,9 @@ struct PartState {
   unsigned pieces;
 };
 
-// Indices of one axis that ascend or descend as they lie: nothing needs to be moved for them.
+// Indices of one axis that ascend or descend, so that nothing needs to be moved.
 struct Order {
-  unsigned looks;  // whether a first look at some of them found them so
+  unsigned looks;  // whether a sample of them is ordered
   unsigned seen;   // of all; kOutside where one is bad
 };
 constexpr unsigned kOutside = 8;
@@ -148,7 +148,7 @@ struct InOrder {
 };
 
 struct Partition {
-  const Order* order;  // null: not looked for
+  const Order* order;  // null: not checked
   unsigned* keys;      // kNoKey: left out
   unsigned count, slices;
   unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group

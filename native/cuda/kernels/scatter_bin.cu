@@ -101,7 +101,7 @@ __device__ inline void bin_rows(const char* indices, const Places& places, const
     if (equal) edge.seen |= kEqual;
     if (part.last_only && kFull && __any_sync(kAllLanes, equal && lane != 0)) {
       // Of equal keys of a row only the last one counts, and none that the next row ends with. It
-      // is not looked for in ordered rows of many keys, which are best left as they lie.
+      // is not searched for in ordered rows of many keys, which are best left in place.
       const unsigned rises = __ballot_sync(kAllLanes, lane != 0 && before < own);
       const unsigned falls = __ballot_sync(kAllLanes, lane != 0 && before > own);
       if ((rises != 0 && falls != 0) || __popc(rises | falls) < 4) {

@@ -32,7 +32,7 @@ __device__ inline void clear_winners(Cell* words, unsigned size) {
   for (unsigned i = threadIdx.x; i < count; i += kBucketThreads) lines[i] = {0, 0, 0, 0};
 }
 
-// Brings the input's elements into the second-level cache, where many of them will be asked for.
+// Prefetches the input's elements into the second-level cache, if many of them will be read.
 __device__ inline void prefetch_input(const Bucket& bucket, unsigned updates) {
   constexpr unsigned kLine = 128 / sizeof(Element);
   if (updates >= bucket.size) return;
@@ -65,7 +65,7 @@ __device__ void move_few(const Bucket& bucket, const Updates& updates, Cell* wor
   });
 }
 
-// Of many, every one is looked at twice: for its number, and for the element that it is.
+// If there are many, every one is read twice: for its number and for its element.
 __device__ void move_many(const Bucket& bucket, const Updates& updates, Cell* words) {
   const unsigned count = updates.count;
   clear_winners(words, bucket.size);

@@ -381,8 +381,8 @@ __device__ inline void scatter_block(const Data& tensors, const Lines& lines, co
 }  // namespace
 
 // Places of what lies outside the lines and their columns: `data` in the output and in the input,
-// `lookup` in the indices and in the updates, `position` of indices. `settled`: bytes of an output
-// that is seen by nobody, where this kernel ends the call; else 0.
+// `lookup` in the indices and in the updates, `position` of indices. `settled`: bytes of a
+// private output, if this kernel ends the call; else 0.
 extern "C" __global__ void __launch_bounds__(1024)
     scatter_lines(char* output, const char* input, const char* indices, const char* updates,
                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,

@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(kOrderThreads)
   copy_all(output, input, Offset{job.slices} * Offset{sizeof(Element)});
 }
 
-// What one does. An index that has changed since it was looked at is left out, if it is bad now.
+// One update. An index that has changed since its check is skipped if it is bad now.
 extern "C" __global__ void __launch_bounds__(kOrderThreads)
     scatter_ordered_put(char* output, const char* input, const char* indices, const char* updates,
                         int reduction, const __grid_constant__ InOrder job) {

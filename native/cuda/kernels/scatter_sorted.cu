@@ -13,7 +13,7 @@ using Element = Unit<ANYDML_SIZE>::Type;
 #else
 using Element = Number<ANYDML_TYPE>::Type;
 
-// What a slice's updates are combined with, and what becomes of so many of them.
+// The first term of a slice, and the result of combining this many updates with it.
 __device__ inline Element first_term(const char* element, int mean) {
   return mean == kMeanOfUpdates ? Element{} : read<Element>(element);
 }

@@ -39,7 +39,7 @@ struct Parts {
 
 // How a long row's bound is found, from a sample (top_k_long.cu).
 struct Sampling {
-  int low, high;  // so many of the sample reach the bound; low 0: everything is a candidate
+  int low, high;  // how many of the sample reach the bound; low 0: all are candidates
   int capacity;   // of the candidate list
 };
 
@@ -47,8 +47,8 @@ struct Sampling {
 struct Together {
   long long segments, length, longer;  // as of Parts
   int groups;                          // maxima of its sample that a block gives, 16 to 512
-  int low, high;                       // so many of the row's reach the bound
-  int capacity;                        // candidates of a row that there is room for, less one
+  int low, high;                       // how many of the row reach the bound
+  int capacity;                        // of the list of candidates of a row, less one
   unsigned* work;                      // kTogetherWords of each row, zero
   void* sample;                        // items: segments * groups of each row
   void* found;                         // items: 2 * capacity of each row

@@ -14,11 +14,11 @@ constexpr int kMostRanked = kThreads < 128 ? kThreads : 128;
 
 struct BlockState {
   int slots[2][32];
-  int count;  // candidates found, those that found no room included
+  int count;  // candidates found, including those that did not fit
   int ranks[kMostRanked];
 };
 
-// The shared memory of a block: candidates behind it, as many as the launch asks for.
+// The shared memory of a block, followed by as many candidates as the launch requests.
 __shared__ BlockState state;
 extern __shared__ __align__(16) unsigned char shared_bytes[];
 __device__ inline Item* list() { return reinterpret_cast<Item*>(shared_bytes); }
@@ -72,11 +72,11 @@ __device__ inline unsigned long long block_most(unsigned long long value, int& t
   return static_cast<unsigned long long>(high) << 32 | 0xFFFFFFFFu;
 }
 
-// Bits that tell the places below n apart.
+// The number of bits of a place below n.
 __device__ inline int place_bits(unsigned n) { return 32 - __clz(static_cast<int>(n)); }
 
-// The greatest key, from the known bits above `top` on, that at least `low` keys reach; sooner one
-// that no more than `high` do, which `exact` tells. count_of(key) is how many do.
+// The greatest key, from the known bits above `top` on, that at least `low` keys reach; or earlier
+// one that at most `high` reach; `exact` says which. count_of(key) is how many do.
 template <class CountOf>
 __device__ Key key_bound(int low, int high, Key known, int top, bool& exact,
                          const CountOf& count_of) {
@@ -163,7 +163,7 @@ __device__ __noinline__ Item bound_of(int count, int low, int high, unsigned n) 
                          }));
 }
 
-// So many slots in the list, for one thread.
+// Reserves this many slots in the list for one thread.
 __device__ inline unsigned slots_of(int count) {
   unsigned slot;
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&state.count));
@@ -257,7 +257,7 @@ __device__ inline void sort(Item* items, int size) {
 }
 
 // The k greatest of the first `count` items of the list, each given to write(rank, item), greatest
-// first if `ordered`. There is room for the next power of two.
+// first if `ordered`. The list has capacity for the next power of two.
 template <class Write>
 __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& write) {
   Item* const items = list();

@@ -17,7 +17,7 @@ template <bool Float>
 struct OrderOf {
   using Type = IntegerOrder<W>;
 };
-#if ANYDML_is_float != 0  // there are no floats of one byte
+#if ANYDML_is_float != 0  // one-byte floats do not exist
 template <>
 struct OrderOf<true> {
 #if ANYDML_is_float == 2

@@ -10,8 +10,8 @@
 namespace anydml::top_k {
 namespace {
 
-// The bound that about `low` of the sample reach. What of the sample is put into the list, and
-// looked at again, is what reaches the least of the maxima of groups of threads: `low` groups at
+// The bound that about `low` of the sample reach. The list gets those of the sample,
+// to be checked again, that reach the least of the maxima of groups of threads: `low` groups at
 // least, each of which has one.
 __device__ __noinline__ Item sampled(int low, int high) {
   if (threadIdx.x == 0) state.count = 0;
@@ -76,7 +76,7 @@ __device__ __noinline__ Item exact(int k) {
   return Candidate::make(key, ~place);
 }
 
-// Collects at least k items, at most as many as there is room for; says how many.
+// Collects at least k items, at most as many as fit the list; returns how many.
 __device__ int candidates(int k, const Sampling& sampling) {
   if (sampling.low == 0) {
     for (unsigned i = threadIdx.x; i < span.n; i += kThreads)

@@ -1,7 +1,6 @@
 // TOP_K of rows that fit the registers of a block, a block a row. The bound is about the k-th of
-// the threads' greatest items: k of them reach it, and no thread has more than it holds, so that
-// there is room for all that do, whatever the input. Where k is too large for that, everything is
-// sorted.
+// the threads' greatest items: k of them reach it, and no thread has more than it holds, so the
+// list holds all that do, for any input. If k is too large for that, everything is sorted.
 #include "top_k_block.cuh"
 
 namespace anydml::top_k {
@@ -60,7 +59,8 @@ __device__ __noinline__ void finish_row(const Rows& rows, long long row, int cou
 
 using namespace anydml::top_k;
 
-// `capacity`: of the candidate list. It holds all elements, or kEach for each of `high` threads.
+// `room`: capacity of the candidate list, which holds all elements, or kEach for each of `high`
+// threads.
 extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int room) {
   Item* const items = list();

@@ -89,7 +89,7 @@ struct MaskOf<true> {
 };
 using Mask = MaskOf<(kUnroll * kVector > 32)>::Type;
 
-// Puts all that reaches the bound into the list, as long as there is room. Up to the bound's place
+// Puts all that reaches the bound into the list, up to its capacity. Up to the bound's place
 // equal keys do, behind it greater ones only.
 template <bool Smallest>
 __device__ void collect(const Item& bound, int capacity) {

@@ -3,7 +3,7 @@
 // candidates are not many more than k; all read their segments and put what reaches the bound into
 // one list, and the block that came last puts that in order.
 //
-// What is read first is on its way while the bound is looked for. As in top_k_long.cu the bound is
+// The first reads are in flight while the bound is computed. As in top_k_long.cu the bound is
 // a key and a place; where the sample misled, a second one is made of what was found, or of more of
 // the sample, and a third is exact: a bounded number of readings. Which way the blocks of a row go
 // depends on counts that all of them read behind a barrier, so that all go the same one.
@@ -77,7 +77,7 @@ __device__ void publish_sample(int groups, Item* to) {
   if (lane_of() < in_warp) write_shared(to + threadIdx.x / 32 * in_warp + lane_of(), most);
 }
 
-// The bound that about `low` of what was published reach: all that a thread looks at counts as one.
+// The bound that about `low` of the published items reach; all that a thread reads counts as one.
 __device__ __noinline__ Item bound_of_sample(const Item* all, int count, int low, int high,
                                              unsigned n) {
   Item mine = Candidate::make(0, 0);
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         write_shared(found + first_slot + i, list()[i]);
     meet();
     count = __ldcg(row.counts + attempt);
-    // A block that had no room stopped at `capacity`.
+    // A block whose list was full stopped at `capacity`.
     const bool enough = count >= static_cast<unsigned>(k);
     const bool fits = count < static_cast<unsigned>(capacity);
     if ((enough && fits) || attempt == 2) break;

@@ -98,8 +98,8 @@ bool split_numbers(const Quick& quick, Int* numbers, Results& results) {
   return parts.depth == Integers::list && parts.count > 0 && rest == 0;
 }
 
-// Whether an array's sizes are those of the layout but for an axis, and its size there; nothing
-// else is looked at.
+// Whether an array's sizes equal those of the layout except on an axis, and its size there. Checks
+// nothing else.
 bool continues(PyObject* object, const Operand& first, int axis, Int& size) {
   if (!PyArray_CheckExact(object)) return false;
   auto* const array = reinterpret_cast<PyArrayObject*>(object);
