@@ -37,7 +37,7 @@ SUITES: Final = ("table", "small")
 LARGE: Final = 1 << 16
 """Bytes of results from which on the type of indices makes a difference."""
 CHUNKS: Final = 8
-"""In so many parts a burst is timed; the median of them counts, so that one pause does not."""
+"""A burst is timed in this many parts; the median counts, so that a single pause does not."""
 CLOCKS: Final[dict[str, Callable[[], float]]] = {
     "wall": time.perf_counter,
     "cpu": time.process_time,

@@ -51,7 +51,7 @@ class Gate:
         results : tuple of arrays
             As the array function returns them.
         strict : bool
-            Whether every guarantee of this library is asked for, or only what peers promise.
+            Whether to require every guarantee of anydml, or only what peers promise.
         """
         if self.job.operation == "top_k":
             if len(results) != 2:
@@ -233,7 +233,7 @@ def _gather_nd(x: Array, indices: Array, batch_dims: int) -> Array:
 
 
 def _before(a: Array, b: Array, largest: bool) -> Array:
-    """Whether a stands before b in the order asked for; NaN counts as the largest."""
+    """Whether a precedes b in the requested order; NaN counts as the largest."""
     ahead: Array = a > b if largest else a < b
     if a.dtype.kind == "f":
         high, low = (a, b) if largest else (b, a)

@@ -66,7 +66,7 @@ class CuPy(Peer):
         return np.asarray(value.get())
 
     def nonzero_coordinates(self, x: Any) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "argwhere", lambda: self.cupy.argwhere(x)
 
     def split(self, x: Any, sections: int, axis: int) -> Ways:
@@ -75,15 +75,15 @@ class CuPy(Peer):
         yield "split, copy", lambda: [v.copy() for v in cupy.split(x, sections, axis)]
 
     def join(self, *parts: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "concatenate", lambda: self.cupy.concatenate(parts, axis)
 
     def gather(self, x: Any, indices: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "take", lambda: self.cupy.take(x, indices, axis)
 
     def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "take_along_axis", lambda: self.cupy.take_along_axis(x, indices, axis)
 
     def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Ways:
@@ -126,7 +126,7 @@ class Gpu:
         return contestant
 
     def copies(self, traffic: int) -> list[Contestant]:
-        """A copy on the device of so many bytes, read and written."""
+        """A copy on the device of this many bytes, read and written."""
         source = self.torch.ones(traffic // 2, dtype=self.torch.uint8, device="cuda")
         target = self.torch.empty_like(source)
         return [Contestant("copy", "device to device", lambda: target.copy_(source))]

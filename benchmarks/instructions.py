@@ -200,7 +200,7 @@ class Requests:
         self._call = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p)(address)
 
     def count(self, name: str, call: Callable[[], object], times: int) -> None:
-        """Dump the instructions of so many calls under a name."""
+        """Dump the instructions of this many calls under a name."""
         text = ctypes.create_string_buffer(f"{name} {times}".encode())
         start, zero, stop = map(self._block, (4, 1, 5))
         dump = self._block(3, ctypes.addressof(text))

@@ -35,7 +35,7 @@ class Contestant:
     results : callable
         From what the call returns to the arrays that the array function returns.
     strict : bool
-        Whether the gate asks for every guarantee of this library.
+        Whether the gate requires every guarantee of anydml.
     problem : str
         Why there are no times; empty when there are.
     samples : list of float
@@ -91,7 +91,7 @@ def first_line(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to measure: so many runs of each contestant, or so many seconds, if that is less."""
+    """How long to measure: runs of each contestant, or seconds, whichever is less."""
 
     runs: int = 30
     seconds: float = 1.0
@@ -152,7 +152,7 @@ class PlainCopy:
     Parameters
     ----------
     threads : int
-        Large copies are tried on one thread and on so many; the better one counts.
+        Large copies are tried on one thread and on this many; the faster one counts.
     """
 
     def __init__(self, threads: int) -> None:

@@ -23,7 +23,7 @@ _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims":
 
 
 def function(job: Job, outputs: Results | None = None, library: Peer | None = None) -> Contestant:
-    """The array function, called with no more than it needs; the operator where there is none.
+    """The array function, with required arguments only; the operator if there is none.
 
     `outputs` are arrays for the results, one for each; `library` is the one whose arrays it gets,
     NumPy's without it.
@@ -52,7 +52,7 @@ def function(job: Job, outputs: Results | None = None, library: Peer | None = No
 
 
 def with_threads(job: Job, threads: int) -> Contestant:
-    """The array function on so many threads."""
+    """The array function on this many threads."""
     contestant = function(job)
     plain = contestant.call
 

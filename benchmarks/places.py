@@ -21,7 +21,7 @@ class Place(Protocol):
         """The array function of this library."""
 
     def copies(self, traffic: int) -> list[Contestant]:
-        """Plain copies that move so many bytes."""
+        """Plain copies that move this many bytes."""
 
     def take_turns(self, contestants: Sequence[Contestant], budget: Budget) -> None:
         """Time those without a problem."""

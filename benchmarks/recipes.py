@@ -194,7 +194,7 @@ def scatter_nd(
     unique: bool = True,
     pattern: str = "random",
 ) -> Job:
-    """`count` tuples of `coordinates` each, so many updates of what is left of the shape."""
+    """`count` tuples of `coordinates` each, for as many updates of the remaining shape."""
     sizes = shape[:coordinates]
     flat = positions(rng, count, prod(sizes), pattern, unique)
     indices = _tuples(flat, sizes).astype(index_dtype, copy=False)
@@ -304,7 +304,7 @@ def pad(
     dtype: str = "float32",
     pattern: str = "random",  # values do not matter to a copy
 ) -> Job:
-    """So many elements in front of and behind each axis."""
+    """Pad each axis by `pad_width` elements."""
     return Job("pad", (numbers(rng, shape, dtype),), {"pad_width": tuple(pad_width), "mode": mode})
 
 
@@ -394,5 +394,5 @@ def upsample_2d(
     dtype: str = "float32",
     pattern: str = "random",  # values do not matter
 ) -> Job:
-    """Images so many times as high and as wide."""
+    """Images this many times as high and as wide."""
     return Job("upsample_2d", (numbers(rng, shape, dtype),), {"scale": scale, "mode": mode})

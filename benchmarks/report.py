@@ -16,7 +16,7 @@ from benchmarks.suites import Suite
 SMALLEST_COPY: Final = 2**16
 """With fewer bytes a copy is all overhead, and a fraction of its bandwidth says nothing."""
 ENDS_EARLY: Final = 2.0
-"""A call that is more than so many times as fast as a plain copy of its bytes has not touched all
+"""A call that is more than this many times as fast as a plain copy of its bytes has not touched all
 of them: no way of moving them is so much faster than a copy."""
 NONE: Final = "–"
 
@@ -117,7 +117,7 @@ class Outcome:
 
     @property
     def ends_early(self) -> bool:
-        """Whether the base has not read all of its input: then its ratio is none of speeds."""
+        """Whether the base has not read all of its input, so its ratio is not comparable."""
         return self.fraction is not None and self.fraction > ENDS_EARLY
 
     @property

@@ -14,7 +14,7 @@ TYPES: Final = (
     *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
 )
 WORST_PATTERN: Final = 3.0
-"""No order, tie pattern or distribution may be so many times slower than random input."""
+"""No order, tie pattern or distribution may be this many times slower than random input."""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def slot_of(operand: str) -> Slot | None:
 
 
 def register_width(register: str) -> int:
-    """Bytes of a register; 0 of what is none."""
+    """Bytes of a register; 0 for anything else."""
     name = re.sub(r"\{.*", "", register).removeprefix("%")
     for prefix, width in (("xmm", 16), ("ymm", 32), ("zmm", 64)):
         if name.startswith(prefix):

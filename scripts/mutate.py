@@ -72,7 +72,7 @@ def diff(mutant: Mutant) -> str:
 
 
 def run(mutants: list[Mutant], count: int, options: argparse.Namespace) -> int:
-    """Take mutants until so many have an outcome; the number of survivors."""
+    """Take mutants until this many have an outcome; the number of survivors."""
     from mutation.runner import Tree
 
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ _NEEDED: Final = {"onnxruntime": ("onnx",)}
 
 
 def installed(threads: int, only: Iterable[str] = tuple(_PEERS)) -> list[Peer]:
-    """The peers that are here, set to so many threads."""
+    """The installed peers, set to this many threads."""
     found = []
     for module in only:
         if all(find_spec(name) for name in (module, *_NEEDED.get(module, ()))):

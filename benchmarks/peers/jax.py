@@ -78,12 +78,12 @@ class JAX(Peer):
         yield f"at[..].{how}", self._compiled(updated, x, indices, updates)
 
     def split(self, x: Any, sections: int, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         jnp = self.jax.numpy
         yield "split", self._compiled(lambda x: jnp.split(x, sections, axis), x)
 
     def join(self, *parts: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         jnp = self.jax.numpy
         yield "concatenate", self._compiled(lambda *parts: jnp.concatenate(parts, axis), *parts)
 
@@ -116,11 +116,11 @@ class JAX(Peer):
         yield "x[i, ..]", self._compiled(taken, x, indices)
 
     def cast(self, x: Any, dtype: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "astype", self._compiled(lambda x: x.astype(dtype), x)
 
     def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         named, jnp = "reflect" if mode == "reflection" else mode, self.jax.numpy
         yield "pad", self._compiled(lambda x: jnp.pad(x, pad_width, named), x)
 
@@ -140,7 +140,7 @@ class JAX(Peer):
             yield "x * s + b", self._compiled(lambda x: x * factor + summand, x)
 
     def fill_value_sequence(self, shape: Any, dtype: str, start: float, delta: float) -> Ways:
-        """Already what is asked for, where the type has every number."""
+        """The result needs no conversion, where the type has every number."""
         jnp, stop = self.jax.numpy, start + delta * prod(shape)
         if exact(dtype, stop - delta):
             yield (
@@ -149,12 +149,12 @@ class JAX(Peer):
             )
 
     def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         jnp = self.jax.numpy
         yield "full", self._compiled(lambda: jnp.full(shape, value, dtype))
 
     def tile(self, x: Any, repeats: Any) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         jnp = self.jax.numpy
         yield "tile", self._compiled(lambda x: jnp.tile(x, repeats), x)
 

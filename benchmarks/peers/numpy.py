@@ -20,13 +20,13 @@ _COMBINE: Final[dict[str, Any]] = {
 
 
 class NumPy(Peer):
-    """One thread, whatever is asked for: NumPy has no more."""
+    """One thread, whatever the setting: NumPy is single-threaded."""
 
     name = "NumPy"
     version = np.__version__
 
     def top_k(self, x: Array, k: int, axis: int, largest: bool) -> Ways:
-        """Partition and sort; a full sort where much is asked for."""
+        """Partition and sort; a full sort for large k."""
         size = x.shape[axis]
 
         def best(candidates: Array) -> tuple[Array, Array]:
@@ -64,7 +64,7 @@ class NumPy(Peer):
             yield "argsort", sorted_whole
 
     def nonzero_coordinates(self, x: Array) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "argwhere", lambda: np.argwhere(x)
 
     def scatter_elements(
@@ -117,17 +117,17 @@ class NumPy(Peer):
         yield "split, copy", lambda: [part.copy() for part in np.split(x, sections, axis)]
 
     def join(self, *parts: Array, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "concatenate", lambda: np.concatenate(parts, axis)
 
     def gather(self, x: Array, indices: Array, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "take", lambda: np.take(x, indices, axis)
         if axis == 0:
             yield "x[i]", lambda: x[indices]
 
     def gather_elements(self, x: Array, indices: Array, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         if x.ndim == 1:
             yield "take", lambda: np.take(x, indices)
         yield "take_along_axis", lambda: np.take_along_axis(x, indices, axis)
@@ -206,11 +206,11 @@ class NumPy(Peer):
             yield "take", lambda: np.take(x, indices[..., 0], 0, out=outs[0])
 
     def cast(self, x: Array, dtype: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "astype", lambda: x.astype(dtype)
 
     def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         named: Any = "reflect" if mode == "reflection" else mode
         yield "pad", lambda: np.pad(x, pad_width, named)
 
@@ -238,18 +238,18 @@ class NumPy(Peer):
     def fill_value_sequence(
         self, shape: tuple[int, ...], dtype: str, start: float, delta: float
     ) -> Ways:
-        """Already what is asked for, where the type has every number."""
+        """The result needs no conversion, where the type has every number."""
         stop = start + delta * prod(shape)
         arange: Any = np.arange  # which has no form for a type by name
         if exact(dtype, stop - delta):
             yield "arange", lambda: arange(start, stop, delta, dtype).reshape(shape)
 
     def fill_value_constant(self, shape: tuple[int, ...], dtype: str, value: float) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "full", lambda: np.full(shape, value, dtype)
 
     def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "tile", lambda: np.tile(x, repeats)
 
     def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:

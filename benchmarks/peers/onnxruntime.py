@@ -35,7 +35,7 @@ class ONNXRuntime(Peer):
         yield "TopK", run
 
     def nonzero_coordinates(self, x: Array) -> Ways:
-        """NonZero, which has a row for each axis: turned round for the check, untimed."""
+        """NonZero, which has a row for each axis: transposed for the check, untimed."""
         run = self._node("NonZero", [x])
         yield "NonZero", lambda: [rows.T for rows in run()]
 

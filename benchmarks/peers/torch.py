@@ -33,7 +33,7 @@ class PyTorch(Peer):
         return array
 
     def top_k(self, x: Any, k: int, axis: int, largest: bool) -> Ways:
-        """Already what is asked for; a full sort where much is."""
+        """The result needs no conversion; a full sort for large k."""
         torch = self.torch
         yield "topk", lambda: tuple(torch.topk(x, k, axis, largest, True))
 
@@ -45,13 +45,13 @@ class PyTorch(Peer):
             yield "sort", sorted_whole
 
     def nonzero_coordinates(self, x: Any) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "nonzero", lambda: self.torch.nonzero(x)
 
     def scatter_elements(
         self, x: Any, indices: Any, updates: Any, axis: int, reduction: str | None
     ) -> Ways:
-        """Already what is asked for; it does not take negative indices."""
+        """The result needs no conversion; it does not take negative indices."""
         torch = self.torch
         if reduction is None:
             yield "scatter", lambda: torch.scatter(x, axis, indices, updates)
@@ -92,15 +92,15 @@ class PyTorch(Peer):
         yield "split_copy", lambda: torch.split_copy(x, size, axis)
 
     def join(self, *parts: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "cat", lambda: self.torch.cat(parts, axis)
 
     def gather(self, x: Any, indices: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "index_select", lambda: self.torch.index_select(x, axis, indices)
 
     def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "gather", lambda: self.torch.gather(x, axis, indices)
 
     def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Ways:
@@ -189,7 +189,7 @@ class PyTorch(Peer):
             yield "index_select", lambda: self.torch.index_select(x, 0, rows, out=outs[0])
 
     def cast(self, x: Any, dtype: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         kind = getattr(self.torch, dtype)
         yield "to", lambda: x.to(kind)
 
@@ -230,23 +230,23 @@ class PyTorch(Peer):
             yield "x * s, add_", lambda: (x * scale).add_(bias)
 
     def fill_value_sequence(self, shape: Any, dtype: str, start: float, delta: float) -> Ways:
-        """Already what is asked for, where the type has every number."""
+        """The result needs no conversion, where the type has every number."""
         torch, count = self.torch, prod(shape)
         stop, kind = start + delta * count, getattr(self.torch, dtype)
         if exact(dtype, stop - delta):
             yield "arange", lambda: torch.arange(start, stop, delta, dtype=kind).reshape(shape)
 
     def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         torch, kind = self.torch, getattr(self.torch, dtype)
         yield "full", lambda: torch.full(shape, value, dtype=kind)
 
     def tile(self, x: Any, repeats: Any) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         yield "tile", lambda: self.torch.tile(x, repeats)
 
     def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
-        """Already what is asked for."""
+        """The result needs no conversion."""
         larger = self.torch.nn.functional.interpolate
         if mode == "linear":
             yield "interpolate", lambda: larger(x, scale_factor=scale, mode="bilinear")

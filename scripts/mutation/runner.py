@@ -38,7 +38,7 @@ class Concern:
     native: tuple[str, ...]
     python: tuple[str, ...]
     without: re.Pattern[str]  # Python test files that add nothing to others
-    gpu: bool  # tests on a GPU too, which run only when they are asked for
+    gpu: bool  # tests on a GPU too, which run only on request
 
 
 @dataclass(frozen=True)

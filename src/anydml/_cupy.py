@@ -32,7 +32,7 @@ class _UnusualError(Exception):
 
 
 class _Namespace:
-    """What the preparation of a call asks for; of most operations nothing, as they are unusual."""
+    """The operations that the preparation of a call needs; few, because most are unusual."""
 
     broadcast_to = staticmethod(cupy.broadcast_to)
 

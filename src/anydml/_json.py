@@ -41,7 +41,7 @@ class Fields(dict[str, Any]):
     Attributes
     ----------
     read : set of str
-        Members that a reader has asked for.
+        Members that a reader has read.
     repeated : tuple of str
         Members that come more than once; the last one counts.
     """
@@ -63,7 +63,7 @@ class Fields(dict[str, Any]):
         self.read.add(name)
 
     def unread(self) -> list[str]:
-        """Members that no reader has asked for."""
+        """Members that no reader has read."""
         return [name for name in self if name not in self.read]
 
 

@@ -21,7 +21,7 @@ _RAW = (np.dtype("u1"), np.dtype("i1"), np.dtype("S1"), np.dtype("V1"))
 # Bounds the search for shared bytes between interleaved arrays.
 _OVERLAP_WORK = 100_000
 
-# Arrays among which every pair is looked at; of more, what they occupy is marked.
+# Up to this many arrays, every pair is compared; of more, the occupied memory is marked.
 _FEW = 8
 
 

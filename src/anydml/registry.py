@@ -40,7 +40,7 @@ _RECIPES: Final = {
 """Array functions that do what others are called; docs/names.md has the same."""
 
 _LONGEST: Final = 60
-"""Characters of a name for which a similar one is looked for."""
+"""The longest name for which a similar one is suggested."""
 
 
 def operator_named(name: str) -> type[Descriptor]:

@@ -460,7 +460,7 @@ def _dimensions(value: Any) -> tuple[int, ...]:
 
 
 def _optional_strides(value: Any) -> tuple[int, ...] | None:
-    return None if value is None else _dimensions(value) or None  # an empty array is none
+    return None if value is None else _dimensions(value) or None  # an empty array means no strides
 
 
 def _buffer_type(value: Any) -> None:

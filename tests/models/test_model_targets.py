@@ -236,11 +236,11 @@ class TestTargets:
         os.mkfifo(folders / "other" / "fifo")
         for overwrite in (False, True):
             for target in ("fifo", "sub", "other.bin/x"):
-                with pytest.raises(ModelError, match=r"index 0: File .*(no regular|Not a direc)"):
+                with pytest.raises(ModelError, match=r"index 0: File .*(not a regular|Not a direc)"):
                     write_target(
                         folders, target, limits=Limits(folders / "other", overwrite=overwrite)
                     )
-        with pytest.raises(ModelError, match="no regular file"):
+        with pytest.raises(ModelError, match="not a regular file"):
             write_target(folders, "null", limits=Limits("/dev", overwrite=True))
 
     def test_an_output_folder_that_is_none(self, folders):

@@ -36,7 +36,7 @@ _SIZES = re.compile(r"\(([\d, ]*)\)")
 
 
 class NoneFoundError(LookupError):
-    """What violations ask for leads to no valid descriptor: the operator needs a `sample`."""
+    """No valid descriptor was found by following the violations: the operator needs a `sample`."""
 
 
 def descriptor(

@@ -35,7 +35,7 @@ struct Tuples {
 // Packed indices that are only checked: 16 bytes at a time.
 constexpr unsigned kCheckEach = 8;  // lines of a thread
 
-// Keys in ascending order, and which update each is of. Keys from `slices` on do not stand for slices.
+// Keys in ascending order, and which update each is of. Keys from `slices` on are not slices.
 struct Sorted {
   const void* keys;
   const void* updates;

@@ -67,7 +67,7 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
 extern "C" __global__ void __launch_bounds__(256, 8)
     top_k_rounds(const __grid_constant__ Rows rows, int fours) {
   const Raw flip = static_cast<Raw>(rows.flip);
-  // Of the smallest floats NaN has the key 0, of the largest nothing has it; narrow keys have a spare bit.
+  // Of the smallest floats NaN has the key 0, of the largest nothing; narrow keys have a spare bit.
   Key shift = W < 4 || (kFloat && flip != 0) ? 1 : 0;
 #if ANYDML_width == 4
   asm("" : "+r"(shift));  // made once, not for every key

@@ -159,7 +159,7 @@ class DeviceArray:
         return self._like(np.dtype(dtype), self.shape, self.strides)
 
     def without_leading(self, count: int) -> DeviceArray:
-        """Without so many leading sizes of 1."""
+        """Remove this many leading sizes of 1."""
         return self._like(self.dtype, self.shape[count:], self.strides[count:])
 
     def laid_out(self, sizes: Shape, dtype: np.dtype[Any], strides: Shape) -> DeviceArray:
@@ -181,7 +181,7 @@ class _Placed:
 
 
 def stand_in(array: Any) -> Any:
-    """An ndarray that lies where the array lies, to be asked for its extent and never read."""
+    """An ndarray with the address of the array, for computing its extent; never read."""
     return np.asarray(_Placed(array)) if isinstance(array, DeviceArray) else array
 
 

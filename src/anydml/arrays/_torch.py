@@ -117,7 +117,7 @@ _TYPES = (
 
 
 def _storage(torch: Any, value: Any, name: str) -> Any:
-    """The storage of a tensor with plain memory that asks for no derivative."""
+    """The storage of a tensor that has plain memory and requires no gradient."""
     check_kind(value, name)
     _no_gradient(torch, value, name)
     try:

@@ -102,7 +102,7 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
     ArgumentTypeError
         Not in memory that the CPU reads, or a type without numbers.
     AllocationError
-        There is no memory for the copy.
+        The copy cannot be allocated.
     """
     wanted = np.dtype(dtype)
     if not isinstance(array, np.ndarray):

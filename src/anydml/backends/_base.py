@@ -66,7 +66,7 @@ class Backend(Protocol):
         Raises
         ------
         AllocationError
-            There is no memory for it; the message begins with `call`.
+            It cannot be allocated; the message begins with `call`.
         """
 
     def copy(self, array: Any, call: str, purpose: str) -> Any:
@@ -99,7 +99,7 @@ def host_copy(array: Array, call: str, purpose: str) -> Array:
     Raises
     ------
     AllocationError
-        There is no memory for it.
+        It cannot be allocated.
     """
     try:
         return array.copy()

@@ -137,7 +137,7 @@ class Memory(Protocol):
         Raises
         ------
         AllocationError
-            There is no memory for it.
+            It cannot be allocated.
         """
 
     def view(self, base: Any, offset: int, spec: ArraySpec, strides: tuple[int, ...]) -> Any:

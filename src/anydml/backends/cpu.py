@@ -43,7 +43,7 @@ class CpuBackend:
         Raises
         ------
         MissingKernelError
-            There is none for a call.
+            No kernel for a call.
         """
         known = native.kernels()
         refuse_missing(program, "CPU")
@@ -121,7 +121,7 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: s
     Raises
     ------
     AllocationError
-        There is no memory for it: `call` needs it for `purpose`.
+        It cannot be allocated: `call` needs it for `purpose`.
     """
     array: Array = native.empty(shape, dtype, call, purpose)
     return array

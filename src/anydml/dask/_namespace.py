@@ -19,7 +19,7 @@ from anydml.functions._spec import FunctionSpec
 
 
 class Namespace:
-    """What `anydml.functions._spec.Movers` asks for, without what derivatives need.
+    """`anydml.functions._spec.Movers` for Dask, without what derivatives need.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def text(value: object) -> str:
 
 
 def shortened(value: object, length: int) -> str:
-    """At most so many characters of a text, on one line."""
+    """At most this many characters of a text, on one line."""
     line = " ".join(str(value)[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
 

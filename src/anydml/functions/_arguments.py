@@ -321,7 +321,7 @@ def output(
     """Memory for a result: a new array, or the caller's after checking it.
 
     `operands` are the arrays that it may not overlap, `in_place` the one that it may be. `call` and
-    `what` are for the message when there is no memory.
+    `what` are for the message if the allocation fails.
     """
     wanted = np.dtype(dtype)
     if len(shape) > MOST_AXES:
@@ -401,7 +401,7 @@ def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:
         raise ArgumentTypeError(
             f"out: expected a tuple of {count} arrays ({names}), got {short_repr(out)}"
         )
-    members = tuple(out)  # the list may change while its members are looked at
+    members = tuple(out)  # the list may change while its members are checked
     if len(members) != count:
         raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(members)}")
     return members

@@ -101,7 +101,7 @@ class Scatter:
         IndexOutOfRangeError
             An index is out of range; a result that is not private is unchanged.
         AllocationError
-            There is no memory for scratch.
+            Scratch cannot be allocated.
         """
         data, lookup, updates = operands
         if how != "none" and data.dtype == np.bool_:

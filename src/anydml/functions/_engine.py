@@ -155,7 +155,7 @@ def scratch(call: str, make: Callable[[], Array]) -> Array:
     Raises
     ------
     AllocationError
-        There is no memory for it.
+        It cannot be allocated.
     """
     try:
         return make()

@@ -85,7 +85,7 @@ class Namespace(Protocol):
         """Choose elements of one or the other."""
 
     def clip(self, x: Array, low: Any, high: Any) -> Array:
-        """Limit elements to a range; None is no limit."""
+        """Limit elements to a range; None means no limit."""
 
     def stack(self, arrays: Sequence[Array], axis: int) -> Array:
         """Join arrays along a new axis."""
@@ -153,7 +153,7 @@ class Programs(Namespace, Protocol):
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute of a call: a value that is no array."""
+    """One attribute of a call: a value that is not an array."""
 
     name: str
     kind: Kind

@@ -102,7 +102,7 @@ def _batched(
 
 
 def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **named: Any) -> Any:
-    """The results, and what becomes of tangents: `Zero` where there is none."""
+    """The results, and what becomes of tangents: `Zero` if there is none."""
     spec, attributes = SPECS[named["function"]], named["attributes"]
     results = PRIMITIVE.bind(*primals, **named)
     given = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]

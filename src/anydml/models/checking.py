@@ -193,7 +193,7 @@ def _refuse_overlap(
     written = {source.name for _, _, source, role in bound if role is Role.OUTPUT}
     times = Counter(source.name for _, _, source, _ in bound)
     buffers = {
-        # Memory that is asked for but never used: only its place counts.
+        # Memory that is allocated but never used: only its address counts.
         name: _reserved(resources[name])
         for name in written
         if times[name] > 1 and name in resources

@@ -73,7 +73,7 @@ class WriteFile:
             pictures.check_dimensions(self.target, self.dimensions)
         assert resource.data_type is not None, "the loader refuses the command otherwise"
         element = resource.data_type.element_size
-        # What only rounds the size up is no element.
+        # Padding that rounds the size up is not an element.
         available = (resource.size if resource.size_given else resource.data_size) // element
         count = prod(self.dimensions) if self.dimensions else available
         if count > available:

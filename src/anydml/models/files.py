@@ -217,7 +217,7 @@ def _irreplaceable(found: os.stat_result, overwrite: bool) -> str | None:
     if stat.S_ISLNK(found.st_mode):
         return "it is a link, and links are not followed"
     if not stat.S_ISREG(found.st_mode):
-        return "it exists and is no regular file"
+        return "it exists and is not a regular file"
     if not overwrite:
         return "it exists (--overwrite replaces files)"
     if not found.st_mode & 0o222:

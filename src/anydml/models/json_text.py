@@ -21,7 +21,7 @@ from anydml.problems import Problem
 # once, whatever the text.
 _STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
 _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-# A comma behind an opening bracket, a colon or a comma is no trailing one: left to be refused.
+# A comma behind an opening bracket, a colon or a comma is not trailing: the parser rejects it.
 _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
 # What the parser refuses without saying where.

@@ -276,7 +276,7 @@ def _standard_input(limits: Limits) -> bytes:
 
 
 def _limited(file: BinaryIO, limits: Limits) -> bytes:
-    # In pieces: a read allocates all that it is asked for, whatever the file's length.
+    # In pieces: a read allocates the full requested size, whatever the file's length.
     data = bytearray()
     most = limits.text_limit
     while piece := file.read(_PIECE):

@@ -88,7 +88,7 @@ class _Data:
 
 
 def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: int) -> Resource:
-    """The resource that a JSON object declares; its file is looked for in the folder, if any.
+    """The resource that a JSON object declares; its file is read from the folder, if any.
 
     Raises
     ------

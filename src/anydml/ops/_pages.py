@@ -72,7 +72,7 @@ class Page:
 
 
 class _Pages(Mapping[str, Page]):
-    """The pages by operator name; each is parsed when it is first asked for."""
+    """The pages by operator name; each is parsed at its first use."""
 
     def __init__(self, text: str) -> None:
         self._data: dict[str, Any] = json.loads(text)

@@ -142,7 +142,7 @@ class ElementWiseIsNan(Function):
 
 
 class IsInfinityMode(NamedEnum):
-    """``DML_IS_INFINITY_MODE``: which infinities are looked for."""
+    """``DML_IS_INFINITY_MODE``: which infinities count."""
 
     EITHER = 0
     POSITIVE = 1
@@ -167,7 +167,7 @@ class ElementWiseIsInfinity(Function):
     Parameters
     ----------
     infinity_mode : IsInfinityMode
-        Which infinities are looked for.
+        Which infinities count.
     """
 
     infinity_mode: IsInfinityMode | IsInfinityModeName = enumeration(IsInfinityMode)

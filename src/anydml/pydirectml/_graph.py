@@ -140,7 +140,7 @@ class MaxPoolingOutputs:
 
 @dataclass
 class GRUOutputs:
-    """What `gru` makes, as far as it was asked for."""
+    """The requested outputs of `gru`."""
 
     sequence: Expression
     single: Expression

@@ -28,7 +28,7 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 class Namespace:
-    """What `anydml.functions._spec.Namespace` asks for.
+    """`anydml.functions._spec.Namespace` for PyTorch.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class Operator:
                 if single:
                     return out
                 return results if spec.lists_results else spec.several(*results)
-        # What asks for a derivative, or has no memory, is refused there, and what does not fit.
+        # What requires a gradient, has no memory or does not fit is rejected there.
         return spec.general(*arguments, out)
 
     def _prepared_for(
