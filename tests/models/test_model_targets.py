@@ -236,7 +236,7 @@ class TestTargets:
         os.mkfifo(folders / "other" / "fifo")
         for overwrite in (False, True):
             for target in ("fifo", "sub", "other.bin/x"):
-                with pytest.raises(ModelError, match=r"index 0: File .*(not a regular|Not a direc)"):
+                with pytest.raises(ModelError, match=r"index 0: File .*(not a regular|Not a dire)"):
                     write_target(
                         folders, target, limits=Limits(folders / "other", overwrite=overwrite)
                     )
