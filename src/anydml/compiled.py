@@ -128,8 +128,9 @@ class Compiled:
             messages have the page's. Of a graph, by the names of its inputs and outputs. An array
             whose shape equals the tensor's sizes is taken element by element, whatever its memory
             layout; a flat contiguous array or a bytes-like object is the raw buffer, laid out by
-            the tensor's strides. SCATTER and SCATTER_ND may have their output bound to exactly the
-            memory of their input.
+            the tensor's strides. Where an operator's page allows in-place execution, and for
+            SCATTER and SCATTER_ND, an output may be bound to exactly the memory of an input of its
+            type and sizes.
 
         Raises
         ------

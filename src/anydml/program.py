@@ -190,7 +190,8 @@ class KernelCall:
     attributes : tuple of (str, value) pairs
         What the kernel takes besides.
     in_place : tuple of (str, str) pairs
-        Output slots, each with the input slot whose memory it may be.
+        Output slots that the call writes, each with the input of the program whose memory it may
+        be. The call need not be the one that reads that input.
     indices : IndexUse or None
         The operand whose values are checked while the kernel runs.
     leaves_undefined : tuple of str
@@ -248,7 +249,10 @@ class Program:
         return replace(self, calls=calls)
 
     def in_place(self) -> tuple[tuple[str, str], ...]:
-        """Outputs, each with an input whose memory it may be: no later call reads the input."""
+        """Outputs, each with an input whose memory it may be.
+
+        No call after the one that writes the output reads that input.
+        """
         outputs = {slot.name for slot in self.outputs}
         buffers = {item.name: item.buffer or item.name for item in self.intermediates}
         last_read = {
@@ -262,7 +266,7 @@ class Program:
             (written, read)
             for position, call in enumerate(self.calls)
             for written, read in call.in_place
-            if written in outputs and read in inputs and last_read[read] == position
+            if written in outputs and read in inputs and last_read.get(read, 0) <= position
         )
 
     def types(self) -> set[np.dtype[Any] | None]:

@@ -232,6 +232,18 @@ def test_in_place_pairs_end_where_the_input_is_read_again():
     assert again.in_place() == (("Z", "X"),)
 
 
+def test_in_place_pairs_may_name_an_input_that_an_earlier_call_reads():
+    inputs = (slot("X", (4,)), slot("W", (4,)))
+    between = (Intermediate("scaled", ArraySpec((4,), np.dtype(F4))),)
+    scale, later = copy("X", "scaled"), copy("X", "Z")
+    add = KernelCall("ELEMENT_WISE_ADD", ("scaled", "W"), ("Y",), (), (("Y", "X"), ("Y", "W")))
+    outputs = (slot("Y", (4,)), slot("Z", (4,)))
+    short = Program("short", inputs, outputs[:1], (scale, add), between)
+    again = Program("again", inputs, outputs, (scale, add, later), between)
+    assert short.in_place() == (("Y", "X"), ("Y", "W"))
+    assert again.in_place() == (("Y", "W"),)
+
+
 def test_several_threads_run_one_program():
     executable = backend_named("cpu")[1].compile(chain())
     wrong = []

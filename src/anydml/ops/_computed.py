@@ -7,8 +7,8 @@ their own, and optional tensors that are left out are None.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -115,7 +115,7 @@ class Computed(Descriptor):
             for info, spec in zip(cls.tensor_fields(Role.OUTPUT), inferred.outputs, strict=True)
             if getattr(draft, info.attribute) is not None
         }
-        return dataclasses.replace(draft, **made)
+        return replace(draft, **made)
 
     def attributes(self) -> Attributes:
         infos = {info.attribute: info for info in self.fields()}
@@ -139,6 +139,7 @@ class Computed(Descriptor):
             for stored in [tensor.storage]
         }
         inputs, outputs = list(self._slots(Role.INPUT)), list(self._slots(Role.OUTPUT))
+        pairs = list(self._in_place_pairs(inputs, outputs, slots)) if self.IN_PLACE else []
         after: list[KernelCall] = []
         between: list[Intermediate] = []
         before = _scaling(self, "InputTensor", "scaled")
@@ -156,16 +157,18 @@ class Computed(Descriptor):
             given = tuple(fused.attributes().items())
             after.append(KernelCall(fused.KERNEL, (source,), (last,), given))
             outputs[outputs.index(last)] = "unactivated"
-        call = KernelCall(
-            self.KERNEL, tuple(inputs), tuple(outputs), tuple(self.attributes().items()),
-            tuple(self._in_place_pairs(inputs, outputs, slots)) if self.IN_PLACE else (),
-        )  # fmt: skip
+        attributes = tuple(self.attributes().items())
+        call = KernelCall(self.KERNEL, tuple(inputs), tuple(outputs), attributes)
+        calls = (
+            replace(call, in_place=tuple(pair for pair in pairs if pair[0] in call.outputs))
+            for call in (*before, call, *after)
+        )
         roles = {path: info.role for path, _, info in self.tensors()}
         return Program(
             self.NAME,
             tuple(slot for slot in slots.values() if roles[slot.name] is Role.INPUT),
             tuple(slot for slot in slots.values() if roles[slot.name] is Role.OUTPUT),
-            (*before, call, *after),
+            tuple(calls),
             tuple(between),
         )
 
