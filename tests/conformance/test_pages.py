@@ -30,21 +30,46 @@ DIFFERENCES = {
     "JOIN extended at 3_1": "the page's table has ranks 4 and 5 until 4_1",
     "ACTIVATION_RELU_GRAD extended at 3_1": "ranks 1 to 8 are there since 3_0",
     "ADAM_OPTIMIZER extended at 4_0": "the page's table has one row, for 3_0",
-    "MEAN_VARIANCE_NORMALIZATION extended at 5_2": "ScaleTensor and BiasTensor on their own",
-    "MEAN_VARIANCE_NORMALIZATION1 extended at 5_2": "ScaleTensor and BiasTensor on their own",
-    "ELEMENT_WISE_CLIP extended at 6_0": "it may be fused into others",
-    "GEMM extended at 6_1": "it fuses SOFTMAX and SOFTMAX1",
-    "ACTIVATION_SOFTMAX extended at 6_1": "GEMM fuses it",
-    "ACTIVATION_SOFTMAX1 extended at 6_1": "GEMM fuses it",
-    "PADDING extended at 6_4": "the padding mode WRAP",
-    "PADDING1 extended at 6_4": "the padding mode WRAP",
-    "ACTIVATION_SOFTPLUS extended at 6_4": "a Steepness below 1",
     "ACTIVATION_GELU in place": "the page does not say so",
     "ELEMENT_WISE_IS_INFINITY in place": "the page does not say so; the types differ in size",
     "FILL_VALUE_CONSTANT in place": "there is no input",
     "FILL_VALUE_SEQUENCE in place": "there is no input",
     "ACTIVATION_HARD_SWISH not in place": "the page says that it may",
     "ACTIVATION_SWISH not in place": "the page says that it may",
+}
+
+F = dml.TensorDesc("FLOAT32", (1, 1, 1, 1))
+PADDED = {
+    "padding_mode": "WRAP", "input_tensor": F, "output_tensor": F, "start_padding": (0,) * 4,
+    "end_padding": (0,) * 4, "padding_value": 0.0,
+}  # fmt: skip
+NORMALIZED = {"input_tensor": F, "scale_tensor": F, "normalize_variance": True, "epsilon": 0.0}
+
+
+def gemm(fused):
+    return dml.Gemm.with_outputs(
+        a_tensor=F, b_tensor=F, trans_a="NONE", trans_b="NONE", alpha=1.0, beta=0.0,
+        fused_activation=fused,
+    )  # fmt: skip
+
+
+# What the history extends besides tables: a descriptor that the level accepts, and none before.
+EXTENSIONS = {
+    "MEAN_VARIANCE_NORMALIZATION extended at 5_2": dml.MeanVarianceNormalization.with_outputs(
+        cross_channel=False, **NORMALIZED
+    ),
+    "MEAN_VARIANCE_NORMALIZATION1 extended at 5_2": dml.MeanVarianceNormalization1.with_outputs(
+        axes=(3,), **NORMALIZED
+    ),
+    "ELEMENT_WISE_CLIP extended at 6_0": gemm(dml.ElementWiseClip(min=0, max=1)),
+    "GEMM extended at 6_1": gemm(dml.ActivationSoftmax()),
+    "ACTIVATION_SOFTMAX extended at 6_1": gemm(dml.ActivationSoftmax()),
+    "ACTIVATION_SOFTMAX1 extended at 6_1": gemm(dml.ActivationSoftmax1(axes=(3,))),
+    "PADDING extended at 6_4": dml.Padding(**PADDED),
+    "PADDING1 extended at 6_4": dml.Padding1(padding_value_data_type="FLOAT32", **PADDED),
+    "ACTIVATION_SOFTPLUS extended at 6_4": dml.ActivationSoftplus.with_outputs(
+        input_tensor=F, steepness=0.5
+    ),
 }
 
 
@@ -84,7 +109,15 @@ def differences():
 
 
 def test_differences_have_a_reason():
-    assert sorted(differences()) == sorted(DIFFERENCES)
+    assert sorted(differences()) == sorted([*DIFFERENCES, *EXTENSIONS])
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_extensions_hold_from_their_level(extension):
+    name, _, level = extension.rpartition(" extended at ")
+    desc = EXTENSIONS[extension]
+    assert name in repr(desc.to_json())
+    assert dml.Device("cpu").minimum_feature_level(desc).suffix == level
 
 
 def test_every_operator_is_there_once():

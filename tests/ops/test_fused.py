@@ -1,5 +1,7 @@
 """What an operator contains does what it does as an operator of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,98 @@ def test_a_clip_with_a_scale_and_bias(device):
         np.testing.assert_array_equal(found[name], found[f"{name} apart"])
     product = (X.astype(np.float64) @ X) * 2 + 0.5
     np.testing.assert_allclose(found["gemm"], product.clip(-0.25, 1.5), rtol=1e-5, atol=1e-6)
+
+
+def gemm(fused, sizes=(2, 3, 3)):
+    tensor = dml.TensorDesc("FLOAT32", sizes)
+    return dml.Gemm.with_outputs(
+        a_tensor=tensor, b_tensor=tensor, trans_a="NONE", trans_b="NONE", alpha=1.0, beta=0.0,
+        fused_activation=fused,
+    )  # fmt: skip
+
+
+def convolution(fused):
+    tensor, pair = dml.TensorDesc("FLOAT32", (1, 1, 2, 2)), (1, 1)
+    return dml.Convolution.with_outputs(
+        input_tensor=tensor, filter_tensor=tensor, mode="CROSS_CORRELATION", direction="FORWARD",
+        strides=pair, dilations=pair, start_padding=(0, 0), end_padding=(0, 0),
+        output_padding=(0, 0), group_count=1, fused_activation=fused,
+    )  # fmt: skip
+
+
+def rnn(*fused):
+    tensor = dml.TensorDesc("FLOAT32", (1, 1, 1, 1))
+    return dml.Rnn(
+        input_tensor=tensor, weight_tensor=tensor, recurrence_tensor=tensor,
+        output_single_tensor=tensor, activation_descs=fused, direction="FORWARD",
+    )  # fmt: skip
+
+
+CLIPPED = dml.ElementWiseClip(min=0, max=1)
+LEVELS = [
+    (gemm(CLIPPED, (1, 1, 2, 2)), "6_0", "ELEMENT_WISE_CLIP can be fused since then"),
+    (convolution(CLIPPED), "6_0", "ELEMENT_WISE_CLIP can be fused since then"),
+    (gemm(dml.ActivationSoftmax(), (3, 3)), "6_1", "ACTIVATION_SOFTMAX can be fused since then"),
+    (gemm(dml.ActivationSoftmax1(axes=(1,))), "6_1", "SOFTMAX1 can be fused since then"),
+    (convolution(dml.ActivationGelu()), "5_1", "ACTIVATION_GELU came with it"),
+    (convolution(dml.ActivationSoftplus(steepness=0.5)), "6_4", "FusedActivation.Steepness"),
+    (convolution(dml.ActivationSoftplus(steepness=1)), "1_0", ""),
+    (rnn(dml.ActivationSoftplus(steepness=0.5)), "6_4", r"ActivationDescs\[0\].Steepness"),
+]
+
+
+@pytest.mark.parametrize(("desc", "level", "message"), LEVELS)
+def test_what_is_inside_needs_a_level(desc, level, message):
+    assert dml.Device("cpu").check(desc) == []
+    assert dml.Device("cpu").minimum_feature_level(desc).suffix == level
+    below = [at for at in dml.FeatureLevel if at < dml.FeatureLevel.parse(level)][-1:]
+    for at in below:
+        with pytest.raises(dml.InvalidDescriptorError, match=message):
+            dml.Device("cpu", feature_level=at).create_operator(desc)
+
+
+@pytest.mark.parametrize("steepness", [0.0, -1.0, float("nan")])
+def test_rules_of_what_is_inside(steepness):
+    softplus = dml.ActivationSoftplus(steepness=steepness)
+    for desc, path in (
+        (gemm(softplus), "GEMM.FusedActivation.Steepness"),
+        (rnn(softplus), "RNN.ActivationDescs[0].Steepness"),
+    ):
+        (found,) = dml.Device("cpu").check(desc)
+        assert (found.path, found.rule) == (path, "a number above 0")
+        assert dml.Device("cpu").minimum_feature_level(desc) is None
+
+
+def test_what_is_inside_fits_the_output():
+    (found,) = dml.Device("cpu").check(gemm(dml.ActivationSoftmax1(axes=(3,))))
+    assert found.path == "GEMM.FusedActivation.Axes[0]"
+    assert found.rule.startswith("0..2 ")
+    (found,) = dml.Device("cpu").check(gemm(dml.ActivationSoftmax()))
+    assert found.path == "GEMM.FusedActivation.InputTensor.Sizes[0]"
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+def test_gemm_with_a_softmax(device, data_type):
+    for sizes, fused, axes in (
+        ((3, 3), dml.ActivationSoftmax(), -1),
+        ((2, 3, 3), dml.ActivationSoftmax1(axes=(2,)), 2),
+        ((2, 3, 3), dml.ActivationSoftmax1(axes=(0, 1)), (0, 1)),
+    ):
+        desc = gemm(fused, sizes)
+        tensor = dml.TensorDesc(data_type, sizes)
+        desc = replace(desc, a_tensor=tensor, b_tensor=tensor, output_tensor=tensor)
+        x = np.random.default_rng(1).normal(size=sizes).astype(tensor.data_type.numpy)
+        found = dml.Device(device).create_operator(desc).compile()(x, x)
+        powers = np.exp(np.matmul(x, x, dtype=np.float64))
+        wanted = powers / powers.sum(axes, keepdims=True)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6 if data_type == "FLOAT32" else 1e-3)
+
+
+@pytest.mark.parametrize("kind", [dml.ElementWiseAdd1, dml.Convolution, dml.BatchNormalization])
+def test_only_gemm_contains_a_softmax(kind):
+    (info,) = [info for info in kind.fields() if info.attribute == "fused_activation"]
+    assert "Softmax" not in info.kind.accepted
 
 
 def test_only_convolution_and_gemm_contain_a_clip():

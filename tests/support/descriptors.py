@@ -222,6 +222,8 @@ class Draft:
             word = rule.split(maxsplit=1)[0]
             known = word in info.kind.members.__members__
             self.fields[info.attribute] = word if known else self._attribute(info)
+        elif isinstance(info.kind, kinds.NestedKind):
+            self.fields[info.attribute] = self._attribute(info)  # another one
         else:
             wanted = _number(self.choose, rule, 0)
             if wanted is None:
@@ -285,7 +287,7 @@ def attribute(
 ) -> Any:
     """A value of an attribute's kind, without regard to any rule of an operator."""
     if isinstance(kind, kinds.NestedKind):
-        definitions = [one for one in kind.definitions if one.SUPPORT[0].level <= level]
+        definitions = [one for one in kind.definitions if one.nested_since() <= level]
         made = [
             _nested(choose, choose.among(definitions), data_type, level)
             for _ in range(choose.between(1, 3) if kind.many else 1)

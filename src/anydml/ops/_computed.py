@@ -7,7 +7,7 @@ their own, and optional tensors that are left out are None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -124,6 +124,14 @@ class Computed(Descriptor):
             for name, value in super().attributes().items()
             if name not in _OWN_CALLS
         }
+
+    def _shape_violations(self, differ: Collection[str]) -> Iterator[Violation]:
+        yield from super()._shape_violations(differ)
+        fused, inferred = getattr(self, "fused_activation", None), self.inferred()
+        if fused is not None and not inferred.violations:
+            # Its input, as it has no tensors of its own, is what this operator makes.
+            for item in fused.infer(inferred.outputs[:1], fused.attributes()).violations:
+                yield Violation(f"FusedActivation.{item.path}", item.rule, item.got)
 
     def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
         fields = [(info, getattr(self, info.attribute)) for info in self.tensor_fields(Role.INPUT)]

@@ -58,6 +58,8 @@ class Descriptor:
     """Whether the output may be the first input's own memory: as the page says, or said here."""
     FUSED: ClassVar[bool] = False
     """Whether it can be nested in another operator; it has no tensors there."""
+    FUSED_SINCE: ClassVar[FeatureLevel | None] = None
+    """The level that made it possible to nest it, where the operator itself is older."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """How far a result may be from the exact one."""
 
@@ -343,13 +345,26 @@ class Descriptor:
                 yield Violation(info.name, rule, value)
 
     def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
-        """Every rule that it breaks inside another operator, with paths relative to itself."""
-        if level < self.SUPPORT[0].level:
-            rule = f"{self.SUPPORT[0].level} or above (the level that introduced {self.NAME})"
+        """Every rule that it breaks inside another operator, with paths relative to itself.
+
+        Without those about its tensors, which it does not have there.
+        """
+        since = self.nested_since()
+        if level < since:
+            what = "from which {} can be fused" if self.FUSED_SINCE else "that introduced {}"
+            rule = f"{since} or above (the level {what.format(self.NAME)})"
             yield Violation("FeatureLevel", rule, level)
         for info in self.bind_points():
             yield Violation(info.name, "None (a fused activation has no tensors)", "a tensor")
         yield from self._attribute_violations(level)
+        if not self.bind_points():
+            yield from self.rules_at(max(level, since))
+            yield from self.check()
+
+    @classmethod
+    def nested_since(cls) -> FeatureLevel:
+        """The lowest level at which it can be nested in another operator."""
+        return cls.FUSED_SINCE or cls.SUPPORT[0].level
 
     def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
         first = self.SUPPORT[0].level

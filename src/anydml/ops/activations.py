@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.exactness import products, ulp
+from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
 from anydml.ops._fields import floating, input_field, output_field
 from anydml.tensor import TensorDesc
@@ -230,7 +231,7 @@ class ActivationSoftplus(Activation):
     Parameters
     ----------
     steepness : float
-        At least 1.
+        At least 1; from feature level 6_4 on any number above 0.
     """
 
     steepness: float = floating()
@@ -240,9 +241,13 @@ class ActivationSoftplus(Activation):
     TOLERANCE = _SCALED
     ALSO_KNOWN_AS = "onnx.Softplus torch.nn.functional.softplus jax.nn.softplus"
 
-    def check(self) -> Iterator[Violation]:
-        if not self.steepness >= 1:
-            yield Violation("Steepness", "at least 1", self.steepness)
+    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+        below_1 = FeatureLevel.LEVEL_6_4
+        if level < below_1 and not self.steepness >= 1:
+            rule = f"at least 1 at feature level {level} (above 0 from {below_1})"
+            yield Violation("Steepness", rule, self.steepness)
+        elif not self.steepness > 0:
+            yield Violation("Steepness", "a number above 0", self.steepness)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, steepness: float) -> Array:

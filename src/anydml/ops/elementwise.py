@@ -16,6 +16,7 @@ from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
 from anydml.exactness import sums, ulp
+from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
 from anydml.ops._fields import (
     ScaleBias,
@@ -325,7 +326,9 @@ def between(e: Engine, x: Array, low: Any, high: Any) -> Array:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClip(Activation):
-    """``max(Min, min(x, Max))``; NaN stays NaN. CONVOLUTION and GEMM may contain it.
+    """``max(Min, min(x, Max))``; NaN stays NaN.
+
+    CONVOLUTION and GEMM may contain it, from feature level 6_0 on.
 
     Parameters
     ----------
@@ -340,6 +343,7 @@ class ElementWiseClip(Activation):
     max: float = floating()
 
     NAME = "ELEMENT_WISE_CLIP"
+    FUSED_SINCE = FeatureLevel.LEVEL_6_0
     EXAMPLE = {"min": -1.0, "max": 1.0}
 
     @staticmethod

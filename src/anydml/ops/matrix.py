@@ -15,6 +15,7 @@ from anydml.ops._descriptor import Attributes
 from anydml.ops._fields import enumeration, floating, input_field, nested, output_field
 from anydml.ops.activations import FUSABLE, Fusable
 from anydml.ops.elementwise import ElementWiseClip
+from anydml.ops.softmax import ActivationSoftmax, ActivationSoftmax1
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
@@ -68,7 +69,9 @@ class Gemm(Computed):
     trans_b: MatrixTransform | TransformName = enumeration(MatrixTransform)
     alpha: float = floating()
     beta: float = floating()
-    fused_activation: Fusable | ElementWiseClip | None = nested(*FUSABLE, ElementWiseClip)
+    fused_activation: Fusable | ElementWiseClip | ActivationSoftmax | ActivationSoftmax1 | None = (
+        nested(*FUSABLE, ElementWiseClip, ActivationSoftmax, ActivationSoftmax1)
+    )
 
     NAME = "GEMM"
     TOLERANCE = products(8)

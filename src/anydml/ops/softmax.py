@@ -8,12 +8,13 @@ or the only one; HARDMAX counts NaN as the largest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.exactness import EXACT, ulp
+from anydml.levels import FeatureLevel
 from anydml.ops._axes import distinct_axes, merge_axes
 from anydml.ops._descriptor import Attributes
 from anydml.ops._fields import count_of, uints
@@ -63,18 +64,27 @@ class Rowwise(Activation):
     FUSED = False
     INPUTS = ([[1.0, 2.0, 3.0], [0.0, -1.0, 0.0]],)
 
-    def check(self) -> Iterator[Violation]:
-        sizes = self.input_tensor.sizes if self.input_tensor is not None else ()
-        for i, size in enumerate(sizes[:-2]):
-            if size != 1:
-                rule = "1 (only the last two sizes may differ; the version with axes takes any)"
-                yield Violation(f"InputTensor.Sizes[{i}]", rule, size)
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+        (output,) = super().infer(inputs, given).outputs
+        rule = "1 (only the last two sizes may differ; the version with axes takes any)"
+        found = (
+            Violation(f"InputTensor.Sizes[{i}]", rule, size)
+            for i, size in enumerate(output.shape[:-2])
+            if size != 1
+        )
+        return Inferred((output,), tuple(found))
 
 
 class ActivationSoftmax(Rowwise):
-    """``exp(x) / sum(exp(x))`` of each row."""
+    """``exp(x) / sum(exp(x))`` of each row.
+
+    GEMM may contain it, from feature level 6_1 on.
+    """
 
     NAME = "ACTIVATION_SOFTMAX"
+    FUSED = True
+    FUSED_SINCE = FeatureLevel.LEVEL_6_1
     TOLERANCE = _ROUNDED
 
     @staticmethod
@@ -135,9 +145,14 @@ class AlongAxes(Activation):
 
 
 class ActivationSoftmax1(AlongAxes):
-    """``exp(x) / sum(exp(x))`` along some axes."""
+    """``exp(x) / sum(exp(x))`` along some axes.
+
+    GEMM may contain it, from feature level 6_1 on.
+    """
 
     NAME = "ACTIVATION_SOFTMAX1"
+    FUSED = True
+    FUSED_SINCE = FeatureLevel.LEVEL_6_1
     TOLERANCE = _ROUNDED
     ALSO_KNOWN_AS = "onnx.Softmax torch.softmax torch.nn.functional.softmax jax.nn.softmax"
 
