@@ -36,6 +36,11 @@ def image(rows):
     return np.array(rows, np.float32)[None, None]
 
 
+NEAREST = {
+    "output_gradient_tensor": whole((2, 2)), "scales": (0.5, 1.5),
+    "interpolation_mode": "NEAREST_NEIGHBOR",
+}  # fmt: skip
+
 EXAMPLES = [
     (dml.DepthToSpace1, [DEPTH], FIRST, [COLUMNS]),
     (dml.DepthToSpace, [DEPTH], {"block_size": 2}, [COLUMNS]),
@@ -68,10 +73,21 @@ EXAMPLES = [
         dml.ResampleGrad1,
         [np.float32([[4, 5, 6]])],
         {
-            "output_gradient_tensor": whole((2, 2)), "scales": (0.5, 1.5),
-            "interpolation_mode": "NEAREST_NEIGHBOR", "rounding_direction": "DECREASING",
+            **NEAREST, "rounding_direction": "DECREASING",
             "input_pixel_offsets": (0, 0), "output_pixel_offsets": (0, 0),
         },
+        [[9, 6], [0, 0]],
+    ),
+    (  # the middles of elements, whose halves are rounded up: not what the page prints
+        dml.ResampleGrad,
+        [np.float32([[4, 5, 6]])],
+        {**NEAREST, "input_pixel_offsets": (0.5, 0.5), "output_pixel_offsets": (-0.5, -0.5)},
+        [[0, 0], [4, 11]],
+    ),
+    (  # offsets that make what the page prints
+        dml.ResampleGrad,
+        [np.float32([[4, 5, 6]])],
+        {**NEAREST, "input_pixel_offsets": (0.5, 0.5), "output_pixel_offsets": (0, 0)},
         [[9, 6], [0, 0]],
     ),
 ]  # fmt: skip
