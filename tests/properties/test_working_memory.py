@@ -53,6 +53,7 @@ CASES = {
     "maximum backward": (dml.MaxPoolingGrad, [X, X], {**WINDOW, "dilations": (1, 1)}),
     "average": (dml.AveragePooling, [X], {**WINDOW, "include_padding": False}),
     "power": (dml.LpPooling, [X], {**WINDOW, "p": 3}),
+    "high power": (dml.LpPooling, [X], {**WINDOW, "p": 600}),
     "maximum": (dml.MaxPooling, [X], WINDOW),
     "indices": (dml.MaxPooling1, [X], WINDOW),
     "attention": (dml.MultiheadAttention, [(1, 200, 256)] * 3, {**ATTENTION, "head_count": 4}),

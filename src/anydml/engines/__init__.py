@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 Array: TypeAlias = Any
 """An array of an engine."""
 
-Reduction: TypeAlias = Literal["sum", "max"]
+Reduction: TypeAlias = Literal["sum", "max", "logaddexp"]
+"""``logaddexp`` is the logarithm of the sum of the elements' powers of e."""
 
 
 class Engine(Protocol):
@@ -62,10 +63,10 @@ class Engine(Protocol):
         pads: Sequence[tuple[int, int]],
         dilations: Sequence[int],
     ) -> Array:
-        """The sum or the maximum of each window of x (N, C, *spatial); padding takes no part.
+        """A reduction of each window of x (N, C, *spatial); padding takes no part.
 
         A NaN is the maximum, and of equal elements the first is. Of a window that meets only
-        padding the sum is 0 and the maximum the type's lowest value.
+        padding the sum is 0, its logarithm -inf and the maximum the type's lowest value.
         """
 
     def locate_max(

@@ -95,14 +95,15 @@ class JaxEngine:
         pads: Sequence[tuple[int, int]],
         dilations: Sequence[int],
     ) -> Array:
-        """The sum or the largest element of each window."""
+        """A reduction of each window."""
         window = sizes, strides, pads, dilations
+        function = lax.max if how == "max" else jnp.logaddexp
+        neutral = 0 if how == "sum" else _lowest(x.dtype)
         if prod(sizes) <= _MOST_TAPS:
-            padding = 0 if how == "sum" else _lowest(x.dtype)
-            taps = [tap.values for tap in _taps(x, padding, *window)]
-            return sum(taps) if how == "sum" else reduce(jnp.maximum, taps)
-        if how == "max":
-            return lax.reduce_window(x, _lowest(x.dtype), lax.max, **_dimensions(*window))
+            taps = [tap.values for tap in _taps(x, neutral, *window)]
+            return sum(taps) if how == "sum" else reduce(function, taps)
+        if how != "sum":
+            return lax.reduce_window(x, neutral, function, **_dimensions(*window))
         # XLA adds one element after the other: too many for float32.
         wide = x.astype(jnp.float64) if x.dtype.kind == "f" else x
         total = lax.reduce_window(wide, wide.dtype.type(0), lax.add, **_dimensions(*window))

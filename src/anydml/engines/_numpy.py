@@ -13,7 +13,7 @@ from numpy.polynomial import Chebyshev
 
 from anydml.engines import Reduction
 from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated
-from anydml.engines._reductions import NOWHERE, locate_max, max_windows, sum_windows
+from anydml.engines._reductions import NOWHERE, REDUCTIONS, locate_max
 from anydml.engines._windows import Axis, axes_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,9 +51,8 @@ class NumpyEngine:
         return correlate_dilated(x, w, own, groups, steps)
 
     def reduce_window(self, x: Array, how: Reduction, **window: Any) -> Array:
-        """The sum or the largest element of each window."""
-        axes = _axes(x, **window)
-        return sum_windows(x, axes) if how == "sum" else max_windows(x, axes)
+        """A reduction of each window."""
+        return REDUCTIONS[how](x, _axes(x, **window))
 
     def locate_max(self, x: Array, **window: Any) -> tuple[Array, Array]:
         """The largest element of each window, and its place."""

@@ -11,12 +11,13 @@ times as many bytes as these have elements, and as much again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
+from anydml.engines import Reduction
 from anydml.engines._windows import Axis, Index
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -36,6 +37,19 @@ def max_windows(x: Array, axes: Sequence[Axis]) -> Array:
     if x.dtype.kind == "f" and (result == 0).any() and (np.signbit(x) & (x == 0)).any():
         return locate_max(x, axes)[0]  # `maximum` keeps either of two zeros
     return result
+
+
+def log_sum_windows(x: Array, axes: Sequence[Axis]) -> Array:
+    """The logarithm of the sum of the powers of e of each window's elements."""
+    return _reduced(x, axes, np.logaddexp, -np.inf)
+
+
+REDUCTIONS: Final[Mapping[Reduction, Callable[[Array, Sequence[Axis]], Array]]] = {
+    "sum": sum_windows,
+    "max": max_windows,
+    "logaddexp": log_sum_windows,
+}
+"""What `Engine.reduce_window` does."""
 
 
 def locate_max(x: Array, axes: Sequence[Axis]) -> tuple[Array, Array]:

@@ -17,6 +17,9 @@ from anydml.ops._computed import Map
 from anydml.ops._fields import floating, input_field, output_field
 from anydml.tensor import TensorDesc
 
+_LARGEST: Final = 3.4028234663852886e38
+"""The largest FLOAT32."""
+
 _SCALED: Final = ulp(72)
 """The product in front of `exp` is rounded: 64 ULPs of the power where it is above 64."""
 
@@ -224,6 +227,21 @@ class ActivationCelu(Activation):
         return e.xp.maximum(x, zero) + e.xp.minimum(scale * e.xp.expm1(x / scale), zero)
 
 
+def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
+    """``alpha * log(1 + exp(beta * x))``, also where ``beta * x`` is out of the type's range."""
+    kind = x.dtype.type
+    # alpha takes over the size of beta, so that the line above 0 is x or -x, times one number.
+    size = abs(beta) if abs(beta) > 1 and abs(alpha * beta) <= _LARGEST else 1.0
+    line = e.xp.maximum(kind(beta / size) * x, kind(0))
+    below = -e.xp.abs(kind(beta) * x)
+    result = kind(alpha * size) * (line + e.xp.log1p(e.xp.exp(below)) / kind(size))
+    if abs(alpha) <= 1:
+        return result
+    # XLA's CPU has no denormal numbers, so what alpha makes normal is a product of square roots.
+    root = e.xp.exp(kind(0.5) * below)
+    return e.xp.where(kind(beta) * x < -20, kind(alpha) * root * root, result)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationSoftplus(Activation):
     """``log(1 + exp(steepness * x)) / steepness``.
@@ -251,8 +269,7 @@ class ActivationSoftplus(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, steepness: float) -> Array:
-        scale = x.dtype.type(steepness)
-        return e.xp.logaddexp(x.dtype.type(0), scale * x) / scale
+        return softplus(e, x, 1 / steepness, steepness)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -276,8 +293,7 @@ class ActivationParametricSoftplus(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
-        kind = x.dtype.type
-        return kind(alpha) * e.xp.logaddexp(kind(0), kind(beta) * x)
+        return softplus(e, x, alpha, beta)
 
 
 class ActivationSoftsign(Activation):
@@ -361,7 +377,12 @@ class ActivationSwish(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, sigmoid_input_scale: float) -> Array:
-        return x * ActivationSigmoid.compute(e, x.dtype.type(sigmoid_input_scale) * x)
+        zero, one, half = map(x.dtype.type, (0, 1, 0.5))
+        z = x.dtype.type(sigmoid_input_scale) * x
+        # Below 0 this is x * exp(z) / (1 + exp(z)). XLA's CPU has no denormal numbers, so a power
+        # that x makes normal is a product of square roots.
+        root = e.xp.exp(e.xp.minimum(z, zero) * half)
+        return x * root * (root / (one + e.xp.exp(-e.xp.abs(z))))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
@@ -19,6 +19,9 @@ from anydml.ops._fields import Role, boolean, count_of, input_field, output_fiel
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+_HIGHEST_POWER: Final = 7
+"""The highest power of which float64 holds sums, whatever the float32."""
 
 
 class Pooling(Computed):
@@ -223,7 +226,11 @@ class LpPooling(Windows, Tensors):
         if p == 1:
             return e.reduce_window(e.xp.abs(x), "sum", **window_of(given))
         # Powers of float32 exceed its range: 1e20 has a square, and a root of that.
-        powers = e.xp.abs(x.astype(e.xp.float64)) ** p
+        wide = e.xp.abs(x.astype(e.xp.float64))
+        if p > _HIGHEST_POWER:
+            logs = e.reduce_window(e.xp.log(wide) * p, "logaddexp", **window_of(given))
+            return e.xp.exp(logs / p).astype(x.dtype)
+        powers = wide**p
         total = e.reduce_window(powers, "sum", **window_of(given))
         return (e.xp.sqrt(total) if p == 2 else total ** (1 / p)).astype(x.dtype)
 
