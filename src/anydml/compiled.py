@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml._json import did_you_mean, short_repr
 from anydml.arrays import as_operand, bump_version
-from anydml.backends import Backend, decline, working_nbytes
+from anydml.backends import Backend, decline
 from anydml.binding import Array, bind, refuse_overlap
 from anydml.errors import AllocationError, ArgumentTypeError, BindingError
 from anydml.program import Program, Slot
@@ -99,8 +99,11 @@ class Compiled:
 
     @property
     def working_nbytes(self) -> int:
-        """The most bytes that a run takes besides what is bound and owned."""
-        return working_nbytes(self.program)
+        """The most bytes that a run takes besides what is bound and owned.
+
+        The CPU computes elementwise operators in blocks, one for each thread: `num_threads` counts.
+        """
+        return self._backend.working_nbytes(self.program)
 
     def _own(self, bindings: Mapping[str, Any]) -> dict[str, list[Array]]:
         """Copies of what is owned."""

@@ -8,7 +8,6 @@ from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
 from anydml.backends import _runs
-from anydml.backends._computed import WORKING
 
 T = dml.TensorDesc
 
@@ -71,7 +70,7 @@ def test_a_broadcast_operand():
 def test_what_only_a_run_reads_has_no_memory():
     graph = chain((1000,))
     program = dml.Device("cpu").compile_graph(graph).program
-    fused, runs = _runs.fuse(program, WORKING)
+    fused, runs = _runs.fuse(program)
     assert len(program.calls) == 5
     assert len(fused.calls) == len(runs) == 1
     assert program.intermediates
@@ -87,7 +86,7 @@ def test_another_layout_of_what_a_run_writes_begins_a_new_run():
     turned = graph.reinterpret(first, sizes=(300, 300), strides=(1, 300))
     desc = graph.build(y=graph.multiply(first, turned))
     compiled = dml.Device("cpu").compile_graph(desc)
-    assert len(_runs.fuse(compiled.program, WORKING)[1]) == 2
+    assert len(_runs.fuse(compiled.program)[1]) == 2
     array = np.arange(90_000, dtype=np.float32).reshape(300, 300)
     assert (compiled(x=array)["y"] == 4 * array * array.T).all()
 

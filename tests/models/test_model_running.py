@@ -223,6 +223,11 @@ def test_repeated_elements_of_several_inputs_count_together(tmp_path):
         run(tmp_path, model, Limits(tmp_path, memory_limit=needed - 1))
 
 
+def problems(folder, model, limits, device="cpu"):
+    return [*run_problems(read_model(write_model(folder, model), limits), limits,
+                          dml.Device(device))]  # fmt: skip
+
+
 class TestBindings:
     @pytest.mark.parametrize(
         ("bindings", "message"),
@@ -264,13 +269,12 @@ class TestBindings:
         model = split_model()
         model["commands"][0]["bindings"]["OutputTensors"] = ["Out1", "A"]
         limits = Limits(tmp_path, memory_limit=24 + 8 + 32)
-        (problem,) = run_problems(read_model(write_model(tmp_path, model), limits), limits)
+        (problem,) = problems(tmp_path, model, limits)
         assert "overlap InputTensor" in problem
-        small = Limits(tmp_path, memory_limit=63)
-        (problem,) = run_problems(read_model(write_model(tmp_path, model), small), small)
+        (problem,) = problems(tmp_path, model, Limits(tmp_path, memory_limit=63))
         assert "--memory-limit" in problem
         model["commands"][0]["bindings"]["OutputTensors"] = ["Out2", "Out2"]
-        (problem,) = run_problems(read_model(write_model(tmp_path, model), limits), limits)
+        (problem,) = problems(tmp_path, model, limits)
         assert "overlap OutputTensors[0]" in problem
 
     def test_alignment_that_the_descriptor_guarantees(self, tmp_path):
@@ -417,6 +421,23 @@ def test_thousands_of_dimensions(tmp_path, field):
     model["dispatchables"]["split"]["desc"]["InputTensor"][field] = [2**32 - 1] * 300_000
     with pytest.raises(ModelError, match=f"'{field}': Expected at most 8 integers, got 300000"):
         run(tmp_path, model)
+
+
+def test_blocks_of_an_elementwise_operator_count_for_the_memory_limit(tmp_path):
+    x = tensor([4_000_000])
+    desc = {"type": "ELEMENT_WISE_ABS", "InputTensor": x, "OutputTensor": x}
+    values = {"initialValuesDataType": "FLOAT32",
+              "initialValues": {"value": -1, "valueCount": 4_000_000}}  # fmt: skip
+    model = one_operator(desc, {"X": values}, {"Y": values})
+    model["commands"][0]["bindings"] = {"InputTensor": "X", "OutputTensor": "Y"}
+    resources, block = 2 * 16_000_000, 2 * 8 * 65_536
+    with dml.num_threads(1):
+        limits = Limits(tmp_path, memory_limit=resources + block)
+        assert problems(tmp_path, model, limits) == []
+        (problem,) = problems(tmp_path, model, Limits(tmp_path, memory_limit=resources + block - 1))
+        assert f"got {resources + block}." in problem
+        (problem,) = problems(tmp_path, model, limits, "reference")
+        assert f"got {3 * resources}." in problem
 
 
 def test_intermediate_results_count_for_the_memory_limit(tmp_path):

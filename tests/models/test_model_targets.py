@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from model_files import listed, only, run, target_model, write_model, write_target
 
-from anydml import ModelError
+from anydml import Device, ModelError
 from anydml.models import Limits, files, load_model, run_model
 from anydml.models.checking import run_problems
 
@@ -89,7 +89,7 @@ class TestTargets:
         before = (folders / "other" / "other.bin").read_bytes()
         limits = Limits(folders / "other")
         model = load_model(write_model(folders / "model", target_model("other.bin")), limits)
-        (problem,) = run_problems(model, limits)
+        (problem,) = run_problems(model, limits, Device("cpu"))
         assert "other.bin' cannot be written: it exists (--overwrite replaces files)." in problem
         with pytest.raises(ModelError, match=r"index 0: File '.*' cannot be written: it exists \("):
             write_target(folders, "other.bin", limits=Limits(folders / "other"))

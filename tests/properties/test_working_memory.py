@@ -7,6 +7,7 @@ import pytest
 
 import anydml as dml
 from anydml.backends._computed import call_nbytes
+from anydml.backends._runs import block_count, blocks
 from anydml.ops._fields import Role
 
 X = (2, 32, 40, 40)
@@ -97,6 +98,52 @@ def test_a_call_takes_what_is_said_at_most(case, data_type, device):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert said / 40 < peak <= said
+
+
+def chain(tensor):
+    graph = dml.GraphBuilder()
+    x = graph.input("x", tensor)
+    value = graph.activation_sigmoid(graph.subtract(graph.multiply(x, x), x))
+    return graph.build(y=graph.clip(value, min=0.25, max=0.75))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("sizes", [(2_000_003,), (30, 70_001), (4, 9, 60_000), (2_000_000, 1)])
+def test_elementwise_calls_take_a_block_for_each_thread(sizes, data_type, threads):
+    tensor = dml.TensorDesc(data_type, sizes)
+    x, y = (np.ones(sizes, tensor.data_type.numpy) for _ in range(2))
+    cpu, reference = dml.Device("cpu"), dml.Device("reference")
+    power = dml.ElementWiseConstantPow(input_tensor=tensor, output_tensor=tensor, exponent=3.5)
+    for compile_on, bound in (
+        (
+            lambda device: device.create_operator(power).compile(),
+            {"InputTensor": x, "OutputTensor": y},
+        ),
+        (lambda device: device.compile_graph(chain(tensor)), {"x": x, "y": y}),
+    ):
+        compiled = compile_on(cpu)
+        with dml.num_threads(threads):
+            said = compiled.working_nbytes
+            tracemalloc.start()
+            compiled.dispatch(**bound)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert said / 40 < peak <= said
+        assert said < threads * compile_on(reference).working_nbytes / 10
+
+
+def test_other_devices_compute_all_elements_at_once():
+    tensor = dml.TensorDesc("FLOAT32", (1000, 1000))
+    desc = dml.ElementWiseAbs(input_tensor=tensor, output_tensor=tensor)
+    compiled = dml.Device("reference").create_operator(desc).compile()
+    assert compiled.working_nbytes == 2 * 8 * 10**6
+
+
+@pytest.mark.parametrize("sizes", [(), (7,), (5, 7), (3, 1, 4), (2, 9, 3), (1, 1, 50)])
+def test_blocks_are_counted_without_making_them(sizes):
+    for most in range(1, 60):
+        assert block_count(sizes, most) == len([*blocks(sizes, most)])
 
 
 @pytest.mark.slow

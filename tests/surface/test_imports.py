@@ -124,8 +124,8 @@ def test_rooms_know_no_kernel_and_backends_check_nothing():
                 for name in imported(tree)
                 if name.startswith("anydml.ops.") and not name.split(".")[2].startswith("_")
             }
-            # Activations and ELEMENT_WISE_CLIP are fused into others.
-            known = {module[-1], "enumerations", "activations", "elementwise"}
+            # Activations, SOFTMAX and ELEMENT_WISE_CLIP are fused into others.
+            known = {module[-1], "enumerations", "activations", "softmax", "elementwise"}
             known |= RELATIVES.get(module[-1], set())
             assert others <= known, "a definition knows no other one"
     assert {"ops", "backends"} <= seen

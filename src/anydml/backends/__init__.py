@@ -15,7 +15,6 @@ from anydml._json import short_repr
 from anydml.arrays import DeviceArray
 from anydml.backends import cuda
 from anydml.backends._base import Backend, Executable, Kernels, decline
-from anydml.backends._memory import working_nbytes
 from anydml.backends.cpu import CpuBackend, CpuKernels
 from anydml.backends.cuda import CudaBackend
 from anydml.backends.reference import ReferenceBackend
@@ -108,4 +107,4 @@ def kernels_for(arrays: Sequence[Any]) -> Kernels:
 
 
 __all__ = ["NAMES", "Backend", "Executable", "backend_named", "backends_here", "decline", "is_name",
-           "kernels_for", "why_no_gpu", "working_nbytes"]  # fmt: skip
+           "kernels_for", "why_no_gpu"]  # fmt: skip

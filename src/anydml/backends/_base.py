@@ -75,6 +75,9 @@ class Backend(Protocol):
     def compile(self, program: Program) -> Executable:
         """Make a checked program ready to run."""
 
+    def working_nbytes(self, program: Program) -> int:
+        """The most bytes that a run takes besides what is bound, without allocating anything."""
+
     def describe(self) -> tuple[str, str]:
         """What it computes with (an instruction set, say), and on how many threads, for people."""
 

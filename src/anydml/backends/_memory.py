@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from anydml.backends._computed import call_nbytes
+from anydml.backends._runs import Run
 from anydml.backends._sequence import lay_out, staged_outputs
 from anydml.program import ArraySpec, KernelCall, Program
 from anydml.registry import is_computed
 
 
-def working_nbytes(program: Program) -> int:
+def working_nbytes(
+    program: Program, blocked: Mapping[str, Run] | None = None, threads: int = 1
+) -> int:
     """The most bytes that a run takes besides what is bound, without allocating anything.
 
     That is what calls pass on, outputs that are computed elsewhere first, inputs that have to be
     copied to be read in another layout, and what the call with the largest operands computes in.
+    `blocked` has the calls that run in blocks, by the names of their kernels, on some threads.
     """
+    blocked = blocked or {}
     specs: dict[str | None, ArraySpec] = {
         item.name: item.spec
         for items in (program.inputs, program.outputs, program.intermediates, program.constants)
@@ -28,7 +34,13 @@ def working_nbytes(program: Program) -> int:
         for name in copied | staged_outputs(program)
         if (spec := specs[name]).dtype is not None
     )
-    return int(passed + max((_temporary(call, specs) for call in program.calls), default=0))
+    temporary = (
+        blocked[call.kernel].working_nbytes(threads)
+        if call.kernel in blocked
+        else _temporary(call, specs)
+        for call in program.calls
+    )
+    return int(passed + max(temporary, default=0))
 
 
 def _temporary(call: KernelCall, specs: dict[str | None, ArraySpec]) -> int:

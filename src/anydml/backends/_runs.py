@@ -10,14 +10,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from anydml.backends._computed import ENGINE, Widening
+from anydml.backends._computed import ENGINE, Widening, call_nbytes
 from anydml.backends._sequence import Step
 from anydml.program import ArraySpec, KernelCall, Program
 from anydml.registry import definition_of, is_elementwise
@@ -38,7 +38,56 @@ Arrays = Sequence[Any]
 Specs = Mapping[str | None, ArraySpec]
 
 
-def fuse(program: Program, widening: Widening) -> tuple[Program, dict[str, Step]]:
+@dataclass(frozen=True)
+class Run:
+    """Consecutive elementwise calls that are computed block by block.
+
+    Attributes
+    ----------
+    calls : sequence of KernelCall
+        In order.
+    inputs, outputs : sequence of str
+        Arrays that they read and do not write, and those that others read.
+    specs : mapping of str to ArraySpec
+        Of what the program's calls read and write.
+    """
+
+    calls: Sequence[KernelCall]
+    inputs: Sequence[str]
+    outputs: Sequence[str | None]
+    specs: Specs
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of all outputs."""
+        return self.specs[self.calls[0].outputs[0]].shape
+
+    @property
+    def block(self) -> int:
+        """The most elements that are computed at once."""
+        return BLOCK // max(map(self._itemsize, self.calls))
+
+    def working_nbytes(self, threads: int) -> int:
+        """The most bytes that it takes besides its inputs and outputs, on a number of threads."""
+        count = min(prod(self.shape), self.block)
+        written = {call.outputs[0]: count * self._itemsize(call) for call in self.calls}
+        most = 0
+        for call in self.calls:
+            names = (name for name in (*call.inputs, *call.outputs) if name is not None)
+            operands = [replace(self.specs[name], shape=(count,)) for name in names]
+            others = sum(written.values()) - written[call.outputs[0]]
+            most = max(most, others + call_nbytes(call, operands))
+        return most * thread_count(block_count(self.shape, self.block), threads)
+
+    def _itemsize(self, call: KernelCall) -> int:
+        return np.dtype(self.specs[call.outputs[0]].dtype).itemsize
+
+    def step(self, widening: Widening) -> Step:
+        """The run, ready to run."""
+        return _step(self, widening)
+
+
+def fuse(program: Program) -> tuple[Program, dict[str, Run]]:
     """The program with runs in place of elementwise calls, and the runs by their kernels' names."""
     specs: Specs = {
         item.name: item.spec
@@ -49,7 +98,7 @@ def fuse(program: Program, widening: Widening) -> tuple[Program, dict[str, Step]
     own = {i.name for i in program.intermediates if not i.buffer and i.name not in viewed}
     reads = Counter(name for call in program.calls for name in call.inputs)
     calls: list[KernelCall] = []
-    steps: dict[str, Step] = {}
+    runs: dict[str, Run] = {}
     passed: set[str | None] = set()
     for group in _groups(program, specs):
         if not is_elementwise(group[0].kernel) or _is_small(group, specs):
@@ -61,12 +110,12 @@ def fuse(program: Program, widening: Widening) -> tuple[Program, dict[str, Step]
         inputs = tuple(name for name in here if name not in written and name is not None)
         outputs = tuple(call.outputs[0] for call in group if call.outputs[0] not in inner)
         cleared = tuple(name for call in group for name in call.leaves_undefined)
-        name = f"run {len(steps)}"
+        name = f"run {len(runs)}"
         calls.append(KernelCall(name, inputs, outputs, leaves_undefined=cleared))
-        steps[name] = _run(group, inputs, outputs, specs, widening)
+        runs[name] = Run(group, inputs, outputs, specs)
         passed |= inner
     intermediates = tuple(item for item in program.intermediates if item.name not in passed)
-    return replace(program, calls=tuple(calls), intermediates=intermediates), steps
+    return replace(program, calls=tuple(calls), intermediates=intermediates), runs
 
 
 def _is_small(group: Sequence[KernelCall], specs: Specs) -> bool:
@@ -102,14 +151,8 @@ def _groups(program: Program, specs: Specs) -> Iterator[list[KernelCall]]:
         yield group
 
 
-def _run(
-    group: Sequence[KernelCall],
-    inputs: Sequence[str],
-    outputs: Sequence[str | None],
-    specs: Specs,
-    widening: Widening,
-) -> Step:
-    shape = specs[group[0].outputs[0]].shape
+def _step(run: Run, widening: Widening) -> Step:
+    group, inputs, outputs, specs = run.calls, run.inputs, run.outputs, run.specs
     # Arrays are counted: what is read, what is written, and None for what is left out.
     place: dict[str | None, int] = {name: i for i, name in enumerate(inputs)}
     for call in group:
@@ -131,7 +174,7 @@ def _run(
         plan.append((definition.compute, read, casts, given, place[name], kind, dead))
     plan.reverse()
     ends = [place[name] for name in outputs]
-    pieces = list(blocks(shape, BLOCK // max(np.dtype(step[5]).itemsize for step in plan)))
+    pieces = list(blocks(run.shape, run.block))
     unread: list[Any] = [None] * (len(place) - len(inputs))
 
     def compute(pieces: Iterable[Any], ins: Arrays, outs: Arrays) -> None:
@@ -151,14 +194,20 @@ def _run(
                 for i, array in zip(ends, outs, strict=True):
                     array[at] = held[i]
 
-    def run(inputs: Arrays, outputs: Arrays, private: bool, threads: int) -> int:
-        if len(pieces) < 2 * _LEAST_PIECES or threads < 2:
+    def step(inputs: Arrays, outputs: Arrays, private: bool, threads: int) -> int:
+        count = thread_count(len(pieces), threads)
+        if count == 1:
             compute(pieces, inputs, outputs)
         else:
-            share_out(pieces, lambda part: compute(part, inputs, outputs), threads)
+            share_out(pieces, lambda part: compute(part, inputs, outputs), count)
         return -1
 
-    return run
+    return step
+
+
+def thread_count(pieces: int, threads: int) -> int:
+    """On how many threads a number of pieces is computed."""
+    return max(1, min(threads, pieces // _LEAST_PIECES)) if pieces >= 2 * _LEAST_PIECES else 1
 
 
 def blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[Any, ...]]:
@@ -166,15 +215,28 @@ def blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[Any, ...]]:
     if prod(shape) <= most:
         yield (...,)
         return
-    axis = next(i for i in range(len(shape)) if prod(shape[i + 1 :]) <= most)
-    step = most // prod(shape[axis + 1 :])
+    axis, step = _cut(shape, most)
     for outer in product(*map(range, shape[:axis])):
         for begin in range(0, shape[axis], step):
             yield (*outer, slice(begin, begin + step))
 
 
-def share_out(pieces: Sequence[Any], work: Callable[[Iterable[Any]], None], threads: int) -> None:
-    """Do work on pieces, on as many threads as get a few pieces each.
+def block_count(shape: tuple[int, ...], most: int) -> int:
+    """How many parts `blocks` makes."""
+    if prod(shape) <= most:
+        return 1
+    axis, step = _cut(shape, most)
+    return prod(shape[:axis]) * -(-shape[axis] // step)
+
+
+def _cut(shape: tuple[int, ...], most: int) -> tuple[int, int]:
+    """The axis along which blocks are cut, those in front being loops, and their size there."""
+    axis = next(i for i in range(len(shape)) if prod(shape[i + 1 :]) <= most)
+    return axis, most // prod(shape[axis + 1 :])
+
+
+def share_out(pieces: Sequence[Any], work: Callable[[Iterable[Any]], None], count: int) -> None:
+    """Do work on pieces, on a number of threads.
 
     Raises
     ------
@@ -190,7 +252,6 @@ def share_out(pieces: Sequence[Any], work: Callable[[Iterable[Any]], None], thre
         except BaseException as error:
             errors.append(error)
 
-    count = min(threads, len(pieces) // _LEAST_PIECES)
     others = [threading.Thread(target=share) for _ in range(count - 1)]
     for thread in others:
         thread.start()

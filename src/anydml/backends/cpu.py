@@ -15,6 +15,7 @@ import numpy as np
 from anydml._native import LEVEL, native
 from anydml.backends._base import Array, Executable, decline, host_copy, zeros
 from anydml.backends._computed import WORKING, computed_step
+from anydml.backends._memory import working_nbytes
 from anydml.backends._runs import fuse
 from anydml.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.dtypes import DataType
@@ -53,16 +54,21 @@ class CpuBackend:
         )
         dispatch = _binder(program) if is_native else decline
         widening = WORKING if any(kind in WORKING for kind in program.types()) else {}
-        program, runs = fuse(program, widening)
+        program, runs = fuse(program)
 
         def step_of(call: KernelCall) -> Step:
-            computed = runs.get(call.kernel)
-            if computed is None and is_computed(call.kernel):
-                computed = computed_step(call, widening)
-            return computed or kernel_step(call)
+            if call.kernel in runs:
+                return runs[call.kernel].step(widening)
+            if is_computed(call.kernel):
+                return computed_step(call, widening)
+            return kernel_step(call)
 
         memory = HostMemory(partial(block, program.name))
         return HostExecutable(program, step_of, memory, dispatch)
+
+    def working_nbytes(self, program: Program) -> int:
+        """As `Backend.working_nbytes`, with elementwise calls in blocks."""
+        return working_nbytes(*fuse(program), get_num_threads())
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""

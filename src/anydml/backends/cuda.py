@@ -26,6 +26,7 @@ import numpy as np
 from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
 from anydml.backends._base import Array, Executable, decline, out_of_range
+from anydml.backends._memory import working_nbytes
 from anydml.backends._sequence import Sequence, Step, host_constants
 from anydml.errors import (
     AnyDMLError,
@@ -301,6 +302,8 @@ class CudaBackend:
         """
         assert self.device is not None
         return CudaExecutable(program, self.device)
+
+    working_nbytes = staticmethod(working_nbytes)
 
     def describe(self) -> tuple[str, str]:
         """The GPU's name and architecture, and its multiprocessors."""

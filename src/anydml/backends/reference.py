@@ -13,6 +13,7 @@ import numpy as np
 
 from anydml.backends._base import Array, Executable, host_copy, zeros
 from anydml.backends._computed import EXACT, computed_step
+from anydml.backends._memory import working_nbytes
 from anydml.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.program import IndexUse, KernelCall, Program, Slot
 from anydml.registry import evaluation, is_computed
@@ -28,6 +29,7 @@ class ReferenceBackend:
         return zeros(slot, call)
 
     copy = staticmethod(host_copy)
+    working_nbytes = staticmethod(working_nbytes)
 
     def compile(self, program: Program) -> Executable:
         """Look up the reference implementation of each kernel."""

@@ -19,6 +19,7 @@ import numpy as np
 from anydml.backends._base import Array, Executable, host_copy
 from anydml.backends._compiled_runs import Run, partition
 from anydml.backends._computed import WORKING
+from anydml.backends._memory import working_nbytes
 from anydml.backends._sequence import HostExecutable, HostMemory, Step, host_constants
 from anydml.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
@@ -80,6 +81,7 @@ class XlaBackend:
         return type(self), (self._platform,)
 
     allocate = CpuBackend.allocate
+    working_nbytes = staticmethod(working_nbytes)
 
     def copy(self, array: Any, call: str, purpose: str) -> Any:
         """A copy of a bound array; elements that strides of 0 repeat are there once."""

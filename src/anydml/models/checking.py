@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anydml._json import short_repr
-from anydml.backends import working_nbytes
 from anydml.binding import bind, elements_size, refuse_overlap
 from anydml.device import Device
 from anydml.errors import AnyDMLError, MissingKernelError, ModelError, Violation
@@ -87,12 +86,12 @@ def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | C
 
 
 def run_problems(
-    model: Model, limits: Limits, refused: frozenset[str] = frozenset()
+    model: Model, limits: Limits, device: Device, refused: frozenset[str] = frozenset()
 ) -> Iterator[str]:
     """Everything that would stop a run of what has been read and is not refused."""
     wrong = [*bound_wrongly(model, refused)]
     yield from wrong
-    yield from _memory_problems(model, limits, refused)
+    yield from _memory_problems(model, limits, device, refused)
     if fits(model, limits) and not wrong:
         yield from _overlaps(model, refused)
     yield from _target_problems(model, limits)
@@ -147,7 +146,9 @@ def _dispatches(
                 yield index, command, dispatchable
 
 
-def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> Iterator[str]:
+def _memory_problems(
+    model: Model, limits: Limits, device: Device, refused: frozenset[str]
+) -> Iterator[str]:
     # Strides can make much of a small resource: an operator keeps a copy of an owned input, with
     # all elements that its strides repeat, and may need one of another input while it runs.
     kept = sum(resource.size for resource in model.resources.values())
@@ -155,7 +156,7 @@ def _memory_problems(model: Model, limits: Limits, refused: frozenset[str]) -> I
         if name in refused:
             continue
         desc = dispatchable.desc
-        passing = working_nbytes(desc.lower())
+        passing = device.backend.working_nbytes(desc.lower())
         for _, tensor, info in desc.tensors(Role.INPUT):
             packed = -(-tensor.element_count * tensor.data_type.bits // 8)
             if owned(desc, info):

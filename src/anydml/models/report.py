@@ -157,7 +157,7 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
         problems = [*model.problems, *_without_kernel(model, device, refused)]
-        problems += run_problems(model, limits, refused)
+        problems += run_problems(model, limits, device, refused)
         if fits(model, limits):
             problems += index_problems(model, refused)
         return Report(

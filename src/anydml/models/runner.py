@@ -88,7 +88,7 @@ def run_model(
     operators = {
         name: _compiled(dispatchable, device) for name, dispatchable in model.dispatchables.items()
     }
-    problems = [*run_problems(model, limits), *_copies_problems(model, limits, repeat)]
+    problems = [*run_problems(model, limits, device), *_copies_problems(model, limits, repeat)]
     if problems:
         raise ModelError(*problems)
     buffers = {name: _allocated(resource) for name, resource in model.resources.items()}
