@@ -105,11 +105,12 @@ class Faults:
         """Whether more problems have been collected than are ever reported."""
         return len(self._problems) > MOST_REPORTED
 
-    def add(self, error: AnyDMLError, index: int | None = None) -> None:
-        """Collect the problems of an error, or of an array's member."""
+    def add(self, error: AnyDMLError, index: int | None = None, name: str = "") -> None:
+        """Collect the problems of an error, or of an array's member, which may have a name."""
         if not self.full:
             found = problems_of(error)
-            self._problems += found if index is None else _within(f"[{index}]", index, found)
+            where = f"[{index}] ({short_repr(name)})" if name else f"[{index}]"
+            self._problems += found if index is None else _within(where, index, found)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -153,15 +154,20 @@ def _within(where: str, member: str | int, found: Iterable[Problem]) -> list[Pro
     ]
 
 
-def each(value: Any, read: Callable[[Any], T]) -> list[T]:
-    """The members of a JSON array, each read; a message says which ones are wrong."""
+def each(
+    value: Any, read: Callable[[Any], T], name_of: Callable[[Any], str] = lambda member: ""
+) -> list[T]:
+    """The members of a JSON array, each read; a message says which ones are wrong.
+
+    By their positions, and by the names that `name_of` finds in them.
+    """
     found: list[T] = []
     faults = Faults()
     for i, member in enumerate(json_array(value)):
         try:
             found.append(read(member))
         except AnyDMLError as error:
-            faults.add(error, i)
+            faults.add(error, i, name_of(member))
             if faults.full:
                 break
     faults.finish()

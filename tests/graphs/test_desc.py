@@ -62,6 +62,27 @@ def test_what_is_wrong_in_json_is_told_at_once():
         assert part in problems
 
 
+def test_what_is_wrong_in_json_is_named():
+    with pytest.raises(dml.ModelError) as caught:
+        dml.GraphDesc.from_json({
+            "Nodes": [
+                {"Type": "OPERATOR", "Name": "conv 1", "Operator": {"type": "RELUX"}},
+                {"Type": "OPERATOR", "Name": 7, "Operator": RELU.to_json()},
+                {"Type": "NODE", "Name": ""},
+                3,
+            ],
+            "InputEdges": [{"Name": "x"}],
+        })  # fmt: skip
+    starts = ["[0] ('conv 1'): ", "[1]: ", "[2]: ", "[3]: ", *["[0] ('x'): "] * 3]
+    for problem, start in zip(caught.value.problems, starts, strict=True):
+        assert problem.startswith(f"Error parsing field '{list_of(start)}': {start}")
+    assert caught.value.problems[0].location == ("Nodes", 0, "Operator")
+
+
+def list_of(start):
+    return "InputEdges" if "'x'" in start else "Nodes"
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

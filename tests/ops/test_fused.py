@@ -127,6 +127,41 @@ def test_only_gemm_contains_a_softmax(kind):
     assert "Softmax" not in info.kind.accepted
 
 
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (dml.ActivationSwish, {"sigmoid_input_scale": 1.0}),
+        (dml.ActivationLogSoftmax1, {"axes": (0,)}),
+        (dml.ActivationParameterizedRelu, {}),
+    ],
+)
+def test_what_cannot_be_fused_says_so(kind, given):
+    with pytest.raises(dml.ArgumentTypeError) as error:
+        kind(**given)
+    first, _, advice = str(error.value).partition(". It cannot be fused into another operator; ")
+    assert first.startswith(f"{kind.__name__}: expected a value for input_tensor, ")
+    fusable = {kind.__name__ for kind in OPERATORS.values() if kind.FUSED}
+    assert advice.removesuffix(" can.").split(", ") == sorted(fusable)
+    with pytest.raises(dml.ArgumentTypeError, match=r"got none$"):
+        kind(**given, input_tensor=SQUARE)
+
+
+def test_an_operator_without_an_activation_is_named():
+    def found(data_type, level="6_4"):
+        tensor = dml.TensorDesc(data_type, (1, 1, 1, 4))
+        desc = dml.ElementWiseAdd1(
+            a_tensor=tensor, b_tensor=tensor, output_tensor=tensor,
+            fused_activation=dml.ActivationRelu(),
+        )  # fmt: skip
+        return dml.Device("cpu", feature_level=level).check(desc)[0].rule
+
+    hint = "at no level; ELEMENT_WISE_ADD, without FusedActivation, takes it from"
+    accepted = "one of FLOAT32, FLOAT16 at feature level"
+    assert found("INT32") == f"{accepted} 6_4 (INT32 {hint} 2_1)"
+    assert found("INT64", "3_0") == f"{accepted} 3_0 (INT64 {hint} 4_1)"
+    assert found("UINT4") == f"{accepted} 6_4 (UINT4 at no level)"
+
+
 def test_only_convolution_and_gemm_contain_a_clip():
     with pytest.raises(dml.InvalidDescriptorError, match="FusedActivation: expected one of Act"):
         dml.ElementWiseAdd1(

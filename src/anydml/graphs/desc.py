@@ -367,7 +367,7 @@ class GraphDesc:
         faults = _json.Faults()
 
         def read(name: str, kind: Any, *default: Any) -> Any:
-            return faults.field(given, name, lambda v: _json.each(v, kind), *default)
+            return faults.field(given, name, lambda v: _json.each(v, kind, _label), *default)
 
         parts = [
             read("Nodes", _read_node),
@@ -423,6 +423,12 @@ def _named(out: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _name_of(given: Mapping[str, Any]) -> str:
     return _json.field(given, "Name", _json.json_string, "")
+
+
+def _label(member: Any) -> str:
+    """The name of a node, an edge, an input or an output in a message; it may be wrong itself."""
+    name = member.get("Name") if isinstance(member, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def _read_node(value: Any) -> Node:
