@@ -430,7 +430,7 @@ def test_blocks_of_an_elementwise_operator_count_for_the_memory_limit(tmp_path):
               "initialValues": {"value": -1, "valueCount": 4_000_000}}  # fmt: skip
     model = one_operator(desc, {"X": values}, {"Y": values})
     model["commands"][0]["bindings"] = {"InputTensor": "X", "OutputTensor": "Y"}
-    resources, block = 2 * 16_000_000, 2 * 8 * 65_536
+    resources, block = 2 * 16_000_000, 2 * 8 * 32_768
     with dml.num_threads(1):
         limits = Limits(tmp_path, memory_limit=resources + block)
         assert problems(tmp_path, model, limits) == []

@@ -62,11 +62,19 @@ def rnn(*fused):
 
 CLIPPED = dml.ElementWiseClip(min=0, max=1)
 LEVELS = [
-    (gemm(CLIPPED, (1, 1, 2, 2)), "6_0", "ELEMENT_WISE_CLIP can be fused since then"),
-    (convolution(CLIPPED), "6_0", "ELEMENT_WISE_CLIP can be fused since then"),
-    (gemm(dml.ActivationSoftmax(), (3, 3)), "6_1", "ACTIVATION_SOFTMAX can be fused since then"),
-    (gemm(dml.ActivationSoftmax1(axes=(1,))), "6_1", "SOFTMAX1 can be fused since then"),
-    (convolution(dml.ActivationGelu()), "5_1", "ACTIVATION_GELU came with it"),
+    (gemm(CLIPPED, (1, 1, 2, 2)), "6_0", "the level from which ELEMENT_WISE_CLIP can be fused"),
+    (convolution(CLIPPED), "6_0", "the level from which ELEMENT_WISE_CLIP can be fused"),
+    (
+        gemm(dml.ActivationSoftmax(), (3, 3)),
+        "6_1",
+        "the level from which ACTIVATION_SOFTMAX can be fused",
+    ),
+    (
+        gemm(dml.ActivationSoftmax1(axes=(1,))),
+        "6_1",
+        "the level from which ACTIVATION_SOFTMAX1 can be fused",
+    ),
+    (convolution(dml.ActivationGelu()), "5_1", "the level that introduced ACTIVATION_GELU"),
     (convolution(dml.ActivationSoftplus(steepness=0.5)), "6_4", "FusedActivation.Steepness"),
     (convolution(dml.ActivationSoftplus(steepness=1)), "1_0", ""),
     (rnn(dml.ActivationSoftplus(steepness=0.5)), "6_4", r"ActivationDescs\[0\].Steepness"),
@@ -252,5 +260,5 @@ def test_a_graph_never_runs_in_place():
     x = graph.input("x", dml.TensorDesc("FLOAT32", (4,)))
     compiled = dml.Device("cpu").compile_graph(graph.build(y=graph.abs(x, **SCALED)))
     memory = np.zeros(4, np.float32)
-    with pytest.raises(dml.BindingError, match="y: expected memory of its own, got an overlap"):
+    with pytest.raises(dml.BindingError, match="y: expected memory that does not overlap x"):
         compiled.dispatch(x=memory, y=memory)
