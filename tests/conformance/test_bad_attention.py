@@ -158,8 +158,8 @@ BROKEN = [
     (
         attention(output_tensor=T("FLOAT32", (2, 3, 7)),
                   output_present_key_tensor=T("FLOAT32", (2, 2, 2, 4))),
-        "OutputTensor.Sizes[2]: expected 8 (what the inputs make: {2, 3, 8}), got 7",
-        "OutputPresentKeyTensor.Sizes[2]: expected 3 (what the inputs make: {2, 2, 3, 4}), got 2",
+        "OutputTensor.Sizes[2]: expected 8 (the inputs imply {2, 3, 8}), got 7",
+        "OutputPresentKeyTensor.Sizes[2]: expected 3 (the inputs imply {2, 2, 3, 4}), got 2",
     ),
     (
         attention(query_head_count=3, key_value_head_count=2),
