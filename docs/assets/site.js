@@ -1,6 +1,5 @@
-// On small screens, show tables that are too wide as lists of rows; and keep identifiers in them in one
-// piece; site.css has the looks.
-const small = window.matchMedia("(max-width: 59.984375em)");
+// Show tables that are too wide with narrow columns, or else as lists of rows; and keep identifiers in
+// tables in one piece; site.css has the looks.
 const tables = [...document.querySelectorAll(".md-typeset table:not([class])")];
 
 for (const table of tables) {
@@ -13,15 +12,15 @@ for (const table of tables) {
   }
 }
 
-function stackWideTables() {
+function fitTables() {
   for (const table of tables) {
-    table.classList.remove("stacked");
-    if (!table.classList.length) table.removeAttribute("class");
     const page = table.closest(".md-content__inner");
-    const wide = table.scrollWidth > page.clientWidth;
-    if (small.matches && wide) table.classList.add("stacked");
+    table.removeAttribute("class");
+    for (const look of ["narrow", "stacked"]) {
+      if (table.scrollWidth > page.clientWidth) table.className = look;
+    }
   }
 }
 
-stackWideTables();
-window.addEventListener("resize", stackWideTables);
+fitTables();
+window.addEventListener("resize", fitTables);
