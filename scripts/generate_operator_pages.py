@@ -34,13 +34,15 @@ from anydml.exactness import EXACT, Tolerance, Unit
 from anydml.functions._attributes import PADDING_SYNONYMS
 from anydml.functions._combining import NAMES as REDUCTIONS
 from anydml.functions._spec import SPECS
+from anydml.levels import FeatureLevel
 from anydml.models import load_model
 from anydml.models.commands import Dispatch
 from anydml.models.results import elements
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import Role
-from anydml.ops._pages import TensorSupport
+from anydml.ops._pages import PAGES, TensorSupport
 from anydml.ops.enumerations import InterpolationMode
 from anydml.ops.padding1 import PaddingMode
 from anydml.registry import OPERATORS, PREFIX
@@ -146,12 +148,15 @@ def _names(enumeration: type[NamedEnum]) -> list[str]:
 
 
 def menu() -> str:
-    """The documentation's configuration, with a line for each page of the operators."""
-    lines = [
-        f"      - {_title(kinds)}: operators/{page_of(kinds[0])}\n" for kinds in rooms().values()
-    ]
+    """The documentation's configuration, with a line for each page of the operators by family."""
+    lines = ["      - operators/index.md\n"]
+    for family, modules_of in families().items():
+        lines.append(f"      - {family.title}:\n")
+        lines += [
+            f"          - {_title(kinds)}: operators/{page_of(kinds[0])}\n" for kinds in modules_of
+        ]
     text = MENU.read_text(encoding="utf-8")
-    return re.sub(r"(      - [A-Z][^\n:]+: operators/\w+\.md\n)+", "".join(lines), text)
+    return re.sub(r" {6}- operators/index\.md\n( {6}.*\n)*", "".join(lines), text)
 
 
 def _title(kinds: list[type[Descriptor]]) -> str:
@@ -169,6 +174,14 @@ def rooms() -> dict[str, list[type[Descriptor]]]:
     return found
 
 
+def families() -> dict[Family, list[list[type[Descriptor]]]]:
+    """The descriptor classes of each module, by the family that the module names."""
+    found: dict[Family, list[list[type[Descriptor]]]] = {family: [] for family in Family}
+    for module, kinds in rooms().items():
+        found[sys.modules[module].FAMILY].append(kinds)
+    return found
+
+
 def page_of(kind: type[Descriptor]) -> str:
     """The file name of the page that has an operator."""
     return kind.__module__.rpartition(".")[2] + ".md"
@@ -181,24 +194,30 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
+    count = len(set(OPERATORS.values()))
     lines = [
         "# Operators",  # in front, where the site looks for a page's title
         "",
         HEADER.format(source="src/anydml/ops/"),
         "",
-        "| operator | descriptor | since | what it does |",
-        "|---|---|---|---|",
+        f"anydml has {count} of DirectML's {len(PAGES)} operators. The first column has the "
+        "operator and its descriptor class, the second one the feature level that introduced it.",
+        "",
     ]
-    for kinds in rooms().values():
+    for family, modules_of in families().items():
+        lines += [f"## {family.title}", "", family.introduction, ""]
+        lines += ["| operator | since | what it does |", "|---|---|---|"]
         lines += [
-            f"| [{kind.NAME}]({page_of(kind)}) | `{kind.__name__}` "
+            f"| [{kind.NAME}]({page_of(kind)}#{kind.__name__.lower()})<br>`{kind.__name__}` "
             f"| {kind.SUPPORT[0].level} | {_summary(kind)} |"
+            for kinds in modules_of
             for kind in kinds
         ]
+        lines.append("")
     aliases = [
         f"`{name}` is `{kind.NAME}`" for name, kind in OPERATORS.items() if name != kind.NAME
     ]
-    lines += ["", f"{'; '.join(aliases)}: two names of one operator. Names are taken with and "
+    lines += [f"{'; '.join(aliases)}: two names of one operator. Names are taken with and "
               f"without the prefix `{PREFIX}`.", ""]  # fmt: skip
     return "\n".join(lines)
 
@@ -245,10 +264,12 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     parts = sections(inspect.cleandoc(kind.__doc__ or ""))
     yield f"## `{kind.__name__}`"
     yield from _markdown(parts[""])
+    yield f"DirectML's reference: {_reference(kind)}."
     yield "### Fields"
     yield _fields(kind, {name: _inline(text) for name, text in meanings(kind).items()})
     if issubclass(kind, Computed):
-        yield f"Error bound: {_error_bound(kind.TOLERANCE)} (`{kind.TOLERANCE}`)."
+        bound = f"[`{kind.TOLERANCE}`](../specification.md#tolerance)"
+        yield f"Error bound: {_error_bound(kind.TOLERANCE)} ({bound})."
         if kind.ALSO_KNOWN_AS:
             names = (f"`{name}`" for name in kind.ALSO_KNOWN_AS.split())
             yield f"In other libraries: {', '.join(names)}."
@@ -301,6 +322,10 @@ def pictures() -> dict[str, str]:
     return {name: picture for kind in kinds for name, picture in _pictures_of(kind).items()}
 
 
+_NEW_LINE = "\n...     "
+"""Within a statement of an example."""
+
+
 def _literal(values: list[object]) -> str:
     return re.sub(r"-?\b(nan|inf)\b", r"float('\g<0>')", repr(values))
 
@@ -320,7 +345,10 @@ def _computed_example(kind: type[Computed]) -> str:
     bound = [[inputs[path] for path in paths] for paths in names.values()]
     given = [x if info.many else x[0] for info, x in zip(names, bound, strict=True)]
     result = Device("cpu").create_operator(desc).compile()(*given)
-    arguments = ", ".join(map(_array_text, given))
+    arrays = [*map(_array_text, given)]
+    call = f">>> compiled({', '.join(arrays)})"
+    if len(call) > 80:
+        call = f">>> compiled({_NEW_LINE}{f',{_NEW_LINE}'.join(arrays)})"
     lines = [">>> import numpy as np", ">>> import anydml as dml"]
     shown_result = repr(result)
     if kind.TOLERANCE != EXACT:  # the last digits depend on the processor
@@ -330,13 +358,15 @@ def _computed_example(kind: type[Computed]) -> str:
     fields = [f"{info.attribute}=" for info in desc.fields()]
     shown = repr(desc)
     for field in fields[1:]:
-        shown = shown.replace(f", {field}", f",\n...     {field}")
+        shown = shown.replace(f", {field}", f",{_NEW_LINE}{field}")
+    if len(shown.partition("\n")[0]) > 58:
+        shown = shown.replace("(", f"({_NEW_LINE}", 1)
     return "\n".join(
         [
             *lines,
             f">>> desc = {_qualified(shown)}",
             '>>> compiled = dml.Device("cpu").create_operator(desc).compile()',
-            f">>> compiled({arguments})",
+            call,
             re.sub(r"\n\n+", "\n", shown_result),  # an empty line would end the session
         ]
     )
@@ -344,6 +374,14 @@ def _computed_example(kind: type[Computed]) -> str:
 
 def _qualified(shown: str) -> str:
     return re.sub(r"\b([A-Z]\w+)\(", r"dml.\1(", shown)
+
+
+def _reference(kind: type[Descriptor]) -> str:
+    """A link to the operator's page, which is in a place of its own for later feature levels."""
+    later = kind.SUPPORT[0].level > FeatureLevel.LEVEL_5_0
+    folder = "windows/ai/directml/api" if later else "windows/win32/api/directml"
+    name = f"DML_{kind.NAME}_OPERATOR_DESC"
+    return f"[`{name}`](https://learn.microsoft.com/{folder}/ns-directml-{name.lower()})"
 
 
 def _error_bound(tolerance: Tolerance) -> str:

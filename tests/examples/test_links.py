@@ -20,13 +20,14 @@ _HEADING = re.compile(r"^#{1,6} +(.+?)(?: +\{#([\w-]+)\})?$", re.MULTILINE)
 
 
 def anchors(page):
-    """What the site makes of a page's headings."""
+    """What the site makes of a page's headings, and places within a page."""
     text = re.sub(
         r"^ *(```|~~~).*?^ *\1",
         "",
         page.read_text(encoding="utf-8"),
         flags=re.DOTALL | re.MULTILINE,
     )
+    yield from re.findall(r'<a id="([\w-]+)">', text)
     for heading, given in _HEADING.findall(text):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading)
         plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
@@ -57,10 +58,11 @@ def test_the_library_is_installed_from_a_clone(page):
 
 
 def test_a_dead_link_is_found(tmp_path):
-    (tmp_path / "other.md").write_text("# Two `words`, and more\n")
+    (tmp_path / "other.md").write_text('# Two `words`, and more\n\n<a id="place"></a>\n')
     page = tmp_path / "page.md"
     page.write_text(
         "[a](other.md) [b](other.md#two-words-and-more) [c](https://x.org/y) `[d](none.md)`\n"
-        "[e](none.md) [f](other.md#none) [g](#here)\n\n# Here\n\n```md\n[h](none.md)\n```\n"
+        "[e](none.md) [f](other.md#none) [g](#here) [h](other.md#place)\n"
+        "\n# Here\n\n```md\n[i](none.md)\n```\n"
     )
     assert list(dead_links(page)) == ["none.md", "other.md#none"]

@@ -14,8 +14,11 @@ from anydml.errors import Violation
 from anydml.exactness import products, ulp
 from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
+from anydml.ops._family import Family
 from anydml.ops._fields import floating, input_field, output_field
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 _LARGEST: Final = 3.4028234663852886e38
 """The largest FLOAT32."""

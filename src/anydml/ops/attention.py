@@ -25,10 +25,13 @@ from anydml.ops._attention import (
 )
 from anydml.ops._computed import Computed, same_as
 from anydml.ops._descriptor import Attributes, page_name
+from anydml.ops._family import Family
 from anydml.ops._fields import Role, enumeration, floating, input_field, output_field, uint
 from anydml.ops.enumerations import MultiheadAttentionMaskType
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 MaskTypeName = Literal[
     "NONE", "KEY_SEQUENCE_LENGTH", "KEY_SEQUENCE_END_START", "KEY_QUERY_SEQUENCE_LENGTH_START_END",

@@ -18,9 +18,12 @@ from anydml.enums import NamedEnum
 from anydml.errors import Violation
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import count_of, enumeration, input_field, input_list, output_field
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.QUANTIZED
 
 
 class QuantizationType(NamedEnum):

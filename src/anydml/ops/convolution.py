@@ -12,6 +12,7 @@ from anydml.errors import Violation
 from anydml.exactness import products
 from anydml.ops._computed import Computed, same_as, same_rank
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     count_of,
     enumeration,
@@ -27,6 +28,8 @@ from anydml.ops.activations import FUSABLE, Fusable
 from anydml.ops.elementwise import ElementWiseClip
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 
 class ConvolutionMode(NamedEnum):

@@ -17,10 +17,13 @@ from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, floating, input_field, integer, output_field, scalar
 from anydml.ops._rules import type_of_scalar
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.CREATE
 
 
 def _diagonals(e: Engine, shape: Sequence[int]) -> Array:

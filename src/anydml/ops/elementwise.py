@@ -18,6 +18,7 @@ from anydml.errors import Violation
 from anydml.exactness import sums, ulp
 from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     ScaleBias,
     count_of,
@@ -34,6 +35,8 @@ from anydml.ops._maps import Binary, Function, Unary
 from anydml.ops._rules import type_of_scalar
 from anydml.ops.activations import FUSABLE, Activation, ActivationRelu, Fusable
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.ELEMENTWISE
 
 
 class ElementWiseSubtract(Binary):

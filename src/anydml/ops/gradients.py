@@ -17,6 +17,7 @@ from anydml.exactness import ulp
 from anydml.ops._axes import neighbours
 from anydml.ops._computed import Map, Sized
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     boolean,
     count_of,
@@ -34,6 +35,8 @@ from anydml.ops.elementwise import number
 from anydml.ops.slice1 import Slice1, first_places
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.TRAINING
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

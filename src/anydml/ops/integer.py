@@ -18,6 +18,7 @@ from anydml.errors import Violation
 from anydml.exactness import products
 from anydml.ops._computed import Computed, same_as, same_rank
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._quantized import (
     PARAMETERS,
@@ -32,6 +33,8 @@ from anydml.ops._quantized import (
 )
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.QUANTIZED
 
 
 def _product(specs: Specs) -> tuple[ArraySpec, list[Violation]]:

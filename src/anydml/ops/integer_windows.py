@@ -16,6 +16,7 @@ import numpy as np
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import boolean, count_of, input_field, output_field, uint, uints
 from anydml.ops._quantized import (
     centred,
@@ -30,6 +31,8 @@ from anydml.ops.convolution import Convolution, ConvolutionDirection
 from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.QUANTIZED
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_list, output_field, uint
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.MOVE
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,9 +12,12 @@ from typing import ClassVar, Literal
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.ops._computed import Map
+from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field
 from anydml.ops._maps import Binary, Function
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.ELEMENTWISE
 
 
 class ElementWiseLogicalAnd(Binary):

@@ -24,10 +24,13 @@ import numpy as np
 
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Dynamic, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.SELECT
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

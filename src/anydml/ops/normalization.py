@@ -16,6 +16,7 @@ from anydml.levels import FeatureLevel
 from anydml.ops._axes import distinct_axes, mean, neighbours, one_axis, total
 from anydml.ops._computed import Computed, Map, broadcast_to_input
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     boolean,
     count_of,
@@ -29,6 +30,8 @@ from anydml.ops._fields import (
 from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 
 def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Violation) -> Inferred:

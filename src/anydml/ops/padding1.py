@@ -41,6 +41,7 @@ from anydml.errors import Violation
 from anydml.levels import FeatureLevel
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     count_of,
     enumeration,
@@ -53,6 +54,8 @@ from anydml.ops._fields import (
 from anydml.ops._numbers import bits_of, cast_element, value_of
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.MOVE
 
 
 class PaddingMode(NamedEnum):

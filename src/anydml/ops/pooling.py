@@ -15,10 +15,13 @@ from anydml.errors import Violation
 from anydml.exactness import sums
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import Role, boolean, count_of, input_field, output_field, uint, uints
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 _HIGHEST_POWER: Final = 7
 """The highest power of which float64 holds sums, whatever the float32."""

@@ -17,9 +17,12 @@ from anydml.exactness import ulp
 from anydml.levels import FeatureLevel
 from anydml.ops._computed import Computed, Map
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.QUANTIZED
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

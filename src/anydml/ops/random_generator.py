@@ -12,9 +12,12 @@ from anydml.enums import NamedEnum
 from anydml.errors import Violation
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.CREATE
 
 
 class RandomGeneratorType(NamedEnum):

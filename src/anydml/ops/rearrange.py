@@ -11,9 +11,12 @@ from anydml.enums import NamedEnum
 from anydml.errors import Violation
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.MOVE
 
 
 class DepthSpaceOrder(NamedEnum):

@@ -20,6 +20,7 @@ from anydml.errors import Violation
 from anydml.exactness import ulp
 from anydml.ops._computed import Computed, same_as
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     Role,
     boolean,
@@ -33,6 +34,8 @@ from anydml.ops._fields import (
 from anydml.ops.activations import FUSABLE, ActivationSigmoid, ActivationTanh, Fusable
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc, TensorFlags
+
+FAMILY = Family.NETWORKS
 
 _RANK: Final = 4
 

@@ -16,6 +16,7 @@ from anydml.exactness import EXACT, ulp
 from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     boolean,
     count_of,
@@ -28,6 +29,8 @@ from anydml.ops._fields import (
 from anydml.ops.enumerations import AxisDirection, DirectionName
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 
 class ReduceFunction(NamedEnum):

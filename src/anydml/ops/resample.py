@@ -19,6 +19,7 @@ from anydml.errors import Violation
 from anydml.exactness import products
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes, page_name
+from anydml.ops._family import Family
 from anydml.ops._fields import (
     Role,
     boolean,
@@ -35,6 +36,8 @@ from anydml.ops.enumerations import (
 )
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 _CENTRES: Final = {"input_pixel_offsets": 0.5, "output_pixel_offsets": -0.5}
 

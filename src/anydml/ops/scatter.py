@@ -28,9 +28,12 @@ import numpy as np
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field, uint
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.SELECT
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

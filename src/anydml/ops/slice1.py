@@ -31,10 +31,13 @@ import numpy as np
 
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
 from anydml.ops._numbers import span
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.MOVE
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -17,9 +17,12 @@ from anydml.exactness import EXACT, ulp
 from anydml.levels import FeatureLevel
 from anydml.ops._axes import distinct_axes, merge_axes
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import count_of, uints
 from anydml.ops.activations import Activation
 from anydml.program import ArraySpec, Inferred
+
+FAMILY = Family.NETWORKS
 
 _ROUNDED = ulp(40)
 """The difference from the largest element is rounded before `exp`: 32 ULPs where it is above 64."""

@@ -21,9 +21,12 @@ import numpy as np
 
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.MOVE
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -25,10 +25,13 @@ import numpy as np
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
 from anydml.ops.enumerations import AxisDirection, DirectionName
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.SELECT
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -15,10 +15,13 @@ from anydml.exactness import ulp
 from anydml.ops._axes import mean, total
 from anydml.ops._computed import Computed, broadcast_to_input, same_as
 from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
 from anydml.ops._fields import Role, floating, input_field, nested, output_field
 from anydml.ops.activations import FUSABLE, Fusable
 from anydml.program import ArraySpec, Inferred, Slot
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.TRAINING
 
 
 def _reduced(parameters: Array) -> tuple[int, ...]:

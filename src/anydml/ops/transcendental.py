@@ -10,9 +10,12 @@ from anydml.errors import Violation
 from anydml.exactness import ulp
 from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
+from anydml.ops._family import Family
 from anydml.ops._fields import ScaleBias, floating, input_field, output_field, scale_bias
 from anydml.ops._maps import Binary, Unary
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.ELEMENTWISE
 
 
 class ElementWiseExp(Unary):

@@ -34,11 +34,14 @@ from anydml._json import UINT32_MAX
 from anydml._literals import InterpolationModeName
 from anydml.errors import Violation
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
 from anydml.ops._numbers import cast_element, span
 from anydml.ops.enumerations import InterpolationMode
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
