@@ -7,13 +7,17 @@ test compares the committed files with what this gives.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import anydml
+from anydml import models
+from anydml.compiled import Compiled
 from anydml.enums import NamedEnum
 from anydml.ops._descriptor import Descriptor
+from anydml.pydirectml import _functions, _graph, _types
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "api"
 HEADER = "<!-- Written by scripts/generate_api_pages.py: change that instead. -->"
@@ -59,8 +63,20 @@ PAGES = (
     ENUMERATIONS,
     ERRORS,
 )
-MODULES = ("anydml.torch", "anydml.models")
-"""Public modules besides the package itself, each with an `__all__`."""
+MODULES: dict[str, list[str]] = {
+    "anydml.torch": ["deterministic"],
+    "anydml.jax": ["TARGET"],
+    "anydml.dask": [],
+    "anydml.models": models.__all__,
+    "anydml.pydirectml": [*_types.__all__, *_graph.__all__, *_functions.__all__],
+}
+"""Public modules besides the package itself, and the names that are shown of each."""
+OPTIONS = """\
+      filters: ["!^_"]
+      show_attribute_values: false
+      show_bases: false
+"""
+"""Of these modules: without what a program does not call."""
 
 
 def page_of(name: str) -> Page | None:
@@ -91,15 +107,18 @@ def _text(page: Page, names: list[str]) -> Iterator[str]:
     yield f"# {page.title}"
     yield page.text
     for name in names:
-        yield f"::: anydml.{name}"
+        value = getattr(anydml, name)
+        inherits = isinstance(value, type) and issubclass(value, Compiled)
+        options = "\n    options:\n      inherited_members: true" if inherits else ""
+        yield f"::: anydml.{name}{options}"
 
 
 def _modules() -> Iterator[str]:
     yield HEADER
-    yield "# PyTorch and models"
-    yield "Modules that are imported by their own names."
-    for module in MODULES:
-        yield f"::: {module}"
+    yield "# Modules"
+    yield "`import anydml` does not import these modules: import each by its name."
+    for module, names in MODULES.items():
+        yield f"::: {module}\n    options:\n{OPTIONS}      members: {json.dumps(names)}"
 
 
 def main() -> None:
