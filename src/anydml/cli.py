@@ -58,11 +58,13 @@ _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "�
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(anydml.__version__, message="anydml %(version)s")
 def commands() -> None:
-    """DirectML's operators on Linux: run and check models written for DxDispatch."""
+    """DirectML's operators on Linux: run, check and draw models and graphs from Windows."""
 
 
-@commands.command(short_help="Run a JSON model.")
-@click.argument("model", metavar="[MODEL.json|-]", type=PathType(path_type=Path), required=False)
+@commands.command(short_help="Run a model or a graph.")
+@click.argument(
+    "model", metavar="[MODEL.json|GRAPH.bin|-]", type=PathType(path_type=Path), required=False
+)
 @click.option(
     "--example",
     metavar="OPERATOR",
@@ -109,9 +111,11 @@ def run(
     expected: tuple[tuple[str, Path], ...],
     bounds: Bounds,
 ) -> None:
-    """Run a JSON model, or one from standard input (-), and print its output.
+    """Run a JSON model or a graph, or one from standard input (-), and print its output.
 
-    A model reads files only from its own folder, and writes only to a new one.
+    A model reads files only from its own folder, and writes only to a new one. A graph is what ONNX
+    Runtime's DirectML provider has written (.bin), or JSON; its input x is read from x.npy or x.bin
+    in the same folder, and its outputs are printed.
     """
     if as_json and timing:
         raise click.UsageError("--json and --timing cannot be combined")
@@ -127,7 +131,7 @@ def run(
     else:
         got = "none" if model is None else "two of them"
         raise click.UsageError(
-            f"expected MODEL.json, - (standard input) or --example OPERATOR, got {got}"
+            f"expected MODEL.json, GRAPH.bin, - (standard input) or --example OPERATOR, got {got}"
         )
     for warning in loaded.warnings:
         _say(f"Warning: {warning}")
@@ -171,9 +175,13 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
         raise click.exceptions.Exit(1)
 
 
-@commands.command(short_help="Check JSON models without running them.")
+@commands.command(short_help="Check models and graphs without running them.")
 @click.argument(
-    "models", metavar="MODEL.json|-...", type=PathType(path_type=Path), nargs=-1, required=True
+    "models",
+    metavar="MODEL.json|GRAPH.bin|-...",
+    type=PathType(path_type=Path),
+    nargs=-1,
+    required=True,
 )
 @device_option
 @add_model_options
@@ -190,7 +198,7 @@ def check(
     memory_limit: int,
     as_json: bool,
 ) -> None:
-    """Check JSON models without running them.
+    """Check JSON models and graphs without running them.
 
     Prints every rule that an operator breaks, the lowest feature level that accepts it, everything
     else that would stop a run, warnings, and the files that a run would write. The exit status is 1
@@ -220,8 +228,8 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-@commands.command(short_help="Draw a JSON model or a graph.")
-@click.argument("model", metavar="MODEL.json|-", type=PathType(path_type=Path))
+@commands.command(short_help="Draw a model or a graph.")
+@click.argument("model", metavar="MODEL.json|GRAPH.bin|-", type=PathType(path_type=Path))
 @click.option(
     "-o", "--output", type=PathType(dir_okay=False, path_type=Path), metavar="FILE.svg|-",
     default="-", help="The file to write; standard output by default.",
@@ -229,7 +237,7 @@ def check(
 @feature_level_option
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool) -> None:
-    """Draw a JSON model, or the JSON form of a graph, as SVG.
+    """Draw a JSON model or a graph (.bin, or JSON) as SVG.
 
     Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
     What the feature level refuses is red. Nothing is run. Needs igraph (`pip install igraph`).

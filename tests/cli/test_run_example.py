@@ -46,8 +46,11 @@ def test_every_operator_has_an_example_that_runs(operator):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected MODEL.json, - (standard input) or --example OPERATOR, got none"),
-        (["--example", "split", "model.json"], "expected MODEL.json, - (standard input) or"),
+        ([], "expected MODEL.json, GRAPH.bin, - (standard input) or --example OPERATOR, got none"),
+        (
+            ["--example", "split", "model.json"],
+            "expected MODEL.json, GRAPH.bin, - (standard input) or",
+        ),
         (["--example", "spli"], "did you mean 'SPLIT'?"),
     ],
 )

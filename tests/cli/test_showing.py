@@ -110,13 +110,6 @@ def test_models_that_cannot_be_read(tmp_path, capsys):
         assert not told.out
 
 
-def test_a_graph_is_no_model(tmp_path, capsys):
-    path = graph_json(tmp_path, dml.GraphDesc([dml.OperatorNode(add_of(2), "add")]))
-    for command in ("run", "check"):
-        assert cli.main([command, path]) == 1
-        assert "Expected a JSON model, got a graph" in capsys.readouterr().err
-
-
 def graph_json(tmp_path, graph):
     path = tmp_path / "graph.json"
     path.write_text(json.dumps(graph.to_json()))

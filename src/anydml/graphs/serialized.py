@@ -6,10 +6,10 @@ page's order. The data of a constant are in the file, or in another one that has
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -36,6 +36,9 @@ _PLAIN: Final = re.compile(r"(?!\.)[^/\\\0]{1,200}")
 
 Constants = Callable[[str], bytes | None]
 """Finds the data of a constant by its name; None for one whose data are bound later."""
+
+if TYPE_CHECKING:  # `pathlib` would be loaded for its name only
+    from pathlib import Path
 
 # The members of the schema's unions.
 _OPERATOR, _CONSTANT = 1, 2
@@ -82,17 +85,22 @@ def read_serialized_graph(path: str | Path) -> GraphDesc:
     Traceback (most recent call last):
     anydml.errors.ModelError: File 'no such file.bin' cannot be read: No such file or directory.
     """
-    path = Path(path)
+    folder = os.path.dirname(path)
 
     def find(name: str) -> bytes | None:
-        data = path.with_name(f"{name}{DATA_SUFFIX}") if _PLAIN.fullmatch(name) else path.parent
-        return data.read_bytes() if data.is_file() else None
+        data = os.path.join(folder, f"{name}{DATA_SUFFIX}")
+        return _bytes_of(data) if _PLAIN.fullmatch(name) and os.path.isfile(data) else None
 
     try:
-        return graph_from_bytes(path.read_bytes(), find)
+        return graph_from_bytes(_bytes_of(path), find)
     except OSError as error:
         name = short_repr(str(error.filename or path))
         raise ModelError(f"File {name} cannot be read: {error.strerror}.") from error
+
+
+def _bytes_of(path: str | Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> GraphDesc:
