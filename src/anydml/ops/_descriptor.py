@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from anydml import _json
-from anydml.dtypes import DataType
 from anydml.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.exactness import EXACT, Tolerance
 from anydml.levels import FeatureLevel
+from anydml.ops._advice import at_level, operator_without_options, why_not_fused
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
 from anydml.ops._shapes import declared_as, fixed, spec_of
@@ -32,9 +32,6 @@ Attributes = Mapping[str, Any]
 
 DESCRIBED_IN: Final = ("desc", "Desc")
 """Members of an operator's JSON that may have its fields, in place of the operator's own."""
-
-_ACTIVATION: Final = "ACTIVATION_"
-"""What the names of activations begin with."""
 
 DEFINED: Final[dict[str, type[Descriptor]]] = {}
 """Every definition that has been loaded and has a page, by the operator's names."""
@@ -98,7 +95,7 @@ class Descriptor:
         if missing:
             raise ArgumentTypeError(
                 f"{cls.__name__}: expected a value for {', '.join(missing)}, got none"
-                f"{cls._why_not_fused(fields)}"
+                f"{why_not_fused(cls, fields, DEFINED.values())}"
             )
         return super().__new__(cls)
 
@@ -135,16 +132,6 @@ class Descriptor:
     def _may_lack(cls, info: FieldInfo) -> bool:
         """Whether a field may be None: an optional one, or a tensor where it can be nested."""
         return info.optional or (cls.FUSED and info.role is not Role.ATTRIBUTE)
-
-    @classmethod
-    def _why_not_fused(cls, given: Collection[str]) -> str:
-        """The end of a message about missing tensors, where an activation has none at all."""
-        tensors = {info.attribute for info in cls.tensor_fields()}
-        name = getattr(cls, "NAME", "")
-        if cls.FUSED or not name.startswith(_ACTIVATION) or tensors & {*given}:
-            return ""
-        fusable = ", ".join(sorted({kind.__name__ for kind in DEFINED.values() if kind.FUSED}))
-        return f". It cannot be fused into another operator; {fusable} can."
 
     def _length(self, attribute: str) -> int:
         value = getattr(self, attribute)
@@ -395,29 +382,15 @@ class Descriptor:
             rank, data_type = tensor.dimension_count, tensor.data_type
             if rank not in accepted.ranks:
                 levels = [at for at, row in rows_of if rank in row.ranks]
-                rule = _at_level(accepted.ranks_text, level, rank, levels)
+                rule = at_level(accepted.ranks_text, level, rank, levels)
                 yield Violation(f"{path}.DimensionCount", rule, rank)
             if data_type not in accepted.data_types:
                 levels = [at for at, row in rows_of if data_type in row.data_types]
                 types = ", ".join(map(str, accepted.data_types))
                 one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
-                elsewhere = self._elsewhere(info.name, data_type)
-                rule = _at_level(one_of, level, data_type, levels, elsewhere)
+                elsewhere = operator_without_options(type(self), info.name, data_type)
+                rule = at_level(one_of, level, data_type, levels, elsewhere)
                 yield Violation(f"{path}.DataType", rule, data_type)
-
-    def _elsewhere(self, name: str, data_type: DataType) -> str:
-        """In a message, the operator without this one's options that takes a data type."""
-        for base in type(self).__mro__[1:]:
-            if "NAME" not in vars(base):
-                continue
-            simpler: type[Descriptor] = base
-            known = {info.name for info in simpler.fields()}
-            options = [info for info in self.fields() if info.name not in known]
-            levels = [r.level for r in simpler.SUPPORT if data_type in r.tensors[name].data_types]
-            if levels and options and all(info.optional for info in options):
-                without = " and ".join(info.name for info in options)
-                return f"; {simpler.NAME}, without {without}, takes it from {levels[0]}"
-        return ""
 
     def _is_for(self, row: Support) -> bool:
         return all(
@@ -509,17 +482,6 @@ def _fields_of(kind: type[Descriptor]) -> tuple[FieldInfo, ...]:
 def page_name(attribute: str) -> str:
     """The page's name of a field: ``axis_direction`` is ``AxisDirection``."""
     return "".join(part.capitalize() for part in attribute.split("_"))
-
-
-def _at_level(
-    accepted: str,
-    level: FeatureLevel,
-    got: object,
-    later: Sequence[FeatureLevel],
-    elsewhere: str = "",
-) -> str:
-    hint = f"{got} from {later[0]}" if later else f"{got} at no level{elsewhere}"
-    return f"{accepted} at feature level {level} ({hint})"
 
 
 def _below(path: str, violation: Violation) -> Violation:
