@@ -3,8 +3,8 @@
 const tables = [...document.querySelectorAll(".md-typeset table:not([class])")];
 
 for (const table of tables) {
-  for (const code of table.querySelectorAll("code")) {
-    if (/^\S{1,39}$/.test(code.textContent)) code.classList.add("identifier");
+  for (const item of table.querySelectorAll("code, a")) {
+    if (/^\S{1,49}$/.test(item.textContent)) item.classList.add("identifier");
   }
   const labels = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim());
   for (const row of table.querySelectorAll("tbody tr")) {
@@ -15,10 +15,11 @@ for (const table of tables) {
 function fitTables() {
   for (const table of tables) {
     const page = table.closest(".md-content__inner");
-    table.removeAttribute("class");
-    for (const look of ["narrow", "stacked"]) {
-      if (table.scrollWidth > page.clientWidth) table.className = look;
-    }
+    const fits = () => table.scrollWidth + 2 <= page.clientWidth;  // with its borders
+    table.removeAttribute("class");  // Material styles tables without a class
+    table.removeAttribute("data-narrow");
+    if (!fits()) table.dataset.narrow = "";
+    if (!fits()) table.className = "stacked";
   }
 }
 
