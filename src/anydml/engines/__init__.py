@@ -112,3 +112,9 @@ class Engine(Protocol):
         Each step gets what the last one carries over and a tuple of one element of each array; it
         gives what it carries over and a result. The results are stacked in the order of the axis.
         """
+
+    def repeat(self, count: Array, step: Callable[[Array, Any], Any], carry: Any) -> Any:
+        """What ``carry = step(i, carry)`` makes of `carry`, for i from 0 to `count` - 1 in order.
+
+        `count` and i are integers of rank 0; `count` may depend on data.
+        """

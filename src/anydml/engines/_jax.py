@@ -175,6 +175,10 @@ class JaxEngine:
         found: tuple[Any, Array] = lax.scan(step, carry, xs, reverse=backward)
         return found
 
+    def repeat(self, count: Array, step: Callable[[Array, Any], Any], carry: Any) -> Any:
+        """XLA's loop."""
+        return lax.fori_loop(0, count, step, carry)
+
 
 def _rounded_to_odd(x: Array) -> Array:
     """FLOAT64 as FLOAT32 that rounds to FLOAT16 as the FLOAT64 does: XLA's CPU rounds twice."""

@@ -117,6 +117,12 @@ class NumpyEngine:
             results.append(result)
         return carry, np.stack(results[::-1] if backward else results)
 
+    def repeat(self, count: Array, step: Callable[[Array, Any], Any], carry: Any) -> Any:
+        """A loop in Python."""
+        for i in range(int(count)):
+            carry = step(np.asarray(i), carry)
+        return carry
+
 
 _ERF_IS_1 = 6.0
 """From here on, the error function rounds to 1 in float64."""
