@@ -53,7 +53,12 @@ from anydml.ops.elementwise import (
     RoundingMode,
     ValueScale2D,
 )
-from anydml.ops.enumerations import AxisDirection, InterpolationMode, MultiheadAttentionMaskType
+from anydml.ops.enumerations import (
+    AxisDirection,
+    InterpolationMode,
+    MultiheadAttentionMaskType,
+    ReduceFunction,
+)
 from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
 from anydml.ops.gather import Gather
@@ -135,14 +140,7 @@ from anydml.ops.rearrange import (
     SpaceToDepth1,
 )
 from anydml.ops.recurrent import Gru, Lstm, RecurrentNetworkDirection, Rnn
-from anydml.ops.reduce import (
-    ArgMax,
-    ArgMin,
-    CumulativeProduct,
-    CumulativeSummation,
-    Reduce,
-    ReduceFunction,
-)
+from anydml.ops.reduce import ArgMax, ArgMin, CumulativeProduct, CumulativeSummation, Reduce
 from anydml.ops.resample import (
     Resample,
     Resample1,

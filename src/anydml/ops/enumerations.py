@@ -46,3 +46,30 @@ class MultiheadAttentionMaskType(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_MULTIHEAD_ATTENTION_MASK_TYPE_"
+
+
+class ReduceFunction(NamedEnum):
+    """``DML_REDUCE_FUNCTION``."""
+
+    ARGMAX = 0
+    ARGMIN = 1
+    AVERAGE = 2
+    L1 = 3
+    L2 = 4
+    LOG_SUM = 5
+    LOG_SUM_EXP = 6
+    MAX = 7
+    MIN = 8
+    MULTIPLY = 9
+    SUM = 10
+    SUM_SQUARE = 11
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_REDUCE_FUNCTION_"
+
+
+ReduceFunctionName = Literal[
+    "ARGMAX", "ARGMIN", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "MULTIPLY",
+    "SUM", "SUM_SQUARE",
+]  # fmt: skip

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
 from anydml.exactness import EXACT, ulp
 from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
 from anydml.ops._computed import Computed
@@ -26,38 +25,16 @@ from anydml.ops._fields import (
     uint,
     uints,
 )
-from anydml.ops.enumerations import AxisDirection, DirectionName
+from anydml.ops.enumerations import (
+    AxisDirection,
+    DirectionName,
+    ReduceFunction,
+    ReduceFunctionName,
+)
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
-
-
-class ReduceFunction(NamedEnum):
-    """``DML_REDUCE_FUNCTION``."""
-
-    ARGMAX = 0
-    ARGMIN = 1
-    AVERAGE = 2
-    L1 = 3
-    L2 = 4
-    LOG_SUM = 5
-    LOG_SUM_EXP = 6
-    MAX = 7
-    MIN = 8
-    MULTIPLY = 9
-    SUM = 10
-    SUM_SQUARE = 11
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_REDUCE_FUNCTION_"
-
-
-ReduceFunctionName = Literal[
-    "ARGMAX", "ARGMIN", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "MULTIPLY",
-    "SUM", "SUM_SQUARE",
-]  # fmt: skip
 
 _INPUT: Final = [[1.0, 2.0, 3.0], [3.0, 0.0, 4.0], [2.0, 5.0, 2.0]]
 _INDICES: Final = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
