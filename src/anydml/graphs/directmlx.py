@@ -204,7 +204,8 @@ def describe(
     made = []
     for spec, tensor in zip(specs, tensors, strict=True):
         shape = fixed(spec.shape)
-        shape = (*(1,) * (tensor.dimension_count - len(shape)), *shape)
+        if kind.NATURAL:  # others have exactly the inferred DimensionCount
+            shape = (*(1,) * (tensor.dimension_count - len(shape)), *shape)
         own = spec.dtype if len(tensors) > 1 or "output_data_type" not in hints else None
         found = DataType.from_numpy(own) if own is not None else hints.get("output_data_type")
         wanted = hints.get("output_sizes", shape)
