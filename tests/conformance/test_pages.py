@@ -138,7 +138,7 @@ def test_table(name):
             assert accepted.ranks
             assert set(accepted.ranks) <= {*range(1, 9)}
             assert len({*accepted.data_types}) == len(accepted.data_types)
-            assert accepted.data_types or name in ("FOLD", "UNFOLD")  # whose pages print none
+            assert accepted.data_types
     for rows in tables.values():
         assert rows[0].level == PAGES[name].level
         for below, above in pairwise(rows):

@@ -61,6 +61,7 @@ from anydml.ops.enumerations import (
 )
 from anydml.ops.fill_value_constant import FillValueConstant
 from anydml.ops.fill_value_sequence import FillValueSequence
+from anydml.ops.fold import Fold, Unfold
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND, GatherND1
@@ -314,6 +315,7 @@ __all__ = [
     "ElementWiseThreshold",
     "FillValueConstant",
     "FillValueSequence",
+    "Fold",
     "Gather",
     "GatherElements",
     "GatherND",
@@ -379,6 +381,7 @@ __all__ = [
     "Tile",
     "TopK",
     "TopK1",
+    "Unfold",
     "Upsample2D",
     "ValueScale2D",
 ]

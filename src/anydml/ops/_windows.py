@@ -12,17 +12,20 @@ from anydml.ops._descriptor import Attributes, page_name
 from anydml.program import ArraySpec
 
 _ARRAYS: Final = (
-    "strides", "window_size", "dilations", "start_padding", "end_padding", "output_padding",
+    "strides", "window_size", "window_sizes", "dilations", "start_padding", "end_padding",
+    "output_padding",
 )  # fmt: skip
-_POSITIVE: Final = _ARRAYS[:3]
+_POSITIVE: Final = _ARRAYS[:4]
 
 
-def check_arrays(data: ArraySpec, given: Attributes) -> Iterator[Violation]:
+def check_arrays(
+    data: ArraySpec, given: Attributes, tensor: str = "InputTensor"
+) -> Iterator[Violation]:
     """Arrays have a value for each spatial dimension; strides, windows and dilations no 0."""
     count = len(data.shape) - 2
     for name in (name for name in _ARRAYS if name in given):
         if len(given[name]) != count:
-            rule = f"{count} values (InputTensor.DimensionCount - 2)"
+            rule = f"{count} values ({tensor}.DimensionCount - 2)"
             yield Violation(page_name(name), rule, len(given[name]))
         for i, value in enumerate(given[name] if name in _POSITIVE else ()):
             if value == 0:

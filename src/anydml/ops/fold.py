@@ -1,0 +1,169 @@
+"""Folding: sliding windows as columns, and columns summed into an image again.
+
+A column has the elements of one window, channel by channel. There is one column for each window, in
+row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from anydml.engines import Array, Engine
+from anydml.errors import Violation
+from anydml.exactness import sums
+from anydml.ops._computed import Computed, Sized
+from anydml.ops._descriptor import Attributes
+from anydml.ops._family import Family
+from anydml.ops._fields import count_of, input_field, output_field, uints
+from anydml.ops._windows import check_arrays, count_windows
+from anydml.program import ArraySpec, Inferred
+from anydml.tensor import TensorDesc
+
+FAMILY = Family.NETWORKS
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Windows(Computed):
+    """Windows and where they are.
+
+    Parameters
+    ----------
+    dimension_count : int, optional
+        The number of spatial dimensions; by default the number of window sizes.
+    window_sizes : sequence of int
+        Elements of a window along each spatial dimension.
+    strides : sequence of int
+        The distance from a window to the next.
+    dilations : sequence of int
+        The distance from an element of a window to the next.
+    start_padding, end_padding : sequence of int
+        Elements in front of and behind each spatial dimension that windows may cover.
+    """
+
+    input_tensor: TensorDesc = input_field()
+    output_tensor: TensorDesc = output_field()
+    dimension_count: int = count_of("window_sizes")
+    window_sizes: Sequence[int] = uints()
+    strides: Sequence[int] = uints()
+    dilations: Sequence[int] = uints()
+    start_padding: Sequence[int] = uints()
+    end_padding: Sequence[int] = uints()
+
+    WORKING_BYTES = 48
+    EXAMPLE = {
+        "window_sizes": (2, 2), "strides": (1, 1), "dilations": (1, 1),
+        "start_padding": (0, 0), "end_padding": (0, 0),
+    }  # fmt: skip
+
+
+class Unfold(Windows):
+    """The windows of the input as columns. Padding is zeros.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels, ..}`` with 1 to 6 spatial dimensions.
+    output_tensor : TensorDesc
+        ``{batches, channels * elements of a window, windows}``, with the input's type.
+    """
+
+    NAME = "UNFOLD"
+    EXAMPLE = {**Windows.EXAMPLE, "input_tensor": [[[[1.0, 2, 3], [4.0, 5, 6], [7.0, 8, 9]]]]}
+    ALSO_KNOWN_AS = "torch.nn.functional.unfold torch.ops.aten.im2col"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        counts, found = _count("InputTensor", data, given)
+        shape = (data.shape[0], data.shape[1] * prod(given["window_sizes"]), prod(counts))
+        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, **given: Any) -> Array:
+        places, inside = _places(e, x.shape, given)
+        taken = e.xp.take(x.reshape(*x.shape[:2], -1), places.reshape(-1), axis=2)
+        taken = e.xp.where(inside.reshape(-1), taken, x.dtype.type(0))
+        window = prod(given["window_sizes"])
+        return taken.reshape(len(x), x.shape[1] * window, -1)
+
+
+class Fold(Windows, Sized):
+    """The sum of all columns, each at the place of its window: the transpose of UNFOLD.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        ``{batches, channels * elements of a window, windows}``. Elements on padding are left out.
+    output_tensor : TensorDesc
+        ``{batches, channels, ..}`` with 1 to 6 spatial dimensions, and the input's type. Any sizes
+        are accepted that give as many windows as the input has columns.
+    """
+
+    NAME = "FOLD"
+    TOLERANCE = sums(4)
+    EXAMPLE = {
+        **Windows.EXAMPLE, "output_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
+        "input_tensor": [
+            [[1.0, 2, 4, 5], [2.0, 3, 5, 6], [4.0, 5, 7, 8], [5.0, 6, 8, 9]]
+        ],
+    }  # fmt: skip
+    ALSO_KNOWN_AS = "onnx.Col2Im torch.nn.functional.fold torch.ops.aten.col2im"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+        (data,) = inputs
+        shape, window = given["shape"], prod(given["window_sizes"])
+        counts, found = _count("OutputTensor", ArraySpec(shape, data.dtype), given)
+        if len(data.shape) != 3:
+            found.append(Violation("InputTensor.DimensionCount", "3", len(data.shape)))
+        elif not found:
+            batches, rows, columns = data.shape
+            if rows % window:
+                rule = f"{window} or a multiple (elements of a window)"
+                found.append(Violation("InputTensor.Sizes[1]", rule, rows))
+            if columns != prod(counts):
+                rule = f"{prod(counts)} (the number of windows)"
+                found.append(Violation("InputTensor.Sizes[2]", rule, columns))
+            shape = (batches, rows // window, *shape[2:])
+        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, shape: Sequence[int], **given: Any) -> Array:
+        places, inside = _places(e, shape, given)
+        images, size = prod(shape[:2]), prod(shape[2:])
+        first = (e.xp.arange(images) * size).reshape(-1, 1)
+        at = e.xp.where(inside.reshape(-1), first + places.reshape(-1), 0)
+        values = x.astype(e.xp.float64).reshape(images, -1)
+        values = e.xp.where(inside.reshape(-1), values, 0.0)
+        return e.scatter_add(images * size, at.reshape(-1), values.reshape(-1)).reshape(shape)
+
+
+def _count(name: str, data: ArraySpec, given: Attributes) -> tuple[list[int], list[Violation]]:
+    """The number of windows along each spatial dimension of the images."""
+    found = [*check_arrays(data, given, name)]
+    if found:
+        return [], found
+    paths = [f"WindowSizes[{i}]" for i in range(len(given["window_sizes"]))]
+    return count_windows(data, given["window_sizes"], paths, given)
+
+
+def _places(e: Engine, shape: Sequence[int], given: Attributes) -> tuple[Array, Array]:
+    """The position in an image of each element of each window, and whether it is in the image."""
+    xp, rank = e.xp, len(shape) - 2
+    places, inside = xp.zeros((1,) * 2 * rank, xp.int64), xp.ones((1,) * 2 * rank, bool)
+    for i, (size, window, stride, dilation, start, end) in enumerate(
+        zip(shape[2:], *(given[name] for name in (
+            "window_sizes", "strides", "dilations", "start_padding", "end_padding"
+        )), strict=True)
+    ):  # fmt: skip
+        count = (size + start + end - (window - 1) * dilation - 1) // stride + 1
+        along = [1] * 2 * rank
+        along[i], along[rank + i] = window, count
+        at = xp.arange(window)[:, None] * dilation + xp.arange(count) * stride - start
+        at = at.reshape(along)
+        places = places * size + xp.clip(at, 0, size - 1)
+        inside = inside & (at >= 0) & (at < size)
+    return places, inside
