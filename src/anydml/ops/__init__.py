@@ -151,6 +151,7 @@ from anydml.ops.resample import (
     ResampleGrad1,
 )
 from anydml.ops.reverse_subsequences import ReverseSubsequences
+from anydml.ops.roi import RoiAlign, RoiAlign1, RoiAlignGrad, RoiPooling
 from anydml.ops.scatter import Scatter, ScatterElements
 from anydml.ops.scatter_nd import ScatterND
 from anydml.ops.slice1 import Slice, Slice1
@@ -368,6 +369,10 @@ __all__ = [
     "ResampleGrad1",
     "ReverseSubsequences",
     "Rnn",
+    "RoiAlign",
+    "RoiAlign1",
+    "RoiAlignGrad",
+    "RoiPooling",
     "RoundingMode",
     "Scatter",
     "ScatterElements",

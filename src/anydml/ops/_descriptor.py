@@ -480,8 +480,8 @@ def _fields_of(kind: type[Descriptor]) -> tuple[FieldInfo, ...]:
 
 
 def page_name(attribute: str) -> str:
-    """The page's name of a field: ``axis_direction`` is ``AxisDirection``."""
-    return "".join(part.capitalize() for part in attribute.split("_"))
+    """The page's name of a field: ``axis_direction`` is ``AxisDirection``, ``roi`` is ``ROI``."""
+    return "".join("ROI" if part == "roi" else part.capitalize() for part in attribute.split("_"))
 
 
 def _below(path: str, violation: Violation) -> Violation:
