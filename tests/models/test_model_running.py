@@ -10,6 +10,7 @@ from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
 from anydml.models.checking import bound_wrongly, run_problems
 from anydml.models.loader import read_model
+from anydml.registry import OPERATORS
 from support.choices import Seeded
 from support.descriptors import descriptor, plain_values
 
@@ -366,7 +367,8 @@ def test_a_model_that_is_wrong(tmp_path, change, message):
         ({"desc": {}}, "'desc': Field 'InputTensor' is required"),
     ],
 )
-def test_a_dispatchable_that_is_wrong(tmp_path, change, message):
+def test_a_dispatchable_that_is_wrong(tmp_path, change, message, monkeypatch):
+    monkeypatch.delitem(OPERATORS, "ROI_POOLING")
     model = split_model()
     model["dispatchables"]["split"] |= change
     with pytest.raises(ModelError, match=message) as caught:
@@ -385,7 +387,8 @@ def test_a_field_that_is_wrong_is_told_from_the_outside_in(tmp_path):
     )
 
 
-def test_every_problem_is_told(tmp_path):
+def test_every_problem_is_told(tmp_path, monkeypatch):
+    monkeypatch.delitem(OPERATORS, "ROI_POOLING")
     model = split_model()
     model["resources"]["A"] = 5
     model["dispatchables"]["more"] = {"type": "ROI_POOLING"}
