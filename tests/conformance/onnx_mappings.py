@@ -122,7 +122,39 @@ def unpool(inputs, attributes):
     return dml.MaxUnpooling, [x, indices.astype("u8")], {"output_tensor": output}
 
 
+def regions(inputs, attributes):
+    x, corners, batches = inputs
+    size = [attributes.get(f"output_{name}", 1) for name in ("height", "width")]
+    samples = attributes.get("sampling_ratio", 0)
+    half = attributes.get("coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+    scale = attributes.get("spatial_scale", 1.0)
+    functions = {b"avg": "AVERAGE", b"max": "MAX"}
+    return dml.RoiAlign1, [x, corners, batches.astype("u8")], {
+        "output_tensor": dml.TensorDesc("FLOAT32", (len(corners), x.shape[1], *size)),
+        "reduction_function": functions[attributes.get("mode", b"avg")],
+        "interpolation_mode": "LINEAR", "spatial_scale_x": scale, "spatial_scale_y": scale,
+        "input_pixel_offset": 0.5 if half else 0.0, "output_pixel_offset": -0.5,
+        "out_of_bounds_input_value": 0.0, "minimum_samples_per_output": samples or 1,
+        "maximum_samples_per_output": samples or 2**32 - 1, "align_regions_to_corners": False,
+    }  # fmt: skip
+
+
+def columns(inputs, attributes):
+    x, image, block = inputs
+    rank = len(block)
+    channels = x.shape[1] // np.prod(block)
+    start, end = np.reshape(attributes.get("pads", [0] * 2 * rank), (2, rank)).tolist()
+    return dml.Fold, [x], {
+        "output_tensor": dml.TensorDesc("FLOAT32", (len(x), int(channels), *image.tolist())),
+        "window_sizes": block.tolist(), "strides": attributes.get("strides", [1] * rank),
+        "dilations": attributes.get("dilations", [1] * rank), "start_padding": start,
+        "end_padding": end,
+    }  # fmt: skip
+
+
 FURTHER = {
+    "RoiAlign": regions,
+    "Col2Im": columns,
     "MaxUnpool": unpool,
     "DepthToSpace": depth_space(dml.DepthToSpace1),
     "SpaceToDepth": depth_space(dml.SpaceToDepth1),
@@ -133,6 +165,7 @@ FURTHER = {
 }
 
 FURTHER_DIFFERENT = {
+    "test_roialign_mode_max": "the largest weighted element; the page has the largest sample",
     "test_maxunpool_export_with_output_shape": "indices into the result before it is padded",
     **dict.fromkeys(
         (

@@ -46,6 +46,27 @@ def resample(x=(1, 5), out=(1, 9), **fields):
     return dml.Resample1(input_tensor=tensor(*x), output_tensor=tensor(*out), **{**plain, **fields})
 
 
+def regions(kind=dml.RoiAlign, out=(2, 3, 2, 2), roi=(2, 4), batches=(2,), **changes):
+    example, _ = kind.example_call()
+    fields = {info.attribute: getattr(example, info.attribute) for info in kind.fields()}
+    fields["roi_tensor"] = tensor(*roi)
+    if kind is dml.RoiPooling:
+        return kind(**{**fields, "output_tensor": tensor(*out), **changes})
+    fields["batch_indices_tensor"] = tensor(*batches, data_type="UINT32")
+    if kind is dml.RoiAlignGrad:
+        fields |= {"input_gradient_tensor": tensor(*out),
+                   "output_gradient_tensor": tensor(1, 3, 4, 4)}  # fmt: skip
+    else:
+        fields |= {"input_tensor": tensor(1, 3, 4, 4), "output_tensor": tensor(*out)}
+    return kind(**{**fields, **changes})
+
+
+def blocks(kind=dml.Fold, x=(1, 8, 9), out=(1, 2, 4, 4), **fields):
+    plain = {"window_sizes": (2, 2), "strides": (1, 1), "dilations": (1, 1),
+             "start_padding": (0, 0), "end_padding": (0, 0)}  # fmt: skip
+    return kind(input_tensor=tensor(*x), output_tensor=tensor(*out), **{**plain, **fields})
+
+
 def product(zero=(1, 1), scale=(1, 1), zero_type="INT8"):
     return dml.QuantizedLinearMatrixMultiply(
         a_tensor=tensor(2, 3, data_type="INT8"), a_scale_tensor=tensor(*scale),
@@ -237,6 +258,93 @@ BROKEN = [
         mean_gradient(out=(1, 2, 5, 6)),
         ["InputGradientTensor.Sizes[1]: expected 2 (the number of windows), got 1",
          "InputGradientTensor.Sizes[3]: expected 3 (the number of windows), got 2"],
+    ),
+    (regions(), []),
+    (regions(reduction_function="SUM"), ["ReductionFunction: expected AVERAGE or MAX, got SUM"]),
+    (
+        regions(minimum_samples_per_output=3, maximum_samples_per_output=2),
+        ["MinimumSamplesPerOutput: expected at most 2 (MaximumSamplesPerOutput), got 3"],
+    ),
+    (
+        regions(minimum_samples_per_output=0, maximum_samples_per_output=0),
+        ["MaximumSamplesPerOutput: expected at least 1, got 0"],
+    ),
+    (regions(roi=(1, 2, 4), batches=(1, 1, 2)), []),
+    (
+        regions(roi=(2, 2, 5), batches=(2, 1, 3)),
+        ["ROITensor.Sizes[0]: expected 1, got 2",
+         "ROITensor.Sizes[2]: expected 4 (numbers of a region), got 5",
+         "BatchIndicesTensor.Sizes[0]: expected 1, got 2",
+         "BatchIndicesTensor.Sizes[2]: expected 2 (ROITensor, the number of regions), got 3"],
+    ),
+    (
+        regions(out=(3, 2, 7, 1)),
+        ["OutputTensor.Sizes[0]: expected 2 (what the inputs make: {2, 3, 7, 1}), got 3",
+         "OutputTensor.Sizes[1]: expected 3 (what the inputs make: {2, 3, 7, 1}), got 2"],
+    ),
+    (
+        regions(roi_tensor=tensor(2, 4, data_type="FLOAT16")),
+        ["ROITensor.DataType: expected FLOAT32 (InputTensor.DataType), got FLOAT16"],
+    ),
+    (regions(dml.RoiPooling, roi=(1, 1, 2, 5), out=(2, 1, 1, 2)), []),
+    (
+        regions(dml.RoiPooling, roi=(2, 1, 2, 4), out=(2, 1, 1, 2)),
+        ["ROITensor.Sizes[0]: expected 1, got 2",
+         "ROITensor.Sizes[3]: expected 5 (numbers of a region), got 4"],
+    ),
+    (
+        regions(dml.RoiPooling, roi=(1, 1, 2, 5), pooled_size=(0, 2)),
+        ["PooledSize.Width: expected at least 1, got 0"],
+    ),
+    (regions(dml.RoiAlignGrad), []),
+    (
+        regions(dml.RoiAlignGrad, output_gradient_tensor=None),
+        ["OutputGradientTensor: expected a tensor, here or as another output, got None"],
+    ),
+    (
+        regions(dml.RoiAlignGrad, reduction_function="MAX"),
+        ["InputTensor: expected a tensor (ReductionFunction MAX and OutputROIGradientTensor need "
+         "it), got None"],
+    ),
+    (
+        regions(dml.RoiAlignGrad, output_roi_gradient_tensor=tensor(2, 4)),
+        ["InputTensor: expected a tensor (ReductionFunction MAX and OutputROIGradientTensor need "
+         "it), got None"],
+    ),
+    (
+        regions(dml.RoiAlignGrad, input_tensor=tensor(2, 2, 4, 4)),
+        ["InputGradientTensor.Sizes[1]: expected 2 (InputTensor.Sizes[1]), got 3"],
+    ),
+    (
+        regions(dml.RoiAlignGrad, out=(3, 3, 2, 2), input_tensor=tensor(1, 3, 4, 4),
+                output_roi_gradient_tensor=tensor(1, 4)),
+        ["InputGradientTensor.Sizes[0]: expected 2 (ROITensor, the number of regions), got 3"],
+    ),
+    (blocks(), []),
+    (
+        blocks(x=(2, 6, 8)),
+        ["InputTensor.Sizes[1]: expected 4 or a multiple (elements of a window), got 6",
+         "InputTensor.Sizes[2]: expected 9 (the number of windows), got 8"],
+    ),
+    (blocks(x=(1, 8, 1, 9)), ["InputTensor.DimensionCount: expected 3, got 4"]),
+    (
+        blocks(out=(1, 2, 4, 1)),
+        ["WindowSizes[1]: expected at most 1 elements with dilation (the padded input's size), "
+         "got 2"],
+    ),
+    (
+        blocks(strides=(0, 1), dilations=(1,)),
+        ["Strides[0]: expected at least 1, got 0",
+         "Dilations: expected 2 values (OutputTensor.DimensionCount - 2), got 1"],
+    ),
+    (blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 8, 9)), []),
+    (
+        blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 2, 4, 9)),
+        ["OutputTensor.DimensionCount: expected 3 (what the inputs make: {1, 8, 9}), got 4"],
+    ),
+    (
+        blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 8, 8), end_padding=(0, 1)),
+        ["OutputTensor.Sizes[2]: expected 12 (what the inputs make: {1, 8, 12}), got 8"],
     ),
     (
         gemm((2, 3), (1, 3, 2)),

@@ -165,7 +165,6 @@ MAPPING = {
 
 # Where ONNX means something else than DirectML's pages, or its test data does.
 DIFFERENT = {
-    "test_averagepool_2d_ceil_last_window_starts_on_pad": "the data are rounded to 4 digits",
     "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True": (
         "what ceil_mode adds to the padding is not counted; DirectML has one kind of padding"
     ),
@@ -177,6 +176,13 @@ DIFFERENT = {
     ),
     **FURTHER_DIFFERENT,
 }
+
+ROUNDED = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad",
+    "test_roialign_aligned_false",
+    "test_roialign_aligned_true",
+}
+"""Cases whose data have 4 digits."""
 
 
 def describable(case):
@@ -191,7 +197,7 @@ CASES = [case for case in node_cases(MAPPING) if describable(case)]
 
 
 def test_the_differences_are_of_cases_that_are_there():
-    assert DIFFERENT.keys() <= {case.name for case in CASES}
+    assert DIFFERENT.keys() | ROUNDED <= {case.name for case in CASES}
 
 
 @pytest.mark.parametrize("device", NAMES)
@@ -210,5 +216,6 @@ def test_node(case, device):
         for result, output in zip(named, wanted, strict=False):
             # With this attribute the batch comes first.
             got = np.moveaxis(result, 2, 0) if attributes_of(case).get("layout") else result
-            np.testing.assert_allclose(got.reshape(output.shape), output, rtol=1e-6, atol=5e-7)
+            near = 1e-4 if case.name in ROUNDED else 5e-7
+            np.testing.assert_allclose(got.reshape(output.shape), output, rtol=1e-6, atol=near)
             assert got.dtype.kind == "u" or got.dtype == output.dtype  # indices are unsigned

@@ -75,6 +75,32 @@ def lp_pooling(desc, x):
     return torch.linalg.vector_norm(windows(desc, x, 0.0), desc.p, -1)
 
 
+def columns(desc, x):
+    """Each window as a column; images by PyTorch's own function."""
+    rank = len(desc.strides)
+    x = functional.pad(x, pads(desc.start_padding, desc.end_padding))
+    if rank == 2:
+        given = {"dilation": desc.dilations, "stride": desc.strides}
+        return functional.unfold(x, desc.window_sizes, **given)
+    for i, dilation in enumerate(desc.dilations):
+        span = (desc.window_sizes[i] - 1) * dilation + 1
+        x = x.unfold(2 + i, span, desc.strides[i])[..., ::dilation]
+    x = x.permute(0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
+    return x.flatten(2 + rank).flatten(1, 1 + rank)
+
+
+def folded(desc, x):
+    sizes, rank = desc.output_tensor.sizes, len(desc.strides)
+    if rank != 2:
+        images = torch.zeros(sizes, dtype=x.dtype, requires_grad=True)
+        return torch.autograd.grad(columns(desc, images), images, x)[0]
+    edges = [*zip(desc.start_padding, desc.end_padding, strict=True)]
+    padded = [size + sum(pair) for size, pair in zip(sizes[2:], edges, strict=True)]
+    given = {"dilation": desc.dilations, "stride": desc.strides}
+    y = functional.fold(x, padded, desc.window_sizes, **given)
+    return functional.pad(y, [-n for n in pads(desc.start_padding, desc.end_padding)])
+
+
 def real(x, scale=None, zero=None, axis=-1):
     """What a quantized tensor stands for."""
     rest = [1] * (-axis - 1)
@@ -126,6 +152,8 @@ def quantized_sum(desc, a, a_scale, a_zero, b, b_scale, b_zero, scale, zero):
 
 
 ORACLES = {
+    dml.Unfold: columns,
+    dml.Fold: folded,
     dml.ConvolutionInteger: integer_convolution,
     dml.QuantizedLinearConvolution: quantized_convolution,
     dml.MatrixMultiplyInteger: integer_product,

@@ -98,6 +98,32 @@ def test_what_outputs_are():
     assert run(desc, x=X)["index"] == [[[[1, 2], [0, 1]]]]
 
 
+def test_outputs_with_another_dimension_count():
+    graph, x = builder("x")
+    corners = graph.input("corners", T("FLOAT32", (2, 4)))
+    batches = graph.input("batches", T("UINT32", (2,)))
+    window = {"window_sizes": (2, 2), "strides": (1, 1), "dilations": (1, 1),
+              "start_padding": (0, 0), "end_padding": (0, 0)}  # fmt: skip
+    columns = graph.unfold(x, **window)
+    image = graph.fold(columns, output_sizes=X.shape, **window)
+    sampled = {
+        "reduction_function": "AVERAGE", "interpolation_mode": "LINEAR", "spatial_scale_x": 1,
+        "spatial_scale_y": 1, "input_pixel_offset": 0.5, "output_pixel_offset": -0.5,
+        "minimum_samples_per_output": 1, "maximum_samples_per_output": 1,
+        "align_regions_to_corners": False,
+    }  # fmt: skip
+    regions = graph.roi_align(
+        image, corners, batches, out_of_bounds_input_value=0, output_sizes=(2, 1, 3, 3), **sampled
+    )
+    gradients = graph.roi_align_grad(
+        x, regions, corners, batches, output_gradient=True, output_roi_gradient=True, **sampled
+    )
+    assert columns.sizes == (1, 4, 2)
+    assert [part.sizes for part in gradients] == [X.shape, (2, 4)]
+    desc = graph.build(image=gradients.gradient, moves=gradients.roi_gradient)
+    assert dml.Device("cpu").check(desc) == []
+
+
 def test_reinterpret_makes_no_node():
     graph, x, y = builder("x", "y")
     turned = graph.reinterpret(x, sizes=(1, 1, 3, 2), strides=(6, 6, 1, 3))

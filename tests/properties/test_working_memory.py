@@ -22,6 +22,13 @@ PLACES = {"scales": (1, 1, 16, 1 / 16), "input_pixel_offsets": (0.5,) * 4,
           "output_pixel_offsets": (-0.5,) * 4, "interpolation_mode": "LINEAR"}  # fmt: skip
 
 ATTENTION = {"scale": 0.5, "mask_filter_value": -1e4, "mask_type": "NONE"}
+REGIONS = {"interpolation_mode": "LINEAR", "spatial_scale_x": 20.0, "spatial_scale_y": 20.0,
+           "input_pixel_offset": 0.5, "output_pixel_offset": -0.5, "minimum_samples_per_output": 3,
+           "maximum_samples_per_output": 9, "align_regions_to_corners": False}  # fmt: skip
+IMAGES, MADE = (2, 1, 40, 40), (300, 1, 7, 7)
+PICKED = {"output_tensor": dml.TensorDesc("FLOAT32", MADE), "out_of_bounds_input_value": 0.0,
+          **REGIONS}  # fmt: skip
+BLOCKS = {"window_sizes": (3, 3), "strides": (1, 1), "dilations": (1, 1), **PADS}
 
 CASES = {
     "gemm": (dml.Gemm, [(300, 300), (300, 300), (300, 300)], {**GEMM, "trans_a": "TRANSPOSE"}),
@@ -58,6 +65,27 @@ CASES = {
     "maximum": (dml.MaxPooling, [X], WINDOW),
     "indices": (dml.MaxPooling1, [X], WINDOW),
     "attention": (dml.MultiheadAttention, [(1, 200, 256)] * 3, {**ATTENTION, "head_count": 4}),
+    "maxima of regions": (
+        dml.RoiPooling, [IMAGES, (1, 1, 300, 5)], {"spatial_scale": 1.0, "pooled_size": (7, 7)}
+    ),
+    "mean of samples": (
+        dml.RoiAlign1, [IMAGES, (300, 4), (300,)], {**PICKED, "reduction_function": "AVERAGE"}
+    ),
+    "maximum of samples": (
+        dml.RoiAlign1, [IMAGES, (300, 4), (300,)], {**PICKED, "reduction_function": "MAX"}
+    ),
+    "mean of samples backward": (
+        dml.RoiAlignGrad, [IMAGES, MADE, (300, 4), (300,)],
+        {**REGIONS, "reduction_function": "AVERAGE"},
+    ),
+    "maximum of samples backward": (
+        dml.RoiAlignGrad, [IMAGES, MADE, (300, 4), (300,)],
+        {**REGIONS, "reduction_function": "MAX"},
+    ),
+    "windows as columns": (dml.Unfold, [X], BLOCKS),
+    "columns as windows": (
+        dml.Fold, [(2, 288, 1600)], {**BLOCKS, "output_tensor": dml.TensorDesc("FLOAT32", X)}
+    ),
     "indices of large windows": (dml.MaxPooling1, [X], {**WINDOW, "window_size": (42, 41)}),
 }  # fmt: skip
 
@@ -74,6 +102,10 @@ SCORES = {
 }  # fmt: skip
 
 
+def type_of(info, data_type):
+    return "UINT32" if info.name == "BatchIndicesTensor" else data_type
+
+
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
 @pytest.mark.parametrize("case", [*CASES, *SCORES])
@@ -81,7 +113,7 @@ def test_a_call_takes_what_is_said_at_most(case, data_type, device):
     kind, sizes, given = {**CASES, **SCORES}[case]
     infos = kind.tensor_fields(Role.INPUT)
     inputs = {
-        info.attribute: dml.TensorDesc(data_type, size)
+        info.attribute: dml.TensorDesc(type_of(info, data_type), size)
         for info, size in zip(infos, sizes, strict=False)
     }
     desc = kind.with_outputs(**inputs, **given)
@@ -157,7 +189,7 @@ def test_xla_takes_no_more(case, data_type):
 
     kind, sizes, given = CASES[case]
     inputs = {
-        info.attribute: dml.TensorDesc(data_type, size)
+        info.attribute: dml.TensorDesc(type_of(info, data_type), size)
         for info, size in zip(kind.tensor_fields(Role.INPUT), sizes, strict=False)
     }
     compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **given)).compile()
