@@ -46,7 +46,6 @@ from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops._pages import Support, TensorSupport
 from anydml.registry import from_json, support, tolerance
 from anydml.registry import function_called as _function_called
-from anydml.registry import operator_lacking as _operator_lacking
 from anydml.tensor import TensorDesc, TensorFlags
 from anydml.threads import get_num_threads, num_threads, set_num_threads
 
@@ -55,12 +54,8 @@ __version__ = "0.1.0"
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> _NoReturn:
-        hint = ""
-        if not name.startswith("_"):
-            if lacking := _operator_lacking(name):
-                hint = f": {lacking}"
-            elif called := _function_called(name):
-                hint = f"; use {called}"
+        called = None if name.startswith("_") else _function_called(name)
+        hint = f"; use {called}" if called else ""
         raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")
 
 

@@ -13,7 +13,7 @@ from anydml.exactness import Tolerance
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import DEFINED, Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
-from anydml.ops._pages import PAGES, Support
+from anydml.ops._pages import Support
 
 OPERATORS: Final[Mapping[str, type[Descriptor]]] = dict(sorted(DEFINED.items()))
 """The definition of each operator, by its names."""
@@ -91,24 +91,8 @@ def function_called(name: str) -> str | None:
     return next((full for full in also if full.startswith("anydml.")), kind)
 
 
-def operator_lacking(name: str) -> str | None:
-    """What a message says of an operator of DirectML that anydml does not have yet; or None.
-
-    The name is the operator's or that of its class, in any case: ``GEMM``, ``ElementWiseAdd1``.
-    """
-    plain = _plain(name).upper().replace("_", "")
-    for known, page in PAGES.items():
-        if known.replace("_", "") == plain and known not in OPERATORS:
-            return (
-                f"{known} is a DirectML operator (since {page.level}) that anydml does not have yet"
-            )
-    return None
-
-
 def unknown_operator(name: str) -> str:
     """The message about a name that is not in `OPERATORS`, with a suggestion if one is close."""
-    if lacking := operator_lacking(name):
-        return f"{lacking}."
     recipe = _RECIPES.get(_plain(name).rpartition(".")[2])
     if recipe is not None:
         return (
@@ -118,8 +102,8 @@ def unknown_operator(name: str) -> str:
     plain = _plain(name).upper()
     near = operator_meant(name) or operator_meant(name.rpartition(".")[2])
     if near is None and 2 < len(plain) <= _LONGEST:
-        near = _json.similar(plain, OPERATORS) or _json.similar(plain, PAGES)
-        near = near or next((known for known in PAGES if _is_part(plain, known)), None)
+        near = _json.similar(plain, OPERATORS)
+        near = near or next((known for known in OPERATORS if _is_part(plain, known)), None)
     hint = f"; did you mean {near!r}?" if near else " (`anydml ops --all` lists them)."
     return f"Expected the name of a DirectML operator, got {_json.short_repr(name)}{hint}"
 

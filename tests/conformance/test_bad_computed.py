@@ -279,8 +279,8 @@ BROKEN = [
     ),
     (
         regions(out=(3, 2, 7, 1)),
-        ["OutputTensor.Sizes[0]: expected 2 (what the inputs make: {2, 3, 7, 1}), got 3",
-         "OutputTensor.Sizes[1]: expected 3 (what the inputs make: {2, 3, 7, 1}), got 2"],
+        ["OutputTensor.Sizes[0]: expected 2 (the inputs imply {2, 3, 7, 1}), got 3",
+         "OutputTensor.Sizes[1]: expected 3 (the inputs imply {2, 3, 7, 1}), got 2"],
     ),
     (
         regions(roi_tensor=tensor(2, 4, data_type="FLOAT16")),
@@ -329,8 +329,8 @@ BROKEN = [
     (blocks(x=(1, 8, 1, 9)), ["InputTensor.DimensionCount: expected 3, got 4"]),
     (
         blocks(out=(1, 2, 4, 1)),
-        ["WindowSizes[1]: expected at most 1 elements with dilation (the padded input's size), "
-         "got 2"],
+        ["WindowSizes[1]: expected at most 1 elements including dilation "
+         "(the padded input's size), got 2"],
     ),
     (
         blocks(strides=(0, 1), dilations=(1,)),
@@ -340,11 +340,11 @@ BROKEN = [
     (blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 8, 9)), []),
     (
         blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 2, 4, 9)),
-        ["OutputTensor.DimensionCount: expected 3 (what the inputs make: {1, 8, 9}), got 4"],
+        ["OutputTensor.DimensionCount: expected 3 (the inputs imply {1, 8, 9}), got 4"],
     ),
     (
         blocks(dml.Unfold, x=(1, 2, 4, 4), out=(1, 8, 8), end_padding=(0, 1)),
-        ["OutputTensor.Sizes[2]: expected 12 (what the inputs make: {1, 8, 12}), got 8"],
+        ["OutputTensor.Sizes[2]: expected 12 (the inputs imply {1, 8, 12}), got 8"],
     ),
     (
         gemm((2, 3), (1, 3, 2)),

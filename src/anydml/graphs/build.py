@@ -27,7 +27,6 @@ from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of,
 from anydml.levels import LATEST
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
-from anydml.registry import operator_lacking
 from anydml.tensor import TensorDesc
 
 
@@ -292,8 +291,7 @@ class GraphBuilder:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         kinds = functions().get(name.removesuffix("_"))  # `if_`, as `if` is a keyword
         if kinds is None:
-            lacking = operator_lacking(name)
-            hint = f": {lacking}" if lacking else did_you_mean(name, functions())
+            hint = did_you_mean(name, functions())
             raise AttributeError(f"GraphBuilder has no function {name!r}{hint}")
         return partial(self._call, kinds)
 

@@ -18,7 +18,6 @@ from anydml.graphs import build
 from anydml.graphs.compiled import CompiledGraph
 from anydml.ops._fields import ScaleBias
 from anydml.pydirectml._types import ExecutionFlags, TensorDesc, desc_of, tensor_of
-from anydml.registry import operator_lacking
 from anydml.tensor import TensorFlags
 
 __all__ = [
@@ -116,8 +115,6 @@ def made(name: str, value: Any) -> build.Expression:
 
 def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
     """What a function of the builder makes of expressions, None and sequences of expressions."""
-    if lacking := operator_lacking(name):
-        raise ArgumentError(lacking)
     operands = [
         [made(f"input[{i}]", item) for i, item in enumerate(value)]
         if isinstance(value, list | tuple)

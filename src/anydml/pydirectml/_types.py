@@ -11,7 +11,7 @@ from typing import Any, Final
 from anydml import tensor
 from anydml._json import short_repr
 from anydml.dtypes import DataType
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.errors import ArgumentTypeError
 from anydml.ops import (
     ConvolutionDirection,
     ConvolutionMode,
@@ -23,7 +23,7 @@ from anydml.ops import (
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS, operator_lacking
+from anydml.registry import OPERATORS
 from anydml.tensor import TensorFlags
 
 __all__ = [
@@ -217,9 +217,7 @@ class FusedActivation:
         """The activation's descriptor without tensors; None for INVALID."""
         if self.activation == "INVALID":
             return None
-        kind = OPERATORS.get(self.activation)
-        if kind is None:
-            raise ArgumentError(f"activation: {operator_lacking(self.activation)}")
+        kind = OPERATORS[self.activation]
         names = [info.attribute for info in kind.fields() if info.role is Role.ATTRIBUTE]
         return kind(**dict(zip(names, (self.param_1, self.param_2), strict=False)))
 
