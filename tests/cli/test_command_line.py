@@ -213,8 +213,8 @@ class TestCheck:
             "  No feature level accepts it",
             "Dispatchable 'good' (SPLIT): accepted at feature level 3_0",
             "  Lowest feature level that accepts it: 3_0",
-            "Dispatchable 'broken': Expected the name of a DirectML operator, got 'ROI_POLING'; did "
-            "you mean 'ROI_POOLING'?",
+            "Dispatchable 'broken': Expected the name of a DirectML operator, got 'ROI_POLING'; "
+            "did you mean 'ROI_POOLING'?",
             "Command at index 0: Unknown dispatchable '[bold]copy'.",
             "Command at index 2 writes resource 'Out' to 'model.out/out.dat'.",
         ]

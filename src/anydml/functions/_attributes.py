@@ -249,8 +249,9 @@ def _is_number(value: Any) -> bool:
     """Whether it stands for one integer; arrays of rank 0 have ``__len__``, too."""
     if is_integer(value):
         return True
-    has_members = hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
-    return hasattr(value, "__index__") and not has_members
+    if not hasattr(value, "__index__"):
+        return False
+    return not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
 
 
 def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
