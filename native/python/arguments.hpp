@@ -85,58 +85,58 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
 
 // A vector with inline storage for small sizes, because allocation is slow for a small call.
 // Elements are constructed on first access.
-template <class Kind, std::size_t kFew>
+template <class Kind, std::size_t kInlineCount>
 class InlineVector {
  public:
   InlineVector() {}
   ~InlineVector() {
-    for (std::size_t i = 0; i < few_count_; ++i) few()[i].~Kind();
+    for (std::size_t i = 0; i < inline_count_; ++i) few()[i].~Kind();
   }
   InlineVector(const InlineVector&) = delete;
   InlineVector& operator=(const InlineVector&) = delete;
 
   Kind* make(std::size_t count) {
-    if (count > kFew) {
+    if (count > kInlineCount) {
       many_ = std::vector<Kind>(count);
       return many_.data();
     }
-    for (; few_count_ < count; ++few_count_) new (few() + few_count_) Kind;
+    for (; inline_count_ < count; ++inline_count_) new (few() + inline_count_) Kind;
     return few();
   }
 
  private:
-  Kind* few() { return reinterpret_cast<Kind*>(few_); }
+  Kind* few() { return reinterpret_cast<Kind*>(inline_); }
 
-  alignas(Kind) unsigned char few_[kFew * sizeof(Kind)];
-  std::size_t few_count_ = 0;
+  alignas(Kind) unsigned char inline_[kInlineCount * sizeof(Kind)];
+  std::size_t inline_count_ = 0;
   std::vector<Kind> many_;
 };
 
 // A quick call's operands and arguments.
 struct Arguments {
-  Operand operands[kQuickOperands];
+  Operand operands[kFunctionOperands];
   List list;
-  Int arguments[kMostNumbers];
-  Integers integers[kMostIntegers];
+  Int arguments[kMaxNumbers];
+  Integers integers[kMaxIntegers];
   PyArray_Descr* type = nullptr;  // of a result, where an argument says it
 
-  Quick quick() const { return {operands, list, arguments, integers}; }
+  FunctionCall function_call() const { return {operands, list, arguments, integers}; }
 
   // Most arguments are numbers of their own.
   bool take_argument(const Argument& argument, PyObject* const& value, Int& number,
-                     Integers*& several) {
+                     Integers*& next_integers) {
     if (argument.kind == Argument::index_type_or_none) {
       const Int position = index_type_of(value);
       if (position >= 0) type = index_type(position).descr;
       return position >= 0;
     }
-    return argument.kind >= Argument::integers ? take_other(argument, value, number, several)
+    return argument.kind >= Argument::integers ? take_other(argument, value, number, next_integers)
                                                : number_of(argument, value, number);
   }
 
   // The attributes of the call and its results, whose types are known then.
   bool shape(const Kernel& kernel, Int* numbers, Call& call, Results& results) const {
-    if (!kernel.attribute_numbers(quick(), numbers, results)) return false;
+    if (!kernel.attribute_numbers(function_call(), numbers, results)) return false;
     call.operands = operands;
     call.list = list;
     call.numbers = numbers;
@@ -153,9 +153,9 @@ struct Arguments {
 
   bool take_arguments(const Kernel& kernel, PyObject* const* values) {
     Int* next = arguments;
-    Integers* several = integers;
+    Integers* next_integers = integers;
     for (const Argument& argument : kernel.arguments)
-      if (!take_argument(argument, *values++, *next++, several)) return false;
+      if (!take_argument(argument, *values++, *next++, next_integers)) return false;
     return true;
   }
 
@@ -169,11 +169,11 @@ struct Arguments {
   }
 
   [[gnu::noinline]] bool take_other(const Argument& argument, PyObject* const& value, Int& number,
-                                    Integers*& several) {
+                                    Integers*& next_integers) {
     switch (argument.kind) {
       case Argument::integers:
-        number = several - integers;
-        return integers_of(value, *several++);
+        number = next_integers - integers;
+        return integers_of(value, *next_integers++);
       case Argument::type: {
         // NumPy's words and types first: there are many of other libraries'.
         type = PyLong_CheckExact(value) ? nullptr : known_type(value);

@@ -30,7 +30,7 @@ class Operands {
       list_ = {nullptr, items, count};
       return;
     }
-    if (count != static_cast<std::size_t>(expected) || count_ + count > kMostOperands)
+    if (count != static_cast<std::size_t>(expected) || count_ + count > kMaxOperands)
       refuse(kernel_, "other operands than it takes");
     for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operands_[count_++]);
   }
@@ -58,13 +58,13 @@ class Operands {
   }
 
   const Kernel& kernel_;
-  Operand operands_[kMostOperands];
+  Operand operands_[kMaxOperands];
   std::size_t count_ = 0;
   List list_;
   nb::object held_[2];
 };
 
-void fit(const Kernel& kernel, const char* wrong) {
+void raise_if_invalid(const Kernel& kernel, const char* wrong) {
   if (wrong != nullptr) refuse(kernel, wrong);
 }
 
@@ -79,7 +79,7 @@ Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     Call call = operands.call(numbers, threads);
     call.output_is_private = output_is_private;
-    fit(kernel, validate(kernel, call));
+    raise_if_invalid(kernel, validate(kernel, call));
     const Int bad = kernel.run(call);
     if (bad == kDeclined) refuse(kernel, "operands that were changed during the call");
     return bad;
@@ -97,15 +97,15 @@ nb::object run_measured(const std::string& name, nb::handle input, const nb::dic
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     const Call call = operands.call(numbers, threads);
     Results results;
-    fit(kernel, validate_input(kernel, call, results));
+    raise_if_invalid(kernel, validate_input(kernel, call, results));
     nb::object output;
-    const auto made = [&](Int size) {
+    const auto make_result = [&](Int size) {
       output = make(size);
       operands.add(nb::make_tuple(output), 1, false, true);
-      fit(kernel, validate_measured(kernel, call, size));
+      raise_if_invalid(kernel, validate_measured(kernel, call, size));
       return call.operands + kernel.inputs;
     };
-    kernel.measured->run(call, std::ref(made));
+    kernel.measured->run(call, std::ref(make_result));
     return output;
   });
 }

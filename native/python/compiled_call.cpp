@@ -61,11 +61,11 @@ class Binder {
   nb::object dispatched(const nb::dict& bindings, int threads) const {
     if (static_cast<std::size_t>(PyDict_GET_SIZE(bindings.ptr())) != names_) return nb::none();
     const std::size_t count = slots_.size();
-    if (count > kMostOperands) return nb::none();
-    Operand operands[kMostOperands];
-    Extent extents[kMostOperands];
+    if (count > kMaxOperands) return nb::none();
+    Operand operands[kMaxOperands];
+    Extent extents[kMaxOperands];
     // Held: another thread, or a finalizer, may take the arrays out of a tensor list meanwhile.
-    nb::object held[kMostOperands];
+    nb::object held[kMaxOperands];
     for (std::size_t i = 0; i < count; ++i) {
       const Slot& slot = slots_[i];
       PyObject* bound = PyDict_GetItemWithError(bindings.ptr(), slot.name.ptr());
@@ -92,14 +92,14 @@ class Binder {
 
   // The members of the list lie together: they are all inputs, or all outputs.
   Call call(const Operand* operands, int threads) const {
-    Call made{operands, {}, numbers_.data(), numbers_.size(), false, threads};
-    if (kernel_.list == Lists::none) return made;
-    made.list = {operands, nullptr, listed_};
+    Call result{operands, {}, numbers_.data(), numbers_.size(), false, threads};
+    if (kernel_.list == Lists::none) return result;
+    result.list = {operands, nullptr, listed_};
     if (kernel_.list == Lists::inputs)
-      made.operands += listed_;
+      result.operands += listed_;
     else
-      made.list.operands += single_;
-    return made;
+      result.list.operands += single_;
+    return result;
   }
 
   // What does not fit together, or null; a list that is too long for this way has another.
@@ -110,8 +110,8 @@ class Binder {
     for (const Slot& slot : slots_)
       if (slot.list_position >= static_cast<int>(listed_))
         return "a member that is not in the list";
-    if (slots_.size() > kMostOperands) return nullptr;  // checked at every dispatch
-    Operand operands[kMostOperands];
+    if (slots_.size() > kMaxOperands) return nullptr;  // checked at every dispatch
+    Operand operands[kMaxOperands];
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (!describe(slots_[i], operands[i].tensor)) return "a tensor that no array can be";
     return validate(kernel_, call(operands, 1));

@@ -32,8 +32,8 @@ Int number(const char* kernel, PyObject* object) {
   return value;
 }
 
-Operand operand_on_device(const char* kernel, nb::handle given) {
-  PyObject* const parts = given.ptr();
+Operand operand_on_device(const char* kernel, nb::handle object) {
+  PyObject* const parts = object.ptr();
   if (PyTuple_Check(parts) == 0 || PyTuple_GET_SIZE(parts) != 4) refuse(kernel, "no operand");
   PyObject *const sizes = PyTuple_GET_ITEM(parts, 2), *const strides = PyTuple_GET_ITEM(parts, 3);
   PyObject* const dtype = PyTuple_GET_ITEM(parts, 1);
@@ -67,10 +67,10 @@ Operand operand_on_device(const char* kernel, nb::handle given) {
 struct Operands {
   std::vector<Operand> operands, listed;
 
-  void add(const Kernel& kernel, nb::handle given, bool list, int expected) {
+  void add(const Kernel& kernel, nb::handle objects, bool list, int expected) {
     std::vector<Operand>& to = list ? listed : operands;
     int count = 0;
-    for (nb::handle one : given) {
+    for (nb::handle one : objects) {
       to.push_back(operand_on_device(kernel.name, one));
       to.back().descr = reinterpret_cast<PyArray_Descr*>(PyTuple_GET_ITEM(one.ptr(), 1));
       ++count;
@@ -79,13 +79,13 @@ struct Operands {
   }
 
   Call call(const std::vector<Int>& numbers) const {
-    Call made;
-    made.operands = operands.data();
-    made.list.operands = listed.data();
-    made.list.count = listed.size();
-    made.numbers = numbers.data();
-    made.number_count = numbers.size();
-    return made;
+    Call result;
+    result.operands = operands.data();
+    result.list.operands = listed.data();
+    result.list.count = listed.size();
+    result.numbers = numbers.data();
+    result.number_count = numbers.size();
+    return result;
   }
 };
 
@@ -119,9 +119,9 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
     if (const char* const wrong = validate(kernel, call)) refuse(kernel.name, wrong);
     const cuda::CallName call_name = name_of(kernel, indices);
     without_gil(kDriver, [&] {
-      cuda::Device& there = cuda::device_at(device);
-      there.refuse_bad_indices();
-      Queue queue(there, stream_of(stream));
+      cuda::Device& gpu = cuda::device_at(device);
+      gpu.refuse_bad_indices();
+      Queue queue(gpu, stream_of(stream));
       queue.name_call(call_name);
       kernel.enqueue(call, queue);
     });
@@ -143,7 +143,7 @@ void run_measured(const std::string& name, int device, std::uintptr_t stream, nb
     Results results;
     if (const char* const wrong = validate_input(kernel, call, results)) refuse(kernel.name, wrong);
     nb::object output;
-    const auto made = [&](Int size) {
+    const auto make_result = [&](Int size) {
       output = make(size);
       operands[1] = operand_on_device(kernel.name, output);
       if (const char* const wrong = validate_measured(kernel, call, size))
@@ -151,11 +151,11 @@ void run_measured(const std::string& name, int device, std::uintptr_t stream, nb
       return operands + 1;
     };
     without_gil(kDriver, [&] {
-      cuda::Device& there = cuda::device_at(device);
-      there.refuse_bad_indices();
-      Queue queue(there, stream_of(stream));
+      cuda::Device& gpu = cuda::device_at(device);
+      gpu.refuse_bad_indices();
+      Queue queue(gpu, stream_of(stream));
       kernel.measured->enqueue(call, queue,
-                               [&](Int size) { return make_outside(queue, made, size); });
+                               [&](Int size) { return make_outside(queue, make_result, size); });
     });
   });
 }
@@ -274,12 +274,12 @@ void synchronize(int device, nb::object stream) {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
     const bool all = stream.is_none();
     without_gil(kDriver, [&] {
-      cuda::Device& there = cuda::device_at(device);
+      cuda::Device& gpu = cuda::device_at(device);
       {
-        Queue queue(there, on);
+        Queue queue(gpu, on);
         queue.wait(all);
       }
-      there.raise_bad_indices(all ? 0 : cuda::BadIndices::latest_of_thread());
+      gpu.raise_bad_indices(all ? 0 : cuda::BadIndices::latest_of_thread());
     });
   });
 }
@@ -287,8 +287,8 @@ void synchronize(int device, nb::object stream) {
 // Raises what calls that have run have found, without waiting for others.
 void raise_bad_indices(int device) {
   translate_exceptions("cuda", [&] {
-    cuda::Device& there = cuda::device_at(device);
-    there.raise_bad_indices(there.bad_indices.latest());
+    cuda::Device& gpu = cuda::device_at(device);
+    gpu.raise_bad_indices(gpu.bad_indices.latest());
   });
 }
 
@@ -324,9 +324,9 @@ bool warm(int device, std::size_t i) {
   return translate_exceptions("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
     if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
-    bool made = false;
-    without_gil(kDriver, [&] { made = cuda::device_at(device).warm(all[i]); });
-    return made;
+    bool compiled = false;
+    without_gil(kDriver, [&] { compiled = cuda::device_at(device).warm(all[i]); });
+    return compiled;
   });
 }
 

@@ -45,9 +45,9 @@ struct ManagedVersioned {
 struct Exchange {
   Version version;
   Exchange* previous;
-  int (*allocate)(Tensor* like, ManagedVersioned** made, void* context,
+  int (*allocate)(Tensor* like, ManagedVersioned** result, void* context,
                   void (*set_error)(void* context, const char* kind, const char* message));
-  int (*managed_of)(void* object, ManagedVersioned** made);
+  int (*managed_of)(void* object, ManagedVersioned** result);
   int (*object_of)(ManagedVersioned* managed, void** object);  // takes it over
   int (*tensor_of)(void* object, Tensor* tensor);              // borrowed
   int (*current_stream)(std::int32_t device_type, std::int32_t device, void** stream);

@@ -25,7 +25,7 @@ class Held {
  public:
   Held() = default;
   ~Held() {
-    for (Py_ssize_t i = 0; i < few_count_; ++i) Py_DECREF(few_[i]);
+    for (Py_ssize_t i = 0; i < inline_count_; ++i) Py_DECREF(inline_[i]);
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -34,11 +34,11 @@ class Held {
     if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list)) return false;
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
     members.count = static_cast<std::size_t>(count);
-    if (count <= kFew) {
+    if (count <= kInlineCount) {
       PyObject** const items = PySequence_Fast_ITEMS(list);
-      for (Py_ssize_t i = 0; i < count; ++i) few_[i] = Py_NewRef(items[i]);
-      few_count_ = count;
-      members.arrays = few_;
+      for (Py_ssize_t i = 0; i < count; ++i) inline_[i] = Py_NewRef(items[i]);
+      inline_count_ = count;
+      members.arrays = inline_;
       return true;
     }
     many_ = nanobind::steal(PySequence_Tuple(list));
@@ -49,9 +49,9 @@ class Held {
   }
 
  private:
-  static constexpr Py_ssize_t kFew = 16;
-  Py_ssize_t few_count_ = 0;
-  PyObject* few_[kFew];
+  static constexpr Py_ssize_t kInlineCount = 16;
+  Py_ssize_t inline_count_ = 0;
+  PyObject* inline_[kInlineCount];
   nanobind::object many_;
 };
 
@@ -68,10 +68,10 @@ struct ArrayArguments : Arguments {
 };
 
 // NumPy's limit of axes, which was lower before NumPy 2.
-int most_axes() {
-  static const int most =
+int max_axes() {
+  static const int limit =
       PyArray_GetNDArrayCFeatureVersion() >= NPY_2_0_API_VERSION ? kMaxRank : 32;
-  return most;
+  return limit;
 }
 
 nb::object result_of(const Kernel& kernel, const Results::One& one, Operand& operand) {
@@ -128,10 +128,10 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
   return named;
 }
 
-[[gnu::noinline]] nb::object measured(const Kernel& kernel, ArrayArguments& given, Results& results,
-                                      Call& call) {
+[[gnu::noinline]] nb::object measured(const Kernel& kernel, ArrayArguments& arguments,
+                                      Results& results, Call& call) {
   Results::One& rows = results.one[kernel.outputs - 1];
-  Operand& operand = given.operands[kernel.inputs];
+  Operand& operand = arguments.operands[kernel.inputs];
   nb::object array;
   const auto make = [&](Int size) {
     rows.set_measured(size);
@@ -144,18 +144,18 @@ nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object
 
 // values: the class of several results or None, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
-  ArrayArguments given;
+  ArrayArguments arguments;
   Results results;
-  Int numbers[kMostValues];
+  Int numbers[kMaxValues];
   Call call;
   call.output_is_private = true;
   call.threads = threads;
-  if (!given.take(kernel, values + 1) || !given.shape(kernel, numbers, call, results) ||
-      results.one[0].rank > most_axes())
+  if (!arguments.take(kernel, values + 1) || !arguments.shape(kernel, numbers, call, results) ||
+      results.one[0].rank > max_axes())
     return nb::none();
-  if (kernel.measured) return measured(kernel, given, results, call);
-  nb::object outputs[kMostResults];
-  Operand* const next = given.operands + kernel.inputs;
+  if (kernel.measured) return measured(kernel, arguments, results, call);
+  nb::object outputs[kMaxResults];
+  Operand* const next = arguments.operands + kernel.inputs;
   if (kernel.list == Lists::outputs)
     outputs[0] = results.sizes != nullptr ? unequal_results(kernel, results, call.list)
                                           : equal_results(kernel, results, *next, call.list);
@@ -196,7 +196,7 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
 }
 
 // quick(name): the quick call of a kernel.
-nb::object quick(const std::string& name) {
+nb::object make_function_call(const std::string& name) {
   static PyMethodDef definition = {
       "quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)), METH_FASTCALL,
       nullptr};
@@ -207,13 +207,13 @@ nb::object quick(const std::string& name) {
 // and type; None where it declines.
 nb::object shapes(const std::string& name, const nb::args& values) {
   const Kernel& kernel = kernel_with_function(name);
-  ArrayArguments given;
+  ArrayArguments arguments;
   Results results;
-  Int numbers[kMostValues];
+  Int numbers[kMaxValues];
   Call call;
   if (static_cast<Py_ssize_t>(values.size()) != taken(kernel) ||
-      !given.take(kernel, PySequence_Fast_ITEMS(values.ptr())) ||
-      !given.shape(kernel, numbers, call, results))
+      !arguments.take(kernel, PySequence_Fast_ITEMS(values.ptr())) ||
+      !arguments.shape(kernel, numbers, call, results))
     return nb::none();
   const Int count = kernel.list == Lists::outputs ? results.equal
                     : kernel.measured             ? 1
@@ -247,9 +247,9 @@ int threads_now() {
 
 const Kernel& kernel_with_function(const std::string& name) {
   const Kernel& kernel = kernel_named(name);
-  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kQuickOperands &&
-                    kernel.arguments.size() <= kMostNumbers &&
-                    kernel.attributes.size() <= kMostNumbers;
+  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kFunctionOperands &&
+                    kernel.arguments.size() <= kMaxNumbers &&
+                    kernel.attributes.size() <= kMaxNumbers;
   if (kernel.attribute_numbers == nullptr || !fits)
     raise_argument(name + ": a kernel without a quick way");
   return kernel;
@@ -263,7 +263,7 @@ nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
 }
 
 void bind_function_call(nb::module_& module) {
-  module.def("quick", &quick);
+  module.def("quick", &make_function_call);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);
 }

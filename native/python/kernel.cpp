@@ -122,11 +122,11 @@ const char* validate_output(const Results::One& one, const Tensor& output, Int m
 const char* validate_list(const Results& results, const List& list) {
   const Results::One& one = results.one[0];
   if (list.count == 0) return "no parts";
-  Operand made;
+  Operand operand;
   void* data = nullptr;
   Int total = 0;
   for (std::size_t i = 0; i < list.count; ++i) {
-    const Tensor* const part = list.get(i, made, data);
+    const Tensor* const part = list.get(i, operand, data);
     if (part == nullptr) return "a part that no kernel takes";
     if (const char* const wrong = validate_output(one, *part, 0, results.axis)) return wrong;
     if (__builtin_add_overflow(total, part->layout.sizes[results.axis], &total))
@@ -146,10 +146,10 @@ const char* validate(const Kernel& kernel, const Call& call) {
   Results results;
   if (const char* const wrong = validate_input(kernel, call, results)) return wrong;
   if (kernel.list == Lists::outputs) return validate_list(results, call.list);
-  const Int most = kernel.measured ? call.operands[0].tensor.layout.count() : 0;
+  const Int limit = kernel.measured ? call.operands[0].tensor.layout.count() : 0;
   for (int i = 0; i < kernel.outputs; ++i)
     if (const char* const wrong =
-            validate_output(results.one[i], call.operands[kernel.inputs + i].tensor, most))
+            validate_output(results.one[i], call.operands[kernel.inputs + i].tensor, limit))
       return wrong;
   return nullptr;
 }

@@ -27,23 +27,23 @@ struct List {
   const Operand* operands = nullptr;
   PyObject* const* arrays = nullptr;
   std::size_t count = 0;
-  const Operand* alike = nullptr;    // the type and layout of all members, where they have one
-  void* const* addresses = nullptr;  // of members of one layout that are not arrays
+  const Operand* same_layout = nullptr;  // the type and layout of all members, where they have one
+  void* const* addresses = nullptr;      // of members of one layout that are not arrays
 
   // Member i; null if it is not an array that a kernel takes.
-  const Tensor* get(std::size_t i, Operand& made, void*& data) const {
+  const Tensor* get(std::size_t i, Operand& operand, void*& data) const {
     if (operands != nullptr) {
       data = operands[i].data;
       return &operands[i].tensor;
     }
-    if (alike != nullptr) {
+    if (same_layout != nullptr) {
       data = addresses != nullptr ? addresses[i]
                                   : PyArray_DATA(reinterpret_cast<PyArrayObject*>(arrays[i]));
-      return &alike->tensor;
+      return &same_layout->tensor;
     }
-    if (!operand_of(arrays[i], made)) return nullptr;
-    data = made.data;
-    return &made.tensor;
+    if (!operand_of(arrays[i], operand)) return nullptr;
+    data = operand.data;
+    return &operand.tensor;
   }
 };
 
@@ -58,7 +58,7 @@ struct Call {
 };
 
 // What outputs a call has: sizes and types, by which they are made or compared.
-constexpr int kMostResults = 2;
+constexpr int kMaxResults = 2;
 constexpr npy_intp kMeasured = -1;  // a size that the data decide
 constexpr int kAnyRank = -1;
 struct Results {
@@ -85,7 +85,7 @@ struct Results {
       for (int i = 0; i < rank; ++i)
         if (dims[i] == kMeasured) dims[i] = size;
     }
-  } one[kMostResults];
+  } one[kMaxResults];
   Int equal = 0;               // of a list: the number of members like the first
   const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
   int axis = 0;                // of a list: where its members make up the size of the first
@@ -108,7 +108,7 @@ struct Integers {
 };
 
 // What a quick call's operands and arguments are.
-struct Quick {
+struct FunctionCall {
   const Operand* inputs = nullptr;
   List list;
   const Int* arguments = nullptr;
@@ -140,7 +140,7 @@ struct Attribute {
 
 // How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
 // is the first word; a type of indices by its word, or as NumPy's type or dtype. Integers become
-// their position in Quick::integers; any other type its descriptor's address (types.hpp); a
+// their position in FunctionCall::integers; any other type its descriptor's address (types.hpp); a
 // constant what an int or float is as the first operand's type, in its first eight bytes.
 struct Argument {
   enum Kind {
@@ -170,13 +170,13 @@ struct Measured {
 template <class Make>
 const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
   queue.leave();
-  const Operand* made = nullptr;
+  const Operand* result = nullptr;
   {
     const nanobind::gil_scoped_acquire locked;
-    made = make(size);
+    result = make(size);
   }
   queue.enter();
-  return made;
+  return result;
 }
 
 // A kernel that refuses indices out of range: which operand holds them, and into which they point.
@@ -206,7 +206,7 @@ struct Kernel {
   // the general path then applies the rules of the operator module; a test compares the two
   // (tests/properties/test_shape_rules.py). Null: no function.
   std::vector<Argument> arguments = {};
-  bool (*attribute_numbers)(const Quick&, Int* numbers, Results&) = nullptr;
+  bool (*attribute_numbers)(const FunctionCall&, Int* numbers, Results&) = nullptr;
 
   // The same work put into a GPU's queue, without waiting for it, and all that a GPU may have to
   // compile for it. Null: none yet.
@@ -232,11 +232,11 @@ Int run_work(const Call& call) {
   return status.bad_index;
 }
 
-constexpr std::size_t kMostOperands = 16;  // of a call, without a list
-constexpr std::size_t kQuickOperands = 4;  // of a quick call, which clears no more than it needs
-constexpr std::size_t kMostNumbers = 8;    // of a quick call's arguments, and of its attributes
-constexpr std::size_t kMostIntegers = 3;   // arguments of integers
-constexpr std::size_t kMostValues = 3 + 3 * kMaxRank;  // of attributes, where they are arrays
+constexpr std::size_t kMaxOperands = 16;      // of a call, without a list
+constexpr std::size_t kFunctionOperands = 4;  // of a quick call, which clears no more than it needs
+constexpr std::size_t kMaxNumbers = 8;        // of a quick call's arguments, and of its attributes
+constexpr std::size_t kMaxIntegers = 3;       // arguments of integers
+constexpr std::size_t kMaxValues = 3 + 3 * kMaxRank;  // of attributes, where they are arrays
 
 // Kernels register where they are defined, before the module is initialised.
 struct Registration {

@@ -68,9 +68,9 @@ bool is_aligned(const Operand& operand) {
   return layout.count() == 0 || low_bits % size == 0;
 }
 
-bool operand_of_memory(PyObject* given, Operand& operand) {
-  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) < kOperandParts) return false;
-  const auto part = [&](int i) { return PyTuple_GET_ITEM(given, i); };
+bool operand_of_memory(PyObject* object, Operand& operand) {
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) < kOperandParts) return false;
+  const auto part = [&](int i) { return PyTuple_GET_ITEM(object, i); };
   Block block{0, part(1), part(2), 0, nullptr, 0, 0};
   return integer_of(part(0), block.code) && integer_of(part(3), block.unit) &&
          address_of(part(4), block.address) && integer_of(part(5), block.offset) &&
@@ -86,12 +86,12 @@ struct Place {
   bool on_device() const { return device >= 0; }
 };
 
-bool place_of(PyObject* given, Place& place) {
-  if (given == Py_None) return true;
+bool place_of(PyObject* object, Place& place) {
+  if (object == Py_None) return true;
   Int device;
-  if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 ||
-      !integer_of(PyTuple_GET_ITEM(given, 0), device) || device < 0 ||
-      !address_of(PyTuple_GET_ITEM(given, 1), place.stream))
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2 ||
+      !integer_of(PyTuple_GET_ITEM(object, 0), device) || device < 0 ||
+      !address_of(PyTuple_GET_ITEM(object, 1), place.stream))
     return false;
   place.device = static_cast<int>(device);
   return true;
@@ -103,9 +103,9 @@ struct MemoryArguments : Arguments {
   InlineVector<Operand, 8> members;  // of a list
   InlineVector<nb::object, 8> storages;
 
-  bool take_operand(PyObject* given, Operand& operand, nb::object& storage) const {
-    if (tensors) return tensors::operand_of(given, operand, storage);
-    return operand_of_memory(given, operand) && (!place.on_device() || is_aligned(operand));
+  bool take_operand(PyObject* object, Operand& operand, nb::object& storage) const {
+    if (tensors) return tensors::operand_of(object, operand, storage);
+    return operand_of_memory(object, operand) && (!place.on_device() || is_aligned(operand));
   }
 
   bool take(const Kernel& kernel, PyObject* const* values) {
@@ -116,14 +116,14 @@ struct MemoryArguments : Arguments {
     return take_arguments(kernel, values);
   }
 
-  bool take_list(PyObject* given) {
-    if (!PyList_CheckExact(given) && !PyTuple_CheckExact(given)) return false;
-    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given));
+  bool take_list(PyObject* object) {
+    if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return false;
+    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(object));
     Operand* const taken = members.make(count);
     nb::object* const held = storages.make(count);
     for (std::size_t i = 0; i < count; ++i)
-      if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given)) != count ||
-          !take_operand(PySequence_Fast_ITEMS(given)[i], taken[i], held[i]))
+      if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(object)) != count ||
+          !take_operand(PySequence_Fast_ITEMS(object)[i], taken[i], held[i]))
         return false;
     list = {taken, nullptr, count};
     return true;
@@ -204,25 +204,25 @@ bool run(const Kernel& kernel, const Call& call, const Place& place) {
 }
 
 // A result whose size the data decide.
-[[gnu::noinline]] nb::object measured(const Kernel& kernel, MemoryArguments& given,
+[[gnu::noinline]] nb::object measured(const Kernel& kernel, MemoryArguments& arguments,
                                       Results::One& one, Call& call, const Maker& maker) {
-  Operand& operand = given.operands[kernel.inputs];
+  Operand& operand = arguments.operands[kernel.inputs];
   nb::object result = nb::none();
   const auto make = [&](Int size) -> const Operand* {
     one.set_measured(size);
-    nb::object made = maker.make(one, operand.data);
-    if (!made.is_valid() || !lay_out(one, operand)) return nullptr;
-    result = std::move(made);
+    nb::object output = maker.make(one, operand.data);
+    if (!output.is_valid() || !lay_out(one, operand)) return nullptr;
+    result = std::move(output);
     return &operand;
   };
-  if (!given.place.on_device()) {
+  if (!arguments.place.on_device()) {
     kernel.measured->run(call, std::ref(make));
     return result;
   }
   without_gil(kDriver, [&] {
-    cuda::Device& device = cuda::device_at(given.place.device);
+    cuda::Device& device = cuda::device_at(arguments.place.device);
     device.refuse_bad_indices();
-    cuda::Queue queue(device, given.place.stream);
+    cuda::Queue queue(device, arguments.place.stream);
     kernel.measured->enqueue(call, queue,
                              [&](Int size) { return make_outside(queue, make, size); });
     if (blocks()) queue.wait(false);
@@ -231,8 +231,8 @@ bool run(const Kernel& kernel, const Call& call, const Place& place) {
 }
 
 // A list of results: members of one layout need no operand each, of which one takes a kilobyte.
-nb::object listed(const Kernel& kernel, const MemoryArguments& given, Results& results, Call& call,
-                  const Maker& maker) {
+nb::object listed(const Kernel& kernel, const MemoryArguments& arguments, Results& results,
+                  Call& call, const Maker& maker) {
   Results::One& one = results.one[0];
   const auto count = static_cast<std::size_t>(results.equal);
   const bool equal = results.sizes == nullptr;
@@ -242,9 +242,9 @@ nb::object listed(const Kernel& kernel, const MemoryArguments& given, Results& r
   std::vector<void*> addresses(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (!equal) one.dims[results.axis] = results.sizes[i];
-    nb::object made = maker.make(one, addresses[i]);
-    if (!made.is_valid()) return nb::none();
-    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), made.release().ptr());
+    nb::object output = maker.make(one, addresses[i]);
+    if (!output.is_valid()) return nb::none();
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), output.release().ptr());
     if (equal && i > 0) continue;
     if (!lay_out(one, members[i])) return nb::none();
     members[i].data = addresses[i];
@@ -253,7 +253,7 @@ nb::object listed(const Kernel& kernel, const MemoryArguments& given, Results& r
     call.list = {nullptr, nullptr, count, members.data(), addresses.data()};
   else
     call.list = {members.data(), nullptr, count};
-  return run(kernel, call, given.place) ? tuple : nb::none();
+  return run(kernel, call, arguments.place) ? tuple : nb::none();
 }
 
 nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
@@ -266,29 +266,30 @@ nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
 
 // values: the class of several results, the place, what makes results, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
-  MemoryArguments given;
+  MemoryArguments arguments;
   Results results;
-  Int numbers[kMostValues];
+  Int numbers[kMaxValues];
   Call call;
   call.output_is_private = true;
   call.threads = threads;
-  given.tensors = values[2] == Py_None;
-  if (!place_of(values[1], given.place) || (given.tensors && given.place.on_device()) ||
-      !given.take(kernel, values + 3) || !given.shape(kernel, numbers, call, results))
+  arguments.tensors = values[2] == Py_None;
+  if (!place_of(values[1], arguments.place) || (arguments.tensors && arguments.place.on_device()) ||
+      !arguments.take(kernel, values + 3) || !arguments.shape(kernel, numbers, call, results))
     return nb::none();
-  if (given.place.on_device() &&
+  if (arguments.place.on_device() &&
       (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
     return nb::none();
   const Maker maker(values[2]);
-  if (kernel.measured) return measured(kernel, given, results.one[kernel.outputs - 1], call, maker);
-  if (kernel.list == Lists::outputs) return listed(kernel, given, results, call, maker);
-  nb::object outputs[kMostResults];
-  Operand* const next = given.operands + kernel.inputs;
+  if (kernel.measured)
+    return measured(kernel, arguments, results.one[kernel.outputs - 1], call, maker);
+  if (kernel.list == Lists::outputs) return listed(kernel, arguments, results, call, maker);
+  nb::object outputs[kMaxResults];
+  Operand* const next = arguments.operands + kernel.inputs;
   for (int i = 0; i < kernel.outputs; ++i) {
     outputs[i] = maker.make(results.one[i], next[i].data);
     if (!outputs[i].is_valid() || !lay_out(results.one[i], next[i])) return nb::none();
   }
-  if (!run(kernel, call, given.place)) return nb::none();
+  if (!run(kernel, call, arguments.place)) return nb::none();
   return kernel.outputs == 1 ? outputs[0] : named_tuple(values[0], outputs, kernel.outputs);
 }
 

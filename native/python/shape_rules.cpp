@@ -9,9 +9,9 @@ bool same_sizes(const Layout& a, const Layout& b, int but) {
   return true;
 }
 
-bool at_most_but(const Layout& a, const Layout& most, int axis) {
+bool fits_except(const Layout& a, const Layout& limits, int axis) {
   for (int i = 0; i < a.rank; ++i)
-    if (i != axis && a.sizes[i] > most.sizes[i]) return false;
+    if (i != axis && a.sizes[i] > limits.sizes[i]) return false;
   return true;
 }
 

@@ -42,7 +42,7 @@ inline bool can_index(DataType type, Int size) {
 
 // But for one axis; -1 for none.
 bool same_sizes(const Layout& a, const Layout& b, int but = -1);
-bool at_most_but(const Layout& a, const Layout& most, int axis);
+bool fits_except(const Layout& a, const Layout& limits, int axis);
 // `to` has the first `count` sizes of `from` from dimension `at` on.
 bool begins_with(const Layout& to, int at, const Layout& from, int count);
 // `to` continues at dimension `at` with the sizes of `from` from `first` on, and ends there.
@@ -58,11 +58,11 @@ inline bool axis_in(Int argument, const Layout& layout, int& axis) {
 
 // The attributes of a kernel whose first argument is an axis, and the others numbers.
 template <int kCount>
-bool axis_numbers(const Quick& quick, Int* numbers, Results&) {
+bool axis_numbers(const FunctionCall& call, Int* numbers, Results&) {
   int axis = 0;
-  if (!axis_in(quick.arguments[0], quick.inputs[0].tensor.layout, axis)) return false;
+  if (!axis_in(call.arguments[0], call.inputs[0].tensor.layout, axis)) return false;
   numbers[0] = axis;
-  for (int i = 1; i < kCount; ++i) numbers[i] = quick.arguments[i];
+  for (int i = 1; i < kCount; ++i) numbers[i] = call.arguments[i];
   return true;
 }
 

@@ -162,13 +162,13 @@ nb::object make(const Results::One& one, void*& data) {
     if (one.dims[i] > 1 && __builtin_mul_overflow(step, one.dims[i], &step)) return {};
   }
   PyObject* const arguments[] = {nullptr, sizes.ptr(), strides.ptr(), dtype};
-  nb::object made = nb::steal(PyObject_Vectorcall(
+  nb::object result = nb::steal(PyObject_Vectorcall(
       library.empty_strided, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, library.keywords));
-  if (!made.is_valid()) throw nb::python_error();
+  if (!result.is_valid()) throw nb::python_error();
   Int address;
-  if (!number(call(made.ptr(), library.data_ptr), address)) throw nb::python_error();
+  if (!number(call(result.ptr(), library.data_ptr), address)) throw nb::python_error();
   data = reinterpret_cast<void*>(address);
-  return made;
+  return result;
 }
 
 }  // namespace anydml::python::tensors

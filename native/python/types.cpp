@@ -98,7 +98,7 @@ nb::object as_integers(nb::handle capsule) {
 }
 
 PyObject* known = nullptr;  // descriptors by what stands for them
-constexpr Py_ssize_t kMost = 256;
+constexpr Py_ssize_t kMaxEntries = 256;
 
 // Whether hashing and comparing it runs no code of a user's, and it always means the same.
 bool is_fixed(PyObject* object) {
@@ -156,7 +156,7 @@ void know_type(nb::handle object, nb::handle dtype) {
   if (added_type(reinterpret_cast<PyArray_Descr*>(dtype.ptr())) != nullptr) return;
   if (known == nullptr) known = PyDict_New();
   if (known == nullptr) throw nb::python_error();
-  if (PyDict_Size(known) < kMost && PyDict_SetItem(known, object.ptr(), dtype.ptr()) != 0)
+  if (PyDict_Size(known) < kMaxEntries && PyDict_SetItem(known, object.ptr(), dtype.ptr()) != 0)
     throw nb::python_error();
 }
 

@@ -70,7 +70,7 @@ void set_operand(const xla::Buffer& buffer, Operand& operand) {
 // The call that a frame describes.
 struct Request {
   const Kernel* kernel = nullptr;
-  Operand operands[kMostOperands];
+  Operand operands[kMaxOperands];
   std::vector<Operand> members;  // of the list
   Call call;
   int first_axis = 0, axes = 0;
@@ -243,9 +243,10 @@ nb::tuple handlers(nb::handle describe_failure) {
   complex_descr(DataType::unknown);  // made while the lock is held
   describe = describe_failure.inc_ref().ptr();
   const auto capsule = [](xla::Handler* handler) {
-    nb::object made = nb::steal(PyCapsule_New(reinterpret_cast<void*>(handler), nullptr, nullptr));
-    if (!made.is_valid()) throw nb::python_error();
-    return made;
+    nb::object result =
+        nb::steal(PyCapsule_New(reinterpret_cast<void*>(handler), nullptr, nullptr));
+    if (!result.is_valid()) throw nb::python_error();
+    return result;
   };
   return nb::make_tuple(capsule(&handle<run>), capsule(&handle<enqueue>));
 }

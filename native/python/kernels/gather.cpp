@@ -93,7 +93,7 @@ const char* elements_shape(const Call& call, Results& results) {
   if (!has(axis, data)) return kAxis;
   if (!is_index_type(indices.tensor.type)) return kIndices;
   if (lookup.rank != data.rank) return kRank;
-  if (!at_most_but(lookup, data, axis)) return kSizes;
+  if (!fits_except(lookup, data, axis)) return kSizes;
   if (lacks_elements(call, lookup, data.sizes[axis])) return kClamp;
   begin(results.one[0], "the result", in);
   push(results.one[0], lookup, 0, lookup.rank);
@@ -136,9 +136,9 @@ const char* nd_shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-bool nd_numbers(const Quick& quick, Int* numbers, Results&) {
-  numbers[0] = quick.arguments[0];
-  numbers[1] = quick.arguments[1];
+bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  numbers[0] = call.arguments[0];
+  numbers[1] = call.arguments[1];
   return true;
 }
 

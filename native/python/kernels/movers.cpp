@@ -16,7 +16,7 @@ const char* cast_shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-bool no_numbers(const Quick&, Int*, Results&) { return true; }
+bool no_numbers(const FunctionCall&, Int*, Results&) { return true; }
 
 CastPlan cast_of(const Call& call) { return {call.operands[0].tensor, call.operands[1].tensor}; }
 
@@ -196,9 +196,9 @@ Int tile_run(const Call& call) {
 }
 
 // arguments: the repeats, for the last axes.
-bool tile_numbers(const Quick& quick, Int* numbers, Results&) {
-  const int rank = quick.inputs[0].tensor.layout.rank;
-  const Integers& repeats = quick.integers[0];
+bool tile_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const int rank = call.inputs[0].tensor.layout.rank;
+  const Integers& repeats = call.integers[0];
   const int without = rank - repeats.count;
   if (without < 0 || (repeats.depth != Integers::number && repeats.depth != Integers::list))
     return false;
@@ -272,16 +272,16 @@ const Words kModesOfCalls{
 const Int kReflection = static_cast<Int>(PaddingMode::reflection);
 
 // arguments: how many elements, mode, value.
-bool pad_numbers(const Quick& quick, Int* numbers, Results&) {
-  const Integers& width = quick.integers[0];
-  const int rank = quick.inputs[0].tensor.layout.rank;
+bool pad_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const Integers& width = call.integers[0];
+  const int rank = call.inputs[0].tensor.layout.rank;
   const bool fits = width.depth == Integers::number ||
                     (width.depth == Integers::list && width.count == 2) ||
                     (width.depth == Integers::pairs && width.count == 2 * rank);
   if (!fits) return false;
   numbers[0] =
-      quick.arguments[1] == static_cast<Int>(kModes.size()) ? kReflection : quick.arguments[1];
-  numbers[1] = quick.arguments[2];
+      call.arguments[1] == static_cast<Int>(kModes.size()) ? kReflection : call.arguments[1];
+  numbers[1] = call.arguments[2];
   numbers[2] = 0;
   for (int i = 0; i < rank; ++i) {
     const int own = width.depth == Integers::pairs ? 2 * i : 0;

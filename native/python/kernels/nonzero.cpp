@@ -76,8 +76,8 @@ void enqueue_measured(const Call& call, cuda::Queue& queue, const MakeOutput& ma
 }
 
 // A function takes bools, but no other type without numbers.
-bool attribute_numbers(const Quick& quick, Int* numbers, Results&) {
-  const Operand& in = quick.inputs[0];
+bool attribute_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const Operand& in = call.inputs[0];
   numbers[0] = in.tensor.layout.rank;
   return in.tensor.type != DataType::unknown || in.descr->kind == 'b';
 }

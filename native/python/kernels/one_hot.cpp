@@ -25,11 +25,11 @@ const char* shape(const Call& call, Results& results) {
 }
 
 // Arguments: the depth, the axis of the result.
-bool attribute_numbers(const Quick& quick, Int* numbers, Results&) {
-  const int rank = quick.inputs[0].tensor.layout.rank + 1;
-  const Int axis = quick.arguments[1];
+bool attribute_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const int rank = call.inputs[0].tensor.layout.rank + 1;
+  const Int axis = call.arguments[1];
   numbers[0] = axis < 0 ? axis + rank : axis;
-  numbers[1] = quick.arguments[0];
+  numbers[1] = call.arguments[0];
   numbers[2] = 1;
   return true;
 }

@@ -76,7 +76,7 @@ const char* elements_shape(const Call& call, Results& results) {
   const int axis = to_axis(call.numbers[0]);
   if (!has(axis, data) && !(data.rank == 0 && axis == 0)) return kAxis;
   if (lookup.rank != data.rank) return kRank;
-  if (!same_sizes(in[2].tensor.layout, lookup) || !at_most_but(lookup, data, axis)) return kSizes;
+  if (!same_sizes(in[2].tensor.layout, lookup) || !fits_except(lookup, data, axis)) return kSizes;
   same_as(results, in[0]);
   return elements_of(call, call.numbers[1], call.numbers[2]);
 }
@@ -94,11 +94,11 @@ void elements_enqueue(const Call& call, cuda::Queue& queue) {
 }
 
 // arguments: axis, reduction.
-bool elements_numbers(const Quick& quick, Int* numbers, Results& results) {
-  if (!axis_numbers<1>(quick, numbers, results)) return false;
-  numbers[1] = canonical_reduction(quick.arguments[1]);
+bool elements_numbers(const FunctionCall& call, Int* numbers, Results& results) {
+  if (!axis_numbers<1>(call, numbers, results)) return false;
+  numbers[1] = canonical_reduction(call.arguments[1]);
   numbers[2] = 0;
-  return numbers[1] == 0 || quick.inputs[0].tensor.type != DataType::unknown;
+  return numbers[1] == 0 || call.inputs[0].tensor.type != DataType::unknown;
 }
 
 const Registration scatter_elements{{
@@ -153,10 +153,10 @@ void nd_enqueue(const Call& call, cuda::Queue& queue) {
 }
 
 // arguments: reduction.
-bool nd_numbers(const Quick& quick, Int* numbers, Results&) {
-  numbers[0] = canonical_reduction(quick.arguments[0]);
+bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  numbers[0] = canonical_reduction(call.arguments[0]);
   numbers[1] = 0;
-  return numbers[0] == 0 || quick.inputs[0].tensor.type != DataType::unknown;
+  return numbers[0] == 0 || call.inputs[0].tensor.type != DataType::unknown;
 }
 
 const Registration scatter_nd{{

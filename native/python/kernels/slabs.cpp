@@ -28,16 +28,17 @@ const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data)
   if (call.list.count == 0) return "no parts";
   plan.reserve(static_cast<Int>(call.list.count), plan.whole.layout.rank);
   data.reserve(call.list.count);
-  Operand made;
+  Operand operand;
   void* at = nullptr;
   for (std::size_t i = 0; i < call.list.count; ++i) {
-    const Tensor* const part = call.list.get(i, made, at);
+    const Tensor* const part = call.list.get(i, operand, at);
     if (part == nullptr) return "a part that no kernel takes";
     if (const char* const wrong = add(plan, *part)) return wrong;
     data.push_back(at);
   }
-  return plan.total() == plan.whole.layout.sizes[plan.axis] ? nullptr
-                                                            : "parts that do not make up the whole";
+  return plan.total() == plan.whole.layout.sizes[plan.axis]
+             ? nullptr
+             : "parts that do not make up the whole";
 }
 
 template <bool kSplit>
@@ -78,16 +79,16 @@ const char* split_shape(const Call& call, Results& results) {
 }
 
 // arguments: how many sections or their sizes, axis.
-bool split_numbers(const Quick& quick, Int* numbers, Results& results) {
-  const Layout& layout = quick.inputs[0].tensor.layout;
-  const Integers& parts = quick.integers[0];
+bool split_numbers(const FunctionCall& call, Int* numbers, Results& results) {
+  const Layout& layout = call.inputs[0].tensor.layout;
+  const Integers& parts = call.integers[0];
   int axis = 0;
-  if (!axis_in(quick.arguments[1], layout, axis)) return false;
-  const Int whole = layout.sizes[axis];
+  if (!axis_in(call.arguments[1], layout, axis)) return false;
+  const Int axis_size = layout.sizes[axis];
   numbers[0] = axis;
   if (parts.depth == Integers::number)
-    return parts.get(0, results.equal) && results.equal >= 1 && whole % results.equal == 0;
-  Int rest = whole;
+    return parts.get(0, results.equal) && results.equal >= 1 && axis_size % results.equal == 0;
+  Int rest = axis_size;
   Int* const sizes = numbers + 1;
   for (int i = 0; i < parts.count; ++i) {
     if (!parts.get(i, sizes[i]) || sizes[i] < 0 || sizes[i] > rest) return false;
@@ -121,10 +122,10 @@ bool continues(const Operand& part, const Operand& first, int axis, Int& size) {
 const char* join_shape(const Call& call, Results& results) {
   const List& parts = call.list;
   if (parts.count == 0) return "no parts";
-  Operand made;
-  if (parts.operands == nullptr && !operand_of(parts.arrays[0], made))
+  Operand operand;
+  if (parts.operands == nullptr && !operand_of(parts.arrays[0], operand))
     return "a part that no kernel takes";
-  const Operand& first = parts.operands == nullptr ? made : parts.operands[0];
+  const Operand& first = parts.operands == nullptr ? operand : parts.operands[0];
   const Layout& layout = first.tensor.layout;
   const int axis = to_axis(call.numbers[0]);
   if (!has(axis, layout)) return kAxis;
@@ -143,8 +144,8 @@ const char* join_shape(const Call& call, Results& results) {
 }
 
 // arguments: axis, counted from either end of the first part.
-bool join_numbers(const Quick& quick, Int* numbers, Results&) {
-  const List& parts = quick.list;
+bool join_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const List& parts = call.list;
   if (parts.count == 0) return false;
   Layout shape;
   if (parts.operands != nullptr) {
@@ -154,7 +155,7 @@ bool join_numbers(const Quick& quick, Int* numbers, Results&) {
     shape.rank = PyArray_NDIM(reinterpret_cast<PyArrayObject*>(parts.arrays[0]));
   }
   int axis = 0;
-  if (!axis_in(quick.arguments[0], shape, axis)) return false;
+  if (!axis_in(call.arguments[0], shape, axis)) return false;
   numbers[0] = axis;
   return true;
 }

@@ -8,8 +8,8 @@ namespace anydml::python {
 namespace {
 
 // What is wrong with a window of one dimension.
-const char* outside(Int start, Int size, Int stride, Int most) {
-  if (start < 0 || size < 0 || size > most - start) return "a window outside the input";
+const char* outside(Int start, Int size, Int stride, Int limit) {
+  if (start < 0 || size < 0 || size > limit - start) return "a window outside the input";
   if (stride == 0) return "a stride of 0";
   if (stride == std::numeric_limits<Int>::min()) return "a stride of -2^63";
   return nullptr;
@@ -72,15 +72,15 @@ void enqueue(const Call& call, cuda::Queue& queue) {
 }
 
 // arguments: starts, sizes, strides or None.
-bool attribute_numbers(const Quick& quick, Int* numbers, Results&) {
-  const int rank = quick.inputs[0].tensor.layout.rank;
+bool attribute_numbers(const FunctionCall& call, Int* numbers, Results&) {
+  const int rank = call.inputs[0].tensor.layout.rank;
   for (int i = 0; i < 3; ++i) {
-    const Integers& given = quick.integers[i];
-    const bool ones = i == 2 && given.depth == Integers::none;
-    if (!ones && (given.depth != Integers::list || given.count != rank)) return false;
+    const Integers& values = call.integers[i];
+    const bool ones = i == 2 && values.depth == Integers::none;
+    if (!ones && (values.depth != Integers::list || values.count != rank)) return false;
     for (int d = 0; d < rank; ++d) {
       numbers[i * rank + d] = 1;
-      if (!ones && !given.get(d, numbers[i * rank + d])) return false;
+      if (!ones && !values.get(d, numbers[i * rank + d])) return false;
     }
   }
   return true;
