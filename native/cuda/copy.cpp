@@ -39,18 +39,18 @@ Walk walk_of(const Layout& to, const Layout& from, int begin, int end, int witho
 
 void store_lines(void* target, const void* table, Int bytes, Queue& queue) {
   Function& store = queue.function("copy", "store_table", {{"SIZE", 16}});
-  constexpr Int most = TableBlock::kLines * 16;
-  for (Int at = 0; at < bytes; at += most) {
-    const Int some = std::min(most, bytes - at);
+  constexpr Int table_bytes = TableBlock::kLines * 16;
+  for (Int at = 0; at < bytes; at += table_bytes) {
+    const Int chunk = std::min(table_bytes, bytes - at);
     TableBlock block;
-    std::memcpy(&block, static_cast<const char*>(table) + at, static_cast<std::size_t>(some));
+    std::memcpy(&block, static_cast<const char*>(table) + at, static_cast<std::size_t>(chunk));
     queue.launch(store, {}, {kCopyThreads}, 0, static_cast<void*>(static_cast<char*>(target) + at),
-                 block, static_cast<int>(some / 16));
+                 block, static_cast<int>(chunk / 16));
   }
 }
 
-bool reads_in_order(const Layout& given, int element_size) {
-  Layout layout = given;
+bool reads_in_order(const Layout& original, int element_size) {
+  Layout layout = original;
   Layout* only[1] = {&layout};
   collapse(only);
   const auto step = [&](int i) {
@@ -113,8 +113,7 @@ struct Job {
 Rows rows_of(const Job& job, Int bytes, int outer) {
   Rows rows;
   rows.bytes = bytes;
-  rows.lanes_log =
-      std::clamp(log_above((bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 8u);
+  rows.lanes_log = std::clamp(log_above((bytes + kLaneBytes - 1) / kLaneBytes), kMinLanesLog, 8u);
   const Int segment = Int{kLaneBytes} << rows.lanes_log, segments = (bytes + segment - 1) / segment;
   Int count = segments;
   for (int i = 0; i < outer; ++i) count *= job.to.sizes[i];
@@ -196,15 +195,15 @@ void run(const Job& job, Queue& queue) {
   const bool contiguous = job.to.rank == 0 || job.contiguous();
   if (job.to.rank == 0 || (job.to.rank == 1 && contiguous)) {
     const Int bytes = units * job.unit;
-    const Int apart = static_cast<Int>(job.target - static_cast<char*>(nullptr)) -
-                      static_cast<Int>(job.source - static_cast<const char*>(nullptr));
-    if (unit_of(apart) == 16 || bytes < short_row(1))
+    const Int distance = static_cast<Int>(job.target - static_cast<char*>(nullptr)) -
+                         static_cast<Int>(job.source - static_cast<const char*>(nullptr));
+    if (unit_of(distance) == 16 || bytes < short_row(1))
       queue.copy(job.target, job.source, bytes);
     else
       copy_rows(job, bytes, 0, queue);
     return;
   }
-  if (units > kMostUnits) {  // the outermost dimension in two halves
+  if (units > kMaxUnits) {  // the outermost dimension in two halves
     Job first = job, second = job;
     const Int half = job.to.sizes[0] / 2;
     first.to.sizes[0] = first.from.sizes[0] = half;

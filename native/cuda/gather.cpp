@@ -24,7 +24,7 @@ namespace {
 
 struct Job {
   Layout to, from, index, flat;  // the same sizes, of the output
-  Gather<kMostDims> gather;
+  Gather<kMaxDims> gather;
   Int unit, index_size;
 
   int inner() const { return to.rank - 1; }
@@ -102,14 +102,14 @@ Job job_of(const Tensor& input, const Tensor& indices, OutOfRange mode, bool out
 
 template <int kDims>
 Gather<kDims> table_of(const Job& job) {
-  Gather<kDims> made;
-  made.head = job.gather.head;
-  made.head.rank = job.to.rank;
+  Gather<kDims> result;
+  result.head = job.gather.head;
+  result.head.rank = job.to.rank;
   for (int i = 0; i < job.to.rank; ++i)
-    made.dims[i] = {divisor_of(job.to.sizes[i]), job.to.strides[i], job.from.strides[i],
-                    job.index.strides[i], job.flat.strides[i]};
-  for (int c = 0; c < made.head.tuple; ++c) made.axes[c] = job.gather.axes[c];
-  return made;
+    result.dims[i] = {divisor_of(job.to.sizes[i]), job.to.strides[i], job.from.strides[i],
+                      job.index.strides[i], job.flat.strides[i]};
+  for (int c = 0; c < result.head.tuple; ++c) result.axes[c] = job.gather.axes[c];
+  return result;
 }
 
 enum class Way { units, runs, rows };
@@ -156,7 +156,7 @@ void cut(Job& job, Way way) {
   } else if (way == Way::rows) {
     head.bytes = job.to.sizes[inner] * job.unit;
     head.lanes_log =
-        std::clamp(log_above((head.bytes + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 5u);
+        std::clamp(log_above((head.bytes + kLaneBytes - 1) / kLaneBytes), kMinLanesLog, 5u);
     const Int segment = Int{kLaneBytes} << head.lanes_log,
               segments = (head.bytes + segment - 1) / segment;
     items = segments * (items / job.to.sizes[inner]);
@@ -179,7 +179,7 @@ bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
   // than a kernel of its own where many come one after the other.
   head.last = last && !head.alone && report.slot != nullptr &&
               head.tiles <= static_cast<unsigned>(queue.multiprocessors() * kGatherBlocks);
-  const bool few = job.to.rank <= kFewDims && head.tuple <= kFewDims;
+  const bool few = job.to.rank <= kSmallDims && head.tuple <= kSmallDims;
   const char* const entry = way == Way::rows   ? (few ? "gather_rows_few" : "gather_rows_many")
                             : way == Way::runs ? (few ? "gather_runs_few" : "gather_runs_many")
                             : few              ? "gather_units_few"
@@ -188,20 +188,20 @@ bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
       "gather", entry,
       {{"SIZE", way == Way::rows && !lines ? 1 : job.unit}, {"INDEX", job.index_size}});
   if (few)
-    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kFewDims>(job));
+    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kSmallDims>(job));
   else
-    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kMostDims>(job));
+    queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kMaxDims>(job));
   return head.last;
 }
 
 bool is_alone(Job job) {
-  if (job.to.count() > kMostUnits) return false;
+  if (job.to.count() > kMaxUnits) return false;
   cut(job, way_of(job));
   return job.gather.head.tiles == 1;
 }
 
 bool run(const Job& job, bool last, const BadIndexReport& report, Queue& queue) {
-  if (job.to.count() <= kMostUnits) return launch(job, last, report, queue);
+  if (job.to.count() <= kMaxUnits) return launch(job, last, report, queue);
   Job first = job, second = job;  // the outermost dimension in two halves
   const Int half = job.to.sizes[0] / 2;
   second.skip(0, half);
@@ -224,9 +224,9 @@ bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& 
     return run(job, last, report, queue);
   const int inner = job.inner();
   const GatherAxis& axis = job.gather.axes[0];
-  const Int depth = axis.size, apart = axis.stride < 0 ? -axis.stride : axis.stride;
+  const Int depth = axis.size, distance = axis.stride < 0 ? -axis.stride : axis.stride;
   if (job.index.strides[inner] == 0 || job.from.strides[inner] != job.unit ||
-      job.to.strides[inner] != job.unit || apart < 2 * kLine || depth * apart < kFarInput)
+      job.to.strides[inner] != job.unit || distance < 2 * kLine || depth * distance < kFarInput)
     return run(job, last, report, queue);
   const Int all = job.to.sizes[inner];
   Int width = kLine / job.unit;
@@ -234,16 +234,16 @@ bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& 
   const Int strips = all / width;
   if (strips <= 1) return run(job, last, report, queue);
   // One dimension of strips before all others; what is left over, for itself.
-  Job whole = job, rest = job;
-  whole.to.rank = whole.from.rank = whole.index.rank = whole.flat.rank = 0;
-  whole.push(strips, width * job.to.strides[inner], width * job.from.strides[inner],
-             width * job.index.strides[inner], width * job.flat.strides[inner]);
+  Job full = job, rest = job;
+  full.to.rank = full.from.rank = full.index.rank = full.flat.rank = 0;
+  full.push(strips, width * job.to.strides[inner], width * job.from.strides[inner],
+            width * job.index.strides[inner], width * job.flat.strides[inner]);
   for (int i = 0; i <= inner; ++i)
-    whole.push(i == inner ? width : job.to.sizes[i], job.to.strides[i], job.from.strides[i],
-               job.index.strides[i], job.flat.strides[i]);
+    full.push(i == inner ? width : job.to.sizes[i], job.to.strides[i], job.from.strides[i],
+              job.index.strides[i], job.flat.strides[i]);
   const bool even = strips * width == all;
-  whole.fuse();
-  const bool published = run(whole, last && even, report, queue);
+  full.fuse();
+  const bool published = run(full, last && even, report, queue);
   if (even) return published;
   rest.skip(inner, strips * width);
   rest.resize(inner, all - strips * width);
@@ -257,28 +257,28 @@ void check(const Tensor& indices, const void* data, const Job& job, const BadInd
   Layout layout = indices.layout;
   Layout* only[1] = {&layout};
   collapse(only);
-  IndexCheck made;
-  made.is_signed = job.gather.head.is_signed;
-  made.tuple = static_cast<unsigned>(job.gather.head.tuple);
-  for (int c = 0; c < job.gather.head.tuple; ++c) made.bounds[c] = job.gather.axes[c].size;
+  IndexCheck result;
+  result.is_signed = job.gather.head.is_signed;
+  result.tuple = static_cast<unsigned>(job.gather.head.tuple);
+  for (int c = 0; c < job.gather.head.tuple; ++c) result.bounds[c] = job.gather.axes[c].size;
   // Complete runs of the outer dimensions, as many as 32-bit numbers can count.
   const auto launched = [&](const Layout& part, const char* from, Int first) {
-    made.indices = from;
-    made.first = first;
-    made.coordinate = static_cast<unsigned>(first % job.gather.head.tuple);
-    made.count = part.count();
-    made.rank = part.rank;
+    result.indices = from;
+    result.first = first;
+    result.coordinate = static_cast<unsigned>(first % job.gather.head.tuple);
+    result.count = part.count();
+    result.rank = part.rank;
     for (int i = 0; i < part.rank; ++i) {
-      made.sizes[i] = divisor_of(part.sizes[i]);
-      made.strides[i] = part.strides[i];
+      result.sizes[i] = divisor_of(part.sizes[i]);
+      result.strides[i] = part.strides[i];
     }
     queue.launch(
         queue.function("gather", "gather_check", {{"SIZE", 1}, {"INDEX", indices.element_size}}),
-        {blocks_for(made.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
-        made);
+        {blocks_for(result.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
+        result);
   };
   const auto cut = [&](auto&& self, Layout part, const char* from, Int first) -> void {
-    if (part.count() <= kMostUnits) return launched(part, from, first);
+    if (part.count() <= kMaxUnits) return launched(part, from, first);
     const Int half = part.sizes[0] / 2, size = part.sizes[0], inside = part.count() / size;
     Layout second = part;
     second.sizes[0] = size - half;

@@ -93,26 +93,26 @@ bool reverse_rows(const Lines& lines, Queue& queue) {
   for (int i = 0; i < last; ++i)
     unit = std::min({unit, unit_of(lines.to.strides[i]), unit_of(lines.from.strides[i])});
   if (unit < 16) return false;
-  TurnedRows turning;
+  ReverseRows turning;
   turning.rows = walk_of(lines.to, lines.from, 0, last);
   for (int i = 0; i < last; ++i) turning.lengths[i] = lines.lengths.strides[i];
   turning.size = lines.size;
   turning.lines = divisor_of(row / 16);
   turning.items = static_cast<unsigned>(lines.to.count() / lines.size * (row / 16));
   queue.launch(reverse_kernel(lines, "reverse_rows", queue),
-               {blocks_for(turning.items, kImageThreads * kTurnedUnroll)}, {kImageThreads}, 0,
+               {blocks_for(turning.items, kImageThreads * kReverseRowUnroll)}, {kImageThreads}, 0,
                lines.target, lines.source, lines.counts, turning);
   return true;
 }
 
 // Lines that lie side by side in the output.
 bool reverse_lines(const Lines& lines, Queue& queue) {
-  constexpr Int kFewestColumns = 16;
+  constexpr Int kMinColumns = 16;
   const int last = lines.to.rank - 1;
   if (lines.axis == last || lines.to.strides[last] != lines.unit ||
-      lines.to.sizes[last] < kFewestColumns)
+      lines.to.sizes[last] < kMinColumns)
     return false;
-  TurnedLines turning;
+  ReverseLines turning;
   turning.columns = walk_of(lines.to, lines.from, 0, last + 1, lines.axis);
   for (int i = 0, n = 0; i <= last; ++i)
     if (i != lines.axis) turning.lengths[n++] = lines.lengths.strides[i];
@@ -122,7 +122,7 @@ bool reverse_lines(const Lines& lines, Queue& queue) {
   turning.from_step = lines.from.strides[lines.axis];
   turning.positions = static_cast<unsigned>(lines.to.sizes[lines.axis]);
   turning.count = static_cast<unsigned>(lines.to.count() / lines.to.sizes[lines.axis]);
-  const Int chunks = blocks_for(turning.positions, kTurnedRows);
+  const Int chunks = blocks_for(turning.positions, kReverseRowsPerBlock);
   turning.chunks = divisor_of(chunks);
   queue.launch(reverse_kernel(lines, "reverse_lines", queue),
                {static_cast<unsigned>(blocks_for(turning.count, 32) * chunks)}, {kImageThreads}, 0,
@@ -132,7 +132,7 @@ bool reverse_lines(const Lines& lines, Queue& queue) {
 
 void reverse(const Lines& lines, Queue& queue) {
   const Int units = lines.to.count();
-  if (units > kMostUnits) {  // the longest dimension in two halves
+  if (units > kMaxUnits) {  // the longest dimension in two halves
     const int cut = static_cast<int>(
         std::max_element(lines.to.sizes, lines.to.sizes + lines.to.rank) - lines.to.sizes);
     Lines first = lines, second = lines;
@@ -170,11 +170,11 @@ bool repeat_lines(const UpsamplePlan& plan, const void* input, void* output, Que
   collapse(both);
   const Int items = to.count() * in.sizes[outer] * (row / 16);
   if (size > 8 || out.strides[outer + 1] != size || row % 16 != 0 || items == 0 ||
-      items > kMostUnits || out.sizes[outer + 1] > kMostUnits || plan.width > kMostUnits)
+      items > kMaxUnits || out.sizes[outer + 1] > kMaxUnits || plan.width > kMaxUnits)
     return false;
   Int unit = std::min(unit_of(output), unit_of(out.strides[outer]));
   for (int i = 0; i < to.rank; ++i) unit = std::min(unit, unit_of(to.strides[i]));
-  if (unit < 16 || plan.height > kMostUnits) return false;
+  if (unit < 16 || plan.height > kMaxUnits) return false;
   Repeating shape;
   shape.lines = divisor_of(row / 16);
   shape.rows = divisor_of(in.sizes[outer]);
@@ -213,7 +213,7 @@ void interpolate(const Layout& images_to, char* target, const Layout& images_fro
                  const char* source, const Stretching& shape, DataType type, Int elements,
                  Queue& queue) {
   const Int images = images_to.count(), each = shape.across * shape.down;
-  if (images > 1 && images * each > kMostUnits) {  // the longest dimension in two halves
+  if (images > 1 && images * each > kMaxUnits) {  // the longest dimension in two halves
     const int cut = static_cast<int>(
         std::max_element(images_to.sizes, images_to.sizes + images_to.rank) - images_to.sizes);
     const Int half = images_to.sizes[cut] / 2;

@@ -30,17 +30,18 @@ struct Job {
     if (to.rank == 0 || to.strides[inner()] != to_size || from.strides[inner()] != from_size)
       return false;
     const Int to_unit = each * to_size, from_unit = each * from_size;
-    bool fit = unit_of(target) >= to_unit && unit_of(source) >= from_unit &&
-               (to.rank == 1 || to.sizes[inner()] % each == 0);
+    bool is_aligned = unit_of(target) >= to_unit && unit_of(source) >= from_unit &&
+                      (to.rank == 1 || to.sizes[inner()] % each == 0);
     for (int i = 0; i < inner(); ++i)
-      fit = fit && unit_of(to.strides[i]) >= to_unit && unit_of(from.strides[i]) >= from_unit;
-    return fit;
+      is_aligned =
+          is_aligned && unit_of(to.strides[i]) >= to_unit && unit_of(from.strides[i]) >= from_unit;
+    return is_aligned;
   }
 };
 
 void run(const Job& job, Queue& queue) {
   const Int count = job.to.count();
-  if (count > kMostUnits) {  // the outermost dimension in two parts, the first one of whole lines
+  if (count > kMaxUnits) {  // the outermost dimension in two parts, the first one of whole lines
     Job first = job, second = job;
     Int half = job.to.sizes[0] / 2;
     if (job.to.rank == 1) half = half / 16 * 16;
@@ -116,26 +117,27 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
     return;
   }
   std::vector<Segment> segments(static_cast<std::size_t>(segments_room(count)));
-  const Int made = cut_sequence(plan.output.type == DataType::float16, plan.float_start,
-                                plan.float_delta, count, segments.data());
+  const Int segment_count = cut_sequence(plan.output.type == DataType::float16, plan.float_start,
+                                         plan.float_delta, count, segments.data());
   std::vector<SequenceSegment> table;
-  table.reserve(static_cast<std::size_t>(made));
-  for (Int i = 0; i < made; ++i) {
+  table.reserve(static_cast<std::size_t>(segment_count));
+  for (Int i = 0; i < segment_count; ++i) {
     const Segment& segment = segments[static_cast<std::size_t>(i)];
     table.push_back({segment.begin, segment.bits, segment.step});
   }
-  const SequenceSegment* const on_device = table_on_device(table.data(), made, queue);
+  const SequenceSegment* const on_device = table_on_device(table.data(), segment_count, queue);
   queue.launch(queue.function("sequence", "sequence_floats", {{"SIZE", size}}), grid, block, 0,
-               target - ahead, skip, end, on_device, static_cast<int>(made));
+               target - ahead, skip, end, on_device, static_cast<int>(segment_count));
 }
 
 }  // namespace
 
 void cast(const CastPlan& plan, const void* input, void* output, Queue& queue) {
   // Integers of one size have the same bits.
-  const bool alike = is_integer_type(plan.input.type) && is_integer_type(plan.output.type) &&
-                     plan.input.element_size == plan.output.element_size;
-  if (alike || plan.input.type == plan.output.type)
+  const bool both_integers = is_integer_type(plan.input.type) &&
+                             is_integer_type(plan.output.type) &&
+                             plan.input.element_size == plan.output.element_size;
+  if (both_integers || plan.input.type == plan.output.type)
     return copy_elements(plan.output.layout, output, plan.input.layout, input,
                          plan.input.element_size, queue);
   map(plan.output, output, plan.input, input, 1, 0, queue);
@@ -156,9 +158,9 @@ void sequence(const SequencePlan& plan, void* output, Queue& queue) {
   if (layout.packed(size)) return fill(plan, static_cast<char*>(output), count, queue);
   Layout packed = layout;
   set_packed_strides(packed, size);
-  char* const made = static_cast<char*>(queue.scratch(count * size));
-  fill(plan, made, count, queue);
-  copy_elements(layout, output, packed, made, size, queue);
+  char* const buffer = static_cast<char*>(queue.scratch(count * size));
+  fill(plan, buffer, count, queue);
+  copy_elements(layout, output, packed, buffer, size, queue);
 }
 
 std::vector<Variant> mover_variants() {

@@ -30,7 +30,7 @@ Axes axes_of(const Layout& layout, int first, Int elements) {
 }
 
 // Groups whose counts are added up without sums kept by the scan.
-constexpr Int kFewGroups = 16;
+constexpr Int kSmallGroups = 16;
 
 constexpr Int granules_of(Int positions) { return (positions + kGranule - 1) / kGranule; }
 
@@ -64,7 +64,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   const Int end = found.skip + elements, granules = granules_of(end);
   const Int groups = (granules + kGroup - 1) / kGroup;
   // One block of scratch: small calls notice what each costs.
-  const Int sums_kept = groups > kFewGroups ? groups : 0;
+  const Int sums_kept = groups > kSmallGroups ? groups : 0;
   char* next = static_cast<char*>(queue.scratch(granules * (kGranule / 8) + 8 * (granules + 2) +
                                                 4 * granules + 8 * sums_kept + 4 * 16));
   const auto part = [&next](Int bytes) {
@@ -84,7 +84,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   const HostCounters::Slot slot = for_host ? queue.counter_for_host() : HostCounters::Slot{};
   Starts to{reinterpret_cast<Offset*>(found.starts), reinterpret_cast<Offset*>(found.count),
             reinterpret_cast<Offset*>(slot.device),
-            granules > 1 && granules <= kMostSummed ? slot.sum : nullptr};
+            granules > 1 && granules <= kMaxSummedGranules ? slot.sum : nullptr};
   unsigned* const bits = static_cast<unsigned*>(found.bits);
   const Int sign = is_float_type(tensor.type) ? 1 : 0;
   if (packed) {
@@ -97,7 +97,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
                  {blocks_for(granules, 1)}, {kNonzeroThreads}, 0, data, axes_of(layout, 0, end),
                  end, bits, counts, sums, to);
   }
-  if (to.sum != nullptr) to.told = nullptr;  // the count has been written
+  if (to.sum != nullptr) to.host_count = nullptr;  // the count has been written
   if (granules > 1)
     queue.launch_behind(
         queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
@@ -105,16 +105,16 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   return found;
 }
 
-void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most, const Tensor& rows,
-                   void* coordinates, Queue& queue) {
+void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int max_rows,
+                   const Tensor& rows, void* coordinates, Queue& queue) {
   const Layout& layout = plan.input.layout;
   const Int elements = layout.count(), size = rows.element_size;
-  most = std::min(most, rows.layout.sizes[0]);
-  if (elements == 0 || plan.columns == 0 || most == 0) return;
+  max_rows = std::min(max_rows, rows.layout.sizes[0]);
+  if (elements == 0 || plan.columns == 0 || max_rows == 0) return;
   const Int granules = granules_of(found.skip + elements);
   const Int row_step = rows.layout.strides[0], column_step = rows.layout.strides[1];
-  const bool packed =
-      (most == 1 || row_step == plan.columns * size) && (plan.columns == 1 || column_step == size);
+  const bool packed = (max_rows == 1 || row_step == plan.columns * size) &&
+                      (plan.columns == 1 || column_step == size);
   const Int columns = packed && plan.columns <= 4 ? plan.columns : 0;
   const bool paired = columns == 2 && std::min(unit_of(coordinates), unit_of(row_step)) >= 2 * size;
   // Enough blocks for the device, even where the granules are few.
@@ -126,7 +126,7 @@ void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most,
       {blocks_for(granules, Int{1} << granules_log)}, {kNonzeroThreads}, 0,
       static_cast<const unsigned*>(found.bits), static_cast<const Int*>(found.starts), granules,
       static_cast<unsigned>(found.skip), granules_log,
-      axes_of(layout, layout.rank - plan.columns, elements), coordinates, most, row_step,
+      axes_of(layout, layout.rank - plan.columns, elements), coordinates, max_rows, row_step,
       column_step, paired ? 1 : 0);
 }
 

@@ -68,7 +68,7 @@ PadAxis axis_of(const Dimension& d) {
 void run(const Job& job, Queue& queue) {
   Int units = 1;
   for (int i = 0; i < job.rank; ++i) units *= job.dimensions[i].size;
-  if (units > kMostUnits) {  // the outermost dimension that is left in two halves
+  if (units > kMaxUnits) {  // the outermost dimension that is left in two halves
     int split = 0;
     while (job.dimensions[split].size == 1) ++split;
     Job first = job, second = job;
@@ -93,7 +93,7 @@ void run(const Job& job, Queue& queue) {
   Int segment;
   if (pieces) {
     pad.lanes_log = std::clamp(log_above((row.size * job.unit + kLaneBytes - 1) / kLaneBytes),
-                               kFewestLanesLog, kPadThreadsLog);
+                               kMinLanesLog, kPadThreadsLog);
     segment = (Int{kLaneBytes} << pad.lanes_log) / job.unit;
   } else {
     // Neighbouring threads on neighbouring units before several units a thread.

@@ -19,17 +19,17 @@ struct NonzeroFound {
 // `for_host`: Queue::counter_value will read the count.
 NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& queue,
                           bool for_host = false);
-// `most` rows there are at most; the count is read on the device. Rows beyond the count are not
+// `max_rows` rows there are at most; the count is read on the device. Rows beyond the count are not
 // touched.
-void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int most, const Tensor& rows,
-                   void* coordinates, Queue& queue);
+void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int max_rows,
+                   const Tensor& rows, void* coordinates, Queue& queue);
 // The count as the type of a tensor of one element.
 void nonzero_count(const NonzeroFound& found, const Tensor& tensor, void* count, Queue& queue);
 
 void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
                    const void* source, int element_size, Queue& queue);
-void split(const SlabsPlan& plan, const void* whole, void* const* parts, Queue& queue);
-void join(const SlabsPlan& plan, const void* const* parts, void* whole, Queue& queue);
+void split(const SlabsPlan& plan, const void* joined, void* const* parts, Queue& queue);
+void join(const SlabsPlan& plan, const void* const* parts, void* joined, Queue& queue);
 
 void cast(const CastPlan& plan, const void* input, void* output, Queue& queue);
 void identity(const IdentityPlan& plan, const void* input, void* output, Queue& queue);

@@ -40,9 +40,9 @@ Job job_for(const Tensor& input, const Tensor& indices, const Tensor& output, Re
   return job;
 }
 
-// The largest unit, up to `most` bytes, for all addresses and the strides of some dimensions.
-Int common_unit(const Job& job, Int most) {
-  Int unit = std::min({most, unit_of(job.output_data), unit_of(job.update_data)});
+// The largest unit, up to `max_unit` bytes, for all addresses and the strides of some dimensions.
+Int common_unit(const Job& job, Int max_unit) {
+  Int unit = std::min({max_unit, unit_of(job.output_data), unit_of(job.update_data)});
   if (!job.in_place) unit = std::min(unit, unit_of(job.input_data));
   for (const Layout* layout : {&job.outer_in, &job.outer_out, &job.update_tuples})
     for (int i = 0; i < layout->rank; ++i) unit = std::min(unit, unit_of(layout->strides[i]));
@@ -131,7 +131,7 @@ void find_keys(const Job& job, void* keys, int width, unsigned* winners,
   Tuples tuples = tuples_of(job);
   tuples.width = width;
   queue.launch(queue.function("scatter_keys", "scatter_keys", {}),
-               {blocks_for(tuples.count, kKeysEach * kScatterThreads)}, {kScatterThreads}, 0,
+               {blocks_for(tuples.count, kKeysPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, places_of(from, &base), tuples, keys, winners, report);
 }
 
@@ -142,24 +142,24 @@ void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
     return find_keys(job, nullptr, 0, nullptr, report, queue);
   const Int count = indices.layout.count(), lines = (count * indices.element_size + 15) / 16;
   queue.launch(queue.function("scatter_keys", "scatter_check", {}),
-               {blocks_for(lines, kCheckEach * kScatterThreads)}, {kScatterThreads}, 0,
+               {blocks_for(lines, kCheckLinesPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, Offset{count}, tuples_of(job), report);
 }
 
 namespace {
 
 // Two layouts of a whole tensor, in units as large as they lie.
-struct Whole {
+struct OutputCopy {
   Layout to, from;
   Int unit;
 
-  Whole(const Job& job, bool with_input) : to(job.output.layout) {
+  OutputCopy(const Job& job, bool with_input) : to(job.output.layout) {
     const Int size = job.output.element_size;
     from = with_input ? job.input.layout : to;
     Layout* both[2] = {&to, &from};
     collapse(both);
-    const auto common = [&](Int most, int dimensions) {
-      Int least = std::min(most, unit_of(job.output_data));
+    const auto common = [&](Int max_unit, int dimensions) {
+      Int least = std::min(max_unit, unit_of(job.output_data));
       if (with_input) least = std::min(least, unit_of(job.input_data));
       for (int i = 0; i < dimensions; ++i)
         least = std::min({least, unit_of(to.strides[i]), unit_of(from.strides[i])});
@@ -181,8 +181,8 @@ struct Whole {
   }
 };
 
-Dim blocks_of(const Whole& whole, Queue& queue) {
-  const Int needed = (whole.to.count() + kScatterThreads - 1) / kScatterThreads;
+Dim blocks_of(const OutputCopy& output_copy, Queue& queue) {
+  const Int needed = (output_copy.to.count() + kScatterThreads - 1) / kScatterThreads;
   return {static_cast<unsigned>(std::min<Int>(needed, 32 * queue.multiprocessors()))};
 }
 
@@ -193,11 +193,11 @@ void copy_input(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (job.output_is_private)
     return copy_elements(job.output.layout, job.output_data, job.input.layout, job.input_data,
                          job.output.element_size, queue);
-  const Whole whole(job, true);
-  queue.launch(queue.function("scatter_keys", "scatter_copy", {}), blocks_of(whole, queue),
+  const OutputCopy output_copy(job, true);
+  queue.launch(queue.function("scatter_keys", "scatter_copy", {}), blocks_of(output_copy, queue),
                {kScatterThreads}, 0, job.output_data, job.input_data,
-               places_of(whole.to, &whole.from), whole.to.count(), static_cast<int>(whole.unit),
-               report);
+               places_of(output_copy.to, &output_copy.from), output_copy.to.count(),
+               static_cast<int>(output_copy.unit), report);
 }
 
 void publish_output(const Job& job, const BadIndexReport& report, Queue& queue) {
@@ -205,10 +205,10 @@ void publish_output(const Job& job, const BadIndexReport& report, Queue& queue) 
   if (!job.output_is_private) return queue.publish_report(report);
   if (job.output.layout.packed(job.output.element_size))
     return queue.publish_report(report, job.output_data, bytes);
-  const Whole whole(job, false);
-  queue.launch(queue.function("scatter_keys", "scatter_clear", {}), blocks_of(whole, queue),
-               {kScatterThreads}, 0, job.output_data, places_of(whole.to), whole.to.count(),
-               static_cast<int>(whole.unit), report);
+  const OutputCopy output_copy(job, false);
+  queue.launch(queue.function("scatter_keys", "scatter_clear", {}), blocks_of(output_copy, queue),
+               {kScatterThreads}, 0, job.output_data, places_of(output_copy.to),
+               output_copy.to.count(), static_cast<int>(output_copy.unit), report);
   queue.publish_report(report);
 }
 
@@ -306,8 +306,8 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
   job.mean = plan.mean;
-  const Layout& whole = plan.output.layout;
-  const int rank = whole.rank;
+  const Layout& output_layout = plan.output.layout;
+  const int rank = output_layout.rank;
   job.axis = plan.axis;
   job.length = 1;
   job.step = 0;
@@ -319,13 +319,13 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
   for (int d = rank - 1; d >= 0; --d) {
     job.base.strides[d] = d == plan.axis ? 0 : scale;
     if (d == plan.axis) {
-      job.sizes[0] = whole.sizes[d];
+      job.sizes[0] = output_layout.sizes[d];
       job.scales[0] = scale;
     }
-    scale *= whole.sizes[d];
+    scale *= output_layout.sizes[d];
   }
   job.outer_in = job.input.layout;
-  job.outer_out = whole;
+  job.outer_out = output_layout;
   scatter::run(&plan, job, queue);
 }
 
@@ -334,7 +334,7 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
   scatter::Job job = scatter::job_for(plan.input, plan.indices, plan.output, plan.reduction, input,
                                       indices, updates, output, output_is_private);
   job.mean = plan.mean;
-  const Layout &whole = plan.output.layout, &from = job.input.layout;
+  const Layout &output_layout = plan.output.layout, &from = job.input.layout;
   const Layout &lookup = plan.indices.layout, &values = plan.updates.layout;
   const int batch = lookup.rank - 1;
   job.axis = 0;
@@ -346,14 +346,14 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
   for (int i = 0; i < batch; ++i) job.base.strides[i] = 0;
   Int scale = 1;
   for (int d = job.length - 1; d >= 0; --d) {
-    job.sizes[d] = whole.sizes[d];
+    job.sizes[d] = output_layout.sizes[d];
     job.scales[d] = scale;
-    scale *= whole.sizes[d];
+    scale *= output_layout.sizes[d];
   }
   job.outer_in = from.slice(0, job.length);
-  job.outer_out = whole.slice(0, job.length);
+  job.outer_out = output_layout.slice(0, job.length);
   job.slice_in = from.slice(job.length, from.rank);
-  job.slice_out = whole.slice(job.length, whole.rank);
+  job.slice_out = output_layout.slice(job.length, output_layout.rank);
   job.slice_update = values.slice(batch, values.rank);
   scatter::run(nullptr, job, queue);
 }

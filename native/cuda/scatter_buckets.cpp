@@ -17,8 +17,8 @@
 namespace anydml::cuda::scatter {
 namespace {
 
-constexpr Int kFewUpdates = 1 << 16;       // below which sorting is as good
-constexpr unsigned kFewestBucketLog = 12;  // of the elements of a bucket
+constexpr Int kMinUpdates = 1 << 16;    // below which sorting is as good
+constexpr unsigned kMinBucketLog = 12;  // of the elements of a bucket
 
 }  // namespace
 
@@ -35,24 +35,24 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (job.slice_elements() != 1 || job.size != size || size > 8) return false;
   if (!moves && !in_any_order(job)) return false;
   if (!job.output.layout.packed(size) || !job.input.layout.packed(size)) return false;
-  const unsigned most_log = log_above(kBucketBytes / (size <= 4 ? 4 : 8));
-  if (count < kFewUpdates || count >= Int{1} << 31 || slices > Int{kMostBuckets} << most_log)
+  const unsigned max_log = log_above(kBucketBytes / (size <= 4 ? 4 : 8));
+  if (count < kMinUpdates || count >= Int{1} << 31 || slices > Int{kMaxBuckets} << max_log)
     return false;
   // Few buckets keep the updates of a tile together; of small outputs, as many as blocks can be.
-  const Int few = kMostBuckets / 2;
+  const Int few = kMaxBuckets / 2;
   Partition part;
   part.order = nullptr;
   part.count = static_cast<unsigned>(count);
   part.slices = static_cast<unsigned>(slices);
-  part.bucket_log = std::clamp(log_above((slices + few - 1) / few), kFewestBucketLog, most_log);
+  part.bucket_log = std::clamp(log_above((slices + few - 1) / few), kMinBucketLog, max_log);
   part.buckets = blocks_for(slices, 1 << part.bucket_log);
   const unsigned part_shared = part_bytes(size, part.buckets);
-  if (std::max(part_shared, kBucketBytes) > queue.most_shared()) return false;
+  if (std::max(part_shared, kBucketBytes) > queue.max_shared()) return false;
   part.order = by_order(job, queue);
   part.tile = part_tile(size);
   part.tiles = blocks_for(count, part.tile);
   part.group = std::clamp(part.tiles / (4 * static_cast<unsigned>(queue.multiprocessors())), 1u,
-                          kMostGroup / part.tile);
+                          kMaxGroup / part.tile);
   part.groups = blocks_for(part.tiles, part.group);
   part.last_only = moves ? 1 : 0;
   part.in_order = moves || is_float_type(job.type) ? 1 : 0;
@@ -61,15 +61,16 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   part.counts = queue.scratch_of<unsigned>(Int{part.groups} * part.buckets);
   part.totals = queue.scratch_of<unsigned>(part.buckets);
   part.firsts = queue.scratch_of<unsigned>(part.buckets);
-  part.begins = queue.scratch_of<unsigned>(part.buckets);
+  part.bucket_offsets = queue.scratch_of<unsigned>(part.buckets);
   part.edges = queue.scratch_of<PartEdge>(part.groups);
   part.state = queue.scratch_of<PartState>(1);
-  const Int overfull = count / kCrowd, room = count + Int{kTogether} * part.buckets;
+  const Int overfull = count / kOverfullBucketSize,
+            capacity = count + Int{kUpdatesPerRead} * part.buckets;
   part.pieces = queue.scratch_of<PartPiece>(2 * overfull + 1);
   part.left = queue.scratch_of<unsigned>(overfull + 1);
   part.maps = queue.scratch(overfull * map_bytes(!moves && is_float_type(job.type), size));
-  part.places = queue.scratch_of<unsigned short>(room);
-  part.values = queue.scratch(room * size);
+  part.places = queue.scratch_of<unsigned short>(capacity);
+  part.values = queue.scratch(capacity * size);
 
   Layout from = job.index_tuples, base = job.base;
   Layout* both[2] = {&from, &base};
@@ -81,7 +82,7 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   queue.launch(bin("scatter_bin"), {part.groups}, {kBinThreads}, 0, job.index_data,
                places_of(from, &base), tuples_of(job), part, report);
   queue.launch(bin("scatter_offsets"), {blocks_for(part.buckets, 32)}, {kBeginThreads}, 0, part);
-  queue.launch(bin("scatter_begins"), {}, {kBeginThreads}, 0, part);
+  queue.launch(bin("scatter_bucket_offsets"), {}, {kBeginThreads}, 0, part);
   queue.launch(queue.function("scatter_part", "scatter_part", {{"SIZE", size}}), {part.tiles},
                {part_threads(size)}, part_shared, job.update_data, updates, part);
   const unsigned words = (size <= 4 ? 4u : 8u) << part.bucket_log;
@@ -92,7 +93,8 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
                  job.update_data, updates, part, static_cast<int>(job.reduction), report);
   };
   bucket("scatter_bucket", part.buckets);
-  if (overfull > 0) bucket("scatter_crowds", static_cast<unsigned>(queue.multiprocessors()));
+  if (overfull > 0)
+    bucket("scatter_overfull_buckets", static_cast<unsigned>(queue.multiprocessors()));
   return true;
 }
 

@@ -63,26 +63,28 @@ Problem problem_of(const ScatterPlan& plan, const Job& job) {
 }
 
 // Bytes of shared memory of a multiprocessor that blocks share, about.
-constexpr Int kTogether = 220 << 10;
+constexpr Int kSharedBytes = 220 << 10;
 
-struct Fit {
+struct Tiling {
   unsigned width_log, threads;
   bool wide, staged;
   Int map, bytes;
 };
 
 // How wide strips are and how winners are counted; false where they do not fit shared memory.
-bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
+bool choose_tiling(const Lines& lines, int size, bool moves, Int max_bytes, Tiling& tiling) {
   const Int axis = lines.size, length = lines.length;
   const bool narrow = moves && length < 0xFFFF;
   const auto fits = [&](unsigned log, bool wide, bool staged) {
-    fit.width_log = log;
-    fit.wide = wide;
-    fit.staged = staged;
-    fit.map = ((axis << log) * (wide ? 4 : 2) + 15) / 16 * 16;
-    fit.bytes = fit.map + (staged ? length * size : 0);
-    fit.threads = fit.bytes > kTogether / 2 ? 1024 : fit.bytes > kTogether / 4 ? 512 : 256;
-    return fit.bytes <= most;
+    tiling.width_log = log;
+    tiling.wide = wide;
+    tiling.staged = staged;
+    tiling.map = ((axis << log) * (wide ? 4 : 2) + 15) / 16 * 16;
+    tiling.bytes = tiling.map + (staged ? length * size : 0);
+    tiling.threads = tiling.bytes > kSharedBytes / 2   ? 1024
+                     : tiling.bytes > kSharedBytes / 4 ? 512
+                                                       : 256;
+    return tiling.bytes <= max_bytes;
   };
   if (lines.columns == 1)
     return (moves && fits(0, true, true)) || fits(0, true, false) ||
@@ -92,7 +94,7 @@ bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
   const unsigned sector = std::max(log_above(std::max(32 / size, 4)), 2u);
   unsigned log = std::min(columns, 5u);
   while (log > std::min(columns, sector) &&
-         !(fits(log, !narrow, false) && fit.bytes <= kTogether / 4))
+         !(fits(log, !narrow, false) && tiling.bytes <= kSharedBytes / 4))
     --log;
   if (fits(log, !narrow, false)) return true;
   while (log > std::min(columns, 2u))
@@ -101,15 +103,15 @@ bool fit_of(const Lines& lines, int size, bool moves, Int most, Fit& fit) {
 }
 
 // Below which rows do not fill the threads of a block.
-constexpr Int kFewestPacked = 1024;
+constexpr Int kMinPacked = 1024;
 
 // Whether each line is packed in every tensor, and begins and ends at a line of 16 bytes.
-bool is_packed(const ScatterPlan& plan, const Job& job, const Problem& problem, const Fit& fit,
-               bool moves) {
+bool is_packed(const ScatterPlan& plan, const Job& job, const Problem& problem,
+               const Tiling& tiling, bool moves) {
   const Lines& lines = problem.lines;
   const Int size = job.size, index_size = plan.indices.element_size;
-  if (!fit.wide || lines.columns != 1 || (moves && !fit.staged)) return false;
-  if (lines.length < kFewestPacked || lines.size % 4 != 0 || lines.length % 4 != 0 ||
+  if (!tiling.wide || lines.columns != 1 || (moves && !tiling.staged)) return false;
+  if (lines.length < kMinPacked || lines.size % 4 != 0 || lines.length % 4 != 0 ||
       lines.size * size % 16 != 0 || lines.length * size % 16 != 0)
     return false;
   if (lines.output.axis != size || lines.input.axis != size || lines.updates.axis != size ||
@@ -139,19 +141,19 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   Lines& lines = problem.lines;
   if (lines.columns == 0) return false;
   lines.type = static_cast<int>(plan.indices.type);
-  lines.tells = job.output_is_private;
+  lines.reports_bad_indices = job.output_is_private;
   lines.size = static_cast<unsigned>(size);
   lines.length = static_cast<unsigned>(length);
-  Fit fit;
-  if (!fit_of(lines, job.size, moves, queue.most_shared(), fit)) return false;
-  lines.width_log = fit.width_log;
-  lines.width = 1u << fit.width_log;
-  lines.staged = fit.staged ? static_cast<unsigned>(fit.map) : 0;
-  const Int strips = (lines.columns + lines.width - 1) >> fit.width_log;
+  Tiling tiling;
+  if (!choose_tiling(lines, job.size, moves, queue.max_shared(), tiling)) return false;
+  lines.width_log = tiling.width_log;
+  lines.width = 1u << tiling.width_log;
+  lines.staged = tiling.staged ? static_cast<unsigned>(tiling.map) : 0;
+  const Int strips = (lines.columns + lines.width - 1) >> tiling.width_log;
   const Int blocks = strips * problem.rest[kOut].count();
   if (blocks >= Int{1} << 31) return false;
   // Few long lines leave most of the GPU idle.
-  const Int work = (size + length) << fit.width_log;
+  const Int work = (size + length) << tiling.width_log;
   if (blocks < queue.multiprocessors() && work > 1 << 16) return false;
   lines.strips = divisor_of(strips);
   if (!job.output_is_private) check_indices(job, report, queue);
@@ -163,18 +165,18 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
     problem.rest[kIn] = problem.rest[kOut];
     lines.input = lines.output;
   }
-  const bool packed = is_packed(plan, job, problem, fit, moves);
-  if (packed) fit.threads = kPackedThreads;
+  const bool packed = is_packed(plan, job, problem, tiling, moves);
+  if (packed) tiling.threads = kPackedThreads;
   Function& kernel = queue.function("scatter_lines", packed ? "scatter_packed" : "scatter_lines",
                                     {{"TYPE", moves ? 0 : static_cast<Int>(job.type)},
                                      {"SIZE", job.size},
-                                     {"WIDE", fit.wide ? 1 : 0}});
+                                     {"WIDE", tiling.wide ? 1 : 0}});
   // Few blocks look to the end of the call themselves: a kernel of its own costs more.
   published = job.output_is_private && plan.output.layout.packed(job.size) &&
               blocks <= queue.multiprocessors();
   const Int bytes = published ? plan.output.layout.count() * job.size : 0;
-  queue.launch(kernel, {static_cast<unsigned>(blocks)}, {fit.threads},
-               static_cast<unsigned>(fit.bytes), job.output_data, input, job.index_data,
+  queue.launch(kernel, {static_cast<unsigned>(blocks)}, {tiling.threads},
+               static_cast<unsigned>(tiling.bytes), job.output_data, input, job.index_data,
                job.update_data, lines, places_of(problem.rest[kOut], &problem.rest[kIn]),
                places_of(problem.rest[kIndex], &problem.rest[kUpdate]),
                places_of(problem.rest[kPosition]), static_cast<int>(job.reduction), report,
@@ -203,7 +205,7 @@ bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
   of.count = job.in_place ? count : slices;
   const Places outer = places_of(job.outer_out, &job.outer_in),
                tuples = places_of(job.update_tuples);
-  const Dim grid{blocks_for(of.count, kSlicesEach * (kScatterThreads >> of.lanes_log))};
+  const Dim grid{blocks_for(of.count, kSlicesPerThread * (kScatterThreads >> of.lanes_log))};
   const auto kernel = [&](const char* entry) -> Function& {
     return queue.function("scatter_rows", entry, {{"SIZE", job.size}});
   };

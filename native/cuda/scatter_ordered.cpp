@@ -26,7 +26,7 @@ const Order* by_order(const Job& job, Queue& queue) {
   collapse(only);
   if (job.length != 1 || job.scales[0] != 1 || from.rank != 1 || updates.rank != 1 ||
       from.strides[0] != job.indices.element_size || base.strides[0] != 0 ||
-      unit_of(job.index_data) < 16 || count < Int{kLookThreads} * kLookEach ||
+      unit_of(job.index_data) < 16 || count < Int{kLookThreads} * kLookIndicesPerThread ||
       count < job.slices() / kSparse)
     return nullptr;
   InOrder in;

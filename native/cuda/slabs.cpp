@@ -29,13 +29,13 @@ struct Matrix {
   Slabs slabs;
   std::vector<SlabPart> parts;  // with the last entry
   Int rows, bytes, unit;
-  bool split, alike;
+  bool split, same_layout;
 
   // With a table of the parts, as entries or as addresses.
   void start(std::string entry, Int size, Int blocks, unsigned shared, Queue& queue) const {
-    const bool few = parts.size() <= kFewParts + 1;
-    const bool addresses = alike && entry != "segments";
-    const bool in_argument = addresses ? slabs.count <= kFewAddresses : few;
+    const bool few = parts.size() <= kSmallParts + 1;
+    const bool addresses = same_layout && entry != "segments";
+    const bool in_argument = addresses ? slabs.count <= kSmallAddresses : few;
     entry += std::string(addresses ? "_alike" : "") + (in_argument ? "_few" : "");
     Function& function =
         queue.function("slabs", entry.c_str(), {{"SIZE", size}, {"SPLIT", split ? 1 : 0}});
@@ -54,35 +54,34 @@ struct Matrix {
   }
 
   void keep_table(bool addresses, Queue& queue) {
-    if (addresses && slabs.count > kFewAddresses) {
+    if (addresses && slabs.count > kSmallAddresses) {
       std::vector<char*> all(parts.size() + parts.size() % 2);  // whole lines
       for (std::size_t p = 0; p < parts.size(); ++p) all[p] = parts[p].data;
-      const Int room = static_cast<Int>(all.size() * sizeof(char*));
-      void* const table = queue.scratch(room);
-      store_lines(table, all.data(), room, queue);
+      const Int table_bytes = static_cast<Int>(all.size() * sizeof(char*));
+      void* const table = queue.scratch(table_bytes);
+      store_lines(table, all.data(), table_bytes, queue);
       slabs.table = table;
-    } else if (!addresses && parts.size() > kFewParts + 1) {
+    } else if (!addresses && parts.size() > kSmallParts + 1) {
       slabs.table = table_on_device(parts.data(), static_cast<Int>(parts.size()), queue);
     }
   }
 
   // Calls body(rows) for stretches of rows of which each has a row at least, and no more than
-  // kMostUnits things of which a row has `each`.
+  // kMaxUnits things of which a row has `each`.
   template <class Body>
   void for_stretches(Int each, Body&& body) {
-    const Int most = std::max<Int>(1, kMostUnits / each);
-    for (Int row = 0; row < rows; row += most) {
+    const Int max_rows = std::max<Int>(1, kMaxUnits / each);
+    for (Int row = 0; row < rows; row += max_rows) {
       slabs.row = row;
-      const Int some = std::min(most, rows - row);
-      slabs.rows = static_cast<unsigned>(some);
-      body(some);
+      const Int chunk = std::min(max_rows, rows - row);
+      slabs.rows = static_cast<unsigned>(chunk);
+      body(chunk);
     }
   }
 
   void segments(Queue& queue) {
     const Int mean = bytes / slabs.count;
-    slabs.lanes_log =
-        std::clamp(log_above((mean + kLaneBytes - 1) / kLaneBytes), kFewestLanesLog, 8u);
+    slabs.lanes_log = std::clamp(log_above((mean + kLaneBytes - 1) / kLaneBytes), kMinLanesLog, 8u);
     const Int length = Int{kLaneBytes} << slabs.lanes_log;
     Int all = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -102,9 +101,9 @@ struct Matrix {
       parts.swap(each);
     }
     keep_table(false, queue);
-    for_stretches(all, [&](Int some) {
-      slabs.items = static_cast<unsigned>(some * all);
-      start("segments", 1, blocks_for(some * all << slabs.lanes_log, kSlabThreads), 0, queue);
+    for_stretches(all, [&](Int chunk) {
+      slabs.items = static_cast<unsigned>(chunk * all);
+      start("segments", 1, blocks_for(chunk * all << slabs.lanes_log, kSlabThreads), 0, queue);
     });
   }
 
@@ -116,12 +115,12 @@ struct Matrix {
     const Int across = (each + run - 1) / run;
     if (rows < 8 * height || across * run > each + each / 8) slabs.shape = kInOrder;
     slabs.across = divisor_of(across);
-    keep_table(alike, queue);
-    for_stretches(each, [&](Int some) {
-      slabs.items = static_cast<unsigned>(some * each);
+    keep_table(same_layout, queue);
+    for_stretches(each, [&](Int chunk) {
+      slabs.items = static_cast<unsigned>(chunk * each);
       start("units", unit,
-            slabs.shape == kInOrder ? (some * each + kSlabBlock - 1) / kSlabBlock
-                                    : (some + height - 1) / height * across,
+            slabs.shape == kInOrder ? (chunk * each + kSlabBlock - 1) / kSlabBlock
+                                    : (chunk + height - 1) / height * across,
             0, queue);
     });
   }
@@ -137,20 +136,20 @@ struct Matrix {
     const unsigned shared =
         ((1u << slabs.column_log) + tile_pad(size)) * static_cast<unsigned>(size) << slabs.row_log;
     slabs.across = divisor_of(across);
-    keep_table(alike, queue);
-    for_stretches(each, [&](Int some) {
-      start("tiles", unit, (some + height - 1) / height * across, shared, queue);
+    keep_table(same_layout, queue);
+    for_stretches(each, [&](Int chunk) {
+      start("tiles", unit, (chunk + height - 1) / height * across, shared, queue);
     });
   }
 };
 
-void by_layouts(const SlabsPlan& plan, bool split, char* whole, void* const* parts, Queue& queue) {
+void by_layouts(const SlabsPlan& plan, bool split, char* joined, void* const* parts, Queue& queue) {
   const int axis = plan.axis;
   Layout slab = plan.whole.layout, part = plan.whole.layout;
   for (Int p = 0; p < plan.count(); ++p) {
     slab.sizes[axis] = part.sizes[axis] = plan.length(p);
     std::copy_n(plan.strides(p), part.rank, part.strides);
-    char* const at = whole + plan.begin(p) * slab.strides[axis];
+    char* const at = joined + plan.begin(p) * slab.strides[axis];
     if (split)
       copy_elements(part, parts[p], slab, at, plan.whole.element_size, queue);
     else
@@ -158,7 +157,7 @@ void by_layouts(const SlabsPlan& plan, bool split, char* whole, void* const* par
   }
 }
 
-void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Queue& queue) {
+void move(const SlabsPlan& plan, bool split, char* joined, void* const* data, Queue& queue) {
   const Layout& layout = plan.whole.layout;
   if (layout.count() == 0) return;
   Matrix matrix;
@@ -167,17 +166,17 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
   matrix.split = split;
   if (!as_rows(layout, plan.whole.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
                matrix.bytes, slabs.step))
-    return by_layouts(plan, split, whole, data, queue);
+    return by_layouts(plan, split, joined, data, queue);
   matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
-  matrix.alike = true;
+  matrix.same_layout = true;
   matrix.parts.reserve(static_cast<std::size_t>(plan.count()) + 1);
   const bool one_row = matrix.rows == 1;
-  Int begin = 0, first = 0, unit = std::min(unit_of(whole), one_row ? 16 : unit_of(slabs.step));
+  Int begin = 0, first = 0, unit = std::min(unit_of(joined), one_row ? 16 : unit_of(slabs.step));
   for (Int p = 0; p < plan.count(); ++p) {
     Int bytes, step;
-    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p), bytes,
-                 step))
-      return by_layouts(plan, split, whole, data, queue);
+    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p),
+                 bytes, step))
+      return by_layouts(plan, split, joined, data, queue);
     if (bytes == 0) continue;  // nothing of it is read or written
     matrix.parts.push_back({static_cast<char*>(data[p]), step, begin, 0});
     unit = std::min({unit, unit_of(data[p]), unit_of(bytes), one_row ? 16 : unit_of(step)});
@@ -185,29 +184,30 @@ void move(const SlabsPlan& plan, bool split, char* whole, void* const* data, Que
       first = bytes;
       slabs.part_step = step;
     }
-    matrix.alike = matrix.alike && bytes == first && (one_row || step == slabs.part_step);
+    matrix.same_layout =
+        matrix.same_layout && bytes == first && (one_row || step == slabs.part_step);
     begin += bytes;
   }
-  slabs.whole = whole;
+  slabs.joined = joined;
   slabs.count = static_cast<unsigned>(matrix.parts.size());
   matrix.unit = unit;
   matrix.parts.push_back({nullptr, 0, begin, 0});
   const Int units = matrix.bytes / unit, mean = matrix.bytes / slabs.count;
-  if ((unit < 16 && mean >= long_piece(unit)) || units > kMostUnits) return matrix.segments(queue);
+  if ((unit < 16 && mean >= long_piece(unit)) || units > kMaxUnits) return matrix.segments(queue);
   slabs.units = divisor_of(units);
-  if (matrix.alike) slabs.each = divisor_of(first / unit);
+  if (matrix.same_layout) slabs.each = divisor_of(first / unit);
   if (mean <= kShortPiece && matrix.rows >= 32 && slabs.count > 1) return matrix.tiles(queue);
   matrix.units(queue);
 }
 
 }  // namespace
 
-void split(const SlabsPlan& plan, const void* whole, void* const* parts, Queue& queue) {
-  move(plan, true, static_cast<char*>(const_cast<void*>(whole)), parts, queue);
+void split(const SlabsPlan& plan, const void* joined, void* const* parts, Queue& queue) {
+  move(plan, true, static_cast<char*>(const_cast<void*>(joined)), parts, queue);
 }
 
-void join(const SlabsPlan& plan, const void* const* parts, void* whole, Queue& queue) {
-  move(plan, false, static_cast<char*>(whole), const_cast<void* const*>(parts), queue);
+void join(const SlabsPlan& plan, const void* const* parts, void* joined, Queue& queue) {
+  move(plan, false, static_cast<char*>(joined), const_cast<void* const*>(parts), queue);
 }
 
 }  // namespace anydml::cuda

@@ -11,8 +11,8 @@ using anydml::top_k::Rows;
 using anydml::top_k::Sampling;
 using anydml::top_k::Together;
 
-constexpr Int kMostBlocks = Int{1} << 30;  // of a launch; the kernels go on from there
-constexpr Int kWide = Int{1} << 32;        // axes from here on have places of 64 bits
+constexpr Int kMaxBlocks = Int{1} << 30;  // of a launch; the kernels go on from there
+constexpr Int kWide = Int{1} << 32;       // axes from here on have places of 64 bits
 
 // The rows of a call, or of a step of it: whose keys are of this type.
 struct Job {
@@ -21,8 +21,8 @@ struct Job {
   int is_float;  // 0, 1, or 2 for bfloat16
 };
 
-inline unsigned most_blocks(Int count) {
-  return static_cast<unsigned>(count < kMostBlocks ? count : kMostBlocks);
+inline unsigned max_blocks(Int count) {
+  return static_cast<unsigned>(count < kMaxBlocks ? count : kMaxBlocks);
 }
 
 // At least 64.

@@ -8,9 +8,10 @@
 namespace anydml::cuda::selection {
 namespace {
 
-constexpr int kEach = 16, kFewEach = 8;  // elements of a thread of top_k_short
+constexpr int kElementsPerThread = 16,
+              kSmallElementsPerThread = 8;  // elements of a thread of top_k_short
 constexpr int kLongThreads = 512, kLongBlocks = 2, kLongUnroll = 4;
-constexpr Int kMostPublished = 32 * kLongThreads;  // of a row's sample
+constexpr Int kMaxPublished = 32 * kLongThreads;  // of a row's sample
 
 Int item_size(int width) { return width == 8 ? 16 : 8; }
 
@@ -31,7 +32,7 @@ void ranks(const Job& job, Queue& queue) {
   Function& kernel = queue.function("top_k_small", "top_k_ranks",
                                     {{"width", job.width}, {"is_float", job.is_float}});
   const Int per_block = 256 / lanes;
-  queue.launch(kernel, {most_blocks((job.rows.rows + per_block - 1) / per_block)}, {256}, 0,
+  queue.launch(kernel, {max_blocks((job.rows.rows + per_block - 1) / per_block)}, {256}, 0,
                job.rows, lanes);
 }
 
@@ -40,7 +41,7 @@ void rounds(const Job& job, Queue& queue) {
   const bool fours = rows.n % 4 == 0 && aligned(job, job.width == 8 ? 16 : 4 * job.width);
   Function& kernel = queue.function("top_k_small", "top_k_rounds",
                                     {{"width", job.width}, {"is_float", job.is_float}});
-  queue.launch(kernel, {most_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
+  queue.launch(kernel, {max_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
 }
 
 // Behind the launch whose results are the rows, if there is one.
@@ -57,16 +58,18 @@ void launch(const Job& job, Queue& queue, Function& kernel, Dim grid, Dim block,
 struct Short {
   Int threads, high;
   bool few = false;  // k is small
-  Int each = kEach;
+  Int each = kElementsPerThread;
 };
-Short short_plan(Int n, Int k, int width, bool whole) {
-  const Int vector = 16 / width, most = whole ? n : n + vector - 1;
-  const Int least = power_of_two((most + kEach - 1) / kEach);
+Short short_plan(Int n, Int k, int width, bool is_aligned) {
+  const Int vector = 16 / width, max_length = is_aligned ? n : n + vector - 1;
+  const Int least = power_of_two((max_length + kElementsPerThread - 1) / kElementsPerThread);
   if (least > 512) return {0, 0};
   // Of bytes too many are equal.
   if (width > 1 && k <= 16 && 2 * k <= n / vector) {
-    const Int threads = power_of_two((most + kFewEach - 1) / kFewEach);
-    return {std::min<Int>(threads, 512), k + k / 2 + 4, true, threads > 512 ? kEach : kFewEach};
+    const Int threads =
+        power_of_two((max_length + kSmallElementsPerThread - 1) / kSmallElementsPerThread);
+    return {std::min<Int>(threads, 512), k + k / 2 + 4, true,
+            threads > 512 ? kElementsPerThread : kSmallElementsPerThread};
   }
   const Int threads = std::max(least, power_of_two(4 * k));
   // k threads have to have something.
@@ -77,7 +80,7 @@ Short short_plan(Int n, Int k, int width, bool whole) {
 
 void short_rows(const Job& job, const Short& plan, Queue& queue) {
   const Rows& rows = job.rows;
-  const Int room = plan.high == 0 ? rows.n : std::min(rows.n, plan.each * plan.high);
+  const Int capacity = plan.high == 0 ? rows.n : std::min(rows.n, plan.each * plan.high);
   const bool full = plan.few && rows.n == plan.threads * plan.each && aligned(job, 16);
   Function& kernel = queue.function("top_k_short", "top_k_short",
                                     {{"width", job.width},
@@ -86,9 +89,9 @@ void short_rows(const Job& job, const Short& plan, Queue& queue) {
                                      {"few", plan.few},
                                      {"each", plan.each},
                                      {"full", full}});
-  launch(job, queue, kernel, {most_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
-         static_cast<unsigned>(power_of_two(room) * item_size(job.width)), rows,
-         static_cast<int>(plan.high), static_cast<int>(room));
+  launch(job, queue, kernel, {max_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
+         static_cast<unsigned>(power_of_two(capacity) * item_size(job.width)), rows,
+         static_cast<int>(plan.high), static_cast<int>(capacity));
 }
 
 // How many candidates of a sample may reach the bound, so that k of n do for certain, nearly, and
@@ -96,21 +99,21 @@ void short_rows(const Job& job, const Short& plan, Queue& queue) {
 // lies together is sampled together.
 bool sampling_plan(Int n, Int k, int width, int threads, Sampling& sampling) {
   const Int vector = 16 / width, each = std::min<Int>(vector, 4);
-  const Int most = width == 8 ? 4096 : 8192;
+  const Int max_capacity = width == 8 ? 4096 : 8192;
   const double size = static_cast<double>(each * std::min<Int>(threads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
-  double room =
+  double capacity =
       (high + 4 * std::sqrt(high) + static_cast<double>(each)) * static_cast<double>(n) / size;
   sampling.low = static_cast<int>(low);
   sampling.high = static_cast<int>(high);
-  if (low > 0.8 * size || room > 0.9 * static_cast<double>(n)) {
+  if (low > 0.8 * size || capacity > 0.9 * static_cast<double>(n)) {
     sampling.low = sampling.high = 0;
-    room = static_cast<double>(n);
+    capacity = static_cast<double>(n);
   }
-  sampling.capacity = room <= 4096 ? 4096 : 8192;
-  return room <= static_cast<double>(most);
+  sampling.capacity = capacity <= 4096 ? 4096 : 8192;
+  return capacity <= static_cast<double>(max_capacity);
 }
 
 // Where there are many rows that are not very long, twice as many blocks are faster, each of half
@@ -144,7 +147,7 @@ void long_rows(const Job& job, const Sampling& sampling, const Parts& parts, Que
                                      {"threads", threads},
                                      {"blocks", kLongBlocks * kLongThreads / threads},
                                      {"unroll", kLongUnroll}});
-  launch(job, queue, kernel, {most_blocks(job.rows.rows * parts.segments)},
+  launch(job, queue, kernel, {max_blocks(job.rows.rows * parts.segments)},
          {static_cast<unsigned>(threads)},
          static_cast<unsigned>(sampling.capacity * item_size(job.width)), job.rows, parts,
          sampling);
@@ -203,24 +206,24 @@ bool together_plan(const Job& job, Int blocks, Together& together) {
   const double part = static_cast<double>(rows.k) / n, expected = size * part;
   const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
   const double high = low + std::max(2.0, low / 8);
-  const double room = (high + 4 * std::sqrt(high) + static_cast<double>(each)) * n / size;
+  const double capacity = (high + 4 * std::sqrt(high) + static_cast<double>(each)) * n / size;
   together.low = static_cast<int>(low);
   together.high = static_cast<int>(high);
   together.groups = 16;
   while (together.groups < together.low) together.groups *= 2;
   together.capacity = 4096;
   // Each block reads all results of the row's blocks.
-  return together.groups * together.segments <= kMostPublished && together.groups <= kLongThreads &&
-         room <= 0.9 * together.capacity;
+  return together.groups * together.segments <= kMaxPublished && together.groups <= kLongThreads &&
+         capacity <= 0.9 * together.capacity;
 }
 
 // Few long rows, in one launch whose blocks wait for each other. False: not for this case.
 bool together_rows(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
   if (rows.source != nullptr || rows.n < 65536 || rows.n >= kWide || rows.k > 1024) return false;
-  const Int most = kLongBlocks * queue.multiprocessors();
+  const Int max_blocks = kLongBlocks * queue.multiprocessors();
   Together together;
-  if (!together_plan(job, most, together)) return false;
+  if (!together_plan(job, max_blocks, together)) return false;
   Function& kernel = queue.function("top_k_together", "top_k_together",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
@@ -231,7 +234,7 @@ bool together_rows(const Job& job, Queue& queue) {
   const Int item = item_size(job.width);
   const auto shared = static_cast<unsigned>(together.capacity * item);
   const Int resident = Int{queue.resident(kernel, kLongThreads, shared)} * queue.multiprocessors();
-  if (resident < most && !together_plan(job, resident, together)) return false;
+  if (resident < max_blocks && !together_plan(job, resident, together)) return false;
   const Int words = rows.rows * anydml::top_k::kTogetherWords * static_cast<Int>(sizeof(unsigned));
   together.work = static_cast<unsigned*>(queue.scratch(words));
   queue.zero(together.work, words);
@@ -285,7 +288,7 @@ bool columns(const Job& job, Queue& queue) {
   Function& kernel =
       queue.function("top_k_columns", "top_k_columns",
                      {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});
-  queue.launch(kernel, {most_blocks(rows.rows / count * bands * segments)}, {256},
+  queue.launch(kernel, {max_blocks(rows.rows / count * bands * segments)}, {256},
                static_cast<unsigned>(across * (32 * each + 1) * job.width), rows, parts,
                static_cast<int>(across), count, bands);
   choose(next, queue);

@@ -10,7 +10,7 @@ namespace anydml::cuda::selection {
 namespace {
 
 using anydml::top_k::Choice;
-using anydml::top_k::kSortFewTiles;
+using anydml::top_k::kSortSmallTileCount;
 using anydml::top_k::kSortThreads;
 using anydml::top_k::Pick;
 using anydml::top_k::Sort;
@@ -28,7 +28,7 @@ Pairs pairs_for(Int count, int width, bool wide, Queue& queue) {
 }
 
 void sum_up(Function& kernel, const Sort& sort, Int lists, Queue& queue) {
-  const Int blocks = sort.tiles > kSortFewTiles ? lists : (lists + 7) / 8;
+  const Int blocks = sort.tiles > kSortSmallTileCount ? lists : (lists + 7) / 8;
   queue.launch(kernel, {static_cast<unsigned>(blocks)}, {kSortThreads}, 0, sort, lists);
 }
 
@@ -38,7 +38,7 @@ struct Workspace {
   bool wide, picks;
   Int tiles, picked_tiles;  // of a row; of what is picked of it
   Pairs first, second;      // `first` has the keys that are made of the elements, or what is picked
-  void* made = nullptr;     // keys to pick from
+  void* key_buffer = nullptr;  // keys to pick from
   void* counts = nullptr;
   void* totals = nullptr;
   Choice* choices = nullptr;
@@ -66,7 +66,7 @@ Workspace workspace_for(const Job& job, Queue& queue) {
   space.counts = queue.scratch(space.together * lists * counter);
   space.totals = queue.scratch(space.together * 256 * counter);
   if (space.picks) {
-    space.made = queue.scratch(space.together * rows.n * job.width);
+    space.key_buffer = queue.scratch(space.together * rows.n * job.width);
     space.choices = queue.scratch_of<Choice>(space.together);
   }
   return space;
@@ -93,11 +93,11 @@ void pick(const Job& job, Int first_row, Int count, const Workspace& space, Queu
                step, count);
   for (int shift = 8 * (job.width - 1); shift >= 0; shift -= 8) {
     step.shift = shift;
-    step.made = step.keys == nullptr ? space.made : nullptr;
+    step.key_buffer = step.keys == nullptr ? space.key_buffer : nullptr;
     queue.launch(kernel("top_k_pick", "top_k_pick_count"), {grid}, {kSortThreads}, 0, rows, step);
     queue.launch(kernel("top_k_pick", "top_k_pick_digit"), {static_cast<unsigned>(count)},
                  {kSortThreads}, 0, step);
-    step.keys = space.made;
+    step.keys = space.key_buffer;
   }
   queue.launch(kernel("top_k_pick", "top_k_pick_tally"), {grid}, {kSortThreads}, 0, rows, step);
   Sort sums{};
@@ -124,7 +124,7 @@ void passes(const Job& job, Int first_row, Int count, const Workspace& space, Qu
     sort.first_row = first_row;
     sort.tiles = space.picked_tiles;
     sort.keys = elements ? nullptr : from.keys;
-    sort.made = from.keys;
+    sort.key_buffer = from.keys;
     sort.places = elements ? nullptr : from.places;
     if (pass + 1 < job.width) {
       sort.to_keys = to.keys;

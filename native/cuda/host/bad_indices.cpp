@@ -38,11 +38,11 @@ void BadIndices::prepare() {
   cuda.check(cuda.cuMemHostAlloc(&page, sizeof(BadIndexPage), kHostPortable | kHostMapped),
              "cuMemHostAlloc");
   std::memset(page, 0, sizeof(BadIndexPage));
-  CUdeviceptr there = 0;
-  const CUresult result = cuda.cuMemHostGetDevicePointer(&there, page, 0);
+  CUdeviceptr device_address = 0;
+  const CUresult result = cuda.cuMemHostGetDevicePointer(&device_address, page, 0);
   if (result != kSuccess) cuda.cuMemFreeHost(page);
   cuda.check(result, "cuMemHostGetDevicePointer");
-  device_page_ = reinterpret_cast<BadIndexPage*>(there);
+  device_page_ = reinterpret_cast<BadIndexPage*>(device_address);
   page_.store(static_cast<BadIndexPage*>(page), std::memory_order_release);
 }
 
@@ -74,7 +74,7 @@ bool BadIndices::any() const {
 
 bool BadIndices::open() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return latest_ > settled_ || !captured_.empty() || any();
+  return latest_ > waited_ || !captured_.empty() || any();
 }
 
 BadIndex BadIndices::described(const BadIndexEntry& entry) const {

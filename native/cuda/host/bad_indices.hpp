@@ -69,7 +69,7 @@ class BadIndices {
   // may run at any time.
   bool open();
   unsigned long long latest() const { return latest_; }
-  void all_waited(unsigned long long until) { settled_ = until; }
+  void all_waited(unsigned long long until) { waited_ = until; }
 
   // The number of this thread's latest call.
   static unsigned long long latest_of_thread();
@@ -90,7 +90,7 @@ class BadIndices {
   std::atomic<BadIndexPage*> page_{nullptr};  // as the host sees it
   BadIndexPage* device_page_ = nullptr;
   BadIndexSlot* slots_ = nullptr;  // kCalls of them, and the count of what was published
-  std::atomic<unsigned long long> taken_{0}, latest_{0}, settled_{0};
+  std::atomic<unsigned long long> taken_{0}, latest_{0}, waited_{0};
   std::vector<Call> calls_;
   std::unordered_map<unsigned long long, Call> captured_;
 };

@@ -78,12 +78,12 @@ const std::string& digest_of_sources() {
 
 std::string compile(const std::string& name, const std::vector<std::string>& options) {
   const Nvrtc& compiler = nvrtc();
-  std::vector<const char*> texts, names, given;
+  std::vector<const char*> texts, names, arguments;
   for (std::size_t i = 0; i < kSourceCount; ++i) {
     texts.push_back(kSources[i].text);
     names.push_back(kSources[i].name);
   }
-  for (const std::string& option : options) given.push_back(option.c_str());
+  for (const std::string& option : options) arguments.push_back(option.c_str());
   Program program = nullptr;
   const std::string file = name + ".cu";
   compiler.check(compiler.create(&program, source_named(file).text, file.c_str(),
@@ -94,7 +94,7 @@ std::string compile(const std::string& name, const std::vector<std::string>& opt
     Program program;
     ~Held() { compiler.destroy(&program); }
   } const held{compiler, program};
-  if (compiler.compile(program, static_cast<int>(given.size()), given.data()) != 0) {
+  if (compiler.compile(program, static_cast<int>(arguments.size()), arguments.data()) != 0) {
     std::size_t size = 0;
     std::string log;
     if (compiler.log_size(program, &size) == 0 && size > 1) {
@@ -127,7 +127,7 @@ CompilerPlaces& compiler_places() {
 }
 
 std::string cubin_of(const std::string& source, const std::string& architecture, int driver_version,
-                     const std::vector<std::string>& defines, bool* made) {
+                     const std::vector<std::string>& defines, bool* compiled) {
   std::vector<std::string> options = {"-arch=" + architecture, "-std=c++17", "-default-device",
                                       "-fmad=false", "-lineinfo"};
   options.insert(options.end(), defines.begin(), defines.end());
@@ -135,12 +135,13 @@ std::string cubin_of(const std::string& source, const std::string& architecture,
   std::string key = places.version + " " + digest_of_sources() + " driver " +
                     std::to_string(driver_version) + " " + source;
   for (const std::string& option : options) key += " " + option;
-  if (made != nullptr) *made = false;
+  if (compiled != nullptr) *compiled = false;
   if (!places.cache.empty())
-    if (std::optional<std::string> kept = cache_load(places.cache, key)) return *std::move(kept);
+    if (std::optional<std::string> cached = cache_load(places.cache, key))
+      return *std::move(cached);
   static std::once_flag once;
   if (announce_compilation != nullptr) std::call_once(once, announce_compilation);
-  if (made != nullptr) *made = true;
+  if (compiled != nullptr) *compiled = true;
   std::string cubin = compile(source, options);
   if (!places.cache.empty()) cache_store(places.cache, key, cubin);
   return cubin;

@@ -31,8 +31,8 @@ extern void (*announce_compilation)();
 std::vector<std::string> options_of(const std::vector<Define>& defines);
 
 // Machine code of a source for an architecture ("sm_90"), with these options (-DANYDML_..), from
-// the cache or compiled. `made` says whether it was compiled. Throws DeviceFailed.
+// the cache or compiled. `compiled` says whether it was compiled. Throws DeviceFailed.
 std::string cubin_of(const std::string& source, const std::string& architecture, int driver_version,
-                     const std::vector<std::string>& options, bool* made = nullptr);
+                     const std::vector<std::string>& options, bool* compiled = nullptr);
 
 }  // namespace anydml::cuda

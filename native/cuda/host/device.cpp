@@ -8,12 +8,12 @@ namespace anydml::cuda {
 namespace {
 
 // What the pool keeps for the next call instead of giving it back to the system.
-constexpr unsigned long long kKept = 256ull << 20;
+constexpr unsigned long long kCachedPoolBytes = 256ull << 20;
 
 // Leaked: calls may come while static objects are destroyed.
 struct Devices {
   std::mutex mutex;
-  std::map<int, std::unique_ptr<Device>> made;
+  std::map<int, std::unique_ptr<Device>> by_ordinal;
 };
 Devices& devices() {
   static Devices* const all = new Devices;
@@ -59,16 +59,17 @@ Device::Device(int number) : ordinal(number) {
   facts = facts_of(number);
   cuda.check(cuda.cuDeviceGet(&handle, number), "cuDeviceGet");
   int shared = 0, pools = 0;
-  cuda.check(cuda.cuDeviceGetAttribute(&shared, kMostShared, handle), "cuDeviceGetAttribute");
+  cuda.check(cuda.cuDeviceGetAttribute(&shared, kMaxShared, handle), "cuDeviceGetAttribute");
   cuda.check(cuda.cuDeviceGetAttribute(&pools, kMemoryPools, handle), "cuDeviceGetAttribute");
   if (pools == 0) throw DeviceFailed(facts.name + ": this device has no memory pools");
-  most_shared = static_cast<unsigned>(shared);
+  max_shared = static_cast<unsigned>(shared);
   cuda.check(cuda.cuDevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain");
   MemoryPoolProperties properties;
   properties.device = number;
   cuda.check(cuda.cuMemPoolCreate(&pool, &properties), "cuMemPoolCreate");
-  unsigned long long kept = kKept;
-  cuda.check(cuda.cuMemPoolSetAttribute(pool, kReleaseThreshold, &kept), "cuMemPoolSetAttribute");
+  unsigned long long cached_bytes = kCachedPoolBytes;
+  cuda.check(cuda.cuMemPoolSetAttribute(pool, kReleaseThreshold, &cached_bytes),
+             "cuMemPoolSetAttribute");
 }
 
 void Device::raise_bad_indices(unsigned long long call) {
@@ -94,14 +95,14 @@ Function& Device::function(const char* source, const char* entry, const Define* 
                    }))
       return *known.function;
   }
-  Known known{source, entry, {}, &made(source, entry, defines, count)};
+  Known known{source, entry, {}, &find_function(source, entry, defines, count)};
   for (std::size_t i = 0; i < count; ++i)
     known.defines.emplace_back(defines[i].name, defines[i].value);
   return *known_.emplace(hash, std::move(known))->second.function;
 }
 
-Function& Device::made(const char* source, const char* entry, const Define* defines,
-                       std::size_t count) {
+Function& Device::find_function(const char* source, const char* entry, const Define* defines,
+                                std::size_t count) {
   const std::vector<std::string> options = options_of({defines, defines + count});
   const std::string variant = joined(source, options);
   const std::string key = variant + " " + entry;
@@ -123,9 +124,9 @@ Function& Device::made(const char* source, const char* entry, const Define* defi
 bool Device::warm(const Variant& variant) {
   const std::string architecture =
       "sm_" + std::to_string(facts.major) + std::to_string(facts.minor);
-  bool made = false;
-  cubin_of(variant.source, architecture, driver().version, options_of(variant.defines), &made);
-  return made;
+  bool compiled = false;
+  cubin_of(variant.source, architecture, driver().version, options_of(variant.defines), &compiled);
+  return compiled;
 }
 
 Device& device_at(int ordinal) {
@@ -135,7 +136,7 @@ Device& device_at(int ordinal) {
                        std::to_string(count));
   Devices& all = devices();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  std::unique_ptr<Device>& device = all.made[ordinal];
+  std::unique_ptr<Device>& device = all.by_ordinal[ordinal];
   if (device == nullptr) device = std::make_unique<Device>(ordinal);
   return *device;
 }
@@ -144,7 +145,7 @@ std::vector<int> devices_in_use() {
   Devices& all = devices();
   const std::lock_guard<std::mutex> lock(all.mutex);
   std::vector<int> found;
-  for (const auto& [ordinal, device] : all.made)
+  for (const auto& [ordinal, device] : all.by_ordinal)
     if (device != nullptr) found.push_back(ordinal);
   return found;
 }

@@ -40,7 +40,7 @@ struct Device {
   CUcontext context = nullptr;
   CUmemoryPool pool = nullptr;
   DeviceFacts facts;
-  unsigned most_shared = 0;
+  unsigned max_shared = 0;
   BadIndices bad_indices;
   HostCounters host_counters;
 
@@ -50,7 +50,8 @@ struct Device {
   void raise_bad_indices(unsigned long long call);
 
  private:
-  Function& made(const char* source, const char* entry, const Define* defines, std::size_t count);
+  Function& find_function(const char* source, const char* entry, const Define* defines,
+                          std::size_t count);
 
   std::mutex mutex_;
   std::map<std::string, CUmodule> modules_;                     // by variant

@@ -23,7 +23,7 @@ struct MemoryPoolProperties {
   int location = 1;    // CU_MEM_LOCATION_TYPE_DEVICE
   int device = 0;
   void* security = nullptr;
-  std::size_t most = 0;
+  std::size_t max_size = 0;
   unsigned short usage = 0;
   unsigned char reserved[54] = {};
 };
@@ -45,7 +45,7 @@ constexpr CUresult kSuccess = 0;
 constexpr CUresult kOutOfMemory = 2;
 constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-constexpr int kMostShared = 97;          // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+constexpr int kMaxShared = 97;           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 constexpr int kMemoryPools = 115;        // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int kDynamicShared = 8;        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD

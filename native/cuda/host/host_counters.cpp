@@ -9,15 +9,15 @@ HostCounters::Slot HostCounters::take() {
   if (host_ == nullptr) {
     const Driver& cuda = driver();
     void* page = nullptr;
-    CUdeviceptr there = 0;
-    if (cuda.cuMemHostAlloc(&page, kSlots * kApart * sizeof(Int), kHostPortable | kHostMapped) !=
-        kSuccess)
+    CUdeviceptr device_address = 0;
+    if (cuda.cuMemHostAlloc(&page, kSlots * kSlotStride * sizeof(Int),
+                            kHostPortable | kHostMapped) != kSuccess)
       return {};
-    if (cuda.cuMemHostGetDevicePointer(&there, page, 0) != kSuccess) {
+    if (cuda.cuMemHostGetDevicePointer(&device_address, page, 0) != kSuccess) {
       cuda.cuMemFreeHost(page);
       return {};
     }
-    constexpr std::size_t kSums = kSlots * kApart * sizeof *sums_;
+    constexpr std::size_t kSums = kSlots * kSlotStride * sizeof *sums_;
     CUdeviceptr sums = 0;
     if (cuda.cuMemAlloc(&sums, kSums) != kSuccess ||
         cuda.cuMemsetD8Async(sums, 0, kSums, nullptr) != kSuccess ||
@@ -28,10 +28,10 @@ HostCounters::Slot HostCounters::take() {
     sums_ = reinterpret_cast<unsigned long long*>(sums);
     for (std::size_t i = 0; i < kSlots; ++i) free_.push_back(i);
     host_ = static_cast<Int*>(page);
-    device_ = reinterpret_cast<Int*>(there);
+    device_ = reinterpret_cast<Int*>(device_address);
   }
   if (free_.empty()) return {};
-  const std::size_t at = free_.back() * kApart;
+  const std::size_t at = free_.back() * kSlotStride;
   free_.pop_back();
   __atomic_store_n(host_ + at, kNone, __ATOMIC_RELAXED);
   return {host_ + at, device_ + at, sums_ + at};
@@ -39,7 +39,7 @@ HostCounters::Slot HostCounters::take() {
 
 void HostCounters::give(const Slot& slot) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  free_.push_back(static_cast<std::size_t>(slot.host - host_) / kApart);
+  free_.push_back(static_cast<std::size_t>(slot.host - host_) / kSlotStride);
 }
 
 }  // namespace anydml::cuda

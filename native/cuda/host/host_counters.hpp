@@ -25,7 +25,7 @@ class HostCounters {
   void give(const Slot& slot);
 
  private:
-  static constexpr std::size_t kSlots = 64, kApart = 16;  // of numbers: two lines
+  static constexpr std::size_t kSlots = 64, kSlotStride = 16;  // of numbers: two lines
 
   std::mutex mutex_;
   Int* host_ = nullptr;

@@ -68,7 +68,7 @@ BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis
       throw DeviceFailed(
           "a CUDA graph is being captured, and no call with indices has run on this GPU yet; call "
           "the function once before the capture");
-    function("bad_index", "bad_index_settle", {});  // nothing may fail between look and settling
+    function("bad_index", "bad_index_publish", {});  // nothing may fail between look and settling
     bad_indices.prepare();
   }
   BadIndexSlot* slot = nullptr;
@@ -81,7 +81,7 @@ BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis
 }
 
 void Queue::publish_report(const BadIndexReport& report, void* result, Int bytes) {
-  launch(function("bad_index", "bad_index_settle", {}), {}, {kSettleThreads}, 0, report,
+  launch(function("bad_index", "bad_index_publish", {}), {}, {kPublishThreads}, 0, report,
          static_cast<char*>(result), Offset{bytes});
 }
 
@@ -98,7 +98,7 @@ void Queue::wait(bool device) {
 
 int Queue::multiprocessors() const { return device_.facts.multiprocessors; }
 
-unsigned Queue::most_shared() const { return device_.most_shared; }
+unsigned Queue::max_shared() const { return device_.max_shared; }
 
 void* Queue::scratch(Int bytes) {
   const Driver& cuda = driver();
@@ -196,15 +196,15 @@ void Queue::read(void* host, const void* source, Int bytes) {
 }
 
 HostCounters::Slot Queue::counter_for_host() {
-  if (told_.device == nullptr && !captured()) told_ = device_.host_counters.take();
-  return told_;
+  if (counter_.device == nullptr && !captured()) counter_ = device_.host_counters.take();
+  return counter_;
 }
 
 Int Queue::counter_value(const Int* source) {
   Int number = HostCounters::kNone;
-  if (told_.device != nullptr) {
+  if (counter_.device != nullptr) {
     const auto look = [&] {
-      number = __atomic_load_n(told_.host, __ATOMIC_ACQUIRE);
+      number = __atomic_load_n(counter_.host, __ATOMIC_ACQUIRE);
       return number != HostCounters::kNone;
     };
     const auto until = std::chrono::steady_clock::now() + kLookedFor;
@@ -214,7 +214,7 @@ Int Queue::counter_value(const Int* source) {
       wait(false);
       look();
     }
-    device_.host_counters.give(std::exchange(told_, {}));
+    device_.host_counters.give(std::exchange(counter_, {}));
   }
   if (number == HostCounters::kNone) read(&number, source, sizeof number);
   return number;

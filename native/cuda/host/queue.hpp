@@ -77,7 +77,7 @@ class Queue {
   void wait(bool device);
 
   int multiprocessors() const;
-  unsigned most_shared() const;  // bytes of shared memory that a block may have (opt-in)
+  unsigned max_shared() const;  // bytes of shared memory that a block may have (opt-in)
 
   // Undefined contents, 256-byte aligned. Throws AllocationFailed.
   void* scratch(Int bytes);
@@ -137,7 +137,7 @@ class Queue {
   void* previous_ = nullptr;  // the context that was current
   bool pushed_ = false;
   std::vector<void*> scratch_;
-  HostCounters::Slot told_;
+  HostCounters::Slot counter_;
   std::unique_ptr<CallName> name_;
 };
 

@@ -5,8 +5,8 @@ using namespace anydml::cuda;
 
 // One block, after all other kernels of the call. If an index was bad, this many bytes of a private
 // result become zeros.
-extern "C" __global__ void __launch_bounds__(kSettleThreads)
-    bad_index_settle(const __grid_constant__ BadIndexReport report, char* result, Offset bytes) {
+extern "C" __global__ void __launch_bounds__(kPublishThreads)
+    bad_index_publish(const __grid_constant__ BadIndexReport report, char* result, Offset bytes) {
   if (!bad_index_found(report)) return;
   clear_result(result, bytes);
   __syncthreads();

@@ -40,7 +40,7 @@ struct BadIndexReport {
   unsigned long long call;
 };
 
-constexpr unsigned kSettleThreads = 1024;
+constexpr unsigned kPublishThreads = 1024;
 
 #if defined(__CUDACC__)
 // Whether one has been found: certain for kernels that run behind those which look.
@@ -106,9 +106,9 @@ __device__ inline void clear_result(char* result, Offset bytes) {
 }
 
 // By all blocks of a kernel that is the last one of its call, at their end. The last of them sees
-// to what is to be done when an index was bad, as bad_index_settle does.
-__device__ inline void settle_by_last_block(const BadIndexReport& report, char* result,
-                                            Offset bytes) {
+// to what is to be done when an index was bad, as bad_index_publish does.
+__device__ inline void publish_report_by_last_block(const BadIndexReport& report, char* result,
+                                                    Offset bytes) {
   __shared__ bool last;
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -33,35 +33,35 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
 
 namespace {
 
-// A tile; with kWhole one that lies inside the plane, of the usual sides.
-template <bool kWhole>
+// A tile; with kFull one that lies inside the plane, of the usual sides.
+template <bool kFull>
 __device__ void copy_tile(char* target, const char* source, const Plane& plane, unsigned height,
                           unsigned width, Element* tile) {
-  constexpr int kEach = static_cast<int>((1u << tile_log(kSize)) / kCopyThreads);
-  const unsigned row_log = kWhole ? tile_row_log(kSize) : plane.row_log;
-  const unsigned column_log = kWhole ? tile_log(kSize) - row_log : plane.column_log;
+  constexpr int kElementsPerThread = static_cast<int>((1u << tile_log(kSize)) / kCopyThreads);
+  const unsigned row_log = kFull ? tile_row_log(kSize) : plane.row_log;
+  const unsigned column_log = kFull ? tile_log(kSize) - row_log : plane.column_log;
   const unsigned rows = 1u << row_log, columns = 1u << column_log;
   const unsigned pitch = columns + tile_pad(kSize), total = rows * columns;
-  Element value[kEach];
+  Element value[kElementsPerThread];
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned e = threadIdx.x + k * kCopyThreads;
     const unsigned r = e & (rows - 1), c = e >> row_log;
-    if (kWhole || (e < total && r < height && c < width))
+    if (kFull || (e < total && r < height && c < width))
       value[k] = read<Element>(source + r * plane.from_row + c * plane.from_column);
   }
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned e = threadIdx.x + k * kCopyThreads;
     const unsigned r = e & (rows - 1), c = e >> row_log;
-    if (kWhole || (e < total && r < height && c < width)) tile[r * pitch + c] = value[k];
+    if (kFull || (e < total && r < height && c < width)) tile[r * pitch + c] = value[k];
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned e = threadIdx.x + k * kCopyThreads;
     const unsigned c = e & (columns - 1), r = e >> column_log;
-    if (kWhole || (e < total && r < height && c < width))
+    if (kFull || (e < total && r < height && c < width))
       write(target + r * plane.to_row + c * plane.to_column, tile[r * pitch + c]);
   }
 }
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
     copy_word_tiles(char* target, const char* source, const __grid_constant__ Walk outer,
                     const __grid_constant__ Plane plane) {
   constexpr unsigned kSide = word_side(kSize), kPack = 4 / kSize, kPitch = kSide + kPack;
-  constexpr int kEach = static_cast<int>(kSide * kSide / kPack / kCopyThreads);
+  constexpr int kElementsPerThread = static_cast<int>(kSide * kSide / kPack / kCopyThreads);
   __shared__ alignas(4) Element tile[kSide * kPitch];
   const unsigned above = plane.across.quotient(blockIdx.x);
   unsigned number[1] = {plane.down.quotient(above)};
@@ -112,9 +112,9 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
 
   // A warp takes 8 words of 4 columns: their elements go to different banks.
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  unsigned value[kEach];
+  unsigned value[kElementsPerThread];
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned w = warp + k * (kCopyThreads / 32);
     const unsigned r = ((w & 3) * 8 + (lane & 7)) * kPack, c = (w >> 2) * 4 + (lane >> 3);
     const char* const from_here = source + r * plane.from_row + c * plane.from_column;
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
     }
   }
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned w = warp + k * (kCopyThreads / 32);
     const unsigned r = ((w & 3) * 8 + (lane & 7)) * kPack, c = (w >> 2) * 4 + (lane >> 3);
 #pragma unroll
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     const unsigned r = warp + k * (kCopyThreads / 32), c = lane * kPack;
     if (r >= height || c >= width) continue;
     const Element* const here = tile + r * kPitch + c;

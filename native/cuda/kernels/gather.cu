@@ -3,7 +3,8 @@
 //
 // A kernel uses exactly the copy of an index that it validated: if it is bad, position 0 is read. A
 // call of one block finds all bad indices before it writes. Others write to a private output
-// (bad_index_settle makes it zeros), or run after gather_check and write nothing if that found one.
+// (bad_index_publish makes it zeros), or run after gather_check and write nothing if that found
+// one.
 #include "gather.cuh"
 #include "indexing.hpp"
 #include "types.hpp"
@@ -320,15 +321,15 @@ template <int kDims>
 #define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kGatherThreads) name
 
 // Each way for few dimensions and for many.
-#define ANYDML_WAY_OF(way, room, dims)                                                           \
-  ANYDML_KERNEL(way##room)                                                                       \
+#define ANYDML_WAY_OF(way, suffix, dims)                                                         \
+  ANYDML_KERNEL(way##suffix)                                                                     \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
     const GatherHead& head = gather.head;                                                        \
     if (head.alone || head.output_is_private || !bad_index_found(report))                        \
       way(report, gather, blockIdx.x);                                                           \
-    if (head.last) settle_by_last_block(report, head.result, head.result_bytes);                 \
+    if (head.last) publish_report_by_last_block(report, head.result, head.result_bytes);         \
   }
-#define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kFewDims) ANYDML_WAY_OF(way, _many, kMostDims)
+#define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kSmallDims) ANYDML_WAY_OF(way, _many, kMaxDims)
 
 ANYDML_WAY(gather_units)
 #if ANYDML_SIZE <= 8

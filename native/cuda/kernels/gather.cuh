@@ -54,7 +54,7 @@ struct Gather {
   GatherDim dims[kDims];
   GatherAxis axes[kDims];
 };
-constexpr int kFewDims = 6;
+constexpr int kSmallDims = 6;
 
 // The values of an index tensor, for checks only.
 struct IndexCheck {
@@ -63,9 +63,9 @@ struct IndexCheck {
   int rank;
   unsigned tuple, coordinate;  // of the first value
   bool is_signed;
-  Divisor sizes[kMostDims];
-  Offset strides[kMostDims];
-  Offset bounds[kMostDims];  // of the coordinates
+  Divisor sizes[kMaxDims];
+  Offset strides[kMaxDims];
+  Offset bounds[kMaxDims];  // of the coordinates
 };
 
 }  // namespace anydml::cuda

@@ -11,7 +11,7 @@ constexpr unsigned kImageThreads = 256;
 // `begin`, of `size` in all.
 struct Turning {
   Walk walk;
-  Offset lengths[kMostDims];
+  Offset lengths[kMaxDims];
   int axis;
   Offset begin, size;
   Offset from_step;  // of the input along the axis
@@ -19,21 +19,21 @@ struct Turning {
 constexpr int kReverseUnroll = 4;
 
 // The same where lines lie side by side in the output: a warp goes down the lines of 32 columns.
-constexpr unsigned kTurnedEach = 16;  // positions of a thread
-constexpr unsigned kTurnedRows = kImageThreads / 32 * kTurnedEach;
-struct TurnedLines {
+constexpr unsigned kReversePerThread = 16;  // positions of a thread
+constexpr unsigned kReverseRowsPerBlock = kImageThreads / 32 * kReversePerThread;
+struct ReverseLines {
   Walk columns;  // of all dimensions but the axis
-  Offset lengths[kMostDims];
+  Offset lengths[kMaxDims];
   Offset begin, size;
   Offset to_step, from_step;
   unsigned count, positions;  // columns; positions on the axis
   Divisor chunks;             // of positions
 };
 // And where lines are packed rows of whole lines of 16 bytes.
-constexpr int kTurnedUnroll = 2;
-struct TurnedRows {
+constexpr int kReverseRowUnroll = 2;
+struct ReverseRows {
   Walk rows;
-  Offset lengths[kMostDims];
+  Offset lengths[kMaxDims];
   Offset size;
   Divisor lines;  // of 16 bytes, of a row
   unsigned items;

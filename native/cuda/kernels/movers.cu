@@ -10,7 +10,7 @@ using namespace anydml::cuda;
 using From = Number<ANYDML_FROM>::Type;
 using To = Number<ANYDML_TO>::Type;
 constexpr int kFrom = sizeof(From), kTo = sizeof(To);
-constexpr int kEach = map_elements_at_once(kFrom, kTo);
+constexpr int kElementsPerVector = map_elements_at_once(kFrom, kTo);
 
 [[maybe_unused]] __device__ float scaled(float value, float scale, float bias) {
   return canonical(__fadd_rn(__fmul_rn(value, scale), bias));
@@ -52,8 +52,8 @@ __device__ unsigned to_byte(T value) {
 
 template <class T>
 union Line {
-  typename Unit<kEach* static_cast<int>(sizeof(T))>::Type whole;
-  T items[kEach];
+  typename Unit<kElementsPerVector* static_cast<int>(sizeof(T))>::Type vector;
+  T items[kElementsPerVector];
 };
 
 }  // namespace
@@ -93,35 +93,36 @@ extern "C" __global__ void __launch_bounds__(kMapThreads)
 #pragma unroll
   for (int k = 0; k < kMapUnroll; ++k) number[k] = min(first + k * kMapThreads, count - 1);
   offsets_at(walk, number, to, from);
-  const bool whole = last == kEach || first + (kMapUnroll - 1) * kMapThreads < count - 1;
+  const bool is_full =
+      last == kElementsPerVector || first + (kMapUnroll - 1) * kMapThreads < count - 1;
 #pragma unroll
   for (int k = 0; k < kMapUnroll; ++k) {
     const char* const here = source + from[k];
-    if (whole || first + k * kMapThreads < count - 1) {
-      value[k].whole = read<decltype(value[k].whole)>(here);
+    if (is_full || first + k * kMapThreads < count - 1) {
+      value[k].vector = read<decltype(value[k].vector)>(here);
     } else {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i)
+      for (int i = 0; i < kElementsPerVector; ++i)
         value[k].items[i] = read<From>(here + min(static_cast<unsigned>(i), last - 1) * kFrom);
     }
   }
 #pragma unroll
   for (int k = 0; k < kMapUnroll; ++k) {
     if (first + k * kMapThreads >= count) continue;
-    Line<To> made;
+    Line<To> output;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
+    for (int i = 0; i < kElementsPerVector; ++i) {
       if constexpr (kLookUp)
-        made.items[i] = results[to_byte(value[k].items[i])];
+        output.items[i] = results[to_byte(value[k].items[i])];
       else
-        made.items[i] = mapped(value[k].items[i], scale, bias);
+        output.items[i] = mapped(value[k].items[i], scale, bias);
     }
-    if (whole || first + k * kMapThreads < count - 1) {
-      write(target + to[k], made.whole);
+    if (is_full || first + k * kMapThreads < count - 1) {
+      write(target + to[k], output.vector);
     } else {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        if (i < static_cast<int>(last)) write(target + to[k] + i * kTo, made.items[i]);
+      for (int i = 0; i < kElementsPerVector; ++i)
+        if (i < static_cast<int>(last)) write(target + to[k] + i * kTo, output.items[i]);
     }
   }
 }

@@ -74,7 +74,7 @@ __device__ void finish(unsigned long long granule, Offset granules, unsigned cou
                        unsigned* counts, unsigned long long* groups, const Starts& to) {
   if (granules == 1) {
     to.starts[0] = 0;
-    return tell(to, 1, count);
+    return publish_count(to, 1, count);
   }
   keep_count(granule, count, counts, groups);
   if (to.sum == nullptr) return;
@@ -82,7 +82,7 @@ __device__ void finish(unsigned long long granule, Offset granules, unsigned cou
   if (static_cast<Offset>(before >> kCountBits) != granules - 1) return;
   *to.sum = 0;
   __threadfence();  // the host may reuse the word as soon as it has the count
-  tell_host(to, static_cast<Offset>(before & ((1ull << kCountBits) - 1)) + count);
+  publish_to_host(to, static_cast<Offset>(before & ((1ull << kCountBits) - 1)) + count);
 }
 }  // namespace
 
@@ -96,14 +96,14 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
   if (threadIdx.x < kGranules) sums[threadIdx.x] = 0;
   __syncthreads();
   const Offset first = static_cast<Offset>(blockIdx.x) * (kGranules * kLines);
-  const bool whole = first * kBits >= skip && (first + kGranules * kLines) * kBits <= end;
+  const bool is_full = first * kBits >= skip && (first + kGranules * kLines) * kBits <= end;
   const unsigned lane = threadIdx.x & 31;
   unsigned own[kGranules] = {};
 #pragma unroll 1
   for (unsigned batch = 0; batch < kBatches; ++batch) {
     const Offset at = first + batch * kBatchLines + threadIdx.x;
     unsigned found[kBatch];
-    if (whole) {
+    if (is_full) {
       uint4 line[kBatch];
 #pragma unroll
       for (unsigned j = 0; j < kBatch; ++j) line[j] = __ldcs(lines + at + j * kNonzeroThreads);
@@ -113,20 +113,20 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
 #pragma unroll 1
       for (unsigned j = 0; j < kBatch; ++j) {
         const Offset position = (at + j * kNonzeroThreads) * kBits;
-        unsigned some = 0;
+        unsigned line_bits = 0;
         for (unsigned i = 0; i < kBits; ++i)
           if (position + i >= skip && position + i < end &&
               is_nonzero(reinterpret_cast<const char*>(lines) + (position + i) * kSize))
-            some |= 1u << i;
+            line_bits |= 1u << i;
 #pragma unroll
         for (unsigned n = 0; n < kBatch; ++n)  // no index into registers at run time
-          if (n == j) found[n] = some;
+          if (n == j) found[n] = line_bits;
       }
     }
 #pragma unroll
     for (unsigned j = 0; j < kBatch; ++j) {
-      constexpr unsigned kEach = kLines / kNonzeroThreads;  // lines of a granule, a thread
-      own[kGranules == 1 ? 0 : j / kEach] += __popc(found[j]);
+      constexpr unsigned kLinesPerThread = kLines / kNonzeroThreads;  // of a granule
+      own[kGranules == 1 ? 0 : j / kLinesPerThread] += __popc(found[j]);
       unsigned word;
       if constexpr (kBits == 1) {
         word = __ballot_sync(0xFFFFFFFFu, found[j] != 0);
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads)
                      unsigned* bits, unsigned* counts, unsigned long long* groups, Starts to) {
   anydml::let_next_begin();
   constexpr int kUnroll = 4;
-  __shared__ Offset starts[kMostDims];
+  __shared__ Offset starts[kMaxDims];
   __shared__ unsigned total;
   const Offset first = static_cast<Offset>(blockIdx.x) * kGranule;
   if (threadIdx.x < axes.count)

@@ -30,7 +30,7 @@ struct Axis {
 struct Axes {
   int count;
   int narrow;  // whether all numbers of elements fit 32 bits
-  Axis axes[kMostDims];
+  Axis axes[kMaxDims];
 };
 
 // The results of the scan, and the mapped counter for the total, if any: written as soon as all
@@ -38,22 +38,22 @@ struct Axes {
 struct Starts {
   Offset* starts;
   Offset* count;
-  Offset* told;
+  Offset* host_count;
   unsigned long long* sum;  // granules from bit kCountBits on, elements below it
 };
 constexpr unsigned kCountBits = 40;
-constexpr Offset kMostSummed = Offset{1} << 23;  // granules
-static_assert(kMostSummed * kGranule < Offset{1} << kCountBits);
+constexpr Offset kMaxSummedGranules = Offset{1} << 23;  // granules
+static_assert(kMaxSummedGranules * kGranule < Offset{1} << kCountBits);
 
 #if defined(__CUDACC__)
 // By one thread, once.
-__device__ inline void tell_host(const Starts& to, Offset all) {
-  *static_cast<volatile Offset*>(to.told) = all;  // memory of the host's
+__device__ inline void publish_to_host(const Starts& to, Offset all) {
+  *static_cast<volatile Offset*>(to.host_count) = all;  // memory of the host's
   __threadfence_system();
 }
-__device__ inline void tell(const Starts& to, Offset granules, Offset all) {
+__device__ inline void publish_count(const Starts& to, Offset granules, Offset all) {
   to.starts[granules] = *to.count = all;
-  if (to.told != nullptr) tell_host(to, all);
+  if (to.host_count != nullptr) publish_to_host(to, all);
 }
 
 // The position of an element in an axis, of the `first` one of a granule.

@@ -57,8 +57,8 @@ __device__ T scan_block(T value, T& total) {
 struct Target {
   char* data;
   Offset row_step, column_step;
-  Offset most;  // rows
-  bool paired;  // rows of two coordinates are written as one
+  Offset max_rows;  // rows
+  bool paired;      // rows of two coordinates are written as one
 };
 
 // Elements of a granule, of which some are made rows.
@@ -94,8 +94,8 @@ template <class Place>
 __device__ void write_rows(const Stretch& stretch, const Target& target, Offset row, unsigned count,
                            Coordinate* stage, Place&& place) {
   const unsigned lane = threadIdx.x & 31;
-  if (row >= target.most) return;
-  if (target.most - row < count) count = static_cast<unsigned>(target.most - row);
+  if (row >= target.max_rows) return;
+  if (target.max_rows - row < count) count = static_cast<unsigned>(target.max_rows - row);
   if constexpr (kColumns == 0) {
     for (unsigned i = lane; i < count; i += 32) {
       char* const here = target.data + (row + i) * target.row_step;
@@ -141,8 +141,8 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
       }
     } else {  // through shared memory, so that the warp's stores fill sectors
       for (unsigned begin = 0; begin < count; begin += 32) {
-        const unsigned some = min(32u, count - begin);
-        if (lane < some) {
+        const unsigned chunk = min(32u, count - begin);
+        if (lane < chunk) {
           Offset at[kHeld];
 #pragma unroll
           for (int c = 0; c < kHeld; ++c) at[c] = stretch.held[c];
@@ -155,7 +155,7 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
         }
         __syncwarp();
         Coordinate* const here = reinterpret_cast<Coordinate*>(out + begin * kRow);
-        for (unsigned i = lane; i < some * kHeld; i += 32) here[i] = stage[i];
+        for (unsigned i = lane; i < chunk * kHeld; i += 32) here[i] = stage[i];
         __syncwarp();
       }
     }
@@ -184,8 +184,8 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) outside += groups[g];
   } else {
     for (unsigned i = threadIdx.x; i < blockIdx.x * (kGroup / 4); i += kScanThreads) {
-      const uint4 some = reinterpret_cast<const uint4*>(counts)[i];
-      outside += some.x + some.y + some.z + some.w;
+      const uint4 loaded = reinterpret_cast<const uint4*>(counts)[i];
+      outside += loaded.x + loaded.y + loaded.z + loaded.w;
     }
   }
   if (blockIdx.x > 0) scan_block(outside, before);
@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     at += each[i];
   }
   if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
-    tell(to, granules, static_cast<Offset>(before) + total);
+    publish_count(to, granules, static_cast<Offset>(before) + total);
 }
 
 namespace {
@@ -239,12 +239,12 @@ __device__ void list_dense_bits(unsigned word, unsigned first, unsigned index,
 // written at a time lies close together.
 extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     nonzero_rows(const unsigned* bits, const Offset* starts, Offset granules, unsigned skip,
-                 int granules_log, const __grid_constant__ Axes axes, char* rows, Offset most,
+                 int granules_log, const __grid_constant__ Axes axes, char* rows, Offset max_rows,
                  Offset row_step, Offset column_step, int paired) {
   __shared__ unsigned short lists[kWarps][kSlice];
   __shared__ Coordinate stages[kWarps][kColumns > 2 ? 32 * kColumns : 1];
-  __shared__ Offset positions[kWarps][kColumns == 0 ? kMostDims : 1];
-  __shared__ Offset begins[kWarps + 1];
+  __shared__ Offset positions[kWarps][kColumns == 0 ? kMaxDims : 1];
+  __shared__ Offset first_rows[kWarps + 1];
   __shared__ unsigned totals[2][kWarps];
   static_assert(kWarps == kSlices);
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -258,10 +258,10 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     for (int i = 0; i < 2; ++i)
       early[i] = reinterpret_cast<const uint4*>(words + warp * kGranuleWords)[lane * 2 + i];
   }
-  if (threadIdx.x <= count) begins[threadIdx.x] = starts[base + threadIdx.x];
+  if (threadIdx.x <= count) first_rows[threadIdx.x] = starts[base + threadIdx.x];
   __syncthreads();
 
-  const Target target{rows, row_step, column_step, most, paired != 0};
+  const Target target{rows, row_step, column_step, max_rows, paired != 0};
   unsigned short* const list = lists[warp];
   Stretch stretch{axes, positions[warp], {}, 0};
   // Goes to slices of a granule; where they begin in it.
@@ -286,7 +286,8 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     return place;
   };
 
-  const unsigned few = warp < count ? static_cast<unsigned>(begins[warp + 1] - begins[warp]) : 0;
+  const unsigned few =
+      warp < count ? static_cast<unsigned>(first_rows[warp + 1] - first_rows[warp]) : 0;
   if (few != 0 && few <= kSlice) {  // a lane takes 256 elements, one after the other
     const unsigned own[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
                              early[1].x, early[1].y, early[1].z, early[1].w};
@@ -301,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     }
     const unsigned place = start_at(warp, 0, kSlices);
     __syncwarp();
-    write_rows(stretch, target, begins[warp], few, stages[warp],
+    write_rows(stretch, target, first_rows[warp], few, stages[warp],
                [&](unsigned i) -> unsigned { return list[i] - place; });
     __syncwarp();
   }
@@ -309,12 +310,12 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
   unsigned turn = 0;
 #pragma unroll 1
   for (unsigned granule = 0; granule < count; ++granule) {
-    if (begins[granule + 1] - begins[granule] <= kSlice) continue;
+    if (first_rows[granule + 1] - first_rows[granule] <= kSlice) continue;
     const unsigned word = words[granule * kGranuleWords + warp * 32 + lane];
     const unsigned index = sum_before(__popc(word));
     if (lane == 31) totals[turn][warp] = index + __popc(word);
     __syncthreads();
-    Offset row = begins[granule];
+    Offset row = first_rows[granule];
     for (unsigned w = 0; w < warp; ++w) row += totals[turn][w];
     const unsigned total = totals[turn][warp];
     turn ^= 1;

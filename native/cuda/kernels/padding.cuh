@@ -25,7 +25,7 @@ struct Pad {
   Divisor segments;
   unsigned value[4];  // of the elements, repeated
   PadAxis inner;
-  PadAxis axes[kMostDims];
+  PadAxis axes[kMaxDims];
 };
 
 }  // namespace anydml::cuda

@@ -7,7 +7,7 @@ namespace anydml::cuda {
 
 // Bytes of a piece, for each of the threads that copy it, at most; and the fewest threads.
 constexpr unsigned kLaneBytes = 64;
-constexpr unsigned kFewestLanesLog = 3;
+constexpr unsigned kMinLanesLog = 3;
 
 #if defined(__CUDACC__)
 // The 16 bytes that begin `shift` bytes into two neighbouring lines.
@@ -32,15 +32,16 @@ struct PieceLines {
 __device__ inline PieceLines lines_of(const char* to, const char* from, unsigned bytes) {
   const unsigned long long to_address = reinterpret_cast<unsigned long long>(to);
   const unsigned long long from_address = reinterpret_cast<unsigned long long>(from);
-  PieceLines made;
-  made.shift = static_cast<unsigned>(from_address - to_address) & 15;
-  made.head = static_cast<unsigned>(0 - to_address) & 15;
-  if (made.head < made.shift) made.head += 16;
-  made.lines = 0;
-  const unsigned others = made.shift != 0 ? 1 : 0, least = made.head + 16 + 16 * others;
-  if (bytes + made.shift >= least) made.lines = (bytes - made.head + made.shift) / 16 - others;
-  if (bytes < made.head) made.head = bytes;
-  return made;
+  PieceLines result;
+  result.shift = static_cast<unsigned>(from_address - to_address) & 15;
+  result.head = static_cast<unsigned>(0 - to_address) & 15;
+  if (result.head < result.shift) result.head += 16;
+  result.lines = 0;
+  const unsigned others = result.shift != 0 ? 1 : 0, least = result.head + 16 + 16 * others;
+  if (bytes + result.shift >= least)
+    result.lines = (bytes - result.head + result.shift) / 16 - others;
+  if (bytes < result.head) result.head = bytes;
+  return result;
 }
 
 // Copies `bytes` bytes by `lanes` threads, of which this is number `lane`: first all loads, then
@@ -49,7 +50,7 @@ __device__ inline PieceLines lines_of(const char* to, const char* from, unsigned
 // copied byte by byte.
 __device__ inline void copy_piece(char* to, const char* from, unsigned bytes, unsigned lane,
                                   unsigned lanes) {
-  constexpr int kLines = kLaneBytes / 16, kEdges = 32 >> kFewestLanesLog;
+  constexpr int kLines = kLaneBytes / 16, kEdges = 32 >> kMinLanesLog;
   const PieceLines where = lines_of(to, from, bytes);
   const unsigned tail = where.head + where.lines * 16;
   uint4* const target = reinterpret_cast<uint4*>(to + where.head);
@@ -86,17 +87,17 @@ __device__ inline void copy_piece(char* to, const char* from, unsigned bytes, un
 // The same with one element, repeated: `value` is 16 bytes of it.
 __device__ inline void fill_piece(char* to, uint4 value, unsigned bytes, unsigned lane,
                                   unsigned lanes) {
-  constexpr int kLines = kLaneBytes / 16, kEdges = 32 >> kFewestLanesLog;
+  constexpr int kLines = kLaneBytes / 16, kEdges = 32 >> kMinLanesLog;
   const PieceLines where = lines_of(to, to, bytes);
   const unsigned tail = where.head + where.lines * 16;
   uint4* const target = reinterpret_cast<uint4*>(to + where.head);
   // The element lies at multiples of its size, from the first byte on.
   const unsigned words[4] = {value.x, value.y, value.z, value.w};
   const unsigned turn = static_cast<unsigned>(reinterpret_cast<unsigned long long>(to)) & 15;
-  const uint4 turned = turn == 0 ? value : line_between(value, value, 16 - turn);
+  const uint4 rotated = turn == 0 ? value : line_between(value, value, 16 - turn);
 #pragma unroll
   for (int k = 0; k < kLines; ++k)
-    if (lane + k * lanes < where.lines) target[lane + k * lanes] = turned;
+    if (lane + k * lanes < where.lines) target[lane + k * lanes] = rotated;
   const auto byte_at = [&](unsigned i) {
     const unsigned word = i & 8 ? (i & 4 ? words[3] : words[2]) : (i & 4 ? words[1] : words[0]);
     return static_cast<unsigned char>(word >> ((i & 3) * 8));

@@ -18,11 +18,11 @@ using Element = Unit<ANYDML_SIZE>::Type;
 using Length = Number<ANYDML_LENGTH>::Type;
 
 __device__ Offset length_at(const char* address, Offset size) {
-  const Length told = *reinterpret_cast<const volatile Length*>(address);
+  const Length stored = *reinterpret_cast<const volatile Length*>(address);
   constexpr bool is_signed = static_cast<Length>(-1) < static_cast<Length>(0);
   if constexpr (is_signed)
-    if (told < 0) return 0;
-  const unsigned long long length = static_cast<unsigned long long>(told);
+    if (stored < 0) return 0;
+  const unsigned long long length = static_cast<unsigned long long>(stored);
   return length > static_cast<unsigned long long>(size) ? size : static_cast<Offset>(length);
 }
 
@@ -59,8 +59,9 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
   Element value[kUnroll];
 #pragma unroll
   for (int k = 0; k < kUnroll; ++k) {
-    const Offset turned = length_at(lengths + length[k], turning.size);
-    if (place[k] < turned) from[k] += (turned - 1 - 2 * place[k]) * turning.from_step;
+    const Offset reversed_count = length_at(lengths + length[k], turning.size);
+    if (place[k] < reversed_count)
+      from[k] += (reversed_count - 1 - 2 * place[k]) * turning.from_step;
   }
 #pragma unroll
   for (int k = 0; k < kUnroll; ++k) value[k] = read<Element>(source + from[k]);
@@ -72,12 +73,12 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
 // Lines side by side.
 extern "C" __global__ void __launch_bounds__(kImageThreads)
     reverse_lines(char* target, const char* source, const char* lengths,
-                  const __grid_constant__ TurnedLines turning) {
+                  const __grid_constant__ ReverseLines turning) {
   constexpr unsigned kGroups = kImageThreads / 32, kTogether = 4;
   const unsigned strip = turning.chunks.quotient(blockIdx.x);
   const unsigned column = strip * 32 + (threadIdx.x & 31);
   const unsigned first =
-      (blockIdx.x - strip * turning.chunks.size) * kTurnedRows + threadIdx.x / 32;
+      (blockIdx.x - strip * turning.chunks.size) * kReverseRowsPerBlock + threadIdx.x / 32;
   if (column >= turning.count) return;
   Offset to = 0, from = 0, length = 0;
   unsigned number = column;
@@ -91,15 +92,15 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
     length += position * turning.lengths[i];
     number = next;
   }
-  const Offset turned = length_at(lengths + length, turning.size);
+  const Offset reversed_count = length_at(lengths + length, turning.size);
 #pragma unroll 1
-  for (unsigned k = 0; k < kTurnedEach; k += kTogether) {
+  for (unsigned k = 0; k < kReversePerThread; k += kTogether) {
     Element value[kTogether];
 #pragma unroll
     for (unsigned n = 0; n < kTogether; ++n) {
       const unsigned row = first + (k + n) * kGroups;
       const Offset place = turning.begin + row;
-      const Offset taken = place < turned ? turned - 1 - place : place;
+      const Offset taken = place < reversed_count ? reversed_count - 1 - place : place;
       if (row < turning.positions)
         value[n] = read<Element>(source + from + (taken - turning.begin) * turning.from_step);
     }
@@ -114,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
 namespace {
 
 // The elements of 16 bytes in the opposite order.
-__device__ inline unsigned turned_word(unsigned word) {
+__device__ inline unsigned reversed_word(unsigned word) {
   if constexpr (ANYDML_SIZE == 1)
     return word >> 24 | (word >> 8 & 0xFF00u) | (word << 8 & 0xFF0000u) | word << 24;
   else if constexpr (ANYDML_SIZE == 2)
@@ -122,13 +123,14 @@ __device__ inline unsigned turned_word(unsigned word) {
   else
     return word;
 }
-__device__ inline uint4 turned_line(uint4 line) {
+__device__ inline uint4 reversed_line(uint4 line) {
   if constexpr (ANYDML_SIZE == 16)
     return line;
   else if constexpr (ANYDML_SIZE == 8)
     return {line.z, line.w, line.x, line.y};
   else
-    return {turned_word(line.w), turned_word(line.z), turned_word(line.y), turned_word(line.x)};
+    return {reversed_word(line.w), reversed_word(line.z), reversed_word(line.y),
+            reversed_word(line.x)};
 }
 
 struct alignas(16) Elements {
@@ -140,11 +142,11 @@ struct alignas(16) Elements {
 // Lines that are packed rows.
 extern "C" __global__ void __launch_bounds__(kImageThreads)
     reverse_rows(char* target, const char* source, const char* lengths,
-                 const __grid_constant__ TurnedRows turning) {
-  constexpr unsigned kEach = 16 / ANYDML_SIZE;
+                 const __grid_constant__ ReverseRows turning) {
+  constexpr unsigned kElementsPerVector = 16 / ANYDML_SIZE;
 #pragma unroll
-  for (int k = 0; k < kTurnedUnroll; ++k) {
-    const unsigned item = (blockIdx.x * kTurnedUnroll + k) * kImageThreads + threadIdx.x;
+  for (int k = 0; k < kReverseRowUnroll; ++k) {
+    const unsigned item = (blockIdx.x * kReverseRowUnroll + k) * kImageThreads + threadIdx.x;
     if (item >= turning.items) return;
     unsigned number = turning.lines.quotient(item);
     const unsigned line = item - number * turning.lines.size;
@@ -160,27 +162,28 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
       number = next;
     }
     const char* const row = source + from;
-    const Offset turned = length_at(lengths + length, turning.size);
-    const Offset place = Offset{line} * kEach;
-    Elements made;
-    if (place >= turned) {
-      made = read<Elements>(row + Offset{line} * 16);
-    } else if (place + kEach <= turned) {
+    const Offset reversed_count = length_at(lengths + length, turning.size);
+    const Offset place = Offset{line} * kElementsPerVector;
+    Elements result;
+    if (place >= reversed_count) {
+      result = read<Elements>(row + Offset{line} * 16);
+    } else if (place + kElementsPerVector <= reversed_count) {
       // Inside the row, which is whole lines.
-      const Offset begin = (turned - place - kEach) * ANYDML_SIZE;
+      const Offset begin = (reversed_count - place - kElementsPerVector) * ANYDML_SIZE;
       const unsigned shift = static_cast<unsigned>(begin) & 15;
       const char* const low = row + (begin - shift);
       const uint4 first = read<uint4>(low);
       const uint4 second = shift == 0 ? first : read<uint4>(low + 16);
-      const uint4 line_there = turned_line(line_between(first, second, shift));
-      *reinterpret_cast<uint4*>(&made) = line_there;
+      const uint4 line_at = reversed_line(line_between(first, second, shift));
+      *reinterpret_cast<uint4*>(&result) = line_at;
     } else {
 #pragma unroll
-      for (unsigned j = 0; j < kEach; ++j) {
+      for (unsigned j = 0; j < kElementsPerVector; ++j) {
         const Offset own = place + j;
-        made.of[j] = read<Element>(row + (own < turned ? turned - 1 - own : own) * ANYDML_SIZE);
+        result.of[j] = read<Element>(row + (own < reversed_count ? reversed_count - 1 - own : own) *
+                                               ANYDML_SIZE);
       }
     }
-    write(target + to + Offset{line} * 16, made);
+    write(target + to + Offset{line} * 16, result);
   }
 }

@@ -10,14 +10,14 @@
 namespace anydml::cuda {
 
 constexpr unsigned kScatterThreads = 256;
-constexpr unsigned kKeysEach = 4;  // keys of a thread
+constexpr unsigned kKeysPerThread = 4;  // keys of a thread
 
 // Where numbers in row-major order lie, in up to two tensors of the same sizes.
 struct Places {
   int rank;
   int narrow;  // whether all numbers are below 2^31
-  Divisor divisors[kMostDims];
-  Offset sizes[kMostDims], first[kMostDims], second[kMostDims];
+  Divisor divisors[kMaxDims];
+  Offset sizes[kMaxDims], first[kMaxDims], second[kMaxDims];
 };
 
 // How tuples of coordinates are read: each one is an index on an axis, and adds `scale` times that
@@ -29,11 +29,11 @@ struct Tuples {
   int paired;    // whether tuples are two coordinates that one access reads
   Offset count;  // of tuples
   Offset step;   // bytes between coordinates
-  Offset sizes[kMostDims], scales[kMostDims];
+  Offset sizes[kMaxDims], scales[kMaxDims];
 };
 
 // Packed indices that are only checked: 16 bytes at a time.
-constexpr unsigned kCheckEach = 8;  // lines of a thread
+constexpr unsigned kCheckLinesPerThread = 8;  // lines of a thread
 
 // Keys in ascending order, and which update each is of. Keys from `slices` on are not slices.
 struct Sorted {
@@ -68,7 +68,7 @@ struct Line {
 };
 struct Lines {
   int type;                 // of the indices: DML_TENSOR_DATA_TYPE
-  int tells;                // whether to report bad indices: else an earlier kernel checked
+  int reports_bad_indices;  // whether to report bad indices: else an earlier kernel checked
   int copies;               // whether elements that no update names are copied
   unsigned size, length;    // of the axis in the output and in the indices
   unsigned columns, width;  // of all strips side by side; of one: a power of two
@@ -89,23 +89,26 @@ struct Slices {
   Offset input, output, update;  // steps, in bytes
   unsigned lanes_log;            // threads of a slice
 };
-constexpr unsigned kSlicesEach = 4;  // slices of a thread
+constexpr unsigned kSlicesPerThread = 4;  // slices of a thread
 
 // A partition of updates by the high bits of their keys, into buckets of neighbouring elements that
 // fit shared memory. Blocks take tiles in their order, so that what they write lies side by side.
-constexpr unsigned kPartEach = 16;
+constexpr unsigned kPartKeysPerThread = 16;
 // Threads, and updates, of a tile of elements of a size: the more, the longer the runs written.
 ANYDML_BOTH constexpr unsigned part_threads(int size) { return size <= 4 ? 1024 : 512; }
-ANYDML_BOTH constexpr unsigned part_tile(int size) { return part_threads(size) * kPartEach; }
-constexpr unsigned kMostGroup = 1 << 16;  // updates that a block counts; a tile less fits 16 bits
+ANYDML_BOTH constexpr unsigned part_tile(int size) {
+  return part_threads(size) * kPartKeysPerThread;
+}
+constexpr unsigned kMaxGroup = 1 << 16;  // updates that a block counts; a tile less fits 16 bits
 constexpr unsigned kBinThreads = 512;
-constexpr unsigned kMostBuckets = 4096;
-constexpr unsigned kBinEach = 4;  // keys of a thread at a time
+constexpr unsigned kMaxBuckets = 4096;
+constexpr unsigned kBinKeysPerThread = 4;  // keys of a thread at a time
 constexpr unsigned kBeginThreads = 1024;
 constexpr unsigned kBucketThreads = 1024;
 constexpr unsigned kBucketBytes = 1 << 17;  // of shared memory: a word an element
-constexpr unsigned kTogether = 8;     // updates that a thread reads at once: buckets begin at such
-constexpr unsigned kCrowd = 1 << 16;  // updates of a bucket for one block; of more, pieces of those
+constexpr unsigned kUpdatesPerRead = 8;     // of a thread, at once: buckets begin at such
+// Updates of a bucket for one block; of more, pieces of those.
+constexpr unsigned kOverfullBucketSize = 1 << 16;
 constexpr unsigned kNoKey = 0xFFFFFFFFu;
 // Bytes of what several blocks know of a crowded bucket. Codes of floats that name an update of so
 // many need 64 bits.
@@ -134,10 +137,10 @@ struct Order {
 };
 constexpr unsigned kOutside = 8;
 constexpr unsigned kLookThreads = 1024;
-constexpr unsigned kLookEach = 4;  // indices side by side
+constexpr unsigned kLookIndicesPerThread = 4;  // indices side by side
 constexpr unsigned kOrderThreads = 256;
-constexpr unsigned kOrderBlocks = 8;  // of a multiprocessor
-constexpr unsigned kOrderEach = 4;    // lines, or updates, of a thread at a time
+constexpr unsigned kOrderBlocks = 8;     // of a multiprocessor
+constexpr unsigned kOrderPerThread = 4;  // lines, or updates, of a thread at a time
 struct InOrder {
   Order* order;
   int type;    // of the indices: DML_TENSOR_DATA_TYPE
@@ -153,14 +156,14 @@ struct Partition {
   unsigned count, slices;
   unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group
   unsigned buckets, bucket_log;
-  unsigned in_order;       // whether the order in a bucket matters
-  unsigned last_only;      // whether only the last of equal keys matters
-  unsigned short* before;  // [tile][bucket]: of the tiles before in the group
-  unsigned* counts;        // [group][bucket]; then of the groups before
-  unsigned* totals;        // of each bucket
-  unsigned* firsts;        // updates in the buckets before
-  unsigned* begins;        // where those of each bucket are moved to
-  PartEdge* edges;         // of each group
+  unsigned in_order;         // whether the order in a bucket matters
+  unsigned last_only;        // whether only the last of equal keys matters
+  unsigned short* before;    // [tile][bucket]: of the tiles before in the group
+  unsigned* counts;          // [group][bucket]; then of the groups before
+  unsigned* totals;          // of each bucket
+  unsigned* firsts;          // updates in the buckets before
+  unsigned* bucket_offsets;  // where those of each bucket are moved to
+  PartEdge* edges;           // of each group
   PartState* state;
   PartPiece* pieces;
   unsigned* left;          // pieces of a crowded bucket that are not done

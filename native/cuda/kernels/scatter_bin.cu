@@ -7,7 +7,7 @@ namespace {
 using namespace anydml::cuda;
 
 constexpr unsigned kWarps = kBinThreads / 32;
-constexpr unsigned kRow = 32 * kBinEach;
+constexpr unsigned kRow = 32 * kBinKeysPerThread;
 
 using Index = Number<ANYDML_INDEX>::Type;
 
@@ -23,12 +23,12 @@ __device__ inline void read_pair(const char* from, T (&value)[2]) {
 // The keys of rows of 32 updates; of all of them (`kFull`), or of those before `end`.
 template <bool kFull>
 __device__ inline void read_keys(const char* indices, const Places& places, const Tuples& tuples,
-                                 unsigned row, unsigned end, unsigned (&key)[kBinEach],
+                                 unsigned row, unsigned end, unsigned (&key)[kBinKeysPerThread],
                                  FirstBad& bad) {
   const unsigned first = row + (threadIdx.x & 31);
-  Offset from[kBinEach];
+  Offset from[kBinKeysPerThread];
 #pragma unroll
-  for (unsigned k = 0; k < kBinEach; ++k) {
+  for (unsigned k = 0; k < kBinKeysPerThread; ++k) {
     const unsigned i = first + 32 * k;
     key[k] = kNoKey;
     from[k] = 0;
@@ -49,12 +49,12 @@ __device__ inline void read_keys(const char* indices, const Places& places, cons
     }
   };
   if (tuples.paired) {  // both at once: reads that are not repeated do not meet in the first cache
-    Index value[kBinEach][2] = {};
+    Index value[kBinKeysPerThread][2] = {};
 #pragma unroll
-    for (unsigned k = 0; k < kBinEach; ++k)
+    for (unsigned k = 0; k < kBinKeysPerThread; ++k)
       if (kFull || first + 32 * k < end) read_pair(indices + from[k], value[k]);
 #pragma unroll
-    for (unsigned k = 0; k < kBinEach; ++k) {
+    for (unsigned k = 0; k < kBinKeysPerThread; ++k) {
       if (!kFull && first + 32 * k >= end) continue;
       add(k, 0, value[k][0]);
       add(k, 1, value[k][1]);
@@ -64,12 +64,12 @@ __device__ inline void read_keys(const char* indices, const Places& places, cons
 #pragma unroll 1
   for (int d = 0; d < tuples.length; ++d) {
     const char* const coordinate = indices + d * tuples.step;
-    Index value[kBinEach] = {};
+    Index value[kBinKeysPerThread] = {};
 #pragma unroll
-    for (unsigned k = 0; k < kBinEach; ++k)
+    for (unsigned k = 0; k < kBinKeysPerThread; ++k)
       if (kFull || first + 32 * k < end) value[k] = read_once<Index>(coordinate + from[k]);
 #pragma unroll
-    for (unsigned k = 0; k < kBinEach; ++k)
+    for (unsigned k = 0; k < kBinKeysPerThread; ++k)
       if (kFull || first + 32 * k < end) add(k, d, value[k]);
   }
 }
@@ -77,24 +77,24 @@ __device__ inline void read_keys(const char* indices, const Places& places, cons
 // Some rows of a warp: keys, counts, and what is seen of them; lane 0 has the key before.
 template <bool kFull>
 __device__ inline void bin_rows(const char* indices, const Places& places, const Tuples& tuples,
-                                const Partition& part, unsigned row, unsigned end, bool begins,
+                                const Partition& part, unsigned row, unsigned end, bool starts_row,
                                 unsigned* counts, PartEdge& edge, FirstBad& bad) {
   const unsigned lane = threadIdx.x & 31;
-  unsigned key[kBinEach];
+  unsigned key[kBinKeysPerThread];
   read_keys<kFull>(indices, places, tuples, row, end, key, bad);
-  if (begins) edge.first = edge.last = key[0];
+  if (starts_row) edge.first = edge.last = key[0];
 #pragma unroll
-  for (unsigned k = 0; k < kBinEach; ++k) {
+  for (unsigned k = 0; k < kBinKeysPerThread; ++k) {
     const unsigned i = row + 32 * k + lane;
     if (!kFull && row + 32 * k >= end) continue;
-    const bool there = kFull || i < end;
+    const bool is_valid = kFull || i < end;
     unsigned own = key[k];
     const unsigned around = __shfl_sync(kAllLanes, own, static_cast<int>(lane - 1) & 31);
     const unsigned before = lane == 0 ? edge.last : around;
     edge.last =
         kFull ? around : __shfl_sync(kAllLanes, own, static_cast<int>(end - 1 - row - 32 * k) & 31);
     if (!kFull && end - row - 32 * k > 32) edge.last = around;
-    const bool first = begins && k == 0 && lane == 0, known = there && !first;
+    const bool first = starts_row && k == 0 && lane == 0, known = is_valid && !first;
     if (known && before < own) edge.seen |= kRises;
     if (known && before > own) edge.seen |= kFalls;
     const bool equal = known && before == own;
@@ -107,18 +107,18 @@ __device__ inline void bin_rows(const char* indices, const Places& places, const
       if ((rises != 0 && falls != 0) || __popc(rises | falls) < 4) {
         const unsigned peers = __match_any_sync(kAllLanes, own);
         bool later = peers >> lane != 1;
-        if (k + 1 < kBinEach)
-          later = __shfl_sync(kAllLanes, key[(k + 1) % kBinEach], 31) == own || later;
+        if (k + 1 < kBinKeysPerThread)
+          later = __shfl_sync(kAllLanes, key[(k + 1) % kBinKeysPerThread], 31) == own || later;
         if (later) {
           own = kNoKey;
           edge.seen = kRises | kFalls | kEqual;
         }
       }
     }
-    if (there) part.keys[i] = own;
+    if (is_valid) part.keys[i] = own;
     const unsigned bucket = own == kNoKey ? kNoKey : own >> part.bucket_log;
-    const bool alike = own == key[k] && (lane == 0 || before >> part.bucket_log == bucket);
-    if (kFull && __all_sync(kAllLanes, alike)) {
+    const bool same_bucket = own == key[k] && (lane == 0 || before >> part.bucket_log == bucket);
+    if (kFull && __all_sync(kAllLanes, same_bucket)) {
       if (lane == 0 && bucket != kNoKey) atomicAdd(counts + bucket, 32u);
     } else if (bucket != kNoKey) {
       atomicAdd(counts + bucket, 1u);
@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(kBinThreads, 2)
     scatter_bin(const char* indices, const __grid_constant__ Places places,
                 const __grid_constant__ Tuples tuples, const __grid_constant__ Partition part,
                 const __grid_constant__ BadIndexReport report) {
-  __shared__ unsigned counts[kMostBuckets], known[kMostBuckets];
+  __shared__ unsigned counts[kMaxBuckets], known[kMaxBuckets];
   __shared__ PartEdge warps[kWarps];
   if (is_done(part)) return;
   for (unsigned i = threadIdx.x; i < part.buckets; i += kBinThreads) counts[i] = known[i] = 0;
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(kBinThreads, 2)
   unsigned* const row = part.counts + static_cast<Offset>(blockIdx.x) * part.buckets;
   for (unsigned i = threadIdx.x; i < part.buckets; i += kBinThreads) row[i] = counts[i];
   if (threadIdx.x == 0) part.edges[blockIdx.x] = all;
-  bad.tell(report);
+  bad.publish(report);
 }
 
 // What the groups before put into each bucket, and all together: 32 buckets a block, some groups
@@ -195,10 +195,10 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
   const unsigned each = (part.groups + kRows - 1) / kRows;
   const unsigned first = own_row * each;
   const unsigned end = first + each < part.groups ? first + each : part.groups;
-  const bool there = bucket < part.buckets;
+  const bool is_valid = bucket < part.buckets;
   unsigned* const counts = part.counts + bucket;
   unsigned sum = 0;
-  if (there) {
+  if (is_valid) {
 #pragma unroll 8
     for (unsigned i = first; i < end; ++i) sum += counts[static_cast<Offset>(i) * part.buckets];
   }
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
   __syncthreads();
   unsigned before = 0;
   for (unsigned i = 0; i < own_row; ++i) before += sums[i][lane];
-  if (!there) return;
+  if (!is_valid) return;
   if (own_row == kRows - 1) part.totals[bucket] = before + sum;
 #pragma unroll 8
   for (unsigned i = first; i < end; ++i) {
@@ -220,40 +220,41 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
 // Where buckets begin, those that have more updates than one block takes, and whether all keys are
 // in order; one block.
 extern "C" __global__ void __launch_bounds__(kBeginThreads)
-    scatter_begins(const __grid_constant__ Partition part) {
-  constexpr unsigned kEach = kMostBuckets / kBeginThreads;
+    scatter_bucket_offsets(const __grid_constant__ Partition part) {
+  constexpr unsigned kBucketsPerThread = kMaxBuckets / kBeginThreads;
   __shared__ unsigned slots[kBeginThreads / 32];
   if (is_done(part)) return;
-  unsigned count[kEach], total = 0, room = 0, pieces = 0, crowds = 0;
-  const auto room_of = [](unsigned updates) {
-    return (updates + kTogether - 1) / kTogether * kTogether;
+  unsigned count[kBucketsPerThread], total = 0, capacity = 0, pieces = 0, overfull_buckets = 0;
+  const auto capacity_of = [](unsigned updates) {
+    return (updates + kUpdatesPerRead - 1) / kUpdatesPerRead * kUpdatesPerRead;
   };
 #pragma unroll
-  for (unsigned k = 0; k < kEach; ++k) {
-    const unsigned bucket = threadIdx.x * kEach + k;
+  for (unsigned k = 0; k < kBucketsPerThread; ++k) {
+    const unsigned bucket = threadIdx.x * kBucketsPerThread + k;
     count[k] = bucket < part.buckets ? part.totals[bucket] : 0;
     total += count[k];
-    room += room_of(count[k]);
-    if (count[k] <= kCrowd) continue;
-    pieces += (count[k] + kCrowd - 1) / kCrowd;
-    ++crowds;
+    capacity += capacity_of(count[k]);
+    if (count[k] <= kOverfullBucketSize) continue;
+    pieces += (count[k] + kOverfullBucketSize - 1) / kOverfullBucketSize;
+    ++overfull_buckets;
   }
-  unsigned all, all_rooms, all_pieces, all_crowds;
+  unsigned all, all_capacities, all_pieces, all_overfull_buckets;
   unsigned first = sum_before(total, slots, all);
-  unsigned begin = sum_before(room, slots, all_rooms);
+  unsigned begin = sum_before(capacity, slots, all_capacities);
   unsigned piece = sum_before(pieces, slots, all_pieces);
-  unsigned slot = sum_before(crowds, slots, all_crowds);
+  unsigned slot = sum_before(overfull_buckets, slots, all_overfull_buckets);
 #pragma unroll
-  for (unsigned k = 0; k < kEach; ++k) {
-    const unsigned bucket = threadIdx.x * kEach + k;
+  for (unsigned k = 0; k < kBucketsPerThread; ++k) {
+    const unsigned bucket = threadIdx.x * kBucketsPerThread + k;
     if (bucket >= part.buckets) break;
     part.firsts[bucket] = first;
-    part.begins[bucket] = begin;
+    part.bucket_offsets[bucket] = begin;
     first += count[k];
-    begin += room_of(count[k]);
-    if (count[k] <= kCrowd) continue;
-    part.left[slot] = (count[k] + kCrowd - 1) / kCrowd;
-    for (unsigned at = 0; at < count[k]; at += kCrowd) part.pieces[piece++] = {bucket, slot, at};
+    begin += capacity_of(count[k]);
+    if (count[k] <= kOverfullBucketSize) continue;
+    part.left[slot] = (count[k] + kOverfullBucketSize - 1) / kOverfullBucketSize;
+    for (unsigned at = 0; at < count[k]; at += kOverfullBucketSize)
+      part.pieces[piece++] = {bucket, slot, at};
     ++slot;
   }
   unsigned seen = 0;

@@ -19,17 +19,17 @@ using Cell = Word<Element>;
 using Mapped = WordOf<Element, kIsAnyFloat<Element> || sizeof(Element) == 8>::Bits;
 #endif
 constexpr unsigned kOwn = kBucketBytes / sizeof(Cell) / kBucketThreads;  // elements of a thread
-constexpr unsigned kEach = 8;                                            // at a time
+constexpr unsigned kUpdatesPerBatch = 8;                                 // at a time
 
 // What a thread reads at once.
 struct alignas(16) Places8 {
-  unsigned pairs[kTogether / 2];
+  unsigned pairs[kUpdatesPerRead / 2];
   __device__ unsigned at(unsigned k) const {
     return k % 2 == 0 ? pairs[k / 2] & 0xFFFFu : pairs[k / 2] >> 16;
   }
 };
 struct alignas(sizeof(Element) == 1 ? 8 : 16) Values8 {
-  Element of[kTogether];
+  Element of[kUpdatesPerRead];
 };
 
 // Some updates of a bucket.
@@ -47,7 +47,9 @@ struct Updates {
     moved = !is_ordered(seen);
     strict = !moved && (seen & kEqual) == 0;
     const unsigned first = of.firsts[bucket];
-    begin = moved ? of.begins[bucket] : (seen & kFalls) != 0 ? of.count - first - count : first;
+    begin = moved                  ? of.bucket_offsets[bucket]
+            : (seen & kFalls) != 0 ? of.count - first - count
+                                   : first;
   }
   __device__ unsigned place(unsigned i) const {
     return moved ? part.places[begin + i] : part.keys[begin + i] & ((1u << part.bucket_log) - 1);
@@ -68,13 +70,14 @@ struct Updates {
   // Calls body with the place of each update from `from` to `end` and its number.
   template <class Body>
   __device__ void each(unsigned from, unsigned end, Body&& body) const {
-    for (unsigned base = from + threadIdx.x; base < end; base += kEach * kBucketThreads) {
-      unsigned at[kEach];
+    for (unsigned base = from + threadIdx.x; base < end;
+         base += kUpdatesPerBatch * kBucketThreads) {
+      unsigned at[kUpdatesPerBatch];
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k)
+      for (unsigned k = 0; k < kUpdatesPerBatch; ++k)
         if (base + k * kBucketThreads < end) at[k] = place(base + k * kBucketThreads);
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k)
+      for (unsigned k = 0; k < kUpdatesPerBatch; ++k)
         if (base + k * kBucketThreads < end) body(at[k], base + k * kBucketThreads);
     }
   }
@@ -83,37 +86,38 @@ struct Updates {
   __device__ void each_value(unsigned from, unsigned end, Body&& body) const {
 #if ANYDML_TYPE != 0
     if (moved) {
-      constexpr unsigned kStep = kTogether * kBucketThreads;
-      for (unsigned base = from + threadIdx.x * kTogether; base < end; base += 2 * kStep) {
+      constexpr unsigned kStep = kUpdatesPerRead * kBucketThreads;
+      for (unsigned base = from + threadIdx.x * kUpdatesPerRead; base < end; base += 2 * kStep) {
         Places8 at[2];
         Values8 own[2];
 #pragma unroll
         for (unsigned k = 0; k < 2; ++k)
           if (base + k * kStep < end) {
-            at[k] = places()[(base + k * kStep) / kTogether];
-            own[k] = values()[(base + k * kStep) / kTogether];
+            at[k] = places()[(base + k * kStep) / kUpdatesPerRead];
+            own[k] = values()[(base + k * kStep) / kUpdatesPerRead];
           }
 #pragma unroll
         for (unsigned k = 0; k < 2; ++k)
 #pragma unroll
-          for (unsigned n = 0; n < kTogether; ++n)
+          for (unsigned n = 0; n < kUpdatesPerRead; ++n)
             if (base + k * kStep + n < end) body(at[k].at(n), own[k].of[n], base + k * kStep + n);
       }
       return;
     }
 #endif
-    for (unsigned base = from + threadIdx.x; base < end; base += kEach * kBucketThreads) {
-      unsigned at[kEach];
-      Element own[kEach];
+    for (unsigned base = from + threadIdx.x; base < end;
+         base += kUpdatesPerBatch * kBucketThreads) {
+      unsigned at[kUpdatesPerBatch];
+      Element own[kUpdatesPerBatch];
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k) {
+      for (unsigned k = 0; k < kUpdatesPerBatch; ++k) {
         const unsigned i = base + k * kBucketThreads;
         if (i >= end) continue;
         at[k] = place(i);
         own[k] = value(i);
       }
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k)
+      for (unsigned k = 0; k < kUpdatesPerBatch; ++k)
         if (base + k * kBucketThreads < end) body(at[k], own[k], base + k * kBucketThreads);
     }
   }

@@ -89,17 +89,17 @@ __device__ void move_many(const Bucket& bucket, const Updates& updates, Cell* wo
 
 // As many as registers keep, moved to the bucket: the same, with places read once and eight updates
 // of a thread at a time.
-constexpr unsigned kKept = 5;  // times eight
-constexpr unsigned kMostKept = kKept * kTogether * kBucketThreads;
+constexpr unsigned kKeptReads = 5;  // times eight
+constexpr unsigned kMaxKeptUpdates = kKeptReads * kUpdatesPerRead * kBucketThreads;
 __device__ void move_kept(const Bucket& bucket, const Updates& updates, Cell* words) {
   const unsigned count = updates.count;
   const Places8* const all_places = updates.places();
   const Values8* const all_values = updates.values();
-  Places8 places[kKept];
+  Places8 places[kKeptReads];
 #pragma unroll
-  for (unsigned j = 0; j < kKept; ++j) {
+  for (unsigned j = 0; j < kKeptReads; ++j) {
     const unsigned n = threadIdx.x + j * kBucketThreads;
-    if (n * kTogether < count) {
+    if (n * kUpdatesPerRead < count) {
       places[j] = all_places[n];
       prefetch(all_values + n);
     }
@@ -108,32 +108,33 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Cell* wo
   clear_winners(words, bucket.size);
   __syncthreads();
 #pragma unroll
-  for (unsigned j = 0; j < kKept; ++j) {
-    const unsigned first = (threadIdx.x + j * kBucketThreads) * kTogether;
+  for (unsigned j = 0; j < kKeptReads; ++j) {
+    const unsigned first = (threadIdx.x + j * kBucketThreads) * kUpdatesPerRead;
 #pragma unroll
-    for (unsigned k = 0; k < kTogether; ++k)
+    for (unsigned k = 0; k < kUpdatesPerRead; ++k)
       if (first + k < count) atomicMax(winner_of(words, places[j].at(k)), first + k + 1);
   }
   __syncthreads();
   unsigned long long wins = 0;
 #pragma unroll
-  for (unsigned j = 0; j < kKept; ++j) {
-    const unsigned first = (threadIdx.x + j * kBucketThreads) * kTogether;
+  for (unsigned j = 0; j < kKeptReads; ++j) {
+    const unsigned first = (threadIdx.x + j * kBucketThreads) * kUpdatesPerRead;
 #pragma unroll
-    for (unsigned k = 0; k < kTogether; ++k)
+    for (unsigned k = 0; k < kUpdatesPerRead; ++k)
       if (first + k < count && *winner_of(words, places[j].at(k)) == first + k + 1)
-        wins |= 1ull << (j * kTogether + k);
+        wins |= 1ull << (j * kUpdatesPerRead + k);
   }
   const unsigned named = bucket.named(words);
   __syncthreads();
 #pragma unroll
-  for (unsigned j = 0; j < kKept; ++j) {
+  for (unsigned j = 0; j < kKeptReads; ++j) {
     const unsigned n = threadIdx.x + j * kBucketThreads;
-    if (n * kTogether >= count) continue;
+    if (n * kUpdatesPerRead >= count) continue;
     const Values8 values = all_values[n];
 #pragma unroll
-    for (unsigned k = 0; k < kTogether; ++k)
-      if (wins >> (j * kTogether + k) & 1) words[places[j].at(k)] = static_cast<Cell>(values.of[k]);
+    for (unsigned k = 0; k < kUpdatesPerRead; ++k)
+      if (wins >> (j * kUpdatesPerRead + k) & 1)
+        words[places[j].at(k)] = static_cast<Cell>(values.of[k]);
   }
   __syncthreads();
   bucket.write(words, named);
@@ -144,7 +145,7 @@ __device__ void move_all(const Bucket& bucket, const Updates& updates, Cell* wor
     move_strict(bucket, updates);
   else if (updates.count < bucket.size / (updates.moved ? 8 : 2))
     move_few(bucket, updates, words);
-  else if (updates.moved && updates.count <= kMostKept)
+  else if (updates.moved && updates.count <= kMaxKeptUpdates)
     move_kept(bucket, updates, words);
   else
     move_many(bucket, updates, words);
@@ -203,7 +204,8 @@ template <Combine kCombine>
 #endif
 __device__ void add_piece(const Bucket& bucket, const Updates& updates, unsigned first, Cell* words,
                           Mapped* map) {
-  const unsigned end = updates.count - first < kCrowd ? updates.count : first + kCrowd;
+  const unsigned end =
+      updates.count - first < kOverfullBucketSize ? updates.count : first + kOverfullBucketSize;
 #if ANYDML_TYPE == 0
   bucket.each([&](unsigned e, unsigned) { *winner_of(words, e) = 0; });
   __syncthreads();
@@ -246,14 +248,14 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
   const Updates updates(part, changes, tuples, blockIdx.x);
   if (updates.count == 0) {
     if (input != output) bucket.each_batch([&](unsigned e) { return bucket.from[e]; });
-  } else if (updates.count > kCrowd) {
+  } else if (updates.count > kOverfullBucketSize) {
     Mapped* const map = map_of(part, slot_of(part, blockIdx.x));
 #if ANYDML_TYPE == 0
     bucket.each([&](unsigned e, unsigned) { map[e] = 0; });
 #else
     with_any_order<Element>(reduction, [&](auto constant) {
-      constexpr Combine how = decltype(constant)::value;
-      bucket.each([&](unsigned e, unsigned) { map[e] = mapped<how>(bucket.from[e]); });
+      constexpr Combine combine = decltype(constant)::value;
+      bucket.each([&](unsigned e, unsigned) { map[e] = mapped<combine>(bucket.from[e]); });
     });
 #endif
   } else {
@@ -269,9 +271,10 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
 
 // Crowded buckets, a block a piece; the last one of a bucket writes it.
 extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
-    scatter_crowds(char* output, const char* input, const char* changes,
-                   const __grid_constant__ Places tuples, const __grid_constant__ Partition part,
-                   int reduction, const __grid_constant__ BadIndexReport report) {
+    scatter_overfull_buckets(char* output, const char* input, const char* changes,
+                             const __grid_constant__ Places tuples,
+                             const __grid_constant__ Partition part, int reduction,
+                             const __grid_constant__ BadIndexReport report) {
   extern __shared__ uint4 memory[];
   __shared__ bool last;
   if (is_done(part) || bad_index_found(report)) return;

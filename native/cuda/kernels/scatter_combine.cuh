@@ -1,6 +1,6 @@
 // What one contribution does to one element: what native/cpu/scatter/scatter_combine.hpp says, to
 // the bit. NaNs are left as they come: a sum or product that is one stays one, so that it is enough
-// to make the last canonical (`settled`).
+// to make the last canonical (`canonicalize`).
 #pragma once
 
 #include "numbers.cuh"
@@ -50,9 +50,10 @@ __device__ inline T combined(T element, T update) {
           rounded_sum(rounded_product(a.real, b.imaginary), rounded_product(a.imaginary, b.real))};
   } else if constexpr (kCombine == Combine::min || kCombine == Combine::max) {
     const auto a = number_of(element), b = number_of(update);
-    bool keep = kCombine == Combine::min ? a <= b : a >= b;
-    if constexpr (kIsHalf<T> || kIsBfloat<T> || kIsFloat<T>) keep = keep || a != a;
-    return keep ? element : update;  // a comparison with a NaN update is false
+    bool keeps_element = kCombine == Combine::min ? a <= b : a >= b;
+    if constexpr (kIsHalf<T> || kIsBfloat<T> || kIsFloat<T>)
+      keeps_element = keeps_element || a != a;
+    return keeps_element ? element : update;  // a comparison with a NaN update is false
   } else if constexpr (kIsHalf<T>) {
     // A sum or product of two halves, rounded to float first, has the same bits.
     return add ? half_sum(element, update) : half_product(element, update);
@@ -74,7 +75,7 @@ __device__ inline T combined(T element, T update) {
 }
 
 template <Combine kCombine, class T>
-__device__ inline T settled(T value) {
+__device__ inline T canonicalize(T value) {
   if constexpr (kCombine == Combine::add || kCombine == Combine::mul) {
     if constexpr (kIsComplex<T>) return {canonical(value.real), canonical(value.imaginary)};
     if constexpr (kIsFloat<T>) return canonical(value);
@@ -95,8 +96,8 @@ __device__ inline T divided(T sum, Offset count) {
   } else if constexpr (kIsFloat<T> || kIsHalf<T> || kIsBfloat<T>) {
     return convert<T>(__fdiv_rn(number_of(sum), __ll2float_rn(count)));
   } else if constexpr (static_cast<T>(-1) < static_cast<T>(0)) {
-    const long long all = sum, whole = all / count;
-    return static_cast<T>(whole - (all % count < 0 ? 1 : 0));
+    const long long all = sum, quotient = all / count;
+    return static_cast<T>(quotient - (all % count < 0 ? 1 : 0));
   } else {
     return static_cast<T>(static_cast<unsigned long long>(sum) /
                           static_cast<unsigned long long>(count));

@@ -80,7 +80,7 @@ struct FirstBad {
     }
   }
   // By all lanes of a warp.
-  __device__ void tell(const BadIndexReport& report) const {
+  __device__ void publish(const BadIndexReport& report) const {
     constexpr Offset none = 0x7FFFFFFFFFFFFFFFll;
     if (!__any_sync(kAllLanes, position != none)) return;
     Offset least = position;

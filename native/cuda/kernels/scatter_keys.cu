@@ -26,12 +26,12 @@ template <class Index>
 __device__ void find_keys(const char* indices, const Places& places, const Tuples& tuples,
                           void* keys, unsigned* winners, const BadIndexReport& report) {
   const Offset first =
-      static_cast<Offset>(blockIdx.x) * (kKeysEach * kScatterThreads) + threadIdx.x;
-  const char* from[kKeysEach];
-  Offset key[kKeysEach];
+      static_cast<Offset>(blockIdx.x) * (kKeysPerThread * kScatterThreads) + threadIdx.x;
+  const char* from[kKeysPerThread];
+  Offset key[kKeysPerThread];
   FirstBad bad;
 #pragma unroll
-  for (unsigned k = 0; k < kKeysEach; ++k) {
+  for (unsigned k = 0; k < kKeysPerThread; ++k) {
     const Offset i = first + k * kScatterThreads;
     PlacePair at{0, 0};
     if (i < tuples.count) at = places_of(places, i);
@@ -41,18 +41,18 @@ __device__ void find_keys(const char* indices, const Places& places, const Tuple
 #pragma unroll 1
   for (int d = 0; d < tuples.length; ++d) {
     const Offset size = tuples.sizes[d], scale = tuples.scales[d];
-    Index value[kKeysEach] = {};
+    Index value[kKeysPerThread] = {};
 #pragma unroll
-    for (unsigned k = 0; k < kKeysEach; ++k)
+    for (unsigned k = 0; k < kKeysPerThread; ++k)
       if (first + k * kScatterThreads < tuples.count)
         value[k] = read_once<Index>(from[k] + d * tuples.step);
 #pragma unroll
-    for (unsigned k = 0; k < kKeysEach; ++k) {
+    for (unsigned k = 0; k < kKeysPerThread; ++k) {
       const Offset i = first + k * kScatterThreads;
       if (i >= tuples.count) continue;
-      const auto whole = static_cast<unsigned long long>(size);
-      const unsigned long long position = anydml::wrap_index(value[k], whole);
-      if (position >= whole) {
+      const auto limit = static_cast<unsigned long long>(size);
+      const unsigned long long position = anydml::wrap_index(value[k], limit);
+      if (position >= limit) {
         bad.see(i * tuples.length + d, static_cast<Offset>(value[k]));
         key[k] = -1;
       } else if (key[k] >= 0) {
@@ -62,14 +62,14 @@ __device__ void find_keys(const char* indices, const Places& places, const Tuple
   }
   if (keys != nullptr) {
 #pragma unroll
-    for (unsigned k = 0; k < kKeysEach; ++k) {
+    for (unsigned k = 0; k < kKeysPerThread; ++k) {
       const Offset i = first + k * kScatterThreads;
       if (i < tuples.count) put_key(keys, tuples.width, i, key[k]);
     }
   }
   if (winners != nullptr) {
 #pragma unroll
-    for (unsigned k = 0; k < kKeysEach; ++k) {
+    for (unsigned k = 0; k < kKeysPerThread; ++k) {
       const Offset i = first + k * kScatterThreads;
       const Offset own = i < tuples.count ? key[k] : -1;
       // Of equal keys in a warp only the last one counts.
@@ -78,7 +78,7 @@ __device__ void find_keys(const char* indices, const Places& places, const Tuple
         atomicMax(winners + own, static_cast<unsigned>(i + 1));
     }
   }
-  bad.tell(report);
+  bad.publish(report);
 }
 
 template <class T>
@@ -148,14 +148,14 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
                       const BadIndexReport& report) {
   using Line = IndexLine<Index>;
   const Offset first =
-      static_cast<Offset>(blockIdx.x) * (kCheckEach * kScatterThreads) + threadIdx.x;
+      static_cast<Offset>(blockIdx.x) * (kCheckLinesPerThread * kScatterThreads) + threadIdx.x;
   const auto size_of = [&](Offset position) {
     return static_cast<unsigned long long>(
         tuples.sizes[tuples.length == 1 ? 0 : position % tuples.length]);
   };
-  Line line[kCheckEach];
+  Line line[kCheckLinesPerThread];
 #pragma unroll
-  for (unsigned k = 0; k < kCheckEach; ++k) {
+  for (unsigned k = 0; k < kCheckLinesPerThread; ++k) {
     const Offset at = first + k * kScatterThreads;
     line[k] = {};  // position 0: of an axis without elements bad all the same
     if ((at + 1) * Line::kCount <= count) line[k] = reinterpret_cast<const Line*>(indices)[at];
@@ -165,15 +165,15 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
   bool same = true, good = true;
   for (int d = 1; d < tuples.length; ++d) same = same && tuples.sizes[d] == tuples.sizes[0];
 #pragma unroll
-  for (unsigned k = 0; k < kCheckEach; ++k)
+  for (unsigned k = 0; k < kCheckLinesPerThread; ++k)
 #pragma unroll
     for (int i = 0; i < Line::kCount; ++i)
       good = good && anydml::wrap_index(line[k].values[i], least) < least;
-  const Offset last = first + (kCheckEach - 1) * kScatterThreads;
+  const Offset last = first + (kCheckLinesPerThread - 1) * kScatterThreads;
   if (!same || !good || (last + 1) * Line::kCount > count) {
     // One by one, in the order of positions.
 #pragma unroll
-    for (unsigned k = 0; k < kCheckEach; ++k) {
+    for (unsigned k = 0; k < kCheckLinesPerThread; ++k) {
       const Offset at = first + k * kScatterThreads;
 #pragma unroll
       for (int i = 0; i < Line::kCount; ++i) {
@@ -187,7 +187,7 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
       }
     }
   }
-  bad.tell(report);
+  bad.publish(report);
 }
 
 }  // namespace

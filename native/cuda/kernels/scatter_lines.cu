@@ -20,7 +20,7 @@ using Winner = unsigned;  // of a type: the element's word, so far
 #else
 using Winner = unsigned short;
 #endif
-constexpr unsigned kLinesEach = lines_each(static_cast<int>(sizeof(Element)));
+constexpr unsigned kLinesPerThread = lines_each(static_cast<int>(sizeof(Element)));
 
 struct Strip {
   const char *input, *indices, *updates;
@@ -32,15 +32,15 @@ struct Strip {
 template <Combine kCombine, class Index>
 __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* winners,
                              Element* staged, FirstBad& bad) {
-  const unsigned all = lines.length << lines.width_log, step = kLinesEach * blockDim.x;
+  const unsigned all = lines.length << lines.width_log, step = kLinesPerThread * blockDim.x;
   const unsigned steps = (all + step - 1) / step;
   // From the last ones on: what is not later than what is known changes nothing.
   for (unsigned turn = steps; turn-- > 0;) {
     const unsigned begin = turn * step + threadIdx.x;
-    Index value[kLinesEach] = {};
-    Element update[kLinesEach];
+    Index value[kLinesPerThread] = {};
+    Element update[kLinesPerThread];
 #pragma unroll
-    for (unsigned k = 0; k < kLinesEach; ++k) {
+    for (unsigned k = 0; k < kLinesPerThread; ++k) {
       const unsigned v = begin + k * blockDim.x;
       const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
       if (v >= all || column >= strip.columns) continue;
@@ -56,24 +56,24 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
     // Of equal places of a warp the last row's count.
     bool same = __all_sync(kAllLanes, value[0] == __shfl_sync(kAllLanes, value[0], 0));
     if (same) {
-      const unsigned last = begin + (kLinesEach - 1) * blockDim.x;
+      const unsigned last = begin + (kLinesPerThread - 1) * blockDim.x;
       same = last < all && (last & (lines.width - 1)) < strip.columns;
 #pragma unroll
-      for (unsigned k = 1; k < kLinesEach; ++k) same = same && value[k] == value[0];
+      for (unsigned k = 1; k < kLinesPerThread; ++k) same = same && value[k] == value[0];
       same = __all_sync(kAllLanes, same);
     }
 #endif
 #pragma unroll
-    for (unsigned n = kLinesEach; n > 0; --n) {
+    for (unsigned n = kLinesPerThread; n > 0; --n) {
       const unsigned k = n - 1, v = begin + k * blockDim.x;
       const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
-      const bool there = v < all && column < strip.columns;
-      if (!there) continue;
+      const bool is_valid = v < all && column < strip.columns;
+      if (!is_valid) continue;
       const unsigned long long place = anydml::wrap_index(value[k], lines.size);
       if (place < lines.size) {
         Winner* const winner = winners + (static_cast<unsigned>(place) << lines.width_log) + column;
 #if ANYDML_TYPE == 0
-        if (!same || (n == kLinesEach && (threadIdx.x & 31) + lines.width >= 32))
+        if (!same || (n == kLinesPerThread && (threadIdx.x & 31) + lines.width >= 32))
           win(winner, row + 1);
 #else
         take<kCombine, Element>(winner, word_of<kCombine>(update[k], row + 1));
@@ -91,19 +91,19 @@ template <Combine kCombine>
 __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner* winners,
                             const Element* staged) {
   const unsigned all = lines.size << lines.width_log;
-  for (unsigned begin = threadIdx.x; begin < all; begin += kLinesEach * blockDim.x) {
-    Element value[kLinesEach];
-    bool there[kLinesEach];
+  for (unsigned begin = threadIdx.x; begin < all; begin += kLinesPerThread * blockDim.x) {
+    Element value[kLinesPerThread];
+    bool is_valid[kLinesPerThread];
 #pragma unroll
-    for (unsigned k = 0; k < kLinesEach; ++k) {
+    for (unsigned k = 0; k < kLinesPerThread; ++k) {
       const unsigned v = begin + k * blockDim.x;
       [[maybe_unused]] const unsigned row = v >> lines.width_log;
       const unsigned column = v & (lines.width - 1);
-      there[k] = false;
+      is_valid[k] = false;
       if (v >= all || column >= strip.columns) continue;
       const unsigned winner = winners[v];
 #if ANYDML_TYPE != 0
-      there[k] = true;
+      is_valid[k] = true;
       value[k] = element_of<kCombine, Element>(winner, [&](unsigned number) {
         return number == 0 ? read<Element>(strip.input + row * lines.input.axis +
                                            column * lines.input.column)
@@ -111,7 +111,7 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
                                            column * lines.updates.column);
       });
 #else
-      there[k] = winner != 0 || lines.copies;
+      is_valid[k] = winner != 0 || lines.copies;
       if (winner == 0) {
         if (lines.copies)
           value[k] =
@@ -125,10 +125,10 @@ __device__ void write_lines(const Lines& lines, const Strip& strip, const Winner
 #endif
     }
 #pragma unroll
-    for (unsigned k = 0; k < kLinesEach; ++k) {
+    for (unsigned k = 0; k < kLinesPerThread; ++k) {
       const unsigned v = begin + k * blockDim.x;
       const unsigned row = v >> lines.width_log, column = v & (lines.width - 1);
-      if (there[k])
+      if (is_valid[k])
         write(strip.output + row * lines.output.axis + column * lines.output.column, value[k]);
     }
   }
@@ -167,7 +167,7 @@ __device__ void scatter_strip(const Lines& lines, const Strip& strip, char* memo
   with_index_type(lines.type, [&](auto index) {
     find_winners<kCombine, decltype(index)>(lines, strip, winners, staged, bad);
   });
-  if (lines.tells) bad.tell(report);
+  if (lines.reports_bad_indices) bad.publish(report);
   __syncthreads();
   write_lines<kCombine>(lines, strip, winners, staged);
 }
@@ -226,19 +226,19 @@ __device__ void find_packed(const Lines& lines, const Strip& strip, Winner* winn
 #pragma unroll
     for (unsigned n = kTurn; n > 0; --n) {
       const unsigned k = n - 1, f = turn * step + k * blockDim.x + threadIdx.x;
-      const bool there = f < fours;
+      const bool is_valid = f < fours;
       const Index(&own)[4] = value[k];
 #if ANYDML_TYPE == 0
       // Of equal places of a warp the last one counts.
       const Index first = __shfl_sync(kAllLanes, own[0], 0);  // by all lanes, whatever they have
-      bool same = there && own[0] == own[1] && own[0] == own[2] && own[0] == own[3];
+      bool same = is_valid && own[0] == own[1] && own[0] == own[2] && own[0] == own[3];
       same = __all_sync(kAllLanes, same && own[0] == first);
       unsigned known = 0;
 #endif
 #pragma unroll
       for (unsigned i = 4; i > 0; --i) {
         const unsigned long long place = anydml::wrap_index(own[i - 1], lines.size);
-        if (!there) continue;
+        if (!is_valid) continue;
         if (place >= lines.size) {
           bad.see(strip.position + (4 * f + i - 1) * lines.position.axis,
                   static_cast<Offset>(own[i - 1]));
@@ -273,11 +273,11 @@ __device__ void write_packed(const Lines& lines, const Strip& strip, const Winne
     const uint4 found = reinterpret_cast<const uint4*>(winners)[f];
     const unsigned winner[4] = {found.x, found.y, found.z, found.w};
     const unsigned at = f * static_cast<unsigned>(sizeof(Four));
-    Four made;
+    Four result;
 #if ANYDML_TYPE != 0
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      made.of[i] = element_of<kCombine, Element>(winner[i], [&](unsigned number) {
+      result.of[i] = element_of<kCombine, Element>(winner[i], [&](unsigned number) {
         constexpr unsigned kSize = sizeof(Element);
         return read<Element>(number == 0 ? strip.input + at + i * kSize
                                          : strip.updates + (number - 1) * kSize);
@@ -289,13 +289,13 @@ __device__ void write_packed(const Lines& lines, const Strip& strip, const Winne
           if (winner[i] != 0) write(strip.output + at + i * sizeof(Element), staged[winner[i] - 1]);
         continue;
       }
-      made = read<Four>(strip.input + at);
+      result = read<Four>(strip.input + at);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (winner[i] != 0) made.of[i] = staged[winner[i] - 1];
+      if (winner[i] != 0) result.of[i] = staged[winner[i] - 1];
 #endif
-    write(strip.output + at, made);
+    write(strip.output + at, result);
   }
 }
 
@@ -324,7 +324,7 @@ __device__ void scatter_packed_line(const Lines& lines, const Strip& strip, char
   with_index_type(lines.type, [&](auto index) {
     find_packed<kCombine, decltype(index)>(lines, strip, winners, bad);
   });
-  if (lines.tells) bad.tell(report);
+  if (lines.reports_bad_indices) bad.publish(report);
 #if ANYDML_TYPE == 0
   wait_for_lines();
 #endif
@@ -358,38 +358,39 @@ __device__ Strip strip_of(const Data& tensors, const Lines& lines, const Places&
 template <bool kPacked>
 __device__ inline void scatter_block(const Data& tensors, const Lines& lines, const Places& data,
                                      const Places& lookup, const Places& position, int reduction,
-                                     const BadIndexReport& report, Offset settled) {
+                                     const BadIndexReport& report, Offset private_bytes) {
   extern __shared__ uint4 memory[];
-  if (!lines.tells && bad_index_found(report)) return;
+  if (!lines.reports_bad_indices && bad_index_found(report)) return;
   const Strip strip = strip_of(tensors, lines, data, lookup, position);
   char* const shared = reinterpret_cast<char*>(memory);
   const auto scatter = [&](auto constant) {
-    constexpr Combine how = decltype(constant)::value;
+    constexpr Combine combine = decltype(constant)::value;
 #if ANYDML_WIDE || ANYDML_TYPE != 0
-    if constexpr (kPacked) return scatter_packed_line<how>(lines, strip, shared, report);
+    if constexpr (kPacked) return scatter_packed_line<combine>(lines, strip, shared, report);
 #endif
-    scatter_strip<how>(lines, strip, shared, report);
+    scatter_strip<combine>(lines, strip, shared, report);
   };
 #if ANYDML_TYPE == 0
   scatter(Constant<Combine::none>{});
 #else
   with_any_order<Element>(reduction, scatter);
 #endif
-  if (settled != 0) settle_by_last_block(report, tensors.output, settled);
+  if (private_bytes != 0) publish_report_by_last_block(report, tensors.output, private_bytes);
 }
 
 }  // namespace
 
 // Places of what lies outside the lines and their columns: `data` in the output and in the input,
-// `lookup` in the indices and in the updates, `position` of indices. `settled`: bytes of a
+// `lookup` in the indices and in the updates, `position` of indices. `private_bytes`: bytes of a
 // private output, if this kernel ends the call; else 0.
 extern "C" __global__ void __launch_bounds__(1024)
     scatter_lines(char* output, const char* input, const char* indices, const char* updates,
                   const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                   const __grid_constant__ Places lookup, const __grid_constant__ Places position,
-                  int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
+                  int reduction, const __grid_constant__ BadIndexReport report,
+                  Offset private_bytes) {
   scatter_block<false>({output, input, indices, updates}, lines, data, lookup, position, reduction,
-                       report, settled);
+                       report, private_bytes);
 }
 
 #if ANYDML_WIDE || ANYDML_TYPE != 0
@@ -398,8 +399,9 @@ extern "C" __global__ void __launch_bounds__(kPackedThreads, kPackedBlocks)
     scatter_packed(char* output, const char* input, const char* indices, const char* updates,
                    const __grid_constant__ Lines lines, const __grid_constant__ Places data,
                    const __grid_constant__ Places lookup, const __grid_constant__ Places position,
-                   int reduction, const __grid_constant__ BadIndexReport report, Offset settled) {
+                   int reduction, const __grid_constant__ BadIndexReport report,
+                   Offset private_bytes) {
   scatter_block<true>({output, input, indices, updates}, lines, data, lookup, position, reduction,
-                      report, settled);
+                      report, private_bytes);
 }
 #endif

@@ -20,13 +20,13 @@ __device__ inline unsigned seen_of(unsigned long long before, unsigned long long
 template <class Index>
 __device__ void look(const char* indices, const InOrder& job, unsigned* lasts) {
   const unsigned long long size = job.slices;
-  const unsigned room = job.count - kLookEach;
-  const unsigned first = static_cast<unsigned>(static_cast<unsigned long long>(room) * threadIdx.x /
+  const unsigned span = job.count - kLookIndicesPerThread;
+  const unsigned first = static_cast<unsigned>(static_cast<unsigned long long>(span) * threadIdx.x /
                                                (kLookThreads - 1));
   unsigned seen = 0;
   unsigned long long before = 0, begin = 0;
 #pragma unroll
-  for (unsigned k = 0; k < kLookEach; ++k) {
+  for (unsigned k = 0; k < kLookIndicesPerThread; ++k) {
     const Index value = read_once<Index>(indices + (Offset{first} + k) * Offset{sizeof(Index)});
     const unsigned long long position = anydml::wrap_index(value, size);
     if (position >= size) seen |= kOutside;
@@ -54,21 +54,21 @@ __device__ void check_order(const char* indices, const InOrder& job) {
   const unsigned long long size = job.slices;
   const unsigned lines = job.count / Line::kCount, lane = threadIdx.x & 31;
   const Line* const all = reinterpret_cast<const Line*>(indices);
-  const unsigned step = gridDim.x * kOrderThreads * kOrderEach;
+  const unsigned step = gridDim.x * kOrderThreads * kOrderPerThread;
   unsigned seen = 0;
   // Whole warps go round together.
-  for (unsigned base = blockIdx.x * kOrderThreads * kOrderEach; base < lines; base += step) {
+  for (unsigned base = blockIdx.x * kOrderThreads * kOrderPerThread; base < lines; base += step) {
     const unsigned first = base + threadIdx.x;
-    Line line[kOrderEach];
-    Index ahead[kOrderEach];  // of lane 0: what lies in front of its line
+    Line line[kOrderPerThread];
+    Index ahead[kOrderPerThread];  // of lane 0: what lies in front of its line
 #pragma unroll
-    for (unsigned k = 0; k < kOrderEach; ++k) {
+    for (unsigned k = 0; k < kOrderPerThread; ++k) {
       const unsigned at = first + k * kOrderThreads;
       if (at < lines) line[k] = all[at];
       if (at < lines && lane == 0 && at > 0) ahead[k] = all[at - 1].values[Line::kCount - 1];
     }
 #pragma unroll
-    for (unsigned k = 0; k < kOrderEach; ++k) {
+    for (unsigned k = 0; k < kOrderPerThread; ++k) {
       const unsigned at = first + k * kOrderThreads;
       const Index around = __shfl_up_sync(kAllLanes, line[k].values[Line::kCount - 1], 1);
       if (at >= lines) continue;

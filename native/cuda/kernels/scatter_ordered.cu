@@ -26,13 +26,13 @@ __device__ void copy_all(char* to, const char* from, Offset bytes) {
   if (((reinterpret_cast<unsigned long long>(to) | reinterpret_cast<unsigned long long>(from)) &
        15) == 0) {
     lines = bytes / 16;
-    for (Offset base = thread; base < lines; base += kOrderEach * step) {
-      uint4 line[kOrderEach];
+    for (Offset base = thread; base < lines; base += kOrderPerThread * step) {
+      uint4 line[kOrderPerThread];
 #pragma unroll
-      for (unsigned k = 0; k < kOrderEach; ++k)
+      for (unsigned k = 0; k < kOrderPerThread; ++k)
         if (base + k * step < lines) line[k] = read<uint4>(from + (base + k * step) * 16);
 #pragma unroll
-      for (unsigned k = 0; k < kOrderEach; ++k)
+      for (unsigned k = 0; k < kOrderPerThread; ++k)
         if (base + k * step < lines) write(to + (base + k * step) * 16, line[k]);
     }
   }
@@ -48,11 +48,11 @@ __device__ void put(char* output, const char* input, const char* indices, const 
   const bool falls = (job.order->seen & kFalls) != 0;
   const unsigned thread = blockIdx.x * kOrderThreads + threadIdx.x;
   const unsigned step = gridDim.x * kOrderThreads;
-  for (unsigned base = thread; base < job.count; base += kOrderEach * step) {
-    unsigned long long key[kOrderEach];
-    Element value[kOrderEach], known[kOrderEach];
+  for (unsigned base = thread; base < job.count; base += kOrderPerThread * step) {
+    unsigned long long key[kOrderPerThread];
+    Element value[kOrderPerThread], known[kOrderPerThread];
 #pragma unroll
-    for (unsigned k = 0; k < kOrderEach; ++k) {
+    for (unsigned k = 0; k < kOrderPerThread; ++k) {
       const unsigned i = base + k * step;
       key[k] = size;
       if (i >= job.count) continue;
@@ -68,14 +68,14 @@ __device__ void put(char* output, const char* input, const char* indices, const 
       }
     }
 #pragma unroll
-    for (unsigned k = 0; k < kOrderEach; ++k) {
+    for (unsigned k = 0; k < kOrderPerThread; ++k) {
       if (key[k] >= size) continue;
       value[k] = read<Element>(updates + (base + k * step) * job.update_step);
       if (kCombine != Combine::none)
         known[k] = read<Element>(input + static_cast<Offset>(key[k]) * Offset{sizeof(Element)});
     }
 #pragma unroll
-    for (unsigned k = 0; k < kOrderEach; ++k)
+    for (unsigned k = 0; k < kOrderPerThread; ++k)
       if (key[k] < size)
         write(output + static_cast<Offset>(key[k]) * Offset{sizeof(Element)},
               combined<kCombine>(known[k], value[k]));

@@ -10,7 +10,7 @@ using Element = Unit<ANYDML_SIZE>::Type;
 constexpr unsigned kPartThreads = part_threads(ANYDML_SIZE);
 constexpr unsigned kPartTile = part_tile(ANYDML_SIZE);
 constexpr unsigned kWarps = kPartThreads / 32;
-constexpr unsigned kOwn = kMostBuckets / kPartThreads;  // buckets of a thread at most
+constexpr unsigned kOwn = kMaxBuckets / kPartThreads;  // buckets of a thread at most
 constexpr unsigned kLong =
     48;  // updates of a bucket in a tile that are not put in order by counting
 
@@ -19,21 +19,21 @@ __device__ inline unsigned bucket_of(const Partition& part, unsigned key) {
 }
 
 // Ranks of a warp's own updates in their buckets, in order, whatever the buckets are.
-__device__ void rank_in_order(const Partition& part, const unsigned (&key)[kPartEach],
-                              unsigned short (&rank)[kPartEach], unsigned short* ranks) {
+__device__ void rank_in_order(const Partition& part, const unsigned (&key)[kPartKeysPerThread],
+                              unsigned short (&rank)[kPartKeysPerThread], unsigned short* ranks) {
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   for (unsigned i = threadIdx.x; i < kWarps * part.buckets; i += kPartThreads) ranks[i] = 0;
   __syncthreads();
   unsigned short* const own_ranks = ranks + warp * part.buckets;
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
-    const bool there = key[j] != kNoKey;
-    const unsigned bucket = there ? bucket_of(part, key[j]) : kNoKey;
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j) {
+    const bool is_valid = key[j] != kNoKey;
+    const unsigned bucket = is_valid ? bucket_of(part, key[j]) : kNoKey;
     const unsigned peers = __match_any_sync(kAllLanes, bucket);
     const unsigned ahead = __popc(peers & ((1u << lane) - 1));
-    const unsigned before = there ? own_ranks[bucket] : 0;
+    const unsigned before = is_valid ? own_ranks[bucket] : 0;
     __syncwarp();
-    if (ahead == 0 && there)
+    if (ahead == 0 && is_valid)
       own_ranks[bucket] = static_cast<unsigned short>(before + __popc(peers));
     __syncwarp();
     rank[j] = static_cast<unsigned short>(before + ahead);
@@ -50,7 +50,7 @@ __device__ void rank_in_order(const Partition& part, const unsigned (&key)[kPart
   }
   __syncthreads();
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j)
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j)
     if (key[j] != kNoKey)
       rank[j] = static_cast<unsigned short>(rank[j] + own_ranks[bucket_of(part, key[j])]);
   __syncthreads();
@@ -73,17 +73,17 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   unsigned* const staged_keys = reinterpret_cast<unsigned*>(staged + kPartTile);
   unsigned short* const numbers = reinterpret_cast<unsigned short*>(staged_keys + kPartTile);
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-  const unsigned own_first = warp * (32 * kPartEach) + lane, tile = blockIdx.x * kPartTile;
+  const unsigned own_first = warp * (32 * kPartKeysPerThread) + lane, tile = blockIdx.x * kPartTile;
   const unsigned each = (part.buckets + kPartThreads - 1) / kPartThreads;
-  unsigned key[kPartEach];
-  Element value[kPartEach];
+  unsigned key[kPartKeysPerThread];
+  Element value[kPartKeysPerThread];
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j) {
     const unsigned i = tile + own_first + 32 * j;
     key[j] = i < part.count ? part.keys[i] : kNoKey;
   }
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j) {
     const unsigned i = tile + own_first + 32 * j;
     if (i < part.count)
       value[j] = read<Element>(
@@ -99,11 +99,11 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   for (unsigned k = 0; k < kOwn; ++k) {
     const unsigned bucket = threadIdx.x * each + k;
     if (k < each && bucket < part.buckets)
-      base[k] = part.begins[bucket] + of_group[bucket] + before[bucket];
+      base[k] = part.bucket_offsets[bucket] + of_group[bucket] + before[bucket];
   }
-  unsigned short rank[kPartEach];
+  unsigned short rank[kPartKeysPerThread];
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j)
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j)
     if (key[j] != kNoKey)
       rank[j] = static_cast<unsigned short>(atomicAdd(starts + bucket_of(part, key[j]), 1u));
   __syncthreads();
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   const bool by_ranks = __syncthreads_or(part.in_order && is_long) != 0;
   if (by_ranks) rank_in_order(part, key, rank, reinterpret_cast<unsigned short*>(staged));
 #pragma unroll
-  for (unsigned j = 0; j < kPartEach; ++j) {
+  for (unsigned j = 0; j < kPartKeysPerThread; ++j) {
     if (key[j] == kNoKey) continue;
     const unsigned slot = starts[bucket_of(part, key[j])] + rank[j];
     staged[slot] = value[j];

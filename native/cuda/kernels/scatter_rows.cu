@@ -20,21 +20,21 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   if (bad_index_found(report)) return;
   const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
   const Offset together = kScatterThreads >> slices.lanes_log;
-  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesEach * together) +
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * together) +
                        (threadIdx.x >> slices.lanes_log);
-  const char* from[kSlicesEach];
-  char* to[kSlicesEach];
-  Offset step[kSlicesEach];
-  unsigned winner[kSlicesEach];
+  const char* from[kSlicesPerThread];
+  char* to[kSlicesPerThread];
+  Offset step[kSlicesPerThread];
+  unsigned winner[kSlicesPerThread];
 #pragma unroll
-  for (unsigned k = 0; k < kSlicesEach; ++k)
+  for (unsigned k = 0; k < kSlicesPerThread; ++k)
     winner[k] = first + k * together < slices.count ? winners[first + k * together] : 0;
 #pragma unroll
-  for (unsigned k = 0; k < kSlicesEach; ++k) {
+  for (unsigned k = 0; k < kSlicesPerThread; ++k) {
     const Offset slice = first + k * together;
-    const bool there = slice < slices.count;
-    const PlacePair at = places_of(outer, there ? slice : 0);
-    to[k] = there ? output + at.first : nullptr;
+    const bool is_valid = slice < slices.count;
+    const PlacePair at = places_of(outer, is_valid ? slice : 0);
+    to[k] = is_valid ? output + at.first : nullptr;
     from[k] = input + at.second;
     step[k] = slices.input;
     if (winner[k] != 0) {
@@ -43,12 +43,12 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     }
   }
   for (Offset e = lane; e < slices.elements; e += lanes) {
-    Element value[kSlicesEach];
+    Element value[kSlicesPerThread];
 #pragma unroll
-    for (unsigned k = 0; k < kSlicesEach; ++k)
+    for (unsigned k = 0; k < kSlicesPerThread; ++k)
       if (to[k] != nullptr) value[k] = read<Element>(from[k] + e * step[k]);
 #pragma unroll
-    for (unsigned k = 0; k < kSlicesEach; ++k)
+    for (unsigned k = 0; k < kSlicesPerThread; ++k)
       if (to[k] != nullptr) write(to[k] + e * slices.output, value[k]);
   }
 }
@@ -56,26 +56,26 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
 // Every update that is the last one of its slice. `slices.count` counts updates here.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_updates(char* output, const char* updates, const unsigned* winners, const void* keys,
-                    int key_width, Offset most, const __grid_constant__ Slices slices,
+                    int key_width, Offset limit, const __grid_constant__ Slices slices,
                     const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
                     const __grid_constant__ BadIndexReport report) {
   if (bad_index_found(report)) return;
   const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
   const Offset together = kScatterThreads >> slices.lanes_log;
-  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesEach * together) +
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * together) +
                        (threadIdx.x >> slices.lanes_log);
-  Offset key[kSlicesEach];
-  bool wins[kSlicesEach];
+  Offset key[kSlicesPerThread];
+  bool wins[kSlicesPerThread];
 #pragma unroll
-  for (unsigned k = 0; k < kSlicesEach; ++k) {
+  for (unsigned k = 0; k < kSlicesPerThread; ++k) {
     const Offset i = first + k * together;
     key[k] = i < slices.count ? number_at(keys, key_width, i) : -1;
   }
 #pragma unroll
-  for (unsigned k = 0; k < kSlicesEach; ++k)
-    wins[k] = key[k] >= 0 && key[k] < most && winners[key[k]] == first + k * together + 1;
+  for (unsigned k = 0; k < kSlicesPerThread; ++k)
+    wins[k] = key[k] >= 0 && key[k] < limit && winners[key[k]] == first + k * together + 1;
 #pragma unroll
-  for (unsigned k = 0; k < kSlicesEach; ++k) {
+  for (unsigned k = 0; k < kSlicesPerThread; ++k) {
     if (!wins[k]) continue;
     const char* const from = updates + places_of(tuples, first + k * together).first;
     char* const to = output + places_of(outer, key[k]).first;

@@ -74,15 +74,15 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   }
   char* const to = output + places_of(outer, key).first;
   with_reduction(reduction, [&](auto constant) {
-    constexpr Combine how = decltype(constant)::value;
+    constexpr Combine combine = decltype(constant)::value;
     for (Offset e = lane; e < sorted.elements; e += lanes) {
       const PlacePair at = places_of(slice, e);
       Element value = first_term(to + at.first, mean);
       Offset j = i;
       for (; j < sorted.count && key_at(sorted, j) == key; ++j)
-        value =
-            combined<how>(value, read<Element>(update_at(sorted, tuples, updates, j) + at.second));
-      write(to + at.first, last_value(settled<how>(value), mean, j - i));
+        value = combined<combine>(value,
+                                  read<Element>(update_at(sorted, tuples, updates, j) + at.second));
+      write(to + at.first, last_value(canonicalize<combine>(value), mean, j - i));
     }
   });
 }
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
                    int reduction, int mean, const __grid_constant__ BadIndexReport report) {
   constexpr unsigned kSize = sizeof(Element);
   constexpr unsigned kTile = kChainBytes / (kSize < 4 ? 4 : kSize);
-  constexpr unsigned kEach = kTile / kChainThreads;
+  constexpr unsigned kElementsPerThread = kTile / kChainThreads;
   extern __shared__ uint4 memory[];
   Element* const tiles = reinterpret_cast<Element*>(memory);
   if (bad_index_found(report)) return;
@@ -118,26 +118,26 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
       else
         beyond = middle;
     }
-    const bool there = e < sorted.elements;
+    const bool is_valid = e < sorted.elements;
     PlacePair at{0, 0};
-    if (there) at = places_of(slice, e);
+    if (is_valid) at = places_of(slice, e);
     char* const to = output + places_of(outer, key).first + at.first;
-    const bool combines = there && threadIdx.x < wide;
+    const bool combines = is_valid && threadIdx.x < wide;
     Element value{};
     if (combines) value = first_term(to, mean);
-    Offset number[kEach];  // of the updates of the tile after the next; -1: none
-    Element next[kEach];
+    Offset number[kElementsPerThread];  // of the updates of the tile after the next; -1: none
+    Element next[kElementsPerThread];
     const auto find = [&](Offset first) {
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k) {
+      for (unsigned k = 0; k < kElementsPerThread; ++k) {
         const Offset j = first + ((k * kChainThreads + threadIdx.x) >> wide_log);
         number[k] = -1;
-        if (there && j < end) number[k] = number_at(sorted.updates, sorted.update_width, j);
+        if (is_valid && j < end) number[k] = number_at(sorted.updates, sorted.update_width, j);
       }
     };
     const auto load = [&] {
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k)
+      for (unsigned k = 0; k < kElementsPerThread; ++k)
         if (number[k] >= 0)
           next[k] = read<Element>(updates + places_of(tuples, number[k]).first + at.second);
     };
@@ -148,33 +148,34 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     for (Offset first = begin; first < end; first += rows) {
       Element* const tile = tiles + turn * kTile;
 #pragma unroll
-      for (unsigned k = 0; k < kEach; ++k) tile[k * kChainThreads + threadIdx.x] = next[k];
+      for (unsigned k = 0; k < kElementsPerThread; ++k)
+        tile[k * kChainThreads + threadIdx.x] = next[k];
       __syncthreads();
       load();
       find(first + 2 * rows);
       if (combines) {
         const unsigned count = static_cast<unsigned>(end - first < rows ? end - first : rows);
         with_reduction(reduction, [&](auto constant) {
-          constexpr Combine how = decltype(constant)::value;
+          constexpr Combine combine = decltype(constant)::value;
           // Read ahead of the chain, or every sum waits for shared memory.
-          constexpr unsigned kAhead = 16;
+          constexpr unsigned kRowsPerRead = 16;
           const Element* const own = tile + mine;
           unsigned row = 0;
-          for (; row + kAhead <= count; row += kAhead) {
-            Element ahead[kAhead];
+          for (; row + kRowsPerRead <= count; row += kRowsPerRead) {
+            Element ahead[kRowsPerRead];
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) ahead[k] = own[(row + k) << wide_log];
+            for (unsigned k = 0; k < kRowsPerRead; ++k) ahead[k] = own[(row + k) << wide_log];
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) value = combined<how>(value, ahead[k]);
+            for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<combine>(value, ahead[k]);
           }
-          for (; row < count; ++row) value = combined<how>(value, own[row << wide_log]);
+          for (; row < count; ++row) value = combined<combine>(value, own[row << wide_log]);
         });
       }
       turn ^= 1;
     }
     if (combines) {
       with_reduction(reduction, [&](auto constant) {
-        write(to, last_value(settled<decltype(constant)::value>(value), mean, end - begin));
+        write(to, last_value(canonicalize<decltype(constant)::value>(value), mean, end - begin));
       });
     }
     __syncthreads();  // before another item's first tile

@@ -57,8 +57,9 @@ constexpr Word<T> kInfinity = Same<T, double>::value  ? static_cast<Word<T> >(0x
 template <Combine kCombine, class T, class Bits>
 struct Codes {
   static constexpr Bits kTop = kInfinity<T>;
-  static constexpr Bits kRoom = static_cast<Bits>(1) << (sizeof(Bits) == 4 ? 23 : 40);  // numbers
-  static constexpr Bits kZeros = kRoom + kTop, kAbove = 2 * kRoom + kTop;
+  static constexpr Bits kCapacity = static_cast<Bits>(1)
+                                    << (sizeof(Bits) == 4 ? 23 : 40);  // numbers
+  static constexpr Bits kZeros = kCapacity + kTop, kAbove = 2 * kCapacity + kTop;
   static constexpr Word<T> kSign = static_cast<Word<T> >(1) << (8 * sizeof(T) - 1);
 
   static __device__ Bits of(T value, Bits number) {
@@ -71,24 +72,24 @@ struct Codes {
   }
   // Whether the code names what it is of.
   static __device__ bool names(Bits code, Bits& number) {
-    number = code < kRoom ? code : code - kZeros;
-    return code < kRoom || (code >= kZeros && code < kAbove);
+    number = code < kCapacity ? code : code - kZeros;
+    return code < kCapacity || (code >= kZeros && code < kAbove);
   }
   static __device__ T value(Bits code) {
     const bool below = code < kZeros;
     const Bits magnitude = below ? kZeros - code : code - kAbove + 1;
-    T made;
+    T result;
     from_bits(static_cast<Word<T> >(magnitude) |
                   (below == (kCombine == Combine::min) ? kSign : static_cast<Word<T> >(0)),
-              made);
-    return made;
+              result);
+    return result;
   }
   // The same in another word, numbers counted from `first` on.
   template <class Wide>
   static __device__ Wide widened(Bits code, Wide first) {
     using To = Codes<kCombine, T, Wide>;
-    if (code < kRoom) return code + first;
-    if (code < kZeros) return To::kRoom + (code - kRoom);
+    if (code < kCapacity) return code + first;
+    if (code < kZeros) return To::kCapacity + (code - kCapacity);
     if (code < kAbove) return To::kZeros + (code - kZeros) + first;
     return To::kAbove + (code - kAbove);
   }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace anydml::cuda;
 
-constexpr int kSize = ANYDML_SIZE, kEach = 16 / kSize;
+constexpr int kSize = ANYDML_SIZE, kElementsPerVector = 16 / kSize;
 
 template <int W>
 struct Bits;
@@ -32,20 +32,20 @@ struct Bits<8> {
 using Element = Bits<kSize>::Type;
 
 union Line {
-  uint4 whole;
-  Element items[kEach];
+  uint4 vector;
+  Element items[kElementsPerVector];
 };
 
-__device__ void put(uint4* lines, Offset line, unsigned skip, Offset end, const Line& made) {
-  const Offset position = line * kEach;
-  if (position >= skip && position + kEach <= end) {
-    lines[line] = made.whole;
+__device__ void put(uint4* lines, Offset line, unsigned skip, Offset end, const Line& output) {
+  const Offset position = line * kElementsPerVector;
+  if (position >= skip && position + kElementsPerVector <= end) {
+    lines[line] = output.vector;
     return;
   }
   Element* const here = reinterpret_cast<Element*>(lines + line);
 #pragma unroll
-  for (int i = 0; i < kEach; ++i)
-    if (position + i >= skip && position + i < end) here[i] = made.items[i];
+  for (int i = 0; i < kElementsPerVector; ++i)
+    if (position + i >= skip && position + i < end) here[i] = output.items[i];
 }
 
 #if ANYDML_SIZE == 2 || ANYDML_SIZE == 4
@@ -75,12 +75,14 @@ extern "C" __global__ void __launch_bounds__(kSequenceThreads)
   for (unsigned k = 0; k < kSequenceUnroll; ++k) {
     const Offset line =
         (static_cast<Offset>(blockIdx.x) * kSequenceUnroll + k) * kSequenceThreads + threadIdx.x;
-    if (line * kEach >= end) return;
-    unsigned long long value = start + static_cast<unsigned long long>(line * kEach - skip) * delta;
-    Line made;
+    if (line * kElementsPerVector >= end) return;
+    unsigned long long value =
+        start + static_cast<unsigned long long>(line * kElementsPerVector - skip) * delta;
+    Line output;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i, value += delta) made.items[i] = static_cast<Element>(value);
-    put(lines, line, skip, end, made);
+    for (int i = 0; i < kElementsPerVector; ++i, value += delta)
+      output.items[i] = static_cast<Element>(value);
+    put(lines, line, skip, end, output);
   }
 }
 
@@ -90,29 +92,29 @@ extern "C" __global__ void __launch_bounds__(kSequenceThreads)
                     int count) {
   // The segments that the block meets, mostly one.
   const Offset first = static_cast<Offset>(blockIdx.x) * kSequenceUnroll * kSequenceThreads;
-  const Offset begin = max(first * kEach - skip, Offset{0});
-  const Offset behind = (first + kSequenceUnroll * kSequenceThreads) * kEach - skip;
+  const Offset begin = max(first * kElementsPerVector - skip, Offset{0});
+  const Offset behind = (first + kSequenceUnroll * kSequenceThreads) * kElementsPerVector - skip;
   const int low = segment_at(segments, 0, count, begin);
   const int high = segment_at(segments, low, count, behind - 1) + 1;
   const SequenceSegment only = segments[low];
 #pragma unroll
   for (unsigned k = 0; k < kSequenceUnroll; ++k) {
     const Offset line = first + k * kSequenceThreads + threadIdx.x;
-    if (line * kEach >= end) return;
-    const Offset element = line * kEach - skip;
-    Line made;
+    if (line * kElementsPerVector >= end) return;
+    const Offset element = line * kElementsPerVector - skip;
+    Line output;
     if (high - low == 1) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) made.items[i] = float_of(only, element + i);
+      for (int i = 0; i < kElementsPerVector; ++i) output.items[i] = float_of(only, element + i);
     } else {
       int at = segment_at(segments, low, high, element);
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
+      for (int i = 0; i < kElementsPerVector; ++i) {
         while (at + 1 < high && segments[at + 1].begin <= element + i) ++at;
-        made.items[i] = float_of(segments[at], element + i);
+        output.items[i] = float_of(segments[at], element + i);
       }
     }
-    put(lines, line, skip, end, made);
+    put(lines, line, skip, end, output);
   }
 }
 #endif

@@ -12,10 +12,10 @@ constexpr bool kSplit = ANYDML_SPLIT;
 using Element = Unit<kSize>::Type;
 
 // Where the parts' bytes are: a unit of a row.
-struct Alike {
+struct SameLayout {
   char* const* data;
 
-  __device__ Alike meeting(const Slabs&, unsigned, unsigned) const { return *this; }
+  __device__ SameLayout meeting(const Slabs&, unsigned, unsigned) const { return *this; }
   __device__ char* at(const Slabs& slabs, Offset row, unsigned column) const {
     const unsigned p = slabs.each.quotient(column);
     return data[p] + row * slabs.part_step + (column - p * slabs.each.size) * kSize;
@@ -63,10 +63,10 @@ __device__ void move_units(const Slabs& slabs, const Table& all) {
   bool own[kSlabUnroll];
   const auto aim = [&](unsigned k, const Table& table, unsigned row, unsigned column) {
     char* const in_part = table.at(slabs, slabs.row + row, column);
-    char* const in_whole =
-        slabs.whole + (slabs.row + row) * slabs.step + static_cast<Offset>(column) * kSize;
-    from[k] = kSplit ? in_whole : in_part;
-    to[k] = kSplit ? in_part : in_whole;
+    char* const in_joined =
+        slabs.joined + (slabs.row + row) * slabs.step + static_cast<Offset>(column) * kSize;
+    from[k] = kSplit ? in_joined : in_part;
+    to[k] = kSplit ? in_part : in_joined;
   };
   if (slabs.shape == kManyRows) {
     const unsigned down = slabs.across.quotient(blockIdx.x);
@@ -129,8 +129,8 @@ __device__ void move_units(const Slabs& slabs, const Table& all) {
     bytes = left < length ? static_cast<unsigned>(left) : length;
   }
   char* const in_part = parts[p].data + (slabs.row + row) * parts[p].step + into;
-  char* const in_whole = slabs.whole + (slabs.row + row) * slabs.step + parts[p].begin + into;
-  copy_piece(kSplit ? in_part : in_whole, kSplit ? in_whole : in_part, bytes,
+  char* const in_joined = slabs.joined + (slabs.row + row) * slabs.step + parts[p].begin + into;
+  copy_piece(kSplit ? in_part : in_joined, kSplit ? in_joined : in_part, bytes,
              threadIdx.x & (lanes - 1), lanes);
 }
 
@@ -139,15 +139,15 @@ template <class Table>
 __device__ void move_tiles(const Slabs& slabs, const Table& table) {
   extern __shared__ uint4 memory[];
   Element* const tile = reinterpret_cast<Element*>(memory);
-  constexpr int kEach = static_cast<int>((1u << tile_log(kSize)) / kSlabThreads);
+  constexpr int kElementsPerThread = static_cast<int>((1u << tile_log(kSize)) / kSlabThreads);
   const unsigned down = slabs.across.quotient(blockIdx.x);
   const unsigned first_column = (blockIdx.x - down * slabs.across.size) << slabs.column_log;
   const unsigned first_row = down << slabs.row_log;
   const unsigned height = slabs.rows - first_row, width = slabs.units.size - first_column;
   const unsigned rows = 1u << slabs.row_log, columns = 1u << slabs.column_log;
   const unsigned pitch = columns + tile_pad(kSize);
-  char* const whole = slabs.whole + (slabs.row + first_row) * slabs.step +
-                      static_cast<Offset>(first_column) * kSize;
+  char* const joined = slabs.joined + (slabs.row + first_row) * slabs.step +
+                       static_cast<Offset>(first_column) * kSize;
   const auto along_rows = [&](int k, unsigned& r, unsigned& c) {
     const unsigned e = threadIdx.x + k * kSlabThreads;
     c = e & (columns - 1);
@@ -163,26 +163,26 @@ __device__ void move_tiles(const Slabs& slabs, const Table& table) {
   const auto in_part = [&](unsigned r, unsigned c) {
     return table.at(slabs, slabs.row + first_row + r, first_column + c);
   };
-  Element value[kEach];
+  Element value[kElementsPerThread];
   unsigned r, c;
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     if constexpr (kSplit) {
-      if (along_rows(k, r, c)) value[k] = read<Element>(whole + r * slabs.step + c * kSize);
+      if (along_rows(k, r, c)) value[k] = read<Element>(joined + r * slabs.step + c * kSize);
     } else {
       if (along_parts(k, r, c)) value[k] = read<Element>(in_part(r, c));
     }
   }
 #pragma unroll
-  for (int k = 0; k < kEach; ++k)
+  for (int k = 0; k < kElementsPerThread; ++k)
     if (kSplit ? along_rows(k, r, c) : along_parts(k, r, c)) tile[r * pitch + c] = value[k];
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < kEach; ++k) {
+  for (int k = 0; k < kElementsPerThread; ++k) {
     if constexpr (kSplit) {
       if (along_parts(k, r, c)) write(in_part(r, c), tile[r * pitch + c]);
     } else {
-      if (along_rows(k, r, c)) write(whole + r * slabs.step + c * kSize, tile[r * pitch + c]);
+      if (along_rows(k, r, c)) write(joined + r * slabs.step + c * kSize, tile[r * pitch + c]);
     }
   }
 }
@@ -194,10 +194,10 @@ __device__ void move_tiles(const Slabs& slabs, const Table& table) {
 #define ANYDML_WAY(way)                                                                   \
   ANYDML_KERNEL(way##_alike_few)                                                          \
   (const __grid_constant__ Slabs slabs, const __grid_constant__ AddressTable table) {     \
-    move_##way(slabs, Alike{table.data});                                                 \
+    move_##way(slabs, SameLayout{table.data});                                            \
   }                                                                                       \
   ANYDML_KERNEL(way##_alike)(const __grid_constant__ Slabs slabs) {                       \
-    move_##way(slabs, Alike{static_cast<char* const*>(slabs.table)});                     \
+    move_##way(slabs, SameLayout{static_cast<char* const*>(slabs.table)});                \
   }                                                                                       \
   ANYDML_KERNEL(way##_few)                                                                \
   (const __grid_constant__ Slabs slabs, const __grid_constant__ PartTable table) {        \

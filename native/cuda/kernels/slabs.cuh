@@ -17,7 +17,7 @@ constexpr unsigned kInOrder = 0, kEightRows = 1, kManyRows = 2;
 
 // The whole: rows of contiguous bytes, of which each part has a piece.
 struct Slabs {
-  char* whole;
+  char* joined;
   Offset step;        // from row to row
   Offset part_step;   // the same of the parts, where these are alike
   Offset row;         // the first one
@@ -43,12 +43,12 @@ struct SlabPart {
   Offset begin;  // of the piece in the whole's row, in bytes
   Offset more;   // of a part: the number of its first segment in the row; of a segment: bytes
 };
-constexpr unsigned kFewAddresses = 240, kFewParts = 60;
+constexpr unsigned kSmallAddresses = 240, kSmallParts = 60;
 struct AddressTable {
-  char* data[kFewAddresses];
+  char* data[kSmallAddresses];
 };
 struct PartTable {
-  SlabPart parts[kFewParts + 1];
+  SlabPart parts[kSmallParts + 1];
 };
 
 }  // namespace anydml::cuda

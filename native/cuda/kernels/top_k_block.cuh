@@ -10,12 +10,12 @@ constexpr int kWarps = kThreads / 32;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
 // Longest list that is ranked by counting; longer ones are sorted.
-constexpr int kMostRanked = kThreads < 128 ? kThreads : 128;
+constexpr int kMaxRanked = kThreads < 128 ? kThreads : 128;
 
 struct BlockState {
   int slots[2][32];
   int count;  // candidates found, including those that did not fit
-  int ranks[kMostRanked];
+  int ranks[kMaxRanked];
 };
 
 // The shared memory of a block, followed by as many candidates as the launch requests.
@@ -57,7 +57,7 @@ __device__ inline int block_top(unsigned long long value, int& turn) {
 }
 
 // The greatest key of the block's threads, or one above it.
-__device__ inline unsigned block_most(unsigned value, int& turn) {
+__device__ inline unsigned block_max(unsigned value, int& turn) {
   value = __reduce_max_sync(kAll, value);
   if constexpr (kWarps == 1) return value;
   turn ^= 1;
@@ -67,8 +67,8 @@ __device__ inline unsigned block_most(unsigned value, int& turn) {
   const int all = lane_of() < kWarps ? slots[lane_of()] : 0;
   return __reduce_max_sync(kAll, static_cast<unsigned>(all));
 }
-__device__ inline unsigned long long block_most(unsigned long long value, int& turn) {
-  const unsigned high = block_most(static_cast<unsigned>(value >> 32), turn);
+__device__ inline unsigned long long block_max(unsigned long long value, int& turn) {
+  const unsigned high = block_max(static_cast<unsigned>(value >> 32), turn);
   return static_cast<unsigned long long>(high) << 32 | 0xFFFFFFFFu;
 }
 
@@ -266,7 +266,7 @@ __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& 
   while (size < count) size *= 2;
   while (wanted < k) wanted *= 2;
   // To sort twice of what is wanted takes as long as to cut it, while it is not much.
-  const bool much = count > kMostRanked && (size > 2 * wanted || (size > wanted && size >= 2048));
+  const bool much = count > kMaxRanked && (size > 2 * wanted || (size > wanted && size >= 2048));
   if (count > k && (much || !ordered)) {
     cut(count, k, n);
     count = k;
@@ -274,11 +274,11 @@ __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& 
   }
   if (ordered) {
     for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
-    if (count <= kMostRanked) {
+    if (count <= kMaxRanked) {
       // Several threads an item, each comparing with some of the others.
       const int shares = kThreads / size > 0 ? kThreads / size : 1, share = me / size;
       const int i = me & (size - 1), length = size / shares;
-      if (me < kMostRanked) state.ranks[me] = 0;
+      if (me < kMaxRanked) state.ranks[me] = 0;
       __syncthreads();
       const Item mine = items[i];
       if (share < shares && i < count) {

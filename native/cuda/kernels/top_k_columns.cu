@@ -10,8 +10,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr unsigned kAll = 0xFFFFFFFFu;
-constexpr int kEach = ANYDML_each;  // elements of a lane
-constexpr int kPitch = 32 * kEach + 1;
+constexpr int kElementsPerThread = ANYDML_each;  // elements of a lane
+constexpr int kPitch = 32 * kElementsPerThread + 1;
 
 // An element into the tile. From 4 bytes on it takes no register on its way, so that all that a
 // thread reads are on their way at a time.
@@ -49,21 +49,21 @@ struct Results {
 
 // The k greatest, at most 32, where no more than 32 elements reach the k-th of the lanes' greatest:
 // their ranks by counting. False: there are more.
-__device__ bool few(const Key (&own)[kEach], Key most, int n, int k, const Results& results,
-                    Item* found) {
+__device__ bool few(const Key (&own)[kElementsPerThread], Key greatest, int n, int k,
+                    const Results& results, Item* found) {
   const int lane = static_cast<int>(threadIdx.x & 31);
   int rank = 0;
 #pragma unroll
   for (int other = 0; other < 32; ++other) {
-    const Key its = __shfl_sync(kAll, most, other);
-    rank += its > most || (its == most && other < lane) ? 1 : 0;
+    const Key its = __shfl_sync(kAll, greatest, other);
+    rank += its > greatest || (its == greatest && other < lane) ? 1 : 0;
   }
   const unsigned last = __ballot_sync(kAll, rank == k - 1);
-  const Key bound = __shfl_sync(kAll, most, __ffs(static_cast<int>(last)) - 1);
+  const Key bound = __shfl_sync(kAll, greatest, __ffs(static_cast<int>(last)) - 1);
   int count = 0;
   __syncwarp();  // what the column before left has been read
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = 32 * j + lane;
     const bool reaches = i < n && own[j] >= bound;
     const unsigned with = __ballot_sync(kAll, reaches);
@@ -119,24 +119,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
     fetched();
     __syncthreads();
     for (int c = warp; c < width; c += kWarps) {
-      Key own[kEach];
-      Key most = 0;
+      Key own[kElementsPerThread];
+      Key greatest = 0;
 #pragma unroll
-      for (int j = 0; j < kEach; ++j) {
+      for (int j = 0; j < kElementsPerThread; ++j) {
         const int i = 32 * j + lane;
         own[j] = i < n ? key_of(tile[c * kPitch + i], flip) : 0;
-        most = own[j] > most ? own[j] : most;
+        greatest = own[j] > greatest ? own[j] : greatest;
       }
       const long long row = first_row + c;
       const Results results{parts, (row * parts.segments + segment) * rows.k, begin};
-      if (k <= 32 && n > 32 && few(own, most, n, k, results, found[warp])) continue;
+      if (k <= 32 && n > 32 && few(own, greatest, n, k, results, found[warp])) continue;
       Key bound = 0;
       int reached = n;
       for (int bit = kKeyBits - 1; bit >= 0 && reached != k; --bit) {
         const Key next = bound | Key(1) << bit;
         int count = 0;
 #pragma unroll
-        for (int j = 0; j < kEach; ++j) count += own[j] >= next ? 1 : 0;
+        for (int j = 0; j < kElementsPerThread; ++j) count += own[j] >= next ? 1 : 0;
         count = __reduce_add_sync(kAll, count);
         if (count >= k) bound = next, reached = count;
       }
@@ -147,12 +147,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
       } else {
         int greater = 0;
 #pragma unroll
-        for (int j = 0; j < kEach; ++j) greater += own[j] > bound ? 1 : 0;
+        for (int j = 0; j < kElementsPerThread; ++j) greater += own[j] > bound ? 1 : 0;
         equals = k - __reduce_add_sync(kAll, greater);
       }
       int written = 0;
 #pragma unroll
-      for (int j = 0; j < kEach; ++j) {
+      for (int j = 0; j < kElementsPerThread; ++j) {
         const int i = 32 * j + lane;
         const unsigned lower = (1u << lane) - 1;
         const bool equal = i < n && own[j] == bound;

@@ -74,11 +74,12 @@ struct Gate<true, Smallest> {
     constexpr Signed infinity = static_cast<Signed>(Order::infinity);
     constexpr Raw nan = static_cast<Raw>(Order::infinity | 1);
     if constexpr (Smallest) {
-      const Signed most = static_cast<Signed>(static_cast<Raw>(~(static_cast<Raw>(bound) ^ kSign)));
-      everything = most == static_cast<Signed>(static_cast<Raw>(~kSign));
-      limit = most > infinity    ? static_cast<Raw>(infinity)
-              : most < -infinity ? nan
-                                 : float_bits(static_cast<Raw>(most));
+      const Signed signed_bound =
+          static_cast<Signed>(static_cast<Raw>(~(static_cast<Raw>(bound) ^ kSign)));
+      everything = signed_bound == static_cast<Signed>(static_cast<Raw>(~kSign));
+      limit = signed_bound > infinity    ? static_cast<Raw>(infinity)
+              : signed_bound < -infinity ? nan
+                                         : float_bits(static_cast<Raw>(signed_bound));
     } else {
       const Signed least = static_cast<Signed>(static_cast<Raw>(static_cast<Raw>(bound) ^ kSign));
       const Signed below = static_cast<Signed>(least - (least > -infinity ? 1 : 0));

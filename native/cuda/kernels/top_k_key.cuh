@@ -42,7 +42,7 @@ using Signed = Bits<W>::Signed;
 using Key = KeyOf<W>::Type;  // of its low W bytes
 constexpr int kKeyBits = 8 * W;
 constexpr Raw kSign = static_cast<Raw>(Raw(1) << (8 * W - 1));
-constexpr Raw kMostRaw = static_cast<Raw>(~Raw(0));
+constexpr Raw kMaxRaw = static_cast<Raw>(~Raw(0));
 
 __device__ inline Key key_of(Raw bits, Raw flip) {
   return static_cast<Raw>(static_cast<Raw>(Order::key(bits, flip)) ^ kSign);
@@ -70,8 +70,8 @@ struct Items {
   static __device__ unsigned key(Type item) { return static_cast<unsigned>(item >> 32); }
   static __device__ unsigned back(Type item) { return static_cast<unsigned>(item); }
   static __device__ bool above(Type a, Type b) { return a > b; }
-  static __device__ Type from_lane(Type item, int apart) {
-    return __shfl_xor_sync(0xFFFFFFFFu, item, apart);
+  static __device__ Type from_lane(Type item, int distance) {
+    return __shfl_xor_sync(0xFFFFFFFFu, item, distance);
   }
 };
 template <>
@@ -86,9 +86,9 @@ struct Items<8> {
   static __device__ bool above(const Type& a, const Type& b) {
     return a.item_key > b.item_key || (a.item_key == b.item_key && a.item_back > b.item_back);
   }
-  static __device__ Type from_lane(const Type& item, int apart) {
-    return {__shfl_xor_sync(0xFFFFFFFFu, item.item_key, apart),
-            __shfl_xor_sync(0xFFFFFFFFu, item.item_back, apart)};
+  static __device__ Type from_lane(const Type& item, int distance) {
+    return {__shfl_xor_sync(0xFFFFFFFFu, item.item_key, distance),
+            __shfl_xor_sync(0xFFFFFFFFu, item.item_back, distance)};
   }
 };
 using Candidate = Items<W>;

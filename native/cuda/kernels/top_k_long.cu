@@ -16,12 +16,12 @@ namespace {
 __device__ __noinline__ Item sampled(int low, int high) {
   if (threadIdx.x == 0) state.count = 0;
   Item own[kSampled];
-  const Item most = take_sample(own);
+  const Item greatest = take_sample(own);
   int group = low > kThreads / 2 ? 0 : 32;
   while (group > 1 && kThreads / group < low) group /= 2;
   Item least = Candidate::make(0, 0);
   if (group > 0) {
-    least = most;
+    least = greatest;
 #pragma unroll 1
     for (int step = 1; step < 32; step *= 2) {
       const Item other = Candidate::from_lane(least, step);
@@ -34,7 +34,7 @@ __device__ __noinline__ Item sampled(int low, int high) {
   } else {
     __syncthreads();
   }
-  if (__any_sync(kAll, !Candidate::above(least, most))) {
+  if (__any_sync(kAll, !Candidate::above(least, greatest))) {
 #pragma unroll
     for (int i = 0; i < kSampled; ++i) {
       const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(least, own[i]);
@@ -45,7 +45,7 @@ __device__ __noinline__ Item sampled(int low, int high) {
   __syncthreads();
   const int count = state.count;
   if (count <= high) return count < low ? Candidate::make(0, 0) : least;
-  return bound_of(count, low, high, span.most);
+  return bound_of(count, low, high, span.place_limit);
 }
 
 template <class Each>
@@ -89,7 +89,7 @@ __device__ int candidates(int k, const Sampling& sampling) {
   for (int attempt = 0;; ++attempt) {
     Item bound = Candidate::make(0, 0);
     if (attempt == 1 && count > k)
-      bound = bound_of(sampling.capacity, k, k + k / 8, span.most);
+      bound = bound_of(sampling.capacity, k, k + k / 8, span.place_limit);
     else if (attempt < 2)
       bound = sampled(low, high);
     else
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       span.places =
           unordered ? static_cast<const unsigned*>(rows.places) + row * rows.n + begin : nullptr;
       span.base = 0;
-      span.most = unordered ? ~0u : span.n;
+      span.place_limit = unordered ? ~0u : span.n;
       const unsigned misaligned =
           static_cast<unsigned>(reinterpret_cast<unsigned long long>(span.first) & 15) / W;
       const unsigned head = misaligned == 0 ? 0 : kVector - misaligned;
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     __syncthreads();
     const int count = candidates(k, sampling);
     const bool ordered = parts.keys == nullptr || parts.ordered;
-    finish(count, k, ordered, span.most, [&](int r, const Item& item) {
+    finish(count, k, ordered, span.place_limit, [&](int r, const Item& item) {
       const Key key = Candidate::key(item);
       long long place = ~Candidate::back(item);
       if (!unordered) place = place_of(rows, row, begin + place);

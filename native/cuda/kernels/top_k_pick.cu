@@ -10,8 +10,8 @@ namespace {
 constexpr int kThreads = kSortThreads;
 constexpr int kWarps = kThreads / 32;
 constexpr bool kWide = ANYDML_wide != 0;
-constexpr int kEach = kSortTile / kThreads;
-constexpr int kTile = kEach * kThreads;
+constexpr int kElementsPerThread = kSortTile / kThreads;
+constexpr int kTile = kElementsPerThread * kThreads;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
 template <bool Wide>
@@ -65,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < tile.size; i += kThreads) {
     Key key;
-    if (pick.made != nullptr) {
+    if (pick.key_buffer != nullptr) {
       key = key_of(elements[i], static_cast<Raw>(rows.flip));
-      static_cast<Raw*>(pick.made)[tile.first + i] = static_cast<Raw>(~key);
+      static_cast<Raw*>(pick.key_buffer)[tile.first + i] = static_cast<Raw>(~key);
     } else {
       key = key_at(pick, tile.first + i);
     }
@@ -135,15 +135,16 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Choice choice = pick.choices[tile.own_row];
   const Key bound = static_cast<Key>(choice.key);
   const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
-  const int first = warp * 32 * kEach + lane;
-  Key key[kEach];
-  unsigned greater_lanes[kEach], equal_lanes[kEach], greater = 0, equal = 0;
+  const int first = warp * 32 * kElementsPerThread + lane;
+  Key key[kElementsPerThread];
+  unsigned greater_lanes[kElementsPerThread], equal_lanes[kElementsPerThread], greater = 0,
+                                                                               equal = 0;
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
-    const bool there = first + 32 * j < tile.size;
-    key[j] = there ? key_at(pick, tile.first + first + 32 * j) : 0;
-    greater_lanes[j] = __ballot_sync(kAll, there && key[j] > bound);
-    equal_lanes[j] = __ballot_sync(kAll, there && key[j] == bound);
+  for (int j = 0; j < kElementsPerThread; ++j) {
+    const bool is_valid = first + 32 * j < tile.size;
+    key[j] = is_valid ? key_at(pick, tile.first + first + 32 * j) : 0;
+    greater_lanes[j] = __ballot_sync(kAll, is_valid && key[j] > bound);
+    equal_lanes[j] = __ballot_sync(kAll, is_valid && key[j] == bound);
     greater += __popc(greater_lanes[j]);
     equal += __popc(equal_lanes[j]);
   }
@@ -156,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < warp; ++i) greater_before += counts[i][0], equal_before += counts[i][1];
   const unsigned lower = (1u << lane) - 1, me = 1u << lane;
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const long long equals = equal_before + __popc(equal_lanes[j] & lower);
     const long long greaters = greater_before + __popc(greater_lanes[j] & lower);
     const bool taken = (equal_lanes[j] & me) != 0 && equals < choice.need;

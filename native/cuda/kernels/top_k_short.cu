@@ -6,14 +6,16 @@
 namespace anydml::top_k {
 namespace {
 
-constexpr int kEach = ANYDML_each;  // elements of a thread
-constexpr int kVectors = kEach / kVector;
-constexpr int kResident = W == 8 ? 768 : kEach == 8 ? 1536 : 1280;  // threads of a multiprocessor
+constexpr int kElementsPerThread = ANYDML_each;  // elements of a thread
+constexpr int kVectors = kElementsPerThread / kVector;
+constexpr int kResident = W == 8                    ? 768
+                          : kElementsPerThread == 8 ? 1536
+                                                    : 1280;  // threads of a multiprocessor
 
 // Groups of neighbouring threads whose maxima are compared where k is small: of 32 the k-th is
 // reached by not many more than k elements.
 constexpr int kGroups = 32, kGroup = kThreads / kGroups;
-constexpr bool kFew = ANYDML_few != 0;  // k is at most 16
+constexpr bool kSmallK = ANYDML_few != 0;  // k is at most 16
 // Rows of as many elements as the block holds, which begin at multiples of 16 bytes.
 constexpr bool kFull = ANYDML_full != 0;
 __shared__ Key maxima[kGroups];
@@ -59,10 +61,10 @@ __device__ __noinline__ void finish_row(const Rows& rows, long long row, int cou
 
 using namespace anydml::top_k;
 
-// `room`: capacity of the candidate list, which holds all elements, or kEach for each of `high`
-// threads.
+// `capacity`: capacity of the candidate list, which holds all elements, or kElementsPerThread for
+// each of `high` threads.
 extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
-    top_k_short(const __grid_constant__ Rows rows, int high, int room) {
+    top_k_short(const __grid_constant__ Rows rows, int high, int capacity) {
   Item* const items = list();
   const Raw flip = static_cast<Raw>(rows.flip);
   const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
@@ -74,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     // Vectors begin at multiples of 16 bytes; the first and the last may lie in the row in part.
     const int ahead =
         kFull ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
-    Key own[kEach];
+    Key own[kElementsPerThread];
     union {
       uint4 vector;
       Raw bits[kVector];
@@ -97,19 +99,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     const auto is_there = [&](int place) { return kFull || (place >= 0 && place < n); };
     Key greatest = 0;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
+    for (int i = 0; i < kElementsPerThread; ++i) {
       own[i] = is_there(place_at(i)) ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
       greatest = own[i] > greatest ? own[i] : greatest;
     }
-    if constexpr (kFew) {
+    if constexpr (kSmallK) {
       const Key bound = few_bound(greatest, k);
       if (greatest >= bound) {
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) {
+        for (int i = 0; i < kElementsPerThread; ++i) {
           const int place = place_at(i);
           if (own[i] < bound || !is_there(place)) continue;
           const unsigned slot = slots_of(1);
-          if (slot < static_cast<unsigned>(room))
+          if (slot < static_cast<unsigned>(capacity))
             items[slot] = Candidate::make(own[i], ~static_cast<unsigned>(place));
         }
       }
@@ -129,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
         continue;
       }
       __syncthreads();
-      if (count <= room) {
+      if (count <= capacity) {
         finish_row(rows, row, count);
         continue;
       }
@@ -139,13 +141,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     if (high > 0) {
       bool exact = false;
       Key key;
-      if (kFew && __syncthreads_count(greatest > bound_of_few) < k) {
+      if (kSmallK && __syncthreads_count(greatest > bound_of_few) < k) {
         key = bound_of_few;  // which k threads reach: many equals have it
       } else {
         int turn = 0;
-        const Key most = block_most(greatest, turn);
+        const Key block_greatest = block_max(greatest, turn);
         key = key_bound(k, high, 0, kKeyBits - 1, exact, [&](Key next) {
-          return next > most ? 0 : __syncthreads_count(greatest >= next);
+          return next > block_greatest ? 0 : __syncthreads_count(greatest >= next);
         });
       }
       unsigned back = 0;
@@ -153,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
         // Many threads have this key: those whose first place of it comes first.
         Item first = Candidate::make(greatest, 0);
 #pragma unroll
-        for (int i = kEach - 1; i >= 0; --i) {
+        for (int i = kElementsPerThread - 1; i >= 0; --i) {
           const int place = place_at(i);
           if (own[i] == greatest && is_there(place))
             first = Candidate::make(greatest, ~static_cast<unsigned>(place));
@@ -168,23 +170,23 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     }
     if (high == 0) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
+      for (int i = 0; i < kElementsPerThread; ++i) {
         const int place = place_at(i);
         if (is_there(place)) items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
       }
     } else if (greatest >= Candidate::key(least)) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
+      for (int i = 0; i < kElementsPerThread; ++i) {
         if (own[i] < Candidate::key(least)) continue;
         const int place = place_at(i);
         const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
         if (!is_there(place) || Candidate::above(least, item)) continue;
         const unsigned slot = slots_of(1);
-        if (slot < static_cast<unsigned>(room)) items[slot] = item;
+        if (slot < static_cast<unsigned>(capacity)) items[slot] = item;
       }
     }
     __syncthreads();
-    const int count = high == 0 ? n : state.count < room ? state.count : room;
+    const int count = high == 0 ? n : state.count < capacity ? state.count : capacity;
     __syncthreads();
     finish_row(rows, row, count);
   }

@@ -12,18 +12,18 @@ __device__ inline Key from_lane(Key value, int lane, int width) {
 
 // The greatest key of the warp, and the lanes that have it.
 template <class Any>
-__device__ inline Any greatest(Any key, bool there, unsigned* lanes) {
+__device__ inline Any greatest(Any key, bool is_valid, unsigned* lanes) {
   if constexpr (sizeof(Any) == 4) {
-    const unsigned most = __reduce_max_sync(kAll, there ? key : 0u);
-    *lanes = __ballot_sync(kAll, there && key == most);
-    return most;
+    const unsigned largest = __reduce_max_sync(kAll, is_valid ? key : 0u);
+    *lanes = __ballot_sync(kAll, is_valid && key == largest);
+    return largest;
   } else {
     const unsigned high = static_cast<unsigned>(key >> 32), low = static_cast<unsigned>(key);
-    const unsigned most = __reduce_max_sync(kAll, there ? high : 0u);
-    const bool among = there && high == most;
+    const unsigned largest = __reduce_max_sync(kAll, is_valid ? high : 0u);
+    const bool among = is_valid && high == largest;
     const unsigned rest = __reduce_max_sync(kAll, among ? low : 0u);
     *lanes = __ballot_sync(kAll, among && low == rest);
-    return static_cast<Any>(most) << 32 | rest;
+    return static_cast<Any>(largest) << 32 | rest;
   }
 }
 
@@ -49,16 +49,16 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
   const long long in_warp = (threadIdx.x & 31) / lanes;
   // All lanes of a warp go on as long as one has a row.
   for (long long row = thread / lanes; row - in_warp < rows.rows; row += step) {
-    const bool there = i < n && row < rows.rows;
-    const RowOffsets at = offsets_of(rows, there ? row : 0);
+    const bool is_valid = i < n && row < rows.rows;
+    const RowOffsets at = offsets_of(rows, is_valid ? row : 0);
     Key key = 0;
-    if (there) key = key_of(keys_of(rows, row, at)[i], flip);
+    if (is_valid) key = key_of(keys_of(rows, row, at)[i], flip);
     int rank = 0;
     for (int other = 0; other < n; ++other) {
       const Key its = from_lane(key, other, lanes);
       rank += its > key || (its == key && other < i) ? 1 : 0;
     }
-    if (there && rank < rows.k) write_result(rows, at, rank, key, place_of(rows, row, i), flip);
+    if (is_valid && rank < rows.k) write_result(rows, at, rank, key, place_of(rows, row, i), flip);
   }
 }
 
@@ -120,10 +120,10 @@ extern "C" __global__ void __launch_bounds__(256, 8)
     unsigned place = 0;
     for (int r = 0; r < k; ++r) {
       unsigned with = 0;
-      const Key most = greatest(key[0], !kMarked || left > 0, &with);
+      const Key largest = greatest(key[0], !kMarked || left > 0, &with);
       const int winner = __ffs(static_cast<int>(with)) - 1;  // k <= n: there is one
       const unsigned its = __shfl_sync(kAll, places, winner);
-      if (lane == r) mine = most, place = its & 255;
+      if (lane == r) mine = largest, place = its & 255;
       if (lane == winner) {
         key[0] = key[1], key[1] = key[2], key[2] = key[3], key[3] = 0;
         places >>= 8;

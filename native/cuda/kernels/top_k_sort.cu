@@ -13,8 +13,8 @@ namespace {
 constexpr int kThreads = kSortThreads;
 constexpr int kWarps = kThreads / 32;
 constexpr bool kWide = ANYDML_wide != 0;  // more elements than 32 bits count
-constexpr int kEach = kSortTile / kThreads;
-constexpr int kTile = kEach * kThreads;
+constexpr int kElementsPerThread = kSortTile / kThreads;
+constexpr int kTile = kElementsPerThread * kThreads;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
 template <bool Wide>
@@ -92,9 +92,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Raw* const elements = keys_of(rows, tile.row, tile.at) + tile.begin;
   counts[threadIdx.x] = 0;
   __syncthreads();
-  Raw key[kEach];
+  Raw key[kElementsPerThread];
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = j * kThreads + static_cast<int>(threadIdx.x);
     key[j] = 0;
     if (i < tile.size)
@@ -103,16 +103,16 @@ extern "C" __global__ void __launch_bounds__(kThreads)
                    : static_cast<Raw>(~key_of(elements[i], static_cast<Raw>(rows.flip)));
   }
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = j * kThreads + static_cast<int>(threadIdx.x);
-    const bool there = i < tile.size;
-    if (there && sort.keys == nullptr) static_cast<Raw*>(sort.made)[first + i] = key[j];
+    const bool is_valid = i < tile.size;
+    if (is_valid && sort.keys == nullptr) static_cast<Raw*>(sort.key_buffer)[first + i] = key[j];
     const unsigned digit = digit_of(sort, key[j]);
     // A warp of equals adds once; few equals do not wait long for each other.
-    const unsigned its = __shfl_sync(kAll, digit, 0), with = __ballot_sync(kAll, there);
-    if (__all_sync(kAll, !there || digit == its)) {
+    const unsigned its = __shfl_sync(kAll, digit, 0), with = __ballot_sync(kAll, is_valid);
+    if (__all_sync(kAll, !is_valid || digit == its)) {
       if ((threadIdx.x & 31) == 0) atomicAdd(&counts[its], __popc(with));
-    } else if (there) {
+    } else if (is_valid) {
       atomicAdd(&counts[digit], 1u);
     }
   }
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 extern "C" __global__ void __launch_bounds__(kThreads)
     top_k_sort_sum(const __grid_constant__ Sort sort, long long lists) {
   __shared__ Count slots[kWarps];
-  if (sort.tiles > kSortFewTiles) {
+  if (sort.tiles > kSortSmallTileCount) {
     const long long list = blockIdx.x;
     Count* const counts = static_cast<Count*>(sort.counts) + list * sort.tiles;
     Count carry = 0;
@@ -174,15 +174,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int me = static_cast<int>(threadIdx.x), lane = me & 31, warp = me / 32;
   for (int i = 0; i < kWarps; ++i) ranks[i][me] = 0;
   __syncthreads();
-  const int first = warp * 32 * kEach + lane;
+  const int first = warp * 32 * kElementsPerThread + lane;
   const long long row_pairs = tile.own_row * rows.n, pairs = row_pairs + tile.begin;
-  Raw key[kEach];
-  Count place[kEach];
-  unsigned rank[kEach];
+  Raw key[kElementsPerThread];
+  Count place[kElementsPerThread];
+  unsigned rank[kElementsPerThread];
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = first + 32 * j;
-    key[j] = kMostRaw;  // what is not there goes behind all that is
+    key[j] = kMaxRaw;  // what is not there goes behind all that is
     place[j] = 0;
     if (i < tile.size) {
       key[j] = static_cast<const Raw*>(sort.keys)[pairs + i];
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
   }
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const unsigned digit = digit_of(sort, key[j]), peers = peers_of(digit);
     const unsigned ahead = __popc(peers & ((1u << lane) - 1));
     const unsigned before = ranks[warp][digit];
@@ -217,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kWarps; ++i) ranks[i][me] += static_cast<unsigned>(begin);
   __syncthreads();
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) {
+  for (int j = 0; j < kElementsPerThread; ++j) {
     const unsigned at = ranks[warp][digit_of(sort, key[j])] + rank[j];
     keys[at] = key[j];
     places[at] = place[j];

@@ -4,17 +4,17 @@
 namespace anydml::top_k {
 
 constexpr int kSortThreads = 256;
-constexpr int kSortFewTiles = 64;  // up to so many are summed up by one warp
+constexpr int kSortSmallTileCount = 64;  // up to so many are summed up by one warp
 
 constexpr int kSortTile = 2048;  // elements of a block
 
 // One pass over some rows. Pairs are packed. Without `keys`, counting makes them of the rows'
-// elements, in `made`; without `places` they are positions in the row; without `to_keys` pairs
-// become results. counts: [row][256][tiles], totals: [row][256].
+// elements, in `key_buffer`; without `places` they are positions in the row; without `to_keys`
+// pairs become results. counts: [row][256][tiles], totals: [row][256].
 struct Sort {
   long long first_row, tiles;
   const void* keys;
-  void* made;
+  void* key_buffer;
   const void* places;
   void* to_keys;
   void* to_places;
@@ -32,7 +32,7 @@ struct Choice {
 struct Pick {
   long long first_row, tiles;
   const void* keys;  // complements, made by the first step
-  void* made;
+  void* key_buffer;
   Choice* choices;  // one a row
   void* histogram;  // [row][256]
   void* counts;     // [row][2][tiles]: greater, equal

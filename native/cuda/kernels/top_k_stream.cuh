@@ -16,10 +16,10 @@ constexpr int kSampled = kVector < 4 ? kVector : 4;  // of one vector a thread
 // The segment of a row that the block works on.
 struct Span {
   const Raw* first;
-  const unsigned* places;     // where the elements are, if not in the order of their places
-  unsigned base, most;        // the place of the first element; places are below `most`
-  unsigned n, head, vectors;  // elements; before the first whole 16 bytes; these
-  unsigned salt;              // of what is sampled
+  const unsigned* places;      // where the elements are, if not in the order of their places
+  unsigned base, place_limit;  // the place of the first element; places are below `place_limit`
+  unsigned n, head, vectors;   // elements; before the first whole 16 bytes; these
+  unsigned salt;               // of what is sampled
   Raw flip;
 
   __device__ Item item(Raw bits, unsigned at) const {
@@ -68,14 +68,14 @@ __device__ inline Item take_sample(Item (&own)[kSampled]) {
   const unsigned at = begin + __umulhi(hash(stratum + span.salt), size);
   uint4 x{};
   if (size > 0) x = vector_at(at);
-  Item most = Candidate::make(0, 0);
+  Item greatest = Candidate::make(0, 0);
 #pragma unroll
   for (int i = 0; i < kSampled; ++i) {
     const unsigned position = span.head + at * kVector + static_cast<unsigned>(i);
     own[i] = size > 0 ? span.item(element<W>(x, i), position) : Candidate::make(0, 0);
-    if (Candidate::above(own[i], most)) most = own[i];
+    if (Candidate::above(own[i], greatest)) greatest = own[i];
   }
-  return most;
+  return greatest;
 }
 
 // A bit for each element that a thread reads at a time.
@@ -99,8 +99,8 @@ __device__ void collect(const Item& bound, int capacity) {
   const long long last = here.places != nullptr
                              ? static_cast<long long>(~0u)
                              : static_cast<long long>(~Candidate::back(bound)) - here.base;
-  constexpr Key most = static_cast<Key>(kMostRaw);
-  const Filter upto(key, here.flip), behind(key == most ? most : key + 1, here.flip);
+  constexpr Key max_key = static_cast<Key>(kMaxRaw);
+  const Filter upto(key, here.flip), behind(key == max_key ? max_key : key + 1, here.flip);
   const unsigned rest = here.n - here.head - here.vectors * kVector;
   const auto put = [&](const Item& item, unsigned slot) {
     if (slot < static_cast<unsigned>(capacity)) list()[slot] = item;
@@ -111,7 +111,7 @@ __device__ void collect(const Item& bound, int capacity) {
     if (!Candidate::above(bound, item)) put(item, slots_of(1));
   }
   unsigned vectors = here.vectors;
-  if (key == most) {  // nothing is greater
+  if (key == max_key) {  // nothing is greater
     const long long reach = last < here.head ? 0 : (last - here.head) / kVector + 1;
     vectors = reach < vectors ? static_cast<unsigned>(reach) : vectors;
   }
@@ -124,7 +124,7 @@ __device__ void collect(const Item& bound, int capacity) {
     if (begin > last) filter.take(behind);
     // Whether some elements pass that do not reach the bound: equals about its place, and all where
     // keys end or where lists are in no order.
-    const bool checked = here.places != nullptr || key == most ||
+    const bool checked = here.places != nullptr || key == max_key ||
                          (begin <= last && last - begin < kUnroll * kThreads * kVector);
     uint4 x[kUnroll];
     unsigned reached = 0;

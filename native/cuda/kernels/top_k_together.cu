@@ -29,11 +29,11 @@ __device__ void meet() {
   if (threadIdx.x == 0) {
     row.reached += row.blocks;
     __threadfence();
-    unsigned there = atomicAdd(row.arrived, 1u) + 1;
-    row.last = there == row.reached;
-    while (there < row.reached)
+    unsigned arrived_count = atomicAdd(row.arrived, 1u) + 1;
+    row.last = arrived_count == row.reached;
+    while (arrived_count < row.reached)
       asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                   : "=r"(there)
+                   : "=r"(arrived_count)
                    : "l"(row.arrived)
                    : "memory");
     __threadfence();
@@ -66,15 +66,15 @@ __device__ inline void write_shared(Any* to, const Any& item) {
 // together have their strata all over the segment.
 __device__ void publish_sample(int groups, Item* to) {
   Item own[kSampled];
-  Item most = take_sample(own);
+  Item greatest = take_sample(own);
   const int lanes = kThreads / groups;
 #pragma unroll 1
   for (int step = 16; step > 16 / lanes; step /= 2) {
-    const Item other = Candidate::from_lane(most, step);
-    if (Candidate::above(other, most)) most = other;
+    const Item other = Candidate::from_lane(greatest, step);
+    if (Candidate::above(other, greatest)) greatest = other;
   }
   const int in_warp = 32 / lanes;
-  if (lane_of() < in_warp) write_shared(to + threadIdx.x / 32 * in_warp + lane_of(), most);
+  if (lane_of() < in_warp) write_shared(to + threadIdx.x / 32 * in_warp + lane_of(), greatest);
 }
 
 // The bound that about `low` of the published items reach; all that a thread reads counts as one.
@@ -87,10 +87,10 @@ __device__ __noinline__ Item bound_of_sample(const Item* all, int count, int low
     if (Candidate::above(item, mine)) mine = item;
   }
   int turn = 0;
-  const Key most = block_most(Candidate::key(mine), turn);
+  const Key block_greatest = block_max(Candidate::key(mine), turn);
   bool exact = false;
   const Key key = key_bound(low, high, 0, kKeyBits - 1, exact, [&](Key next) {
-    return next > most ? 0 : __syncthreads_count(Candidate::key(mine) >= next);
+    return next > block_greatest ? 0 : __syncthreads_count(Candidate::key(mine) >= next);
   });
   if (exact) return Candidate::make(key, 0);
   return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& least) {
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     span.first = keys_of(rows, number, at) + span.base;
     span.n = length + (segment < longer ? 1 : 0);
     span.places = nullptr;
-    span.most = n;
+    span.place_limit = n;
     const unsigned misaligned =
         static_cast<unsigned>(reinterpret_cast<unsigned long long>(span.first) & 15) / W;
     const unsigned head = misaligned == 0 ? 0 : kVector - misaligned;

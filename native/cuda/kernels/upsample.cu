@@ -60,11 +60,11 @@ __device__ void stretch(char* target, const char* source, const Walk& images,
   const unsigned side = static_cast<unsigned>(kWide) << shape.columns_log;
   const Offset left = (blockIdx.x - above * shape.across) * side;
   const Offset top = (above - image * shape.down) * (groups * kRows);
-  Between* const along = places + groups * kRows;
+  Between* const column_places = places + groups * kRows;
   for (unsigned i = threadIdx.x; i < groups * kRows; i += kImageThreads)
     if (top + i < shape.rows) places[i] = between(top + i, shape.height, shape.high);
   for (unsigned i = threadIdx.x; i < side; i += kImageThreads)
-    if (left + i < shape.columns) along[i] = between(left + i, shape.width, shape.wide);
+    if (left + i < shape.columns) column_places[i] = between(left + i, shape.width, shape.wide);
   __syncthreads();
   const Offset column = left + lane * kWide;
   if (column >= shape.columns) return;
@@ -78,18 +78,18 @@ __device__ void stretch(char* target, const char* source, const Walk& images,
   float part[kWide];
 #pragma unroll
   for (int j = 0; j < kWide; ++j) {
-    const Between place = along[lane * kWide + j];
+    const Between place = column_places[lane * kWide + j];
     across[j] = static_cast<Step>(place.first * shape.from_column);
     part[j] = place.part;
   }
   const Step step = static_cast<Step>(shape.from_column);
-  const auto stretched = [&](Offset row, float (&made)[kWide]) {
+  const auto stretched = [&](Offset row, float (&result)[kWide]) {
     const char* const here = source + row * shape.from_row;
 #pragma unroll
     for (int j = 0; j < kWide; ++j) {
-      made[j] = number_of(read<Element>(here + across[j]));
+      result[j] = number_of(read<Element>(here + across[j]));
       if (part[j] != 0)
-        made[j] = mixed(made[j], number_of(read<Element>(here + across[j] + step)), part[j]);
+        result[j] = mixed(result[j], number_of(read<Element>(here + across[j] + step)), part[j]);
     }
   };
   Offset held = -1;  // the row that `upper` is of; `lower` is of the next one, if it has one
@@ -115,15 +115,15 @@ __device__ void stretch(char* target, const char* source, const Walk& images,
       stretched(held + 1, lower);
       has_lower = true;
     }
-    struct alignas(kWide * sizeof(Element)) Made {
+    struct alignas(kWide * sizeof(Element)) Result {
       Element of[kWide];
-    } made;
+    } result;
 #pragma unroll
     for (int j = 0; j < kWide; ++j) {
       const float value = down.part == 0 ? upper[j] : mixed(upper[j], lower[j], down.part);
-      made.of[j] = element_of<Element>(canonical(value));
+      result.of[j] = element_of<Element>(canonical(value));
     }
-    write(target + row * shape.to_row, made);
+    write(target + row * shape.to_row, result);
   }
 }
 

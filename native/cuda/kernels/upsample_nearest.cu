@@ -7,9 +7,9 @@ namespace {
 using namespace anydml::cuda;
 
 using Element = Unit<ANYDML_SIZE>::Type;
-constexpr unsigned kEach = 16 / ANYDML_SIZE;
+constexpr unsigned kElementsPerVector = 16 / ANYDML_SIZE;
 struct alignas(16) Elements {
-  Element of[kEach];
+  Element of[kElementsPerVector];
 };
 
 }  // namespace
@@ -24,19 +24,19 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
   const unsigned row = above - number[0] * shape.rows.size;
   Offset to[1], from[1];
   offsets_at(images, number, to, from);
-  unsigned column = shape.width.quotient(line * kEach);
-  unsigned left = shape.width.size - (line * kEach - column * shape.width.size);
+  unsigned column = shape.width.quotient(line * kElementsPerVector);
+  unsigned left = shape.width.size - (line * kElementsPerVector - column * shape.width.size);
   source += from[0] + row * shape.from_row;
   target += to[0] + Offset{row} * shape.height * shape.to_row + Offset{line} * 16;
-  Elements made;
+  Elements result;
   Element value = read<Element>(source + column * shape.from_column);
 #pragma unroll
-  for (unsigned j = 0; j < kEach; ++j) {
-    made.of[j] = value;
-    if (j + 1 == kEach || --left != 0) continue;
+  for (unsigned j = 0; j < kElementsPerVector; ++j) {
+    result.of[j] = value;
+    if (j + 1 == kElementsPerVector || --left != 0) continue;
     left = shape.width.size;
     ++column;
     value = read<Element>(source + column * shape.from_column);
   }
-  for (unsigned i = 0; i < shape.height; ++i) write(target + i * shape.to_row, made);
+  for (unsigned i = 0; i < shape.height; ++i) write(target + i * shape.to_row, result);
 }

@@ -11,9 +11,9 @@ namespace anydml::cuda {
 
 using Offset = long long;
 
-constexpr int kMostDims = 64;
+constexpr int kMaxDims = 64;
 // What a kernel counts in 32 bits: the host cuts larger work.
-constexpr Offset kMostUnits = Offset{1} << 30;
+constexpr Offset kMaxUnits = Offset{1} << 30;
 
 // Divides numbers below 2^31 by a size from 1 to 2^31 - 1, exactly: with 2^l the least power that
 // is not below the size, factor is 2^(31 + l) / size rounded up, which has 32 bits; what the
@@ -38,8 +38,8 @@ inline Divisor divisor_of(Offset size) {
 // Two layouts of the same sizes; strides in bytes.
 struct Walk {
   int rank;
-  Divisor sizes[kMostDims];
-  Offset to[kMostDims], from[kMostDims];
+  Divisor sizes[kMaxDims];
+  Offset to[kMaxDims], from[kMaxDims];
 };
 
 #if defined(__CUDACC__)

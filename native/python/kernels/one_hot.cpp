@@ -67,7 +67,7 @@ struct Job {
 
 void launch(const Job& job, Part part, cuda::Queue& queue) {
   const Int count = part.to.count();
-  if (count > cuda::kMostUnits) {  // the longest dimension in two parts
+  if (count > cuda::kMaxUnits) {  // the longest dimension in two parts
     const int rank = part.to.rank;
     const int longest =
         static_cast<int>(std::max_element(part.to.sizes, part.to.sizes + rank) - part.to.sizes);
