@@ -5,44 +5,44 @@
 
 namespace anydml::fuzz {
 
-Int any_most(Bytes& bytes) {
-  const Int most[] = {40, 40, 300, 300, 300, 2000, 2000, 9000};
+Int any_limit(Bytes& bytes) {
+  const Int limits[] = {40, 40, 300, 300, 300, 2000, 2000, 9000};
   if (bytes.chance(4)) return 150000;
-  return bytes.pick(most);
+  return bytes.pick(limits);
 }
 
-Int any_size(Bytes& bytes, Int most) {
-  most = std::max<Int>(most, 1);
+Int any_size(Bytes& bytes, Int limit) {
+  limit = std::max<Int>(limit, 1);
   switch (bytes.number(7)) {
     case 0:
     case 1:
     case 2:
     case 3:
-      return bytes.between(1, std::min<Int>(most, 6));
+      return bytes.between(1, std::min<Int>(limit, 6));
     case 4:
-      return bytes.between(1, most);
+      return bytes.between(1, limit);
     case 5: {
       const Int power = Int{1} << bytes.number(14);
-      return std::clamp<Int>(power + bytes.between(-1, 1), 1, most);
+      return std::clamp<Int>(power + bytes.between(-1, 1), 1, limit);
     }
     case 6:
-      return most;
+      return limit;
     default:
-      return bytes.chance(64) ? 0 : bytes.between(1, std::min<Int>(most, 70));
+      return bytes.chance(64) ? 0 : bytes.between(1, std::min<Int>(limit, 70));
   }
 }
 
-Sizes any_sizes(Bytes& bytes, int rank, Int most) {
+Sizes any_sizes(Bytes& bytes, int rank, Int limit) {
   Sizes sizes;
   for (int i = 0; i < rank; ++i) {
-    sizes.push_back(any_size(bytes, most));
-    most /= std::max<Int>(1, sizes.back());
+    sizes.push_back(any_size(bytes, limit));
+    limit /= std::max<Int>(1, sizes.back());
   }
   if (rank > 1 && bytes.chance(128)) std::reverse(sizes.begin(), sizes.end());
   return sizes;
 }
 
-Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int most) {
+Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int limit) {
   Sizes at = in;
   Int others = 1;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -50,7 +50,7 @@ Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int most) {
     if (bytes.chance(32)) at[i] = bytes.between(0, in[i]);
     others *= std::max<Int>(1, at[i]);
   }
-  if (!in.empty()) at[static_cast<std::size_t>(axis)] = any_size(bytes, 2 * most / others);
+  if (!in.empty()) at[static_cast<std::size_t>(axis)] = any_size(bytes, 2 * limit / others);
   return at;
 }
 
@@ -61,8 +61,8 @@ Operand::Operand(Bytes& bytes, const Sizes& sizes, int element_size, Role role, 
   tensor.element_size = element_size;
   for (Int size : sizes) tensor.layout.push(size, 0);
   count_ = product(sizes);
-  constexpr Int kMostBytes = Int{4} << 20;
-  if (!lay_out(bytes, role) || high() - low() > kMostBytes)
+  constexpr Int kMaxBytes = Int{4} << 20;
+  if (!lay_out(bytes, role) || high() - low() > kMaxBytes)
     set_packed_strides(tensor.layout, element_size);
   // What does not matter may be anything.
   if (bytes.chance(32)) {
@@ -155,7 +155,7 @@ std::vector<unsigned char> Operand::elements() const {
 }
 
 void Operand::fill(Bytes& bytes) {
-  const int how = bytes.number(7);
+  const int pattern_kind = bytes.number(7);
   Noise noise(bytes.between(0, 255));
   const std::size_t size = static_cast<std::size_t>(tensor.element_size);
   // Zeros of both signs, ones, infinities and NaNs of the floats, extremes of the integers.
@@ -175,7 +175,7 @@ void Operand::fill(Bytes& bytes) {
   for (Int i = 0; i < count_; ++i) {
     char* const element = at(i);
     uint64_t draw = noise.bits(), more = noise.bits();
-    switch (how) {
+    switch (pattern_kind) {
       case 0:  // any bits
         std::memcpy(element, &draw, std::min<std::size_t>(size, 8));
         if (size > 8) std::memcpy(element + 8, &more, size - 8);
@@ -194,9 +194,9 @@ void Operand::fill(Bytes& bytes) {
         if (static_cast<Int>(draw % 256) < odd) special(element);
         break;
       default: {  // ascending, descending, crowded
-        const uint64_t value = how == 5   ? static_cast<uint64_t>(i)
-                               : how == 6 ? static_cast<uint64_t>(count_ - i)
-                                          : uint64_t{0x3C00} + (draw & 63);
+        const uint64_t value = pattern_kind == 5   ? static_cast<uint64_t>(i)
+                               : pattern_kind == 6 ? static_cast<uint64_t>(count_ - i)
+                                                   : uint64_t{0x3C00} + (draw & 63);
         std::memset(element, 0, size);
         std::memcpy(element, &value, std::min<std::size_t>(size, 8));
       }

@@ -99,12 +99,12 @@ inline Int ravel(const Sizes& at, const Sizes& sizes) {
 }
 
 // The most elements of a case's tensors: mostly few, now and then enough for threads.
-Int any_most(Bytes& bytes);
-// One size of at most `most`: 0 and around powers of two more often than by chance.
-Int any_size(Bytes& bytes, Int most);
-Sizes any_sizes(Bytes& bytes, int rank, Int most);
+Int any_limit(Bytes& bytes);
+// One size of at most `limit`: 0 and around powers of two more often than by chance.
+Int any_size(Bytes& bytes, Int limit);
+Sizes any_sizes(Bytes& bytes, int rank, Int limit);
 // Sizes of an index tensor: those of `in`, any on the axis, now and then smaller ones off it.
-Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int most);
+Sizes any_lookup(Bytes& bytes, const Sizes& in, int axis, Int limit);
 
 enum class Role { input, output };
 

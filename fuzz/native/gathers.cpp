@@ -72,14 +72,14 @@ void check_gather(const GatherOperands& o, const GatherCall& call, const Status&
 
 void fuzz_gather(Bytes& bytes) {
   const GatherCall call(bytes);
-  const Int most = any_most(bytes);
+  const Int limit = any_limit(bytes);
   const int rank = 1 + bytes.number(5);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int axis = bytes.number(rank - 1);
   const Int size = in[static_cast<std::size_t>(axis)];
   const Sizes before(in.begin(), in.begin() + axis), behind(in.begin() + axis + 1, in.end());
   const Int around = std::max<Int>(1, product(before)) * std::max<Int>(1, product(behind));
-  const Sizes at = any_sizes(bytes, bytes.number(3), std::max<Int>(1, 2 * most / around));
+  const Sizes at = any_sizes(bytes, bytes.number(3), std::max<Int>(1, 2 * limit / around));
   Sizes out = before;
   out.insert(out.end(), at.begin(), at.end());
   out.insert(out.end(), behind.begin(), behind.end());
@@ -110,11 +110,11 @@ void fuzz_gather_elements(Bytes& bytes) {
   const GatherElementsMethod methods[] = {
       GatherElementsMethod::choose, GatherElementsMethod::direct, GatherElementsMethod::strips};
   const GatherElementsMethod method = bytes.pick(methods);
-  const Int most = any_most(bytes);
+  const Int limit = any_limit(bytes);
   const int rank = 1 + bytes.number(5);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int axis = bytes.number(rank - 1);
-  const Sizes at = any_lookup(bytes, in, axis, most);
+  const Sizes at = any_lookup(bytes, in, axis, limit);
   const Int size = in[static_cast<std::size_t>(axis)];
   GatherOperands o(bytes, call, in, at, at);
   o.input.fill(bytes);
@@ -141,16 +141,16 @@ void fuzz_gather_elements(Bytes& bytes) {
 
 void fuzz_gather_nd(Bytes& bytes) {
   const GatherCall call(bytes);
-  const Int most = any_most(bytes);
+  const Int limit = any_limit(bytes);
   const int rank = bytes.number(6);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int batch = bytes.chance(128) ? 0 : bytes.number(rank);
   const int width = bytes.number(rank - batch);
   const Sizes limits(in.begin() + batch, in.begin() + batch + width);
   const Sizes block(in.begin() + batch + width, in.end());
   Sizes tuples(in.begin(), in.begin() + batch);
   const Int each = std::max<Int>(1, product(tuples)) * std::max<Int>(1, product(block));
-  const Sizes more = any_sizes(bytes, bytes.number(2), std::max<Int>(1, 2 * most / each));
+  const Sizes more = any_sizes(bytes, bytes.number(2), std::max<Int>(1, 2 * limit / each));
   tuples.insert(tuples.end(), more.begin(), more.end());
   Sizes at = tuples, out = tuples;
   at.push_back(width);

@@ -91,14 +91,14 @@ void fuzz_scatter(Bytes& bytes) {
                             Method::shares};
   const Method method = bytes.pick(methods);
   scatter::Tuning tuning;
-  Int most = any_most(bytes);
+  Int limit = any_limit(bytes);
   // A partition takes scratch for each plane, and shipped tuning leaves it planes of megabytes.
-  if (method == Method::buckets) most = std::min<Int>(most, 2000);
+  if (method == Method::buckets) limit = std::min<Int>(limit, 2000);
   if (bytes.chance(192)) {
-    most = std::min<Int>(most, 9000);
+    limit = std::min<Int>(limit, 9000);
     tuning.block_bytes = Int{1} << (5 + bytes.number(7));
     tuning.row_bytes = Int{1} << (5 + bytes.number(7));
-    tuning.most_bytes = Int{1} << (8 + bytes.number(6));
+    tuning.max_bytes = Int{1} << (8 + bytes.number(6));
     tuning.strip_bytes = Int{64} << bytes.number(2);
     tuning.small_bytes = Int{1} << (4 + bytes.number(8));
     tuning.stream_bytes = bytes.chance(128) ? 0 : kStreamBytes;
@@ -107,10 +107,10 @@ void fuzz_scatter(Bytes& bytes) {
     if (bytes.chance(128)) tuning.round = bytes.between(100, 2000);
   }
   const int rank = bytes.number(6);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int axis = rank == 0 ? 0 : bytes.number(rank - 1);
   const Int size = rank == 0 ? 1 : in[static_cast<std::size_t>(axis)];
-  const Sizes at = any_lookup(bytes, in, axis, most);
+  const Sizes at = any_lookup(bytes, in, axis, limit);
   ScatterOperands o(bytes, call, in, at, at);
   fill_indices(bytes, o.indices, {size});
   o.remember();
@@ -150,14 +150,14 @@ void fuzz_scatter_nd(Bytes& bytes) {
     tuning.bucket_bits = 3 + bytes.number(7);
     if (bytes.chance(128)) tuning.round = bytes.between(100, 2000);
   }
-  const Int most = any_most(bytes);
+  const Int limit = any_limit(bytes);
   const int rank = bytes.number(6);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int width = bytes.number(rank);
   const Sizes limits(in.begin(), in.begin() + width), block(in.begin() + width, in.end());
   const Int slice = product(block);
   const Sizes tuples =
-      any_sizes(bytes, bytes.number(3), std::max<Int>(1, 2 * most / std::max<Int>(1, slice)));
+      any_sizes(bytes, bytes.number(3), std::max<Int>(1, 2 * limit / std::max<Int>(1, slice)));
   Sizes at = tuples, values = tuples;
   at.push_back(width);
   values.insert(values.end(), block.begin(), block.end());

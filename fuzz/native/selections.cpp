@@ -16,11 +16,11 @@ using test::kTypes;
 // An element as a number of the widest type of its kind; a double holds every float exactly.
 struct Number {
   double real = 0;
-  Int whole = 0;
+  Int integer = 0;
   uint64_t natural = 0;
 };
 
-enum class Kind { real, whole, natural };
+enum class Kind { real, integer, natural };
 
 Kind kind_of(DataType type) {
   switch (type) {
@@ -33,7 +33,7 @@ Kind kind_of(DataType type) {
     case DataType::int16:
     case DataType::int32:
     case DataType::int64:
-      return Kind::whole;
+      return Kind::integer;
     default:
       return Kind::natural;
   }
@@ -59,7 +59,7 @@ Number number_at(const char* at, DataType type, int size) {
       break;
     default:
       number.natural = bits;
-      number.whole = static_cast<Int>(bits << unused) >> unused;
+      number.integer = static_cast<Int>(bits << unused) >> unused;
   }
   return number;
 }
@@ -71,7 +71,7 @@ bool before(Kind kind, const Number& a, const Number& b, bool largest) {
     if (a_nan || b_nan) return a_nan != b_nan && a_nan == largest;
     return largest ? a.real > b.real : a.real < b.real;
   }
-  if (kind == Kind::whole) return largest ? a.whole > b.whole : a.whole < b.whole;
+  if (kind == Kind::integer) return largest ? a.integer > b.integer : a.integer < b.integer;
   return largest ? a.natural > b.natural : a.natural < b.natural;
 }
 
@@ -104,8 +104,8 @@ void fuzz_top_k(Bytes& bytes) {
   const bool largest = bytes.chance(128);
   const int threads = 1 + bytes.number(2);
   const int rank = bytes.number(5);
-  const Int most = algorithm == TopKAlgorithm::sample ? 9000 : any_most(bytes);
-  const Sizes in = any_sizes(bytes, rank, most);
+  const Int limit = algorithm == TopKAlgorithm::sample ? 9000 : any_limit(bytes);
+  const Sizes in = any_sizes(bytes, rank, limit);
   const int axis = rank == 0 ? 0 : bytes.number(rank - 1);
   const Int n = rank == 0 ? 1 : in[static_cast<std::size_t>(axis)];
   const Int k = any_k(bytes, n);
@@ -161,19 +161,19 @@ void fuzz_nonzero(Bytes& bytes) {
   const Scan scans[] = {Scan::automatic, Scan::packed, Scan::gathered, Scan::transposed};
   const Write writes[] = {Write::automatic, Write::direct, Write::streamed, Write::grouped,
                           Write::strided};
-  const Scan how_scan = bytes.pick(scans);
-  const Write how_write = bytes.pick(writes);
+  const Scan scan_mode = bytes.pick(scans);
+  const Write write_mode = bytes.pick(writes);
   TypeInfo type = bytes.pick(kTypes);
   if (bytes.chance(64)) type = {DataType::unknown, 1 << bytes.number(4)};
   const int value_size = bytes.chance(128) ? 4 : 8, threads = 1 + bytes.number(2);
   const int rank = bytes.number(6);
-  const Sizes in = any_sizes(bytes, rank, any_most(bytes));
+  const Sizes in = any_sizes(bytes, rank, any_limit(bytes));
   const int columns = bytes.number(rank);
   Operand input(bytes, in, type.size, Role::input, type.type);
   input.fill(bytes);
   input.remember();
   const NonzeroPlan plan{input.tensor, columns};
-  const NonzeroPlan::Found found = nonzero::scan(plan, input.data(), threads, how_scan);
+  const NonzeroPlan::Found found = nonzero::scan(plan, input.data(), threads, scan_mode);
 
   Sizes flats;
   const Kind kind = kind_of(type.type);
@@ -185,8 +185,8 @@ void fuzz_nonzero(Bytes& bytes) {
     if (!zero) flats.push_back(i);
   }
   const Int count = static_cast<Int>(flats.size());
-  const std::string what = "nonzero by " + std::to_string(static_cast<int>(how_scan)) + " and " +
-                           std::to_string(static_cast<int>(how_write)) + ", threads " +
+  const std::string what = "nonzero by " + std::to_string(static_cast<int>(scan_mode)) + " and " +
+                           std::to_string(static_cast<int>(write_mode)) + ", threads " +
                            std::to_string(threads) + "; " + input.text();
   REQUIRE(found.count == count, "%lld, not %lld; %s", found.count, count, what.c_str());
   REQUIRE(input.unchanged(), "%s", what.c_str());
@@ -195,7 +195,7 @@ void fuzz_nonzero(Bytes& bytes) {
   Operand rows(bytes, {count + spare, columns}, value_size, Role::output,
                value_size == 4 ? DataType::uint32 : DataType::uint64);
   const std::vector<unsigned char> old = rows.elements();
-  nonzero::write(plan, found, rows.tensor, rows.data(), threads, how_write);
+  nonzero::write(plan, found, rows.tensor, rows.data(), threads, write_mode);
   REQUIRE(rows.gaps_intact(), "%s to %s", what.c_str(), rows.text().c_str());
   for (Int row = 0; row < count && columns > 0; ++row) {
     const Sizes at = unravel(flats[static_cast<std::size_t>(row)], in);

@@ -24,9 +24,9 @@ using Int = long long;
 constexpr int kMaxRank = 64;  // NumPy's limit
 
 // More than any memory has; broadcast arrays of more would take days to read.
-constexpr Int kMostElements = Int{1} << 48;
+constexpr Int kMaxElements = Int{1} << 48;
 // Bytes between two elements of a tensor, at most: more than the address space.
-constexpr Int kMostReach = Int{1} << 57;
+constexpr Int kMaxReach = Int{1} << 57;
 
 // The dimension after this one. Loops over dimensions take a few steps: in vectors they would take
 // longer, and a small call makes tens of them.
@@ -66,7 +66,7 @@ struct Layout {
     for (int i = 0; i < rank; i = after(i)) {
       const Int size = sizes[i], stride = strides[i];
       if (size == 1) {
-        if (stride > kMostReach || stride < -kMostReach) strides[i] = 0;
+        if (stride > kMaxReach || stride < -kMaxReach) strides[i] = 0;
         continue;
       }
       if (size <= 0) {
@@ -76,12 +76,12 @@ struct Layout {
       }
       Int far = 0;
       if (__builtin_mul_overflow(total, size, &total)) return false;
-      wild = wild || __builtin_mul_overflow(stride, size - 1, &far) || far > kMostReach ||
-             far < -kMostReach;
+      wild = wild || __builtin_mul_overflow(stride, size - 1, &far) || far > kMaxReach ||
+             far < -kMaxReach;
       if (!wild) reach += far < 0 ? -far : far;
-      wild = wild || reach > kMostReach;
+      wild = wild || reach > kMaxReach;
     }
-    if (!empty) return total <= kMostElements && !wild;
+    if (!empty) return total <= kMaxElements && !wild;
     for (int i = 0; i < rank; i = after(i)) strides[i] = 0;
     return !__builtin_mul_overflow(total, Int{element_size}, &total);
   }
@@ -135,26 +135,26 @@ inline Int offset_at(const Layout& layout, Int flat) {
 template <int N>
 inline void collapse(Layout* (&layouts)[N]) {
   Layout& first = *layouts[0];
-  int kept = 0;
+  int fused_rank = 0;
   for (int i = 0; i < first.rank; ++i) {
     const Int size = first.sizes[i];
     if (size == 1) continue;
-    bool fuse = kept > 0;
+    bool fuse = fused_rank > 0;
     for (int n = 0; fuse && n < N; ++n)
-      fuse = layouts[n]->strides[kept - 1] == layouts[n]->strides[i] * size;
+      fuse = layouts[n]->strides[fused_rank - 1] == layouts[n]->strides[i] * size;
     for (int n = 0; n < N; ++n) {
       Layout& layout = *layouts[n];
       if (fuse) {
-        layout.sizes[kept - 1] *= size;
-        layout.strides[kept - 1] = layout.strides[i];
+        layout.sizes[fused_rank - 1] *= size;
+        layout.strides[fused_rank - 1] = layout.strides[i];
       } else {
-        layout.sizes[kept] = size;
-        layout.strides[kept] = layout.strides[i];
+        layout.sizes[fused_rank] = size;
+        layout.strides[fused_rank] = layout.strides[i];
       }
     }
-    if (!fuse) ++kept;
+    if (!fuse) ++fused_rank;
   }
-  for (int n = 0; n < N; ++n) layouts[n]->rank = kept;
+  for (int n = 0; n < N; ++n) layouts[n]->rank = fused_rank;
 }
 
 // Two layouts of the same sizes in the order of the target's memory: no size of 1, target strides

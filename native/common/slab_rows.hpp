@@ -7,13 +7,13 @@ namespace anydml {
 
 // The whole or a part as rows of contiguous bytes; `length` is its size on the axis, the other
 // sizes are the whole's.
-inline bool as_rows(const Layout& whole, Int element_size, int axis, Int length, const Int* strides,
-                    Int& bytes, Int& step) {
+inline bool as_rows(const Layout& layout, Int element_size, int axis, Int length,
+                    const Int* strides, Int& bytes, Int& step) {
   bytes = step = 0;
   if (length == 0) return true;  // its strides mean nothing
   bytes = element_size;
-  for (int i = whole.rank - 1; i >= axis; --i) {
-    const Int size = i == axis ? length : whole.sizes[i];
+  for (int i = layout.rank - 1; i >= axis; --i) {
+    const Int size = i == axis ? length : layout.sizes[i];
     if (size > 1 && strides[i] != bytes) return false;
     bytes *= size;
   }
@@ -21,13 +21,13 @@ inline bool as_rows(const Layout& whole, Int element_size, int axis, Int length,
   bool first = true;  // a broadcast dimension expects 0, so 0 cannot mean "none yet"
   step = bytes;
   for (int i = axis - 1; i >= 0; --i) {
-    if (whole.sizes[i] == 1) continue;
+    if (layout.sizes[i] == 1) continue;
     if (first)
       step = strides[i];
     else if (strides[i] != expected)
       return false;
     first = false;
-    expected = strides[i] * whole.sizes[i];
+    expected = strides[i] * layout.sizes[i];
   }
   return true;
 }

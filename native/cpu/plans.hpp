@@ -100,14 +100,14 @@ struct ScatterNdPlan {
 void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
                    const void* source, int element_size, int threads);
 
-// Slabs along the axis, in order. `whole` is split's input or join's output. There may be a million
-// parts: of each only what is its own is kept, its size on the axis and its strides.
+// Slabs along the axis, in order. `joined` is split's input or join's output. There may be a
+// million parts: of each only what is its own is kept, its size on the axis and its strides.
 struct SlabsPlan {
-  Tensor whole;
+  Tensor joined;
   int axis = 0;
 
   SlabsPlan() = default;
-  SlabsPlan(const Tensor& tensor, int along) : whole(tensor), axis(along) {}
+  SlabsPlan(const Tensor& tensor, int split_axis) : joined(tensor), axis(split_axis) {}
 
   void reserve(Int parts, int rank) {
     ends_.reserve(static_cast<std::size_t>(parts));
@@ -123,11 +123,11 @@ struct SlabsPlan {
   Int begin(Int part) const { return part == 0 ? 0 : ends_[static_cast<std::size_t>(part - 1)]; }
   Int length(Int part) const { return ends_[static_cast<std::size_t>(part)] - begin(part); }
   const Int* strides(Int part) const {
-    return strides_.data() + part * static_cast<Int>(whole.layout.rank);
+    return strides_.data() + part * static_cast<Int>(joined.layout.rank);
   }
 
-  void split(const void* whole, void* const* parts, int threads) const;
-  void join(const void* const* parts, void* whole, int threads) const;
+  void split(const void* joined, void* const* parts, int threads) const;
+  void join(const void* const* parts, void* joined, int threads) const;
 
  private:
   std::vector<Int> ends_;     // of each part on the axis

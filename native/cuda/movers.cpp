@@ -116,7 +116,7 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
                  static_cast<unsigned long long>(plan.delta));
     return;
   }
-  std::vector<Segment> segments(static_cast<std::size_t>(segments_room(count)));
+  std::vector<Segment> segments(static_cast<std::size_t>(segment_capacity(count)));
   const Int segment_count = cut_sequence(plan.output.type == DataType::float16, plan.float_start,
                                          plan.float_delta, count, segments.data());
   std::vector<SequenceSegment> table;

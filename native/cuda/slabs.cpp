@@ -145,36 +145,36 @@ struct Matrix {
 
 void by_layouts(const SlabsPlan& plan, bool split, char* joined, void* const* parts, Queue& queue) {
   const int axis = plan.axis;
-  Layout slab = plan.whole.layout, part = plan.whole.layout;
+  Layout slab = plan.joined.layout, part = plan.joined.layout;
   for (Int p = 0; p < plan.count(); ++p) {
     slab.sizes[axis] = part.sizes[axis] = plan.length(p);
     std::copy_n(plan.strides(p), part.rank, part.strides);
     char* const at = joined + plan.begin(p) * slab.strides[axis];
     if (split)
-      copy_elements(part, parts[p], slab, at, plan.whole.element_size, queue);
+      copy_elements(part, parts[p], slab, at, plan.joined.element_size, queue);
     else
-      copy_elements(slab, at, part, parts[p], plan.whole.element_size, queue);
+      copy_elements(slab, at, part, parts[p], plan.joined.element_size, queue);
   }
 }
 
 void move(const SlabsPlan& plan, bool split, char* joined, void* const* data, Queue& queue) {
-  const Layout& layout = plan.whole.layout;
+  const Layout& layout = plan.joined.layout;
   if (layout.count() == 0) return;
   Matrix matrix;
   Slabs& slabs = matrix.slabs;
   slabs = {};
   matrix.split = split;
-  if (!as_rows(layout, plan.whole.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
+  if (!as_rows(layout, plan.joined.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
                matrix.bytes, slabs.step))
     return by_layouts(plan, split, joined, data, queue);
-  matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
+  matrix.rows = layout.count() * plan.joined.element_size / matrix.bytes;
   matrix.same_layout = true;
   matrix.parts.reserve(static_cast<std::size_t>(plan.count()) + 1);
   const bool one_row = matrix.rows == 1;
   Int begin = 0, first = 0, unit = std::min(unit_of(joined), one_row ? 16 : unit_of(slabs.step));
   for (Int p = 0; p < plan.count(); ++p) {
     Int bytes, step;
-    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p),
+    if (!as_rows(layout, plan.joined.element_size, plan.axis, plan.length(p), plan.strides(p),
                  bytes, step))
       return by_layouts(plan, split, joined, data, queue);
     if (bytes == 0) continue;  // nothing of it is read or written

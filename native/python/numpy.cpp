@@ -56,7 +56,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   }
   // Nearly always: so small that no product can be out of bounds.
   const int bits = 64 - std::countl_zero(sizes), reach = bits + 64 - std::countl_zero(far);
-  static_assert((Int{1} << 48) <= kMostElements && (Int{kMaxRank} << 51) <= kMostReach);
+  static_assert((Int{1} << 48) <= kMaxElements && (Int{kMaxRank} << 51) <= kMaxReach);
   if (!empty && bits * rank <= 48 && reach <= 51) return true;
   return operand.tensor.layout.normalize_checked(operand.tensor.element_size);
 }

@@ -61,7 +61,7 @@ nb::dict tables() {
   all["interpolations"] = interpolations;
   all["index_modes"] = index_modes;
   all["reductions"] = reductions;
-  all["most_elements"] = kMostElements;
+  all["most_elements"] = kMaxElements;
   return all;
 }
 

@@ -52,11 +52,11 @@ int main() {
     for (DataType to : kTypes) {
       for (int n = 0; n < cases(24, 6); ++n) {
         std::vector<Int> sizes;
-        Int most = random.chance(0.2) ? 4000 : 300;
+        Int limit = random.chance(0.2) ? 4000 : 300;
         for (Int i = random.between(0, 4); i > 0; --i) {
           sizes.push_back(random.chance(0.03) ? 0
-                                              : random.between(1, random.chance(0.3) ? most : 5));
-          most = std::max<Int>(1, most / std::max<Int>(1, sizes.back()));
+                                              : random.between(1, random.chance(0.3) ? limit : 5));
+          limit = std::max<Int>(1, limit / std::max<Int>(1, sizes.back()));
         }
         check_random(random, from, to, sizes, random_strides(random),
                      static_cast<int>(random.between(1, 4)));

@@ -85,7 +85,7 @@ class Changer {
 // Small numbers of every type, floats included: subnormal ones, of which no sum is the poison.
 uint64_t number(Int i, uint64_t turn) { return static_cast<uint64_t>(i) % 13 + turn % 7; }
 // Half of the elements zero, others every turn.
-uint64_t sometimes(Int i, uint64_t turn) {
+uint64_t alternate(Int i, uint64_t turn) {
   return (static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u >> 40 ^ turn) & 1;
 }
 uint64_t rarely(Int i, uint64_t turn) {
@@ -118,7 +118,7 @@ void nonzero_cases(Random& random) {
         const int columns = static_cast<int>(sizes.size());
         Buffer input(random, sizes, size, strides, Role::output);
         const NonzeroPlan plan{input.tensor, columns};
-        while_changing({{&input, way % 2 == 0 ? rarely : sometimes}}, [&] {
+        while_changing({{&input, way % 2 == 0 ? rarely : alternate}}, [&] {
           const NonzeroPlan::Found found = nonzero::scan(plan, input.data(), 3, scan);
           EXPECT(found.count >= 0 && found.count <= input.count(), "%lld rows", found.count);
           Buffer rows(random, {found.count + 2, columns}, way % 2 == 0 ? 4 : 8, Strides::packed,
@@ -206,7 +206,7 @@ void scatter_cases(Random& random) {
         scatter::Tuning tuning;
         tuning.share_updates = 1000;
         tuning.bucket_bits = static_cast<int>(random.between(4, 10));
-        tuning.block_bytes = tuning.row_bytes = tuning.most_bytes = Int{1} << random.between(8, 14);
+        tuning.block_bytes = tuning.row_bytes = tuning.max_bytes = Int{1} << random.between(8, 14);
         if (random.chance(0.5)) tuning.stream_bytes = 0;
         if (random.chance(0.5)) tuning.round = 3000;
         scatter_case(random, shape, index_sizes, index_sizes, type,
@@ -268,8 +268,8 @@ void slab_cases(Random& random) {
                                     SlabMethod::blocks, SlabMethod::tiles})
       for (const bool split : {true, false}) {
         const Strides strides = random.chance(0.7) ? Strides::packed : Strides::any;
-        Buffer whole(random, {200, 66}, size, strides, Role::output);
-        SlabsPlan plan(whole.tensor, 1);
+        Buffer joined(random, {200, 66}, size, strides, Role::output);
+        SlabsPlan plan(joined.tensor, 1);
         std::vector<Buffer> parts;
         for (int p = 0; p < 66; ++p)
           parts.emplace_back(random, std::vector<Int>{200, 1}, size, strides, Role::output);
@@ -284,16 +284,16 @@ void slab_cases(Random& random) {
             changed.push_back({&part, number});
         }
         if (split)
-          changed.push_back({&whole, number});
+          changed.push_back({&joined, number});
         else
-          poison(whole);
+          poison(joined);
         bool applies = true;
         while_changing(changed, [&] {
-          applies = split ? split_by(plan, method, whole.data(), data.data(), 3)
-                          : join_by(plan, method, data.data(), whole.data(), 3);
+          applies = split ? split_by(plan, method, joined.data(), data.data(), 3)
+                          : join_by(plan, method, data.data(), joined.data(), 3);
         });
         if (!applies) continue;
-        if (!split) EXPECT(whole.gaps_intact() && written(whole), "join %d", int(method));
+        if (!split) EXPECT(joined.gaps_intact() && written(joined), "join %d", int(method));
         for (const Buffer& part : parts)
           EXPECT(!split || (part.gaps_intact() && written(part)), "split %d", int(method));
       }

@@ -25,7 +25,7 @@ class Folder {
     EXPECT(mkdtemp(path_.data()) != nullptr, "%s", path_.c_str());
   }
   ~Folder() {
-    for (; !made_.empty(); made_.pop_back()) std::remove(made_.back().c_str());
+    for (; !created_.empty(); created_.pop_back()) std::remove(created_.back().c_str());
     rmdir(path_.c_str());
   }
   Folder(const Folder&) = delete;
@@ -34,18 +34,18 @@ class Folder {
   void write(const std::string& name, const char* text) {
     for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
       if (mkdir(path(name.substr(0, at)).c_str(), 0700) == 0)
-        made_.push_back(path(name.substr(0, at)));
+        created_.push_back(path(name.substr(0, at)));
     std::FILE* const file = std::fopen(path(name).c_str(), "w");
     EXPECT(file != nullptr, "%s", path(name).c_str());
     std::fputs(text, file);
     std::fclose(file);
-    made_.push_back(path(name));
+    created_.push_back(path(name));
   }
   std::string path(const std::string& name) const { return path_ + "/" + name; }
 
  private:
   std::string path_;
-  std::vector<std::string> made_;
+  std::vector<std::string> created_;
 };
 
 struct Files {

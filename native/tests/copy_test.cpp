@@ -19,7 +19,7 @@ using namespace anydml::test;
 namespace {
 
 Int passed = 0;
-constexpr Int kMost = Int{64} << 10;
+constexpr Int kMax = Int{64} << 10;
 
 Int span(Int step, Int count, Int size) { return std::abs(step) * (count - 1) + size; }
 
@@ -140,24 +140,24 @@ void check_row(Random& random, const Fenced& from, int size, Int step, Int count
   char* const source = from.last(all);
   random.fill(reinterpret_cast<unsigned char*>(source), static_cast<std::size_t>(all));
   const char* const first = source + (step < 0 ? all - size : 0);
-  std::vector<char> made(static_cast<std::size_t>(bytes + 192), 'x'), expected = made;
-  const Int into = (64 - static_cast<Int>(reinterpret_cast<uintptr_t>(made.data()) % 64)) + begin;
+  std::vector<char> result(static_cast<std::size_t>(bytes + 192), 'x'), expected = result;
+  const Int into = (64 - static_cast<Int>(reinterpret_cast<uintptr_t>(result.data()) % 64)) + begin;
   for (Int i = 0; i < count; ++i)
     std::memcpy(expected.data() + into + i * size, first + i * step,
                 static_cast<std::size_t>(size));
   Layout to, in;
   to.push(count, size);
   in.push(count, step);
-  CopyPlan(to, in, size).run(made.data() + into, first, 1, true);
-  EXPECT(made == expected, "%lld elements of %d at step %lld", count, size, step);
-  std::fill(made.begin(), made.end(), 'x');
+  CopyPlan(to, in, size).run(result.data() + into, first, 1, true);
+  EXPECT(result == expected, "%lld elements of %d at step %lld", count, size, step);
+  std::fill(result.begin(), result.end(), 'x');
   {
-    LineWriter writer(made.data() + into);
+    LineWriter writer(result.data() + into);
     append_steps(writer, first, step, count / 3, size);
     append_steps(writer, first + count / 3 * step, step, count - count / 3, size);
   }
   stream_fence();
-  EXPECT(made == expected, "%lld elements of %d at step %lld appended", count, size, step);
+  EXPECT(result == expected, "%lld elements of %d at step %lld appended", count, size, step);
   ++passed;
 }
 
@@ -183,9 +183,9 @@ void check_plans() {
     bool contiguous, single, packs;
   };
   const auto layout = [](std::initializer_list<std::pair<Int, Int>> dims) {
-    Layout made;
-    for (const auto& [size, stride] : dims) made.push(size, stride);
-    return made;
+    Layout result;
+    for (const auto& [size, stride] : dims) result.push(size, stride);
+    return result;
   };
   const Layout packed = layout({{20, 4}});
   const Wanted all[] = {
@@ -211,14 +211,14 @@ void check_plans() {
              steps.from_step == -4 && steps.count == 20 && steps.size == 4,
          "steps");
   // As many dimensions as there may be.
-  Layout most;
-  for (int i = 0; i < kMaxRank; ++i) most.push(i % 9 == 0 ? 2 : 1, 3 << (i / 9));
+  Layout largest;
+  for (int i = 0; i < kMaxRank; ++i) largest.push(i % 9 == 0 ? 2 : 1, 3 << (i / 9));
   std::vector<char> source(2000), target(2000), expected(2000);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 7);
-  for (Int i = 0; i < most.count(); ++i)
-    expected[static_cast<std::size_t>(offset_at(most, i))] =
-        source[static_cast<std::size_t>(offset_at(most, i))];
-  copy_elements(most, target.data(), most, source.data(), 1, 1);
+  for (Int i = 0; i < largest.count(); ++i)
+    expected[static_cast<std::size_t>(offset_at(largest, i))] =
+        source[static_cast<std::size_t>(offset_at(largest, i))];
+  copy_elements(largest, target.data(), largest, source.data(), 1, 1);
   EXPECT(target == expected, "%d dimensions", kMaxRank);
   ++passed;
 }
@@ -265,7 +265,7 @@ int main() {
       check_transposed(random, size, rows, columns, rows % 2 == 0 ? 1 : random.between(0, 63),
                        columns * size);
     }
-  const Fenced from(kMost), to(kMost);
+  const Fenced from(kMax), to(kMax);
   constexpr Int page = 65536;  // or less
   const Fenced large((4 * (kStreamBytes + 256) + page - 1) / page * page);
   for (const Int times : {-3, -2, -1, 2, 3, 4}) {

@@ -46,21 +46,21 @@ class Fenced {
 // Memory for a result at one end of such memory. On its other side are bytes that must not change.
 class FencedTarget {
  public:
-  FencedTarget(const Fenced& room, bool first, Int bytes)
-      : data_(first ? room.first(bytes) : room.last(bytes)),
-        beside_(first ? data_ + bytes : data_ - kBeside) {
+  FencedTarget(const Fenced& memory, bool first, Int bytes)
+      : data_(first ? memory.first(bytes) : memory.last(bytes)),
+        guard_(first ? data_ + bytes : data_ - kGuardBytes) {
     std::memset(data_, kUntouched, static_cast<std::size_t>(bytes));
-    std::memset(beside_, kUntouched, kBeside);
+    std::memset(guard_, kUntouched, kGuardBytes);
   }
   static constexpr char kUntouched = 'x';
-  static constexpr int kBeside = 128;
+  static constexpr int kGuardBytes = 128;
   char* data() const { return data_; }
   bool intact() const {
-    return std::all_of(beside_, beside_ + kBeside, [](char c) { return c == kUntouched; });
+    return std::all_of(guard_, guard_ + kGuardBytes, [](char c) { return c == kUntouched; });
   }
 
  private:
-  char *data_, *beside_;
+  char *data_, *guard_;
 };
 
 }  // namespace anydml::test

@@ -75,25 +75,25 @@ Tensor strided(std::initializer_list<std::pair<Int, Int>> dims, int size,
 
 // Tuples of one and two of which two values are bad, in a row and apart: the first is named, and a
 // bound output is left as it is.
-void bad_tuples(DataType type, Int width, Int apart, Int count, bool output_is_private) {
+void bad_tuples(DataType type, Int width, Int stride, Int count, bool output_is_private) {
   const int size = type == DataType::int64 || type == DataType::uint64 ? 8 : 4;
   const bool sign = type == DataType::int64 || type == DataType::int32;
   const std::vector<char> input(25 * 4, 1);
-  std::vector<char> indices(static_cast<std::size_t>(count * width * apart * size));
+  std::vector<char> indices(static_cast<std::size_t>(count * width * stride * size));
   Tensor from = width == 1 ? strided({{5, 20}}, 4) : strided({{5, 20}, {5, 4}}, 4);
   const GatherNdPlan plan{
-      from, strided({{count, width * apart * size}, {width, apart * size}}, size, type),
+      from, strided({{count, width * stride * size}, {width, stride * size}}, size, type),
       strided({{count, 4}}, 4), 0};
   for (Int bad = 0; bad < count * width; ++bad)
     for (const Int value : {Int{5}, sign ? Int{-6} : Int{INT32_MAX}}) {
       std::vector<char> output(static_cast<std::size_t>(count * 4));
-      put(indices, bad * apart, size, value);
-      put(indices, (count * width - 1) * apart, size, value);
+      put(indices, bad * stride, size, value);
+      put(indices, (count * width - 1) * stride, size, value);
       const Int got =
           plan.run(input.data(), indices.data(), output.data(), output_is_private, 1).bad_index;
       EXPECT(got == bad, "value %lld of %lld tuples of %lld: %lld", bad, count, width, got);
       EXPECT(output_is_private || output == std::vector<char>(output.size()), "written");
-      put(indices, bad * apart, size, 0);
+      put(indices, bad * stride, size, 0);
     }
 }
 
@@ -197,10 +197,10 @@ void past_the_cache() {
   const std::vector<uint64_t> input(2 * 4096, 3);
   const std::vector<int> indices(static_cast<std::size_t>(count));
   std::vector<uint64_t> output(static_cast<std::size_t>(4 * count));
-  const GatherPlan apart{strided({{9, 16}}, 16),
-                         strided({{count, 4}, {1, 4}, {1, 4}}, 4, DataType::int32),
-                         strided({{count, 32}, {1, 16}, {1, 16}}, 16), 0};
-  EXPECT(apart.run(input.data(), indices.data(), output.data(), true, 1).ok(), "apart");
+  const GatherPlan strided_plan{strided({{9, 16}}, 16),
+                                strided({{count, 4}, {1, 4}, {1, 4}}, 4, DataType::int32),
+                                strided({{count, 32}, {1, 16}, {1, 16}}, 16), 0};
+  EXPECT(strided_plan.run(input.data(), indices.data(), output.data(), true, 1).ok(), "apart");
   for (Int i = 0; i < 4 * count; ++i)
     EXPECT(output[static_cast<std::size_t>(i)] == (i % 4 < 2 ? 3 : 0), "apart, word %lld", i);
 
@@ -212,13 +212,13 @@ void past_the_cache() {
   for (Int i = 0; i < 4 * half; ++i)
     EXPECT(output[static_cast<std::size_t>(i)] == 3, "across, word %lld", i);
 
-  const auto strips = [](Int columns, Int row, Int beside) {
+  const auto strips = [](Int columns, Int row, Int offset) {
     const Int rows = kStreamBytes / (columns * 16) + 1;
     const std::vector<uint64_t> from(static_cast<std::size_t>(4 * columns * 2), 5);
     const std::vector<int> zeros(static_cast<std::size_t>(rows * columns));
     std::vector<char> memory(static_cast<std::size_t>(rows * row + 128));
     char* const to =
-        memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) + beside;
+        memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) + offset;
     const GatherElementsPlan plan{packed(4, columns, 16), packed(rows, columns, 4, DataType::int32),
                                   strided({{rows, row}, {columns, 16}}, 16), 0};
     Status status;
@@ -256,10 +256,10 @@ int main() {
         rows(memory, size, type, output_is_private);
   for (const DataType type : {DataType::int64, DataType::int32, DataType::uint64, DataType::uint32})
     for (const Int width : {1, 2})
-      for (const Int apart : {1, 3})
+      for (const Int stride : {1, 3})
         for (const Int count : {7, 8, 20})
           for (const bool output_is_private : {true, false})
-            bad_tuples(type, width, apart, count, output_is_private);
+            bad_tuples(type, width, stride, count, output_is_private);
   empty_axes();
   single_element();
   for (const int size : {1, 2}) {

@@ -255,14 +255,15 @@ void check_nd(Random& random, const Sizes& in, const Sizes& at, int batch_dims,
 
 Sizes any_sizes(Random& random, int rank, Int largest) {
   Sizes sizes;
-  Int room = 3000;
+  Int limit = 3000;
   for (int i = 0; i < rank; ++i) {
     const Int size =
         random.chance(0.02)
             ? 0
-            : random.between(1, std::max<Int>(1, std::min(room, random.chance(0.2) ? largest : 5)));
+            : random.between(1,
+                             std::max<Int>(1, std::min(limit, random.chance(0.2) ? largest : 5)));
     sizes.push_back(size);
-    room /= std::max<Int>(1, size);
+    limit /= std::max<Int>(1, size);
   }
   return sizes;
 }
@@ -372,7 +373,7 @@ void test_large() {
     if (shortening() > 1 && n == 0) continue;
     if (!has_turn()) continue;
     Options options;
-    options.threads = std::max(kFewestThreads, 1 + n % 4);
+    options.threads = std::max(kMinThreads, 1 + n % 4);
     options.type = kIndexTypes[n % 4];
     options.output_is_private = n % 2 == 0;
     options.bad = n == 4 || n == 5 ? 1 : 0;

@@ -79,13 +79,11 @@ class Random {
 
 // How many threads a case may use. A case of one thread has no races.
 #if defined(ANYDML_TEST_RACES)
-constexpr int kFewestThreads = 2;
+constexpr int kMinThreads = 2;
 #else
-constexpr int kFewestThreads = 1;
+constexpr int kMinThreads = 1;
 #endif
-inline int any_threads(Random& random) {
-  return static_cast<int>(random.between(kFewestThreads, 4));
-}
+inline int any_threads(Random& random) { return static_cast<int>(random.between(kMinThreads, 4)); }
 
 // Whether two elements are the same. Sanitizers take long over a memcmp whose size is not known.
 inline bool same_bytes(const void* a, const void* b, std::size_t size) {

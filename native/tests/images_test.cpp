@@ -41,29 +41,29 @@ Int length_of(const char* at, DataType type) {
 
 void check_reverse(Random& random, int element_size, const std::vector<Int>& sizes, int axis,
                    Strides to, Strides from, bool shared, int threads) {
-  const std::size_t along = static_cast<std::size_t>(axis);
+  const std::size_t dimension = static_cast<std::size_t>(axis);
   std::vector<Int> counts = sizes;
-  counts[along] = 1;
+  counts[dimension] = 1;
   Buffer source(random, sizes, element_size, from, Role::input);
   Buffer target(random, sizes, element_size, to, Role::output);
   const DataType type = kLengths[random.between(0, 3)];
   Buffer lengths(random, counts, size_of(type), shared ? Strides::packed : random_strides(random),
                  Role::input, type);
   if (shared)  // of everything behind the axis
-    for (std::size_t i = along + 1; i < sizes.size(); ++i) lengths.relaid().strides[i] = 0;
+    for (std::size_t i = dimension + 1; i < sizes.size(); ++i) lengths.relaid().strides[i] = 0;
   for (Int i = 0; i < lengths.count(); ++i)
     set_bits(lengths, i,
              random.chance(0.1) ? random.bits()
-                                : static_cast<uint64_t>(random.between(-1, sizes[along] + 1)));
+                                : static_cast<uint64_t>(random.between(-1, sizes[dimension] + 1)));
   target.remember();
   lengths.remember();
   const ReversePlan plan{source.tensor, lengths.tensor, target.tensor, axis};
   plan.run(source.data(), lengths.data(), target.data(), threads);
   for (Int i = 0; i < target.count(); ++i) {
     std::vector<Int> place = place_of(i, sizes), which = place;
-    which[along] = 0;
-    const Int length = std::min(sizes[along], length_of(element(lengths, which), type));
-    if (place[along] < length) place[along] = length - 1 - place[along];
+    which[dimension] = 0;
+    const Int length = std::min(sizes[dimension], length_of(element(lengths, which), type));
+    if (place[dimension] < length) place[dimension] = length - 1 - place[dimension];
     EXPECT(std::memcmp(target.at(i), element(source, place),
                        static_cast<std::size_t>(element_size)) == 0,
            "elements of %d bytes, axis %d, at %lld of %lld", element_size, axis, i, target.count());
@@ -108,10 +108,10 @@ void check_turned(Random& random, const Fenced& in, const Fenced& out, int size,
                   Int rows, Int from_gap, Int to_gap, int threads) {
   const Int row = count * size, to_step = row + to_gap;
   const Int from_step = from_gap == -1 ? -row : from_gap == -2 ? 0 : row + from_gap;
-  const Int span = std::abs(from_step) * (rows - 1) + row, made = to_step * (rows - 1) + row;
+  const Int span = std::abs(from_step) * (rows - 1) + row, to_span = to_step * (rows - 1) + row;
   const bool low = random.chance(0.5);
   char* const memory = low ? in.first(span) : in.last(span);
-  const FencedTarget result(out, random.chance(0.5), made);
+  const FencedTarget result(out, random.chance(0.5), to_span);
   char* const target = result.data();
   random.fill(reinterpret_cast<unsigned char*>(memory), static_cast<std::size_t>(span));
   const char* const source = from_step < 0 ? memory - from_step * (rows - 1) : memory;
@@ -148,21 +148,21 @@ void check_turned(Random& random, const Fenced& in, const Fenced& out, int size,
 void test_turned(Random& random) {
   const Fenced in(Int{1} << 20), out(Int{1} << 20);
   for (const int size : {1, 2, 4, 8, 16}) {
-    const Int most = 8192 / size;
+    const Int longest = 8192 / size;
     // Every part of every short row is turned.
     for (Int count = 1; count <= 192 / size + 2; ++count)
       check_turned(random, in, out, size, count, count + 2, random.between(-2, 3),
                    random.chance(0.7) ? 0 : random.between(1, 70), 1);
-    for (const Int count : {most - 1, most, most + 1})
+    for (const Int count : {longest - 1, longest, longest + 1})
       check_turned(random, in, out, size, count, 5, random.between(-2, 1), random.between(0, 1), 1);
   }
   // Past the cache, in shares.
-  const Int all = kStreamBytes + 5000, room = (all + 131072) / 65536 * 65536;
-  const Fenced much(room), more(room);
+  const Int all = kStreamBytes + 5000, capacity = (all + 131072) / 65536 * 65536;
+  const Fenced much(capacity), more(capacity);
   for (const int size : {1, 4})
     for (const Int row : {24, 8192})
       if (has_turn())
-        check_turned(random, much, more, size, row / size, all / row, 0, 0, kFewestThreads + 2);
+        check_turned(random, much, more, size, row / size, all / row, 0, 0, kMinThreads + 2);
 }
 
 void test_reverse(Random& random) {
@@ -170,10 +170,10 @@ void test_reverse(Random& random) {
   const int element_sizes[] = {1, 2, 4, 8, 16};
   for (int n = 0; n < cases(1500, 200); ++n) {
     std::vector<Int> sizes;
-    Int most = 600;
+    Int limit = 600;
     for (Int i = random.between(1, 5); i > 0; --i) {
-      sizes.push_back(random.chance(0.03) ? 0 : random.between(1, random.chance(0.3) ? most : 6));
-      most = std::max<Int>(1, most / std::max<Int>(1, sizes.back()));
+      sizes.push_back(random.chance(0.03) ? 0 : random.between(1, random.chance(0.3) ? limit : 6));
+      limit = std::max<Int>(1, limit / std::max<Int>(1, sizes.back()));
     }
     check_reverse(random, element_sizes[random.between(0, 4)], sizes,
                   static_cast<int>(random.between(0, static_cast<Int>(sizes.size()) - 1)),

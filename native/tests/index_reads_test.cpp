@@ -33,7 +33,7 @@ struct Watch {
   std::vector<Int> limits;  // of each component of a tuple
   Int stride = 0;           // bytes of a tuple where tuples are packed
   std::unique_ptr<std::atomic<int>[]> readings;
-  std::atomic<Int> most{0}, total{0};
+  std::atomic<Int> peak{0}, total{0};
 } watch;
 
 void put(char* copy, Int size, Int value) {
@@ -50,8 +50,8 @@ void anydml::on_read(const char* address, char* copy, Int size) {
   const Int at = address - watch.begin;
   const int before = watch.readings[static_cast<std::size_t>(at)].fetch_add(1);
   watch.total.fetch_add(1);
-  Int most = watch.most.load();
-  while (before + 1 > most && !watch.most.compare_exchange_weak(most, before + 1)) {
+  Int peak = watch.peak.load();
+  while (before + 1 > peak && !watch.peak.compare_exchange_weak(peak, before + 1)) {
   }
   const Int limit = watch.limits[0];
   const Int huge = size == 8 ? INT64_MAX - 5 : INT32_MAX - 5;
@@ -70,21 +70,21 @@ namespace {
 constexpr unsigned char kUnwritten = 0xEE;
 Int calls = 0;
 
-// Memory of exactly its elements; `apart`: every third place of the last dimension is used.
+// Memory of exactly its elements; `is_strided`: every third place of the last dimension is used.
 struct Operand {
   Tensor tensor;
   std::vector<char> bytes;
 
   Operand(const Sizes& sizes, int element_size, DataType type = DataType::unknown,
-          bool apart = false) {
+          bool is_strided = false) {
     tensor.type = type;
     tensor.element_size = element_size;
     for (const Int size : sizes) tensor.layout.push(size, 0);
     set_packed_strides(tensor.layout, element_size);
-    if (apart)
+    if (is_strided)
       for (int i = 0; i < tensor.layout.rank; ++i) tensor.layout.strides[i] *= 3;
     const Int places =
-        tensor.layout.count() == 0 ? 0 : (tensor.layout.count() - 1) * (apart ? 3 : 1);
+        tensor.layout.count() == 0 ? 0 : (tensor.layout.count() - 1) * (is_strided ? 3 : 1);
     bytes.resize(static_cast<std::size_t>((places + 1) * element_size));
   }
   Int count() const { return tensor.layout.count(); }
@@ -109,8 +109,9 @@ struct Operand {
 };
 
 struct Indices : Operand {
-  Indices(Random& random, const Sizes& sizes, DataType type, const Sizes& limits, bool apart)
-      : Operand(sizes, type == DataType::int64 || type == DataType::uint64 ? 8 : 4, type, apart) {
+  Indices(Random& random, const Sizes& sizes, DataType type, const Sizes& limits, bool is_strided)
+      : Operand(sizes, type == DataType::int64 || type == DataType::uint64 ? 8 : 4, type,
+                is_strided) {
     const bool sign = type == DataType::int64 || type == DataType::int32;
     const Int width = static_cast<Int>(limits.size());
     for (Int i = 0; i < count(); ++i) {
@@ -127,13 +128,13 @@ void start(const Indices& indices, Change change, Int limit) {
   watch.change = change;
   watch.limits = {limit};
   watch.readings = std::make_unique<std::atomic<int>[]>(indices.bytes.size());
-  watch.most.store(0);
+  watch.peak.store(0);
   watch.total.store(0);
 }
 
 struct Setting {
   DataType type;
-  bool apart, output_is_private;
+  bool is_strided, output_is_private;
   int threads;
 };
 
@@ -160,7 +161,7 @@ void check(const char* what, Indices& indices, Operand& output, const Setting& s
       EXPECT(left < 0, "%s: element %lld is not written, change %d", what, left, kind);
     }
     if (once && s.output_is_private && change != Change::first_bad) {
-      EXPECT(watch.most.load() == 1, "%s: an index was read %lld times", what, watch.most.load());
+      EXPECT(watch.peak.load() == 1, "%s: an index was read %lld times", what, watch.peak.load());
       EXPECT(status.ok() && output.bytes == wanted.bytes, "%s: other values", what);
     }
     ++calls;
@@ -178,7 +179,7 @@ void gather(Random& random, const Setting& s, const Sizes& in, const Sizes& at, 
   const Int limit = in[static_cast<std::size_t>(axis)];
   Operand input(in, size);
   input.fill(random);
-  Indices indices(random, at, s.type, {limit}, s.apart);
+  Indices indices(random, at, s.type, {limit}, s.is_strided);
   Operand output(joined(joined(Sizes(in.begin(), in.begin() + axis), at),
                         Sizes(in.begin() + axis + 1, in.end())),
                  size);
@@ -194,7 +195,7 @@ void gather_elements(Random& random, const Setting& s, const Sizes& in, const Si
   const Int limit = in[static_cast<std::size_t>(axis)];
   Operand input(in, size), output(at, size);
   input.fill(random);
-  Indices indices(random, at, s.type, {limit}, s.apart);
+  Indices indices(random, at, s.type, {limit}, s.is_strided);
   const GatherElementsPlan plan{input.tensor, indices.tensor, output.tensor, axis, mode};
   check("gather_elements", indices, output, s, limit, true, [&](Operand& to) {
     Status status;
@@ -212,7 +213,7 @@ void gather_nd(Random& random, const Setting& s, const Sizes& in, Sizes at, int 
   at.push_back(width);
   Operand input(in, size), output(out, size);
   input.fill(random);
-  Indices indices(random, at, s.type, limits, s.apart);
+  Indices indices(random, at, s.type, limits, s.is_strided);
   const GatherNdPlan plan{input.tensor, indices.tensor, output.tensor, batch, mode};
   check("gather_nd", indices, output, s, *std::min_element(limits.begin(), limits.end()), true,
         [&](Operand& to) {
@@ -267,10 +268,10 @@ void scatters(Random& random, const Setting& s) {
         input.fill(random);
         updates.fill(random);
         const Int limit = shape.sizes[static_cast<std::size_t>(shape.axis)];
-        Indices indices(random, shape.index, s.type, {limit}, s.apart);
+        Indices indices(random, shape.index, s.type, {limit}, s.is_strided);
         scatter::Tuning tuning;
         tuning.block_bytes = tuning.row_bytes = 2048;
-        tuning.most_bytes = 4096;
+        tuning.max_bytes = 4096;
         tuning.small_bytes = 512;
         tuning.share_updates = 100;
         tuning.bucket_bits = 6;
@@ -304,7 +305,7 @@ void scatters_nd(Random& random, const Setting& s) {
         input.fill(random);
         updates.fill(random);
         const Sizes limits(shape.sizes.begin(), shape.sizes.begin() + shape.width);
-        Indices indices(random, {shape.tuples, shape.width}, s.type, limits, s.apart);
+        Indices indices(random, {shape.tuples, shape.width}, s.type, limits, s.is_strided);
         scatter::NdTuning tuning;
         tuning.small_bytes = 0;
         tuning.piece_bytes = 1024;

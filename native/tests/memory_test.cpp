@@ -45,10 +45,11 @@ void alignment() {
 }
 
 void absurd_sizes() {
-  void* const kept = pool_acquire(kMega);
-  pool_release(kept);
-  const std::size_t most = std::numeric_limits<std::size_t>::max();
-  for (std::size_t bytes : {most, most - 63, most / 2, most / 4 + 1, most / 8, most / 32})
+  void* const acquired = pool_acquire(kMega);
+  pool_release(acquired);
+  const std::size_t max_size = std::numeric_limits<std::size_t>::max();
+  for (std::size_t bytes :
+       {max_size, max_size - 63, max_size / 2, max_size / 4 + 1, max_size / 8, max_size / 32})
     EXPECT(pool_acquire(bytes) == nullptr, "%zu bytes", bytes);
   EXPECT(pool_state().held == 0, "what is kept is given back before giving up");
   EXPECT(pool_state().lent == 0, "%zu", pool_state().lent);
@@ -117,9 +118,9 @@ void reuse_and_books() {
 
   // The peak stays when blocks go back, whether they were kept before or are new.
   pool_peak();
-  void* const kept = pool_acquire(kMega);
+  void* const acquired = pool_acquire(kMega);
   void* const fresh = pool_acquire(2 * kMega);
-  pool_release(kept);
+  pool_release(acquired);
   EXPECT(pool_peak() == 3 * kMega, "two blocks at a time");
   EXPECT(pool_peak() == 2 * kMega, "what is lent is the next peak's start");
   pool_release(fresh);

@@ -9,11 +9,11 @@ namespace {
 
 Int passed = 0;
 
-std::vector<Int> random_sizes(Random& random, Int most) {
+std::vector<Int> random_sizes(Random& random, Int limit) {
   std::vector<Int> sizes;
   for (Int i = random.between(0, 4); i > 0; --i) {
-    sizes.push_back(random.chance(0.03) ? 0 : random.between(1, random.chance(0.3) ? most : 6));
-    most = std::max<Int>(1, most / std::max<Int>(1, sizes.back()));
+    sizes.push_back(random.chance(0.03) ? 0 : random.between(1, random.chance(0.3) ? limit : 6));
+    limit = std::max<Int>(1, limit / std::max<Int>(1, sizes.back()));
   }
   return sizes;
 }
@@ -170,11 +170,11 @@ void check_repeated(Random& random, const Fenced& in, const Fenced& out, Padding
   const Int row = length * element_size, width = (before + length + after) * element_size;
   for (const Int step : {row, row + 1, -row, Int{0}}) {
     const Int span = std::abs(step) * (rows - 1) + row, begin = step < 0 ? -step * (rows - 1) : 0;
-    const Int most = (out.size() - FencedTarget::kBeside) / rows - width;
-    const Int gap = random.chance(0.6) ? 0 : random.between(1, std::min<Int>(70, most));
-    const Int to_step = width + gap, made = to_step * (rows - 1) + width;
+    const Int limit = (out.size() - FencedTarget::kGuardBytes) / rows - width;
+    const Int gap = random.chance(0.6) ? 0 : random.between(1, std::min<Int>(70, limit));
+    const Int to_step = width + gap, to_span = to_step * (rows - 1) + width;
     char* const memory = random.chance(0.5) ? in.first(span) : in.last(span);
-    const FencedTarget result(out, random.chance(0.5), made);
+    const FencedTarget result(out, random.chance(0.5), to_span);
     char* const target = result.data();
     random.fill(reinterpret_cast<unsigned char*>(memory), static_cast<std::size_t>(span));
     PaddingPlan plan{};
@@ -247,7 +247,7 @@ void test_paddings(Random& random) {
     // Past the cache: short rows of odd lengths, blocks of several elements, one long row.
     const Int k = shortening() == 0 ? 1 : 4;
     for (int threads : {1, 3}) {
-      if (threads < kFewestThreads) continue;
+      if (threads < kMinThreads) continue;
       if (has_turn())
         check_padding(random, mode, 4, {1500 / k, 1600}, {2, 3}, {1, 5}, Strides::packed,
                       Strides::packed, threads);
@@ -317,7 +317,7 @@ int main() {
       check_sequence(random, type, random_sizes(random, 3000), random_strides(random),
                      start_bits(random, type), start_bits(random, type), any_threads(random));
     for (int threads : {1, 3})
-      if (threads >= kFewestThreads && has_turn())
+      if (threads >= kMinThreads && has_turn())
         check_sequence(random, type, {2200, 1000}, Strides::packed, start_bits(random, type),
                        start_bits(random, type), threads);
   }

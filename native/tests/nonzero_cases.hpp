@@ -158,8 +158,8 @@ void check(Random& random, const Case& c, Buffer& input) {
     }
   }
   const std::vector<unsigned char> after = rows.elements();
-  const auto kept = static_cast<std::ptrdiff_t>(expected * c.columns * c.value_size);
-  EXPECT(std::equal(before.begin() + kept, before.end(), after.begin() + kept), "spare rows");
+  const auto used = static_cast<std::ptrdiff_t>(expected * c.columns * c.value_size);
+  EXPECT(std::equal(before.begin() + used, before.end(), after.begin() + used), "spare rows");
   EXPECT(rows.gaps_intact(), "gaps of the rows");
   EXPECT(input.unchanged(), "input");
   ++passed;
@@ -196,15 +196,15 @@ Case any_case(Random& random, std::vector<Int> sizes) {
   return c;
 }
 
-// Sizes whose product stays at or below `most`.
-std::vector<Int> any_sizes(Random& random, int rank, Int most) {
+// Sizes whose product stays at or below `limit`.
+std::vector<Int> any_sizes(Random& random, int rank, Int limit) {
   std::vector<Int> sizes(static_cast<std::size_t>(rank), 1);
   for (int tries = 0; tries < rank; ++tries) {
     Int& size = sizes[static_cast<std::size_t>(random.between(0, rank - 1))];
     if (size != 1) continue;
-    const Int top = random.chance(0.5) ? std::min<Int>(most, 9) : most;
+    const Int top = random.chance(0.5) ? std::min<Int>(limit, 9) : limit;
     size = random.between(1, std::max<Int>(top, 1));
-    most /= size;
+    limit /= size;
   }
   if (rank > 0 && random.chance(0.03))
     sizes[static_cast<std::size_t>(random.between(0, rank - 1))] = 0;

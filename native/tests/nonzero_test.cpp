@@ -7,8 +7,8 @@ namespace {
 void small_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     const int rank = static_cast<int>(random.between(0, 6));
-    const Int most = random.chance(0.1) ? 9000 : 600;
-    run(random, any_case(random, any_sizes(random, rank, most)), any_pattern(random),
+    const Int limit = random.chance(0.1) ? 9000 : 600;
+    run(random, any_case(random, any_sizes(random, rank, limit)), any_pattern(random),
         any_density(random));
   }
 }
@@ -37,13 +37,13 @@ void chunk_cases(Random& random, int count) {
 // is decoded eight words at a time must stop there.
 void row_ends(Random& random) {
   for (Int length : {33250, 32769, 33279, 40001}) {
-    for (Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+    for (Write write_mode : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
       Case c = any_case(random, {5, length});
       c.columns = 2;
       c.strides = c.row_strides = Strides::packed;
       c.threads = 1;
       c.scan = Scan::automatic;
-      c.write = how;
+      c.write = write_mode;
       Buffer input(random, c.sizes, c.kind.size, c.strides, Role::input, c.kind.type);
       fill(random, c.kind, input, Pattern::random, 0.001);
       for (Int end = length; end < 5 * length; end += length)
@@ -59,14 +59,15 @@ void row_ends(Random& random) {
 void dense_words(Random& random) {
   for (const std::vector<Int>& sizes :
        {std::vector<Int>{2, 2, 2, 8192}, {2, 2, 2, 2, 4096}, {65536}}) {
-    for (const Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+    for (const Write write_mode :
+         {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
       Case c = any_case(random, sizes);
       c.kind = {DataType::uint8, 1};
       c.columns = static_cast<int>(sizes.size());
       c.strides = c.row_strides = Strides::packed;
-      c.threads = kFewestThreads;
+      c.threads = kMinThreads;
       c.scan = Scan::automatic;
-      c.write = how;
+      c.write = write_mode;
       Buffer input(random, sizes, 1, c.strides, Role::input, c.kind.type);
       for (Int i = 0; i < input.count(); ++i) {
         const Int word = i / nonzero::kWord, second = nonzero::kChunk / nonzero::kWord;
@@ -85,15 +86,16 @@ void dense_words(Random& random) {
 void columns_cases(Random& random) {
   for (const std::vector<Int>& sizes :
        {std::vector<Int>{2, 2, 2, 2, 2, 2, 1100}, {1, 1, 1, 4, 150, 150}, {5, 7, 11, 191}}) {
-    for (const Write how : {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
+    for (const Write write_mode :
+         {Write::direct, Write::streamed, Write::grouped, Write::strided}) {
       for (const int columns : {static_cast<int>(sizes.size()), 0}) {
         Case c = any_case(random, sizes);
         c.kind = {DataType::uint8, 1};
         c.columns = columns;
         c.strides = c.row_strides = Strides::packed;
-        c.threads = kFewestThreads;
+        c.threads = kMinThreads;
         c.scan = Scan::automatic;
-        c.write = how;
+        c.write = write_mode;
         run(random, c, Pattern::random, 0.05);
       }
     }
@@ -182,9 +184,9 @@ void long_rows(Int length) {
   rows.layout.push(4, 16);
   rows.layout.push(2, 8);
   rows.element_size = 8;
-  for (const Write how : {Write::direct, Write::strided}) {
+  for (const Write write_mode : {Write::direct, Write::strided}) {
     uint64_t out[8] = {};
-    nonzero::write(plan, found, rows, out, 1, how);
+    nonzero::write(plan, found, rows, out, 1, write_mode);
     for (int i = 0; i < 4; ++i)
       EXPECT(static_cast<Int>(out[2 * i]) == places[i] / length &&
                  static_cast<Int>(out[2 * i + 1]) == places[i] % length,
@@ -202,10 +204,10 @@ void transposed_cases(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     std::vector<Int> memory;  // sizes in the order of memory, the last contiguous
     const int rank = static_cast<int>(random.between(2, 5));
-    Int most = random.chance(0.2) ? 60000 : 8000;
+    Int limit = random.chance(0.2) ? 60000 : 8000;
     for (int j = 0; j < rank; ++j) {
-      memory.push_back(random.between(1, std::min<Int>(most, j == rank - 1 ? 300 : 140)));
-      most = std::max<Int>(most / memory.back(), 1);
+      memory.push_back(random.between(1, std::min<Int>(limit, j == rank - 1 ? 300 : 140)));
+      limit = std::max<Int>(limit / memory.back(), 1);
     }
     std::vector<std::size_t> order(memory.size());  // dimension j of the input is memory[order[j]]
     for (std::size_t j = 0; j < order.size(); ++j) order[j] = j;

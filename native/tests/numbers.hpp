@@ -21,7 +21,7 @@ inline int size_of(DataType type) { return facts_of(type).size; }
 // Digits, least exponent of a normal number and largest number of a float type.
 struct Format {
   int digits, least;
-  long double most;
+  long double max_value;
   uint64_t nan;
 };
 inline Format format_of(DataType type) {
@@ -73,10 +73,10 @@ inline uint64_t nearest_bits(long double value, DataType type) {
   if (exponent < format.least) exponent = format.least;
   // In units of the last place, exactly; nearbyint rounds ties to even.
   const long double units = std::nearbyint(std::ldexp(value, fraction - exponent));
-  if (std::ldexp(units, exponent - fraction) > format.most) return sign | infinity;
-  const uint64_t whole = static_cast<uint64_t>(units);
+  if (std::ldexp(units, exponent - fraction) > format.max_value) return sign | infinity;
+  const uint64_t integer = static_cast<uint64_t>(units);
   const uint64_t base = static_cast<uint64_t>(exponent - format.least) << fraction;
-  return sign | (base + whole);  // a carry goes into the exponent
+  return sign | (base + integer);  // a carry goes into the exponent
 }
 
 // The bits of a number cut off to an integer, or of the nearest end; NaN gives 0.

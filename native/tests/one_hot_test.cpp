@@ -34,19 +34,19 @@ Int place_of(const Buffer& indices, Int flat, DataType type, Int size) {
   return index < 0 ? index + size : index;
 }
 
-void check(Random& random, const Case& given, Strides to, Strides from, int threads) {
-  const std::size_t along = static_cast<std::size_t>(given.axis);
-  const Int size = given.sizes[along];
-  std::vector<Int> lookup = given.sizes;
-  if (given.inserts)
-    lookup.erase(lookup.begin() + given.axis);
+void check(Random& random, const Case& c, Strides to, Strides from, int threads) {
+  const std::size_t dimension = static_cast<std::size_t>(c.axis);
+  const Int size = c.sizes[dimension];
+  std::vector<Int> lookup = c.sizes;
+  if (c.inserts)
+    lookup.erase(lookup.begin() + c.axis);
   else
-    lookup[along] = 1;
-  Buffer indices(random, lookup, size_of(given.index), from, Role::input, given.index);
+    lookup[dimension] = 1;
+  Buffer indices(random, lookup, size_of(c.index), from, Role::input, c.index);
   const std::vector<Int> shapes[] = {{2}, {1, 2, 1}, {2, 2}, {1, 3}, {5, 1}};
-  Buffer values(random, shapes[random.between(0, 4)], given.element_size, random_strides(random),
+  Buffer values(random, shapes[random.between(0, 4)], c.element_size, random_strides(random),
                 Role::input);
-  Buffer target(random, given.sizes, given.element_size, to, Role::output);
+  Buffer target(random, c.sizes, c.element_size, to, Role::output);
   for (Int i = 0; i < indices.count(); ++i)
     set_bits(indices, i,
              random.chance(0.1) ? random.bits()
@@ -55,18 +55,18 @@ void check(Random& random, const Case& given, Strides to, Strides from, int thre
   const Work::Memory operands[] = {{&indices.tensor, indices.data()},
                                    {&values.tensor, values.data()},
                                    {&target.tensor, target.data()}};
-  const Int numbers[] = {given.axis, size, given.inserts};
+  const Int numbers[] = {c.axis, size, c.inserts};
   EXPECT(kernels::one_hot({operands, numbers, random.chance(0.5), threads}).ok(), "status");
 
   Int inner = 1;
-  for (std::size_t i = along + 1; i < given.sizes.size(); ++i) inner *= given.sizes[i];
+  for (std::size_t i = dimension + 1; i < c.sizes.size(); ++i) inner *= c.sizes[i];
   for (Int i = 0; i < target.count(); ++i) {
     const Int outer = i / inner / size, place = i / inner % size;
-    const bool on = place == place_of(indices, outer * inner + i % inner, given.index, size);
-    EXPECT(same_bytes(target.at(i), values.at(on ? 1 : 0),
-                      static_cast<std::size_t>(given.element_size)),
-           "elements of %d bytes, axis %d, at %lld of %lld", given.element_size, given.axis, i,
-           target.count());
+    const bool on = place == place_of(indices, outer * inner + i % inner, c.index, size);
+    EXPECT(
+        same_bytes(target.at(i), values.at(on ? 1 : 0), static_cast<std::size_t>(c.element_size)),
+        "elements of %d bytes, axis %d, at %lld of %lld", c.element_size, c.axis, i,
+        target.count());
   }
   EXPECT(target.gaps_intact(), "gaps");
   EXPECT(indices.unchanged() && values.unchanged(), "inputs");

@@ -25,7 +25,7 @@ struct Case {
   Reduction reduction = Reduction::none;
   Strides strides = Strides::packed, listed = Strides::packed;  // of indices and updates
   bool in_place = false, output_is_private = false, bad = false;
-  bool turned = false;  // a square input whose rows are columns in memory
+  bool transposed = false;  // a square input whose rows are columns in memory
   int threads = 1;
   Method method = Method::automatic;
   Tuning tuning;
@@ -39,7 +39,7 @@ void run(Random& random, const Case& c) {
   Buffer updates(random, c.index_sizes, c.type.size, c.listed, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
-  if (c.turned) std::swap(input.relaid().strides[0], input.relaid().strides[1]);
+  if (c.transposed) std::swap(input.relaid().strides[0], input.relaid().strides[1]);
   if (c.reduction != Reduction::none) {
     tame(random, input);
     tame(random, updates);
@@ -118,7 +118,7 @@ void random_type(Random& random, Case& c) {
 void small_tuning(Random& random, Tuning& tuning) {
   tuning.block_bytes = Int{1} << random.between(5, 12);
   tuning.row_bytes = Int{1} << random.between(5, 12);
-  tuning.most_bytes = Int{1} << random.between(8, 14);
+  tuning.max_bytes = Int{1} << random.between(8, 14);
   tuning.strip_bytes = Int{64} << random.between(0, 2);
   tuning.small_bytes = Int{1} << random.between(4, 12);
   tuning.stream_bytes = random.chance(0.5) ? 0 : kStreamBytes;
@@ -127,11 +127,11 @@ void small_tuning(Random& random, Tuning& tuning) {
   tuning.round = random.chance(0.5) ? Tuning{}.round : random.between(100, 2000);
 }
 
-void random_case(Random& random, Int most) {
+void random_case(Random& random, Int limit) {
   Case c;
   random_type(random, c);
   const int rank = static_cast<int>(random.between(0, 6));
-  Int left = most;
+  Int left = limit;
   for (int d = 0; d < rank; ++d) {
     Int size =
         random.chance(0.02) ? 0 : random.between(1, std::max<Int>(1, std::min<Int>(left, 40)));

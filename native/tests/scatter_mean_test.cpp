@@ -31,7 +31,7 @@ void means(Random& random, DataType type) {
       tensor.element_size = static_cast<int>(bytes);
       return tensor;
     };
-    const Tensor whole = line(size, sizeof(T), type), values = line(count, sizeof(T), type);
+    const Tensor target = line(size, sizeof(T), type), values = line(count, sizeof(T), type);
     for (const Mean mean : {Mean::with_element, Mean::of_updates})
       for (const bool nd : {false, true}) {
         std::vector<T> output = in_place ? input : std::vector<T>(input.size());
@@ -41,12 +41,12 @@ void means(Random& random, DataType type) {
         if (nd) {
           Tensor tuples = line(count, 8, DataType::int64);
           tuples.layout.push(1, 8);
-          const ScatterNdPlan plan{whole, tuples, values, whole, Reduction::add, mean};
+          const ScatterNdPlan plan{target, tuples, values, target, Reduction::add, mean};
           status =
               plan.run(from, indices.data(), updates.data(), output.data(), output_is_private, 2);
         } else {
           const ScatterPlan plan{
-              whole, line(count, 8, DataType::int64), values, whole, 0, Reduction::add, mean};
+              target, line(count, 8, DataType::int64), values, target, 0, Reduction::add, mean};
           status =
               plan.run(from, indices.data(), updates.data(), output.data(), output_is_private, 2);
         }

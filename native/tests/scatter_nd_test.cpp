@@ -131,15 +131,15 @@ void small_tuning(Random& random, NdTuning& tuning) {
   tuning.round = random.chance(0.5) ? NdTuning{}.round : random.between(100, 2000);
 }
 
-// A shape of at most `most` elements or so.
-std::vector<Int> random_sizes(Random& random, int rank, Int most) {
+// A shape of at most `limit` elements or so.
+std::vector<Int> random_sizes(Random& random, int rank, Int limit) {
   std::vector<Int> sizes;
   for (int d = 0; d < rank; ++d) {
     Int size =
-        random.chance(0.02) ? 0 : random.between(1, std::max<Int>(1, std::min<Int>(most, 40)));
-    if (random.chance(0.15)) size = random.between(1, most);
+        random.chance(0.02) ? 0 : random.between(1, std::max<Int>(1, std::min<Int>(limit, 40)));
+    if (random.chance(0.15)) size = random.between(1, limit);
     sizes.push_back(size);
-    most = std::max<Int>(1, most / std::max<Int>(1, size));
+    limit = std::max<Int>(1, limit / std::max<Int>(1, size));
   }
   for (int d = rank - 1; d > 0; --d)
     std::swap(sizes[static_cast<std::size_t>(d)],
@@ -147,17 +147,17 @@ std::vector<Int> random_sizes(Random& random, int rank, Int most) {
   return sizes;
 }
 
-void random_case(Random& random, Int most) {
+void random_case(Random& random, Int limit) {
   Case c;
   random_type(random, c);
   const int rank = static_cast<int>(random.between(0, 6));
-  c.sizes = random_sizes(random, rank, most);
+  c.sizes = random_sizes(random, rank, limit);
   c.length = static_cast<int>(random.between(0, rank));
   if (random.chance(0.3)) c.length = rank;
   Int slice = 1;
   for (int d = c.length; d < rank; ++d) slice *= c.sizes[static_cast<std::size_t>(d)];
   c.batch = random_sizes(random, static_cast<int>(random.between(0, 3)),
-                         std::max<Int>(1, 2 * most / std::max<Int>(1, slice)));
+                         std::max<Int>(1, 2 * limit / std::max<Int>(1, slice)));
   if (random.chance(0.6)) {
     c.input = random_strides(random);
     c.indices = random_strides(random);
@@ -359,11 +359,11 @@ void in_place_by_another_layout(Random& random) {
   const int64_t index = 1;
   const int32_t update = 9;
   const auto tensor = [](Int size, Int stride, DataType type, int element_size) {
-    Tensor made;
-    made.layout.push(size, stride);
-    made.type = type;
-    made.element_size = element_size;
-    return made;
+    Tensor result;
+    result.layout.push(size, stride);
+    result.type = type;
+    result.element_size = element_size;
+    return result;
   };
   const ScatterPlan plan{tensor(4, 0, DataType::int32, 4),
                          tensor(1, 8, DataType::int64, 8),

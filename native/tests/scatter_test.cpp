@@ -164,7 +164,7 @@ void strips_of_columns(Random& random) {
       }
   Case square;
   square.sizes = square.index_sizes = {33, 33};
-  square.turned = true;
+  square.transposed = true;
   square.method = Method::blocks;
   run(random, square);
   for (const Method method : {Method::blocks, Method::shares}) {

@@ -104,16 +104,17 @@ void test_moves(Random& random) {
       slices({900, 1200}, kFloat), single({900, 1}, kIndex);
   for (Packed* packed : {&x, &updates, &values, &slices}) packed->fill(random);
   for (Packed* packed : {&lookup, &rows, &tuples, &single}) packed->fill<Int>(random, 600);
-  const Outputs whole = {Packed({600, 1200}, kFloat)};
+  const Outputs shared_outputs = {Packed({600, 1200}, kFloat)};
   for (const int axis : {0, 1}) {
-    const GatherElementsPlan gather{x.tensor, lookup.tensor, whole[0].tensor, axis};
-    const ScatterPlan scatter{x.tensor, lookup.tensor, updates.tensor, whole[0].tensor, axis};
+    const GatherElementsPlan gather{x.tensor, lookup.tensor, shared_outputs[0].tensor, axis};
+    const ScatterPlan scatter{x.tensor, lookup.tensor, updates.tensor, shared_outputs[0].tensor,
+                              axis};
     for (const bool output_is_private : {false, true}) {
-      check("gather_elements", whole, [&](Outputs& own, int threads) {
+      check("gather_elements", shared_outputs, [&](Outputs& own, int threads) {
         EXPECT(gather.run(x.data(), lookup.data(), own[0].data(), output_is_private, threads).ok(),
                "index");
       });
-      check("scatter", whole, [&](Outputs& own, int threads) {
+      check("scatter", shared_outputs, [&](Outputs& own, int threads) {
         EXPECT(scatter
                    .run(x.data(), lookup.data(), updates.data(), own[0].data(), output_is_private,
                         threads)
@@ -131,13 +132,13 @@ void test_moves(Random& random) {
   check("gather_nd", picked, [&](Outputs& own, int threads) {
     EXPECT(gather_nd.run(x.data(), tuples.data(), own[0].data(), true, threads).ok(), "index");
   });
-  const ScatterNdPlan points{x.tensor, tuples.tensor, values.tensor, whole[0].tensor},
-      lines{x.tensor, single.tensor, slices.tensor, whole[0].tensor};
-  check("scatter_nd of elements", whole, [&](Outputs& own, int threads) {
+  const ScatterNdPlan points{x.tensor, tuples.tensor, values.tensor, shared_outputs[0].tensor},
+      lines{x.tensor, single.tensor, slices.tensor, shared_outputs[0].tensor};
+  check("scatter_nd of elements", shared_outputs, [&](Outputs& own, int threads) {
     EXPECT(points.run(x.data(), tuples.data(), values.data(), own[0].data(), false, threads).ok(),
            "index");
   });
-  check("scatter_nd of rows", whole, [&](Outputs& own, int threads) {
+  check("scatter_nd of rows", shared_outputs, [&](Outputs& own, int threads) {
     EXPECT(lines.run(x.data(), single.data(), slices.data(), own[0].data(), false, threads).ok(),
            "index");
   });
@@ -191,7 +192,7 @@ void shared_check(Random& random) {
     for (const Int column : {Int{0}, columns - 2}) {
       const Int bad = row < 0 ? -1 : row * (columns - 1) + column;
       if (row >= 0) indices.set<int32_t>(row * columns + column, size);
-      for (const int threads : {kFewestThreads, 2, 3}) {
+      for (const int threads : {kMinThreads, 2, 3}) {
         const Status status = scatter::check_indices(reader, layout, indices.data(), size, threads);
         EXPECT(status.bad_index == bad, "got %lld, not %lld", status.bad_index, bad);
         ++passed;

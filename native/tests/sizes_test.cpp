@@ -18,7 +18,7 @@ using namespace anydml::test;
 namespace {
 
 Int passed = 0;
-constexpr Int kMost = std::numeric_limits<Int>::max(), kLeast = std::numeric_limits<Int>::min();
+constexpr Int kMax = std::numeric_limits<Int>::max(), kMin = std::numeric_limits<Int>::min();
 
 Layout layout_of(std::initializer_list<std::pair<Int, Int>> dims) {
   Layout layout;
@@ -26,29 +26,29 @@ Layout layout_of(std::initializer_list<std::pair<Int, Int>> dims) {
   return layout;
 }
 
-bool settles(std::initializer_list<std::pair<Int, Int>> dims, int element_size = 8) {
+bool is_valid_layout(std::initializer_list<std::pair<Int, Int>> dims, int element_size = 8) {
   Layout layout = layout_of(dims);
   ++passed;
   return layout.normalize_checked(element_size);
 }
 
 void test_layouts() {
-  EXPECT(settles({}), "a scalar");
-  EXPECT(settles({{3, 8}, {4, -24}}), "an ordinary one");
-  EXPECT(settles({{kMostElements, 0}}), "as many as there may be");
-  EXPECT(!settles({{kMostElements + 1, 0}}), "one more");
-  EXPECT(!settles({{Int{1} << 32, 0}, {Int{1} << 32, 0}}), "a product that wraps to 0");
-  EXPECT(!settles({{kMost, 0}, {kMost, 0}, {kMost, 0}}), "a product that wraps");
-  EXPECT(!settles({{-1, 8}}), "a negative size");
-  EXPECT(!settles({{kLeast, 8}}), "the least size");
-  EXPECT(settles({{2, kMostReach}}), "as far as memory reaches");
-  EXPECT(settles({{2, -kMostReach}}), "backwards");
-  EXPECT(!settles({{2, kMostReach + 1}}), "further");
-  EXPECT(!settles({{2, kMostReach}, {2, 1}}), "further with a second dimension");
-  EXPECT(!settles({{2, kMostReach}, {2, -1}}), "and backwards");
-  for (const Int stride : {kMost, kLeast, kLeast + 1, Int{1} << 62}) {
-    EXPECT(!settles({{2, stride}}), "stride %lld", stride);
-    EXPECT(!settles({{3, stride}}), "stride %lld", stride);
+  EXPECT(is_valid_layout({}), "a scalar");
+  EXPECT(is_valid_layout({{3, 8}, {4, -24}}), "an ordinary one");
+  EXPECT(is_valid_layout({{kMaxElements, 0}}), "as many as there may be");
+  EXPECT(!is_valid_layout({{kMaxElements + 1, 0}}), "one more");
+  EXPECT(!is_valid_layout({{Int{1} << 32, 0}, {Int{1} << 32, 0}}), "a product that wraps to 0");
+  EXPECT(!is_valid_layout({{kMax, 0}, {kMax, 0}, {kMax, 0}}), "a product that wraps");
+  EXPECT(!is_valid_layout({{-1, 8}}), "a negative size");
+  EXPECT(!is_valid_layout({{kMin, 8}}), "the least size");
+  EXPECT(is_valid_layout({{2, kMaxReach}}), "as far as memory reaches");
+  EXPECT(is_valid_layout({{2, -kMaxReach}}), "backwards");
+  EXPECT(!is_valid_layout({{2, kMaxReach + 1}}), "further");
+  EXPECT(!is_valid_layout({{2, kMaxReach}, {2, 1}}), "further with a second dimension");
+  EXPECT(!is_valid_layout({{2, kMaxReach}, {2, -1}}), "and backwards");
+  for (const Int stride : {kMax, kMin, kMin + 1, Int{1} << 62}) {
+    EXPECT(!is_valid_layout({{2, stride}}), "stride %lld", stride);
+    EXPECT(!is_valid_layout({{3, stride}}), "stride %lld", stride);
     Layout layout = layout_of({{1, stride}, {2, 8}});
     EXPECT(layout.normalize_checked(8) && layout.strides[0] == 0 && layout.strides[1] == 8,
            "a stride that no element needs, %lld", stride);
@@ -57,11 +57,12 @@ void test_layouts() {
     for (int i = 0; i < 3; ++i) EXPECT(layout.strides[i] == 0, "empty");
     passed += 2;
   }
-  EXPECT(settles({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 4), "empty");
-  EXPECT(!settles({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 8), "empty, no NumPy array");
-  EXPECT(!settles({{0, 0}, {kMost, 0}, {kMost, 0}}, 1), "empty, no NumPy array");
+  EXPECT(is_valid_layout({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 4), "empty");
+  EXPECT(!is_valid_layout({{Int{1} << 40, 0}, {Int{1} << 20, 0}, {0, 0}}, 8),
+         "empty, no NumPy array");
+  EXPECT(!is_valid_layout({{0, 0}, {kMax, 0}, {kMax, 0}}, 1), "empty, no NumPy array");
   Layout many;
-  for (int i = 0; i < kMaxRank; ++i) many.push(2, kMostReach);
+  for (int i = 0; i < kMaxRank; ++i) many.push(2, kMaxReach);
   EXPECT(!many.normalize_checked(1), "64 strides");
 }
 
@@ -82,11 +83,11 @@ void refuses(Int count, bool counted) {
 
 void test_scratch() {
   refuses<char>(-1, false);
-  refuses<char>(kLeast, false);
+  refuses<char>(kMin, false);
   refuses<char>(Int{1} << 62, true);
   refuses<Int>(Int{1} << 61, false);  // 2^64 bytes: a product that wraps to 0
   refuses<Int>((Int{1} << 61) + 1, false);
-  refuses<Int>(kMost, false);
+  refuses<Int>(kMax, false);
   refuses<Int>(Int{1} << 59, true);
   Scratch<Int> good(3);
   good[2] = 7;
@@ -157,7 +158,7 @@ void test_empty() {
     EXPECT(nonzero.scan(memory, threads).count == 0, "nonzero");
     const ScatterPlan scatter{none, numbers({2, 3, 0}), floats({2, 3, 0}), none, 0};
     const ScatterNdPlan nd{none, numbers({1, 2}), floats({1, 0}), none};
-    const ScatterNdPlan untold{floats({3, 0}), numbers({a, 0}), floats({a, 3, 0}), floats({3, 0})};
+    const ScatterNdPlan plan{floats({3, 0}), numbers({a, 0}), floats({a, 3, 0}), floats({3, 0})};
     const GatherPlan gather{none, numbers({2}), floats({2, b, 0}), 0};
     const GatherPlan wide{floats({0, 3}), numbers({a, 0}), floats({a, 0, 3}), 0};
     const GatherElementsPlan elements{none, numbers({2, 3, 0}), floats({2, 3, 0}), 0};
@@ -167,7 +168,7 @@ void test_empty() {
              "scatter");
       EXPECT(nd.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
              "scatter_nd");
-      EXPECT(untold.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
+      EXPECT(plan.run(memory, two, memory, memory + 32, output_is_private, threads).ok(),
              "no coordinates");
       EXPECT(gather.run(memory, two, memory + 32, output_is_private, threads).ok(), "gather");
       EXPECT(wide.run(memory, two, memory + 32, output_is_private, threads).ok(),
@@ -197,26 +198,26 @@ void test_far_gathers() {
   char* const data = memory.data();
   if (data == nullptr) return;
   const auto tensor = [](std::initializer_list<std::pair<Int, Int>> dims) {
-    Tensor made;
-    made.element_size = 1;
-    for (const auto& [size, stride] : dims) made.layout.push(size, stride);
-    return made;
+    Tensor result;
+    result.element_size = 1;
+    for (const auto& [size, stride] : dims) result.layout.push(size, stride);
+    return result;
   };
   data[0] = 1, data[8] = 2, data[far] = 3, data[far + 8] = 4;
   for (const auto& [size, stride] : {std::pair<Int, Int>{2, far}, {far + 1, 1}})
-    for (const Int apart : {1, 2})
+    for (const Int spacing : {1, 2})
       for (const bool pairs : {false, true}) {
         std::vector<Int> values(static_cast<std::size_t>(2 * 2 * count));
         char expected[count], got[count] = {};
         for (Int i = 0; i < count; ++i) {
           const bool last = i % 3 != 0, second = pairs && i % 2 != 0;
-          const std::size_t at = static_cast<std::size_t>((pairs ? 2 : 1) * apart * i);
+          const std::size_t at = static_cast<std::size_t>((pairs ? 2 : 1) * spacing * i);
           values[at] = last ? size - 1 : 0;
           if (pairs) values[at + 1] = second;
           expected[i] = data[(last ? far : 0) + (second ? 8 : 0)];
         }
         const Tensor output = tensor({{count, 1}});
-        Tensor input = tensor({{size, stride}}), indices = tensor({{count, 8 * apart}});
+        Tensor input = tensor({{size, stride}}), indices = tensor({{count, 8 * spacing}});
         indices.type = DataType::int64;
         indices.element_size = 8;
         const auto check_bytes = [&](Status status, const char* what) {
@@ -232,7 +233,7 @@ void test_far_gathers() {
               "gather_elements, far");
         }
         if (pairs) input.layout.push(2, 8);
-        indices.layout = tensor({{count, (pairs ? 16 : 8) * apart}, {pairs ? 2 : 1, 8}}).layout;
+        indices.layout = tensor({{count, (pairs ? 16 : 8) * spacing}, {pairs ? 2 : 1, 8}}).layout;
         check_bytes(GatherNdPlan{input, indices, output, 0}.run(data, values.data(), got, true, 1),
                     "gather_nd, far");
       }
@@ -245,12 +246,12 @@ void test_far_scatters() {
   char* const data = memory.data();
   if (data == nullptr) return;
   for (const auto& [size, stride] : {std::pair<Int, Int>{2, far}, {far + 1, 1}})
-    for (const Int apart : {1, 2})
+    for (const Int spacing : {1, 2})
       for (Int length = 0; length <= 5; ++length) {  // 0: SCATTER
         const Int width = std::max<Int>(1, length);
-        std::vector<Int> values(static_cast<std::size_t>(width * apart * count));
+        std::vector<Int> values(static_cast<std::size_t>(width * spacing * count));
         for (Int i = 0; i < count; ++i)
-          values[static_cast<std::size_t>(width * apart * i)] = i % 2 != 0 ? size - 1 : 0;
+          values[static_cast<std::size_t>(width * spacing * i)] = i % 2 != 0 ? size - 1 : 0;
         char updates[count];
         for (Int i = 0; i < count; ++i) updates[i] = static_cast<char>(i);
         data[0] = data[far] = 'x';
@@ -260,7 +261,7 @@ void test_far_scatters() {
         for (Int d = 1; d < width; ++d) output.layout.push(2, 8);
         index.type = DataType::int64;
         index.element_size = 8;
-        index.layout.push(count, width * 8 * apart);
+        index.layout.push(count, width * 8 * spacing);
         if (length > 0) index.layout.push(width, 8);
         update.layout.push(count, 1);
         const Status status =

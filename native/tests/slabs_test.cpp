@@ -76,15 +76,15 @@ void test_copies() {
   for (int n = 0; n < cases(5000, 300); ++n) {
     const int rank = static_cast<int>(random.between(0, 6));
     std::vector<Int> sizes;
-    Int most = random.chance(0.3) ? 20000 : 500;
+    Int limit = random.chance(0.3) ? 20000 : 500;
     for (int i = 0; i < rank; ++i) {
       const Int size =
           random.chance(0.03)
               ? 0
               : random.between(1,
-                               std::max<Int>(1, std::min<Int>(most, random.chance(0.3) ? 80 : 7)));
+                               std::max<Int>(1, std::min<Int>(limit, random.chance(0.3) ? 80 : 7)));
       sizes.push_back(size);
-      most /= std::max<Int>(1, size);
+      limit /= std::max<Int>(1, size);
     }
     check_copy(random, sizes, element_sizes[random.between(0, 8)], random_strides(random),
                random_strides(random), any_threads(random));
@@ -102,10 +102,10 @@ void test_copies() {
       }
   }
   // Past the cache, blocks whose lines are aligned but not what is outside them.
-  if (kFewestThreads == 1) check_permuted(random, {8000, 16, 17}, {2, 1, 0}, 4, 1);
+  if (kMinThreads == 1) check_permuted(random, {8000, 16, 17}, {2, 1, 0}, 4, 1);
   // Every method with threads, small and past the cache.
   for (int threads = 1; threads <= 4; threads += short_run ? 3 : 2) {
-    if (threads < kFewestThreads) continue;
+    if (threads < kMinThreads) continue;
     const Int k = short_run ? 1 : 3;
     if (has_turn()) check_permuted(random, {1024 * k, 1031}, {0, 1}, 4, threads);
     if (has_turn()) check_permuted(random, {1024 * k, 1024}, {1, 0}, 4, threads);
@@ -134,8 +134,8 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
   bool applied = false;
   for (const bool split : {true, false}) {
     const Role part_role = split ? Role::output : Role::input;
-    Buffer whole(random, sizes, element_size, strides, split ? Role::input : Role::output);
-    SlabsPlan plan(whole.tensor, axis);
+    Buffer joined(random, sizes, element_size, strides, split ? Role::input : Role::output);
+    SlabsPlan plan(joined.tensor, axis);
     std::vector<Buffer> parts;
     for (Int part : lengths) {
       sizes[static_cast<std::size_t>(axis)] = part;
@@ -145,18 +145,18 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
     sizes[static_cast<std::size_t>(axis)] = length;
     std::vector<void*> pointers;
     for (Buffer& part : parts) pointers.push_back(part.data());
-    const bool ran = split ? split_by(plan, method, whole.data(), pointers.data(), threads)
-                           : join_by(plan, method, pointers.data(), whole.data(), threads);
+    const bool ran = split ? split_by(plan, method, joined.data(), pointers.data(), threads)
+                           : join_by(plan, method, pointers.data(), joined.data(), threads);
     applied = applied || ran;
     if (!ran) {
       for (const Buffer& part : parts) EXPECT(part.unchanged(), "did not apply");
-      EXPECT(whole.unchanged(), "did not apply");
+      EXPECT(joined.unchanged(), "did not apply");
       continue;
     }
     Int outer = 1, inner = element_size;
     for (Int size : before) outer *= size;
     for (Int size : behind) inner *= size;
-    const std::vector<unsigned char> all = whole.elements();
+    const std::vector<unsigned char> all = joined.elements();
     Int start = 0;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const std::vector<unsigned char> part = parts[p].elements();
@@ -165,17 +165,17 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
         EXPECT(std::memcmp(part.data() + row * piece, all.data() + row * length * inner + start,
                            static_cast<std::size_t>(piece)) == 0,
                "%s part %zu row %lld of %s, method %d", split ? "split" : "join", p, row,
-               describe(whole.tensor).c_str(), static_cast<int>(method));
+               describe(joined.tensor).c_str(), static_cast<int>(method));
       start += piece;
       if (split)
-        EXPECT(parts[p].gaps_intact(), "split part %zu of %s", p, describe(whole.tensor).c_str());
+        EXPECT(parts[p].gaps_intact(), "split part %zu of %s", p, describe(joined.tensor).c_str());
       else
         EXPECT(parts[p].unchanged(), "join source");
     }
     if (split)
-      EXPECT(whole.unchanged(), "split source");
+      EXPECT(joined.unchanged(), "split source");
     else
-      EXPECT(whole.gaps_intact(), "join %s", describe(whole.tensor).c_str());
+      EXPECT(joined.gaps_intact(), "join %s", describe(joined.tensor).c_str());
     ++passed;
   }
   return applied;
@@ -184,8 +184,8 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
 // Parts with room behind each row, past the cache.
 void check_gaps(Random& random, SlabMethod method) {
   constexpr Int rows = 800, piece = 6, step = 10, count = 8;
-  Buffer whole(random, {rows, piece * count}, 1, Strides::packed, Role::input);
-  SlabsPlan plan(whole.tensor, 1);
+  Buffer joined(random, {rows, piece * count}, 1, Strides::packed, Role::input);
+  SlabsPlan plan(joined.tensor, 1);
   std::vector<Buffer> parts;
   std::vector<void*> pointers;
   std::vector<std::vector<unsigned char>> expected;
@@ -197,10 +197,10 @@ void check_gaps(Random& random, SlabMethod method) {
     expected.push_back(parts.back().elements());
     for (Int row = 0; row < rows; ++row)
       std::memcpy(&expected.back()[static_cast<std::size_t>(row * step)],
-                  whole.at((row * count + p) * piece), piece);
+                  joined.at((row * count + p) * piece), piece);
   }
   for (Buffer& part : parts) pointers.push_back(part.data());
-  EXPECT(split_by(plan, method, whole.data(), pointers.data(), 1), "did not apply");
+  EXPECT(split_by(plan, method, joined.data(), pointers.data(), 1), "did not apply");
   for (Int p = 0; p < count; ++p)
     EXPECT(parts[static_cast<std::size_t>(p)].elements() == expected[static_cast<std::size_t>(p)],
            "part %lld with gaps, method %d", p, static_cast<int>(method));
@@ -211,9 +211,9 @@ void check_gaps(Random& random, SlabMethod method) {
 void check_gaps_joined(Random& random, SlabMethod method) {
   constexpr Int rows = 300, piece = 19, count = 27, step = piece * count + 10;
   static_assert(piece * count % 64 == 1);
-  Buffer whole(random, {rows, step}, 1, Strides::packed, Role::output);
-  std::vector<unsigned char> expected = whole.elements();
-  Tensor tensor = whole.tensor;
+  Buffer joined(random, {rows, step}, 1, Strides::packed, Role::output);
+  std::vector<unsigned char> expected = joined.elements();
+  Tensor tensor = joined.tensor;
   tensor.layout.sizes[1] = piece * count;
   SlabsPlan plan(tensor, 1);
   std::vector<Buffer> parts;
@@ -226,16 +226,16 @@ void check_gaps_joined(Random& random, SlabMethod method) {
                   parts.back().at(row * piece), piece);
   }
   for (Buffer& part : parts) pointers.push_back(part.data());
-  EXPECT(join_by(plan, method, pointers.data(), whole.data(), 1), "did not apply");
-  EXPECT(whole.elements() == expected, "a whole with gaps, method %d", static_cast<int>(method));
+  EXPECT(join_by(plan, method, pointers.data(), joined.data(), 1), "did not apply");
+  EXPECT(joined.elements() == expected, "a whole with gaps, method %d", static_cast<int>(method));
   ++passed;
 }
 
 // Tiles past the cache need whole lines on the side that is written: of each part, of every row.
-void check_alignment(Random& random, bool split, Int whole_at, Int first_at, Int others_at) {
+void check_alignment(Random& random, bool split, Int joined_offset, Int first_at, Int others_at) {
   constexpr Int rows = 160, count = 64, bytes = 4, part_bytes = rows * bytes + 64;
   constexpr Int row = count * bytes;
-  Scratch<char> whole(rows * row + 64), memory(count * part_bytes);
+  Scratch<char> joined(rows * row + 64), memory(count * part_bytes);
   Tensor tensor;
   tensor.element_size = bytes;
   tensor.layout.push(rows, row);
@@ -250,7 +250,7 @@ void check_alignment(Random& random, bool split, Int whole_at, Int first_at, Int
     parts.push_back(memory.get() + p * part_bytes + (p == 0 ? first_at : others_at));
   }
   std::vector<void*> pointers(parts.begin(), parts.end());
-  char* const all = whole.get() + whole_at;
+  char* const all = joined.get() + joined_offset;
   for (Int i = 0; i < rows * row; ++i) all[i] = static_cast<char>(random.bits());
   for (Int p = 0; p < count && !split; ++p)
     for (Int i = 0; i < rows * bytes; ++i)
@@ -268,11 +268,11 @@ void check_alignment(Random& random, bool split, Int whole_at, Int first_at, Int
 
 // What is no matrix of bytes is left to layouts.
 void check_no_rows() {
-  Tensor whole;
-  whole.element_size = 4;
-  whole.layout.push(6, 4);
-  whole.layout.push(5, 24);
-  SlabsPlan plan(whole, 0);
+  Tensor joined;
+  joined.element_size = 4;
+  joined.layout.push(6, 4);
+  joined.layout.push(5, 24);
+  SlabsPlan plan(joined, 0);
   Layout part;
   part.push(3, 4);
   part.push(5, 12);
@@ -364,11 +364,11 @@ void test_slabs() {
     if (method == SlabMethod::blocks) check(kStreamBytes / 20012 + 1, {5, 20000, 7}, 1);
     // A thread begins in the second of five parts.
     if (method == SlabMethod::rows)
-      check(1, {100000, 1700000, 100000, 100000, 100000}, kFewestThreads + 1);
+      check(1, {100000, 1700000, 100000, 100000, 100000}, kMinThreads + 1);
   }
   // Past the cache, and with threads.
   for (int threads = 1; threads <= 4; threads += 3) {
-    if (threads < kFewestThreads) continue;
+    if (threads < kMinThreads) continue;
     const Int k = short_run ? 1 : 4;
     for (SlabMethod method : kMethods) {
       const auto check = [&](std::vector<Int> before, std::vector<Int> lengths,

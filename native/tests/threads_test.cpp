@@ -77,11 +77,11 @@ void every_chunk_once(Random& random) {
     const int threads = static_cast<int>(random.between(1, 8));
     const Int chunks = random.between(0, random.chance(0.2) ? 3000 : 40);
     std::vector<std::atomic<int>> runs(static_cast<std::size_t>(chunks));
-    std::atomic<int> inside{0}, most{0};
+    std::atomic<int> inside{0}, peak{0};
     parallel_chunks(chunks, threads, [&](Int chunk) {
       const int now = inside.fetch_add(1) + 1;
-      int before = most.load();
-      while (before < now && !most.compare_exchange_weak(before, now)) {
+      int before = peak.load();
+      while (before < now && !peak.compare_exchange_weak(before, now)) {
       }
       thread_local Int last_chunk = -1;
       thread_local int last_round = -1;
@@ -94,7 +94,7 @@ void every_chunk_once(Random& random) {
     for (Int chunk = 0; chunk < chunks; ++chunk)
       EXPECT(runs[static_cast<std::size_t>(chunk)].load() == 1, "chunk %lld of %lld ran %d times",
              chunk, chunks, runs[static_cast<std::size_t>(chunk)].load());
-    EXPECT(most.load() <= threads, "%d threads, asked for %d", most.load(), threads);
+    EXPECT(peak.load() <= threads, "%d threads, asked for %d", peak.load(), threads);
     ++passed;
   }
 }
@@ -103,17 +103,17 @@ void every_chunk_once(Random& random) {
 void never_more_threads() {
   for (int round = 0; round < 40; ++round) {
     const int threads = 2 + round % 2;
-    std::atomic<int> inside{0}, most{0};
+    std::atomic<int> inside{0}, peak{0};
     parallel_chunks(64, 8, [](Int) {});
     parallel_chunks(2 * threads, threads, [&](Int) {
       const int now = inside.fetch_add(1) + 1;
-      int before = most.load();
-      while (before < now && !most.compare_exchange_weak(before, now)) {
+      int before = peak.load();
+      while (before < now && !peak.compare_exchange_weak(before, now)) {
       }
       std::this_thread::sleep_for(microseconds(400));
       inside.fetch_sub(1);
     });
-    EXPECT(most.load() <= threads, "%d threads, asked for %d", most.load(), threads);
+    EXPECT(peak.load() <= threads, "%d threads, asked for %d", peak.load(), threads);
     ++passed;
   }
 }

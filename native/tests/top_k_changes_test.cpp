@@ -273,7 +273,7 @@ void long_cases(Random& random, int rounds) {
 // How often elements of an input that stays as it is are read: a bound that is too low or too high
 // is made up for by reading more, and shows nowhere else.
 void work_cases(Random& random) {
-  struct Most {  // readings of an element, on average: of several bytes, of one
+  struct Limit {  // readings of an element, on average: of several bytes, of one
     double wide, narrow;
   };
   struct Shape {
@@ -281,7 +281,7 @@ void work_cases(Random& random) {
     int axis;
     Int k;
     TopKAlgorithm algorithm;
-    Most random, equal, sorted;
+    Limit random, equal, sorted;
   };
   const Shape shapes[] = {
       {{300, 500}, 1, 20, TopKAlgorithm::maxima, {1.05, 1.14}, {1.09, 1.09}, {1.09, 1.1}},
@@ -315,11 +315,11 @@ void work_cases(Random& random) {
           Int readings = 0;
           for (Int i = 0; i < input.elements; ++i)
             readings += input.readings[static_cast<std::size_t>(i)].load();
-          const Most& most = fill == Fill::random ? shape.random
-                             : fill == Fill::nan  ? shape.equal
-                                                  : shape.sorted;
+          const Limit& limit = fill == Fill::random ? shape.random
+                               : fill == Fill::nan  ? shape.equal
+                                                    : shape.sorted;
           const double mean = static_cast<double>(readings) / static_cast<double>(input.elements);
-          EXPECT(mean <= (type.width == 1 ? most.narrow : most.wide) + 0.02,
+          EXPECT(mean <= (type.width == 1 ? limit.narrow : limit.wide) + 0.02,
                  "%lld of %lld elements of %d bytes, algorithm %d fill %d threads %d: read %.3f "
                  "times each",
                  shape.k, shape.sizes.back(), type.width, static_cast<int>(shape.algorithm),

@@ -16,14 +16,14 @@ Int padded(Int count) { return (count + kUnit - 1) / kUnit * kUnit; }
 // Of exactly the padded size: an access beyond it is an error.
 template <int W>
 std::vector<Key<W>> random_keys(Random& random, Int count) {
-  std::vector<Key<W>> keys(static_cast<std::size_t>(padded(count)), kLeast<W>);
+  std::vector<Key<W>> keys(static_cast<std::size_t>(padded(count)), kMin<W>);
   const Int kinds = random.between(0, 3) == 0 ? 3 : random.between(0, 1) == 0 ? 20 : 0;
   const bool extremes = random.chance(0.3);
   for (Int i = 0; i < count; ++i) {
     auto& key = keys[static_cast<std::size_t>(i)];
     key = static_cast<Key<W>>(random.bits());
     if (kinds > 0) key = static_cast<Key<W>>(random.between(0, kinds - 1) - kinds / 2);
-    if (extremes && random.chance(0.3)) key = random.chance(0.5) ? kMost<W> : kLeast<W>;
+    if (extremes && random.chance(0.3)) key = random.chance(0.5) ? kMax<W> : kMin<W>;
   }
   return keys;
 }
@@ -40,10 +40,10 @@ void bounds(Random& random, Int count) {
   const auto ranked = [&](Int rank) {
     return keys[static_cast<std::size_t>(order[static_cast<std::size_t>(rank - 1)])];
   };
-  const Key<W> some = ranked(random.between(1, count));
-  if (some != kLeast<W>)
+  const Key<W> probe = ranked(random.between(1, count));
+  if (probe != kMin<W>)
     EXPECT(
-        count_at_least<W>(keys.data(), padded(count), some) == reaching(keys.data(), count, some),
+        count_at_least<W>(keys.data(), padded(count), probe) == reaching(keys.data(), count, probe),
         "%d bytes, %lld keys", W, count);
 
   const Int rank = random.between(1, count);
@@ -73,7 +73,7 @@ void bounds(Random& random, Int count) {
 }
 
 template <int W>
-void kept(Random& random, Int count) {
+void check_selected(Random& random, Int count) {
   const std::vector<Key<W>> keys = random_keys<W>(random, count);
   const std::vector<Int> order = order_of(keys.data(), count);
   const Int k = random.chance(0.2) ? count : random.between(1, count);
@@ -82,13 +82,13 @@ void kept(Random& random, Int count) {
     return keys[static_cast<std::size_t>(order[static_cast<std::size_t>(rank)])];
   };
   const Key<W> last = key_of(k - 1);
-  const Key<W> guesses[] = {kLeast<W>, kMost<W>, last, key_of(random.between(0, count - 1)),
+  const Key<W> guesses[] = {kMin<W>, kMax<W>, last, key_of(random.between(0, count - 1)),
                             static_cast<Key<W>>(random.bits())};
   for (const Key<W> guess : guesses) {
     std::vector<Int> found;
     Int before = -1;
     const Key<W> bound =
-        keep_greatest<W>(keys.data(), count, k, slack, guess, [&](uint64_t mask, Int first) {
+        select_greatest<W>(keys.data(), count, k, slack, guess, [&](uint64_t mask, Int first) {
           EXPECT(first > before, "%d bytes, %lld keys", W, count);
           before = first;
           for (; mask != 0; mask &= mask - 1) found.push_back(first + __builtin_ctzll(mask));
@@ -128,9 +128,10 @@ void filtered(Random& random, Int count) {
   out.resize(static_cast<std::size_t>(found));
   EXPECT(out == wanted, "%d bytes from %lld to %lld", W, begin, count);
 
-  std::vector<Key<W>> made(static_cast<std::size_t>(count));
-  keys_of<Order>(data, count, flip, made.data());
-  EXPECT(std::equal(made.begin(), made.end(), keys.begin()), "%d bytes, %lld keys", W, count);
+  std::vector<Key<W>> read_keys(static_cast<std::size_t>(count));
+  keys_of<Order>(data, count, flip, read_keys.data());
+  EXPECT(std::equal(read_keys.begin(), read_keys.end(), keys.begin()), "%d bytes, %lld keys", W,
+         count);
 
   for (const Int step : {Int{1}, Int{2}, Int{-1}, Int{3}, Int{-2}}) {
     const Int pieces = (count + std::abs(step) - 1) / std::abs(step);
@@ -153,16 +154,16 @@ void collected(Random& random, Int count) {
   keys.resize(static_cast<std::size_t>(count));
   const std::vector<Int> order = order_of(keys.data(), count);
   const Int k = random.between(1, std::max<Int>(1, count / 3));
-  const auto room = static_cast<std::size_t>(list_capacity(k) + kListSlack);
-  std::vector<uint32_t> index(room);
-  std::vector<Key<W>> scratch(room);
+  const auto capacity = static_cast<std::size_t>(list_capacity(k) + kListSlack);
+  std::vector<uint32_t> index(capacity);
+  std::vector<Key<W>> scratch(capacity);
   const Int stride = random.chance(0.5) ? 1 : 2;
   std::vector<Key<W>> row(static_cast<std::size_t>((count - 1) * stride + 1));
   for (Int i = 0; i < count; ++i)
     row[static_cast<std::size_t>(i * stride)] = keys[static_cast<std::size_t>(i)];
   const Source<Order> source{reinterpret_cast<const char*>(row.data()), stride * W, 0};
   const Key<W> last = keys[static_cast<std::size_t>(order[static_cast<std::size_t>(k - 1)])];
-  for (const Key<W> bound : {kLeast<W>, last}) {
+  for (const Key<W> bound : {kMin<W>, last}) {
     for (const bool one_by_one : {false, true}) {
       Collector<Order> list{source, k, bound, index.data(), scratch.data()};
       if (one_by_one) {
@@ -182,7 +183,7 @@ void collected(Random& random, Int count) {
       EXPECT(std::includes(found.begin(), found.end(), wanted.begin(), wanted.end()),
              "%d bytes, %lld of %lld", W, k, count);
       // Where k have the greatest key there is, nothing else is a candidate.
-      if (bound == kMost<W>) EXPECT(found == wanted && list.done, "%d bytes, k %lld", W, k);
+      if (bound == kMax<W>) EXPECT(found == wanted && list.done, "%d bytes, k %lld", W, k);
     }
   }
   ++passed;
@@ -191,7 +192,7 @@ void collected(Random& random, Int count) {
 // Few rounds of halving, by where the bound comes to lie.
 template <int W>
 void early_ends() {
-  std::vector<Key<W>> keys(64, kLeast<W>);
+  std::vector<Key<W>> keys(64, kMin<W>);
   for (int i = 0; i < 10; ++i) keys[static_cast<std::size_t>(i)] = i < 5 ? 100 : 0;
   Int reached = 0;
   EXPECT(bisect<W>(keys.data(), 10, 5, 0, &reached) == 50 && reached == 5, "%d bytes", W);
@@ -209,7 +210,7 @@ void for_width(Random& random, int count) {
   for (int i = 0; i < count; ++i) {
     const Int size = random.chance(0.8) ? random.between(1, 300) : random.between(300, 4000);
     bounds<W>(random, size);
-    kept<W>(random, size);
+    check_selected<W>(random, size);
     filtered<W>(random, size);
     collected<W>(random, size);
   }
@@ -217,16 +218,16 @@ void for_width(Random& random, int count) {
 
 // A list whose bound has risen to the greatest key there is: what it holds is not all as great.
 void last_raise() {
-  const Int k = 3, some = list_capacity(k), count = some + 5;
-  std::vector<Key<1>> row(static_cast<std::size_t>(count), kMost<1> - 1);
-  for (Int i = some; i < count; ++i) row[static_cast<std::size_t>(i)] = kMost<1>;
-  std::vector<uint32_t> index(static_cast<std::size_t>(some + kListSlack));
+  const Int k = 3, capacity = list_capacity(k), count = capacity + 5;
+  std::vector<Key<1>> row(static_cast<std::size_t>(count), kMax<1> - 1);
+  for (Int i = capacity; i < count; ++i) row[static_cast<std::size_t>(i)] = kMax<1>;
+  std::vector<uint32_t> index(static_cast<std::size_t>(capacity + kListSlack));
   std::vector<Key<1>> scratch(index.size());
   const Source<IntegerOrder<1>> source{reinterpret_cast<const char*>(row.data()), 1, 0};
-  Collector<IntegerOrder<1>> list{source, k, kLeast<1>, index.data(), scratch.data()};
+  Collector<IntegerOrder<1>> list{source, k, kMin<1>, index.data(), scratch.data()};
   for (Int i = 0; i < count; ++i)
     if (row[static_cast<std::size_t>(i)] >= list.bound) list.push(i);
-  for (Int i = some; i < some + k; ++i)
+  for (Int i = capacity; i < capacity + k; ++i)
     EXPECT(std::count(index.begin(), index.begin() + list.count, static_cast<uint32_t>(i)) == 1,
            "the greatest, at %lld of %lld", i, count);
   ++passed;
@@ -271,7 +272,7 @@ void shared_rows(Random& random, int count) {
   using Order = IntegerOrder<W>;
   const TopKAlgorithm algorithms[] = {TopKAlgorithm::maxima, TopKAlgorithm::threshold,
                                       TopKAlgorithm::sample, TopKAlgorithm::sort};
-  const int threads[] = {1, 2, 3, kMostParts};
+  const int threads[] = {1, 2, 3, kMaxParts};
   for (int i = 0; i < count; ++i) {
     const TopKAlgorithm algorithm = algorithms[i % 4];
     const int parts = threads[i / 4 % 4];
@@ -356,13 +357,13 @@ void choices() {
        })
     EXPECT(choose(row.n, row.k, row.width) == row.chosen, "%lld of %lld by %d: %d", row.k, row.n,
            row.width, static_cast<int>(choose(row.n, row.k, row.width)));
-  struct Fit {
+  struct Applicability {
     A algorithm;
     Int n, k;
     bool applies;
   };
-  for (const Fit& fit : {
-           Fit{A::rank, 160, 160, true},
+  for (const Applicability& expected : {
+           Applicability{A::rank, 160, 160, true},
            {A::rank, 161, 1, false},
            {A::maxima, 63, 1, false},
            {A::maxima, 64, 8, true},
@@ -380,8 +381,9 @@ void choices() {
            {A::wide, kWideAxis, 1, true},
            {A::sort, kWideAxis, 1, false},
        })
-    EXPECT(applicable(fit.algorithm, fit.n, fit.k, 4) == fit.applies, "algorithm %d, %lld of %lld",
-           static_cast<int>(fit.algorithm), fit.k, fit.n);
+    EXPECT(applicable(expected.algorithm, expected.n, expected.k, 4) == expected.applies,
+           "algorithm %d, %lld of %lld", static_cast<int>(expected.algorithm), expected.k,
+           expected.n);
   ++passed;
 }
 

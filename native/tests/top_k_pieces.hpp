@@ -14,9 +14,9 @@ using namespace anydml::top_k;
 template <int W>
 using Key = typename Bits<W>::Signed;
 template <int W>
-constexpr Key<W> kLeast = std::numeric_limits<Key<W>>::min();
+constexpr Key<W> kMin = std::numeric_limits<Key<W>>::min();
 template <int W>
-constexpr Key<W> kMost = std::numeric_limits<Key<W>>::max();
+constexpr Key<W> kMax = std::numeric_limits<Key<W>>::max();
 
 // Positions in the order wanted: greater keys first, earlier ones among equals.
 template <class T>

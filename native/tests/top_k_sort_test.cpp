@@ -35,23 +35,23 @@ void sorts(Random& random, Int count, int bits, int parts, bool even) {
 }
 
 void groups(Random& random, int parts, Int k) {
-  const Int digits = Int{1} << random.between(8, kMostFineBits);
+  const Int digits = Int{1} << random.between(8, kMaxFineBits);
   const std::unique_ptr<SortPart[]> each(new SortPart[static_cast<std::size_t>(parts)]);
   std::vector<Int> of_digit(static_cast<std::size_t>(digits)),
       of_part(static_cast<std::size_t>(parts));
   Int total = 0;
-  const Int most = random.chance(0.5) ? 40 : std::max<Int>(1, 4 * k / digits);
+  const Int limit = random.chance(0.5) ? 40 : std::max<Int>(1, 4 * k / digits);
   for (Int digit = 0; digit < digits; ++digit)
     for (int part = 0; part < parts; ++part) {
-      const Int own = random.chance(0.3) ? 0 : random.between(0, most);
+      const Int own = random.chance(0.3) ? 0 : random.between(0, limit);
       each[static_cast<std::size_t>(part)].fine[digit] = static_cast<uint32_t>(own);
       of_digit[static_cast<std::size_t>(digit)] += own;
       total += own;
     }
   std::vector<uint8_t> map(static_cast<std::size_t>(digits));
-  std::vector<Bucket> bucket(kMostBuckets + 1);
+  std::vector<Bucket> bucket(kMaxBuckets + 1);
   const Int count = group_digits(each.get(), parts, digits, k, map.data(), bucket.data());
-  EXPECT(count >= 1 && count <= kMostBuckets, "%lld buckets", count);
+  EXPECT(count >= 1 && count <= kMaxBuckets, "%lld buckets", count);
   EXPECT(bucket[0].rank == 0 && bucket[0].item == 0 && bucket[0].digit == 0, "the first bucket");
   const Bucket& end = bucket[static_cast<std::size_t>(count)];
   EXPECT(end.rank >= std::min(k, total), "%lld of %lld in buckets", end.rank, k);
@@ -128,8 +128,8 @@ void few_values(Int n) {
     for (int i = 0; i < n; ++i)
       input[static_cast<std::size_t>(i)] =
           values_are == Values::two    ? i % 40 == 39
-          : values_are == Values::even ? kMost<4> - (i < kBufferedSort ? i : 8192 * (1 + i % 255))
-          : i % 8 == 0                 ? kMost<4>
+          : values_are == Values::even ? kMax<4> - (i < kBufferedSort ? i : 8192 * (1 + i % 255))
+          : i % 8 == 0                 ? kMax<4>
           : i % 40 == 9                ? 0
                                        : -1 - i % 256;
     top_k::run(plan, input.data(), values.data(), indices.data(), 2, TopKAlgorithm::sort);
@@ -141,17 +141,17 @@ void few_values(Int n) {
 }
 
 // So many buckets that there would be one too many, were each as small as it is long enough.
-void most_buckets() {
-  constexpr Int digits = 1 << kMostFineBits, size = 8000, k = size * (kMostBuckets + 2);
+void max_buckets() {
+  constexpr Int digits = 1 << kMaxFineBits, size = 8000, k = size * (kMaxBuckets + 2);
   const std::unique_ptr<SortPart[]> each(new SortPart[1]);
   std::fill_n(each[0].fine, digits, static_cast<uint32_t>(size));
   std::vector<uint8_t> map(digits);
-  std::vector<Bucket> bucket(kMostBuckets + 1);
+  std::vector<Bucket> bucket(kMaxBuckets + 1);
   const Int count = group_digits(each.get(), 1, digits, k, map.data(), bucket.data());
-  EXPECT(count <= kMostBuckets && bucket[static_cast<std::size_t>(count)].rank >= k, "%lld buckets",
+  EXPECT(count <= kMaxBuckets && bucket[static_cast<std::size_t>(count)].rank >= k, "%lld buckets",
          count);
-  EXPECT(sort_slack(kBucketSort, 1) >= 2 * kLineItems * kMostBuckets + kBucketBlock, "room");
-  EXPECT(fine_digit_bits(1000) == 8 && fine_digit_bits(Int{1} << 40) == kMostFineBits, "digits");
+  EXPECT(sort_slack(kBucketSort, 1) >= 2 * kLineItems * kMaxBuckets + kBucketBlock, "room");
+  EXPECT(fine_digit_bits(1000) == 8 && fine_digit_bits(Int{1} << 40) == kMaxFineBits, "digits");
   ++passed;
 }
 
@@ -174,7 +174,7 @@ int main() {
     for (const Int length : {16, 17, 100})
       for (const Int k : {length + 2, 3 * length}) runs(random, shift, length, k);
   for (const Int n : {1000, 40000}) few_values(n);
-  most_buckets();
+  max_buckets();
   std::printf("%lld passed, 0 failed\n", passed);
   return 0;
 }

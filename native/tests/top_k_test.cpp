@@ -118,7 +118,7 @@ void large_cases(Random& random) {
       c.type = kTypes[i < 2 ? 5 : 6];
       c.fill = i % 2 == 0 ? Fill::ascending : Fill::descending;
       c.strides = Strides::packed;
-      c.threads = i % 2 == 0 ? kFewestThreads : 3;
+      c.threads = i % 2 == 0 ? kMinThreads : 3;
       c.sizes = {n};
       c.axis = 0;
       c.k = n;
@@ -128,17 +128,17 @@ void large_cases(Random& random) {
     }
   }
   // Neighbouring rows of more than are read at once.
-  Case apart = random_case(random);
-  apart.type = kTypes[6];
-  apart.fill = Fill::bits;
-  apart.strides = Strides::packed;
-  apart.threads = 1;
-  apart.sizes = {66000, 8};
-  apart.axis = 0;
-  apart.k = 3;
-  apart.algorithm = TopKAlgorithm::vertical;
-  apart.gaps = false;
-  if (has_turn()) check(random, apart);
+  Case strided_case = random_case(random);
+  strided_case.type = kTypes[6];
+  strided_case.fill = Fill::bits;
+  strided_case.strides = Strides::packed;
+  strided_case.threads = 1;
+  strided_case.sizes = {66000, 8};
+  strided_case.axis = 0;
+  strided_case.k = 3;
+  strided_case.algorithm = TopKAlgorithm::vertical;
+  strided_case.gaps = false;
+  if (has_turn()) check(random, strided_case);
   // Many rows, a strided long row, a tall matrix along its first axis.
   const std::vector<Int> sizes[] = {{300, 2000}, {150000, 2}, {20000, 40}, {2, 400000}};
   for (const auto& each : sizes) {
@@ -213,7 +213,7 @@ void limits(Random& random) {
   for (const bool side_by_side : {false, true}) {
     c.type = kTypes[7];
     c.strides = Strides::packed;
-    c.threads = kFewestThreads;
+    c.threads = kMinThreads;
     c.sizes = {1, 400, 512};
     if (!side_by_side) std::swap(c.sizes[1], c.sizes[2]);
     c.axis = side_by_side ? 1 : 2;

@@ -44,17 +44,17 @@ struct Gather {
     return read_offsets(reader, at, length, axes, plan.mode, result);
   }
 
-  // Items [begin, end) of outers * count; `kept`: all offsets, or null.
-  void run(Int begin, Int end, const Int* kept, bool far, bool stream,
+  // Items [begin, end) of outers * count; `cached_offsets`: all offsets, or null.
+  void run(Int begin, Int end, const Int* cached_offsets, bool far, bool stream,
            std::atomic<Int>& first_bad) const {
     if (far && outers == 1 && block.is_element() && items.rank <= 1)
       return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
-                            [&](Int at, Int length, Int* made) {
-                              reader.prefetch(at + kAheadIndices, length);
-                              lower(first_bad, offsets(at, length, made));
+                            [&](Int at, Int length, Int* chunk_offsets) {
+                              reader.prefetch(at + kPrefetchIndices, length);
+                              lower(first_bad, offsets(at, length, chunk_offsets));
                             });
-    alignas(64) Int made[kIndexChunk];
-    Int have_begin = 0, have_end = 0;  // indices whose offsets are in `made`
+    alignas(64) Int chunk_offsets[kIndexChunk];
+    Int have_begin = 0, have_end = 0;  // indices whose offsets are in `chunk_offsets`
     const Layout* const walked[1] = {&outer};
     Walker<1> walker(walked, outer.rank);
     walker.start(begin / count);
@@ -67,22 +67,24 @@ struct Gather {
     const bool ahead_of_use = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
     Walker<1> ahead(walked, outer.rank);
     // Speed only: prefetch.
-    ahead.start(ahead_of_use ? begin / count + kAheadElements / count + 1 : 0);
+    ahead.start(ahead_of_use ? begin / count + kPrefetchElements / count + 1 : 0);
     Int at = begin % count;
     while (begin < end) {
       const Int length = std::min({chunk, count - at, end - begin});
-      if (kept == nullptr && (at < have_begin || at + length > have_end)) {
+      if (cached_offsets == nullptr && (at < have_begin || at + length > have_end)) {
         // All of a short list, for the positions before the axis to share.
         const bool share = outers > 1 && count <= kNearChunk;
         have_begin = share ? 0 : at;
         have_end = share ? count : at + length;
-        lower(first_bad, offsets(have_begin, have_end - have_begin, made));
+        lower(first_bad, offsets(have_begin, have_end - have_begin, chunk_offsets));
       }
       if (ahead_of_use)
         for (Int i = 0; i < length; ++i)
-          prefetch(input + ahead.offset[0] + made[at - have_begin + i]);
-      target.copy(input + walker.offset[0], kept != nullptr ? kept + at : made + (at - have_begin),
-                  length, far);
+          prefetch(input + ahead.offset[0] + chunk_offsets[at - have_begin + i]);
+      target.copy(
+          input + walker.offset[0],
+          cached_offsets != nullptr ? cached_offsets + at : chunk_offsets + (at - have_begin),
+          length, far);
       at += length;
       begin += length;
       if (at < count) continue;
@@ -114,10 +116,11 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   const Int bytes = gather.block.bytes(), total = gather.outers * gather.count;
   const bool nothing = total * bytes == 0;
   // Speed only: choice.
-  const bool keep = gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
+  const bool caches_offsets =
+      gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
   if (nothing && mode != OutOfRange::raise) return Status{};
   if (nothing || gather.axes.sizes[0] == 0 ||
-      (!output_is_private && !keep && mode == OutOfRange::raise)) {
+      (!output_is_private && !caches_offsets && mode == OutOfRange::raise)) {
     const Int bad = first_bad_index(gather.reader, gather.count, gather.axes, mode, threads);
     if (bad >= 0 || nothing) return Status{bad};
   }
@@ -127,12 +130,13 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   collapse(items);
 
   std::atomic<Int> first_bad{kNoBadIndex};
-  Scratch<Int> kept;
-  if (keep) {
-    kept.reset(gather.count);
+  Scratch<Int> cached_offsets;
+  if (caches_offsets) {
+    cached_offsets.reset(gather.count);
     parallel_ranges(gather.count, kIndexGrain, threads, [&](Int begin, Int end) {
       for (Int i = begin; i < end; i += kIndexChunk)
-        lower(first_bad, gather.offsets(i, std::min(kIndexChunk, end - i), kept.get() + i));
+        lower(first_bad,
+              gather.offsets(i, std::min(kIndexChunk, end - i), cached_offsets.get() + i));
     });
     if (!status_of(first_bad).ok()) return status_of(first_bad);
   }
@@ -150,7 +154,7 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   // Speed only: sharing.
   const Int grain = kCopyGrain / std::max<Int>(bytes, gather.near() ? 16 : 64);
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
-    gather.run(begin, end, kept.get(), far, stream, first_bad);
+    gather.run(begin, end, cached_offsets.get(), far, stream, first_bad);
   });
   return output_is_private ? status_of(first_bad) : Status{};
 }

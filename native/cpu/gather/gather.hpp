@@ -82,9 +82,9 @@ Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, Out
                     int threads);
 
 // How far ahead reads of elements are prefetched.
-constexpr Int kAheadElements = 128;
+constexpr Int kPrefetchElements = 128;
 // And reads of their indices, which no prefetcher keeps up with among so many others.
-constexpr Int kAheadIndices = 4 * kAheadElements;
+constexpr Int kPrefetchIndices = 4 * kPrefetchElements;
 
 // Single elements and short blocks from a source that is in no near cache are not written past the
 // cache: the many reads under way and such writes wait for each other, which costs more than the
@@ -102,15 +102,15 @@ constexpr Int kStreamBlock = 64;
 template <class T, class Make>
 inline void copy_far(char* target, Int step, const char* source, Int begin, Int end, Make&& make) {
   constexpr Int size = sizeof(T);
-  alignas(64) Int offsets[2][kAheadElements];
-  alignas(64) char lines[kAheadElements * size];
-  Int count = std::min(kAheadElements, end - begin);
+  alignas(64) Int offsets[2][kPrefetchElements];
+  alignas(64) char lines[kPrefetchElements * size];
+  Int count = std::min(kPrefetchElements, end - begin);
   make(begin, count, offsets[0]);
   for (Int i = 0; i < count; ++i) prefetch(source + offsets[0][i]);
   for (int turn = 0; count > 0; turn ^= 1) {
     const Int* const now = offsets[turn];
     Int* const later = offsets[turn ^ 1];
-    const Int more = std::min(kAheadElements, end - begin - count);
+    const Int more = std::min(kPrefetchElements, end - begin - count);
     if (more > 0) make(begin + count, more, later);
     Int i = 0;
     for (; i < more; ++i) {

@@ -5,11 +5,11 @@ namespace anydml::gather {
 namespace {
 
 // Cache lines that are prefetched ahead, and the most of one row.
-constexpr Int kAheadLines = 160, kRowLines = 16;
+constexpr Int kPrefetchLines = 160, kRowLines = 16;
 
 // The number of rows of this many lines.
 // Speed only: prefetch.
-Int rows_ahead(Int lines) { return std::max<Int>(4, kAheadLines / std::max<Int>(1, lines)); }
+Int rows_ahead(Int lines) { return std::max<Int>(4, kPrefetchLines / std::max<Int>(1, lines)); }
 
 template <class T>
 void copy_each(char* target, Int step, const char* source, const Int* offsets, Int count,
@@ -17,8 +17,8 @@ void copy_each(char* target, Int step, const char* source, const Int* offsets, I
   constexpr Int size = sizeof(T);
   Int i = 0;
   if (far)
-    for (; i < count - kAheadElements; ++i) {
-      prefetch(source + offsets[i + kAheadElements]);
+    for (; i < count - kPrefetchElements; ++i) {
+      prefetch(source + offsets[i + kPrefetchElements]);
       store(target + i * step, load<T>(source + offsets[i]));
     }
   if (step == size)

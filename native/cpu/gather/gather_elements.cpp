@@ -23,11 +23,11 @@ namespace {
 constexpr Int kStripBytes = Int{512} << 10, kFarStripBytes = Int{8} << 20;
 constexpr Int kStripLines = 4;
 // The largest step of a strip's elements in the input, in elements.
-constexpr Int kMostApart = 4;
+constexpr Int kMaxStrideElements = 4;
 // Most bytes of a row that is packed before it is read.
 constexpr Int kPackedRow = Int{16} << 10;
 // Rows shorter than this are read whole before a prefetch could help.
-constexpr Int kLeastPrefetched = 1024;
+constexpr Int kMinPrefetched = 1024;
 
 struct Gather {
   const GatherElementsPlan& plan;
@@ -70,8 +70,8 @@ void copy_run(char* target, Int to_step, const char* source, Int from_step, cons
   constexpr Int size = sizeof(T);
   Int i = 0;
   if (far)
-    for (; i < count - kAheadElements; ++i) {
-      prefetch(source + (i + kAheadElements) * from_step + offsets[i + kAheadElements]);
+    for (; i < count - kPrefetchElements; ++i) {
+      prefetch(source + (i + kPrefetchElements) * from_step + offsets[i + kPrefetchElements]);
       store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
     }
   if (to_step == size && from_step == 0)
@@ -106,7 +106,7 @@ void run_far(Gather& gather, Int begin, Int end) {
   walker.start(begin / length);
   Int column = begin % length;
   const auto make = [&](Int at, Int count, Int* offsets) {
-    gather.reader.prefetch(at + kAheadIndices, count);
+    gather.reader.prefetch(at + kPrefetchIndices, count);
     lower(gather.first_bad,
           read_offsets(gather.reader, at, count, gather.axes, gather.plan.mode, offsets));
     for (Int done = 0; done < count;) {
@@ -148,12 +148,13 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const Int depth = gather.axes.sizes[0], step = gather.axes.strides[0];
   const Int row_bytes = depth * std::abs(step);
   const bool ahead_of_use =
-      !far && inner > 0 && row_bytes >= kLeastPrefetched && length >= row_bytes / 64;
+      !far && inner > 0 && row_bytes >= kMinPrefetched && length >= row_bytes / 64;
   // Rows whose elements lie apart are packed first, unless little is read from them.
-  const bool apart = step != size;
+  const bool is_strided = step != size;
   const bool packs = depth * size <= kPackedRow && length >= depth / 4;
-  const bool at_once = !far && !flat && from_step == 0 && to_step == size && (!apart || packs) &&
-                       gather.plan.mode == OutOfRange::raise && row_applies(depth, size);
+  const bool at_once = !far && !flat && from_step == 0 && to_step == size &&
+                       (!is_strided || packs) && gather.plan.mode == OutOfRange::raise &&
+                       row_applies(depth, size);
   const char* packed_row = nullptr;  // what `row` holds
   // Speed only: prefetch.
   const Int next_row = ahead_of_use ? gather.from.strides[inner - 1] : 0;
@@ -175,7 +176,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
           prefetch(gather.input + walker.offset[1] + next_row + line);
       if (at_once) {
         const char* source = gather.input + from;
-        if (apart) {
+        if (is_strided) {
           if (packed_row != source) copy_steps(row, size, source, step, depth, size);
           packed_row = source;
           source = row;
@@ -249,7 +250,7 @@ struct Strips {
       return false;
     step = gather.from.strides[inner];
     // Speed only: choice.
-    if (std::abs(step) > kMostApart * size) return false;
+    if (std::abs(step) > kMaxStrideElements * size) return false;
     depth = gather.axes.sizes[0];
     rows = gather.to.sizes[inner - 1];
     row = gather.to.strides[inner - 1];

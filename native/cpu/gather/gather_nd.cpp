@@ -51,14 +51,14 @@ struct GatherNd {
 
   void run(Int begin, Int end, bool far, bool stream, std::atomic<Int>& first_bad) const {
     if (far && total == count && block.is_element() && items.rank <= 1 &&
-        width * kAheadElements <= kIndexChunk)
+        width * kPrefetchElements <= kIndexChunk)
       return block.copy_far(output, items.rank == 0 ? 0 : items.strides[0], input, begin, end,
-                            [&](Int at, Int length, Int* made) {
-                              reader.prefetch((at + kAheadIndices) * width, length * width);
-                              lower(first_bad, offsets(at, length, made));
+                            [&](Int at, Int length, Int* chunk_offsets) {
+                              reader.prefetch((at + kPrefetchIndices) * width, length * width);
+                              lower(first_bad, offsets(at, length, chunk_offsets));
                             });
-    alignas(64) Int made[kIndexChunk];
-    const Int most = std::max<Int>(1, (far ? kIndexChunk : kNearChunk) / std::max(width, 1));
+    alignas(64) Int chunk_offsets[kIndexChunk];
+    const Int max_tuples = std::max<Int>(1, (far ? kIndexChunk : kNearChunk) / std::max(width, 1));
     const Layout* const walked[1] = {&batches};
     Walker<1> walker(walked, batches.rank);
     walker.start(begin / count);
@@ -67,11 +67,11 @@ struct GatherNd {
     Int left = count - begin % count;  // of the batch
     // Offsets of tuples may be of several batches: they count from the batch's own start.
     for (Int at = begin; at < end;) {
-      const Int length = std::min(most, end - at);
-      lower(first_bad, offsets(at, length, made));
+      const Int length = std::min(max_tuples, end - at);
+      lower(first_bad, offsets(at, length, chunk_offsets));
       for (Int done = 0; done < length;) {
         const Int run = std::min(left, length - done);
-        target.copy(input + walker.offset[0], made + done, run, far);
+        target.copy(input + walker.offset[0], chunk_offsets + done, run, far);
         done += run;
         left -= run;
         if (left > 0) continue;

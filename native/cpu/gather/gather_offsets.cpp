@@ -74,10 +74,10 @@ inline bool single_offsets(const char* values, Int count, Int size, Int stride, 
 template <class Index, int Width>
 bool convert_tuples(const char* values, Int count, const Axes& axes, OutOfRange mode,
                     Int* offsets) {
-  constexpr int most = Width == 0 ? kMaxRank : Width;
+  constexpr int capacity = Width == 0 ? kMaxRank : Width;
   const int width = Width == 0 ? axes.count : Width;
-  unsigned long long sizes[most];
-  Int strides[most];
+  unsigned long long sizes[capacity];
+  Int strides[capacity];
   for (int k = 0; k < width; ++k) {
     sizes[k] = static_cast<unsigned long long>(axes.sizes[k]);
     strides[k] = axes.strides[k];

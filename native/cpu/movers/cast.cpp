@@ -105,9 +105,9 @@ void CastMap::run(const char* source, char* target, Int count) const {
 
 void CastPlan::run(const void* from, void* to, int threads) const {
   // Integers of one size have the same bits.
-  const bool alike = is_integer_type(input.type) && is_integer_type(output.type) &&
-                     input.element_size == output.element_size;
-  if (alike || input.type == output.type)
+  const bool both_integers = is_integer_type(input.type) && is_integer_type(output.type) &&
+                             input.element_size == output.element_size;
+  if (both_integers || input.type == output.type)
     return copy_elements(output.layout, to, input.layout, from, input.element_size, threads);
   map_elements(CastMap(input.type, output.type), output, to, input, from, threads);
 }

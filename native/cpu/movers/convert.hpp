@@ -22,9 +22,9 @@ inline double canonical(double value) {
 // All bits of a number, or none: without a branch, which would keep the loop around it from
 // becoming vectors, and which random numbers mispredict.
 template <class T>
-inline T kept(T value, bool keep) {
+inline T select(T value, bool is_selected) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  return std::bit_cast<T>(std::bit_cast<Bits>(value) & (Bits{0} - static_cast<Bits>(keep)));
+  return std::bit_cast<T>(std::bit_cast<Bits>(value) & (Bits{0} - static_cast<Bits>(is_selected)));
 }
 
 template <class T>
@@ -41,7 +41,7 @@ inline To to_integer(From value) {
   constexpr From low = static_cast<From>(Limits::min());
   if constexpr (digits < std::numeric_limits<From>::digits) {
     constexpr From high = static_cast<From>(Limits::max());  // which the float has
-    const From number = kept(value, value == value);
+    const From number = select(value, value == value);
     const From above = number < low ? low : number;
     const From inside = above > high ? high : above;
     if constexpr (sizeof(To) < 4 || std::is_same_v<To, int32_t>)
@@ -53,16 +53,16 @@ inline To to_integer(From value) {
     using Signed = std::make_signed_t<To>;
     using Unsigned = std::make_unsigned_t<To>;
     const bool over = value >= end, inside = (value >= low) & (value < end);
-    const From number = kept(value, inside);
-    const Unsigned most = static_cast<Unsigned>(Limits::max());
-    const Unsigned past = most & (Unsigned{0} - static_cast<Unsigned>(over));
+    const From number = select(value, inside);
+    const Unsigned max_value = static_cast<Unsigned>(Limits::max());
+    const Unsigned past = max_value & (Unsigned{0} - static_cast<Unsigned>(over));
     if constexpr (std::is_signed_v<To>) {
       const Unsigned least = static_cast<Unsigned>(value < low) << digits;
       return static_cast<To>(static_cast<Unsigned>(static_cast<To>(number)) | past | least);
     } else {  // in two halves: only signed conversions have vectors everywhere
       constexpr From half = end / 2;
       const bool upper = number >= half;
-      const Signed rest = static_cast<Signed>(number - kept(half, upper));
+      const Signed rest = static_cast<Signed>(number - select(half, upper));
       return static_cast<To>(
           (static_cast<Unsigned>(rest) + (static_cast<Unsigned>(upper) << (digits - 1))) | past);
     }
@@ -145,10 +145,10 @@ inline float to_odd_float(From value) {
   const int lost = std::bit_width(size) - 24;  // the last bits, which a float has no place for
   if (lost <= 0) return static_cast<float>(value);
   const uint64_t rest = size & ((uint64_t{1} << lost) - 1);
-  const float kept =
+  const float truncated =
       static_cast<float>(static_cast<uint32_t>(size >> lost) | (rest != 0 ? 1U : 0U));
-  const float scaled =
-      std::bit_cast<float>(std::bit_cast<uint32_t>(kept) + (static_cast<uint32_t>(lost) << 23));
+  const float scaled = std::bit_cast<float>(std::bit_cast<uint32_t>(truncated) +
+                                            (static_cast<uint32_t>(lost) << 23));
   return negative ? -scaled : scaled;
 }
 

@@ -147,8 +147,8 @@ inline auto converted_eight(const char* from) {
     if constexpr (sizeof(To) == 4) {
       const __m256 over = _mm256_cmp_ps(values, _mm256_set1_ps(0x1p31F), _CMP_GE_OQ);
       // What does not fit becomes the lowest number; the highest one has all other bits.
-      const __m256i whole = _mm256_cvttps_epi32(_mm256_and_ps(values, ordered));
-      return _mm256_xor_si256(whole, _mm256_castps_si256(over));
+      const __m256i integers = _mm256_cvttps_epi32(_mm256_and_ps(values, ordered));
+      return _mm256_xor_si256(integers, _mm256_castps_si256(over));
     } else {
       using Limits = std::numeric_limits<To>;
       const __m256 number = _mm256_and_ps(values, ordered);

@@ -46,45 +46,45 @@ struct Pair {
 
 void map_long_row(const ElementMap& map, const Pair& pair, char* target, const char* source,
                   Int count, bool stream) {
-  alignas(64) char read[kMapBlock * 8], made[kMapBlock * 8];
+  alignas(64) char read[kMapBlock * 8], results[kMapBlock * 8];
   const bool to_packed = pair.to_step() == pair.to_size, own = stream || !to_packed;
   const bool from_packed = pair.from_step() == pair.from_size;
   LineWriter writer(target);
   for (Int at = 0; at < count; at += kMapBlock) {
-    const Int some = std::min(kMapBlock, count - at);
+    const Int chunk = std::min(kMapBlock, count - at);
     const char* in = source + at * pair.from_step();
     char* const out = target + at * pair.to_step();
     if (!from_packed) {
-      copy_steps(read, pair.from_size, in, pair.from_step(), some, pair.from_size);
+      copy_steps(read, pair.from_size, in, pair.from_step(), chunk, pair.from_size);
       in = read;
     }
-    map.run(in, own ? made : out, some);
+    map.run(in, own ? results : out, chunk);
     if (stream)
-      writer.append(made, some * pair.to_size,
-                    ahead_of(source + (at + some) * pair.from_step(), pair.from_step(),
-                             std::min(kMapBlock, count - at - some), pair.from_size,
-                             some * pair.to_size / 64));
+      writer.append(results, chunk * pair.to_size,
+                    ahead_of(source + (at + chunk) * pair.from_step(), pair.from_step(),
+                             std::min(kMapBlock, count - at - chunk), pair.from_size,
+                             chunk * pair.to_size / 64));
     else if (!to_packed)
-      copy_steps(out, pair.to_step(), made, pair.to_size, some, pair.to_size);
+      copy_steps(out, pair.to_step(), results, pair.to_size, chunk, pair.to_size);
   }
 }
 
 void map_short_rows(const ElementMap& map, const Pair& pair, char* target, const char* source,
                     Int begin, Int end) {
-  alignas(64) char read[kMapBlock * 8], made[kMapBlock * 8];
+  alignas(64) char read[kMapBlock * 8], results[kMapBlock * 8];
   const Layout* const layouts[2] = {&pair.to, &pair.from};
   Walker<2> in(layouts, pair.to.rank - 1), out(layouts, pair.to.rank - 1);
   in.start(begin);
   out.start(begin);
-  const Int most = kMapBlock / pair.row;
-  for (Int at = begin; at < end; at += most) {
-    const Int some = std::min(most, end - at);
-    for (Int i = 0; i < some; ++i, in.next())
+  const Int max_rows = kMapBlock / pair.row;
+  for (Int at = begin; at < end; at += max_rows) {
+    const Int chunk = std::min(max_rows, end - at);
+    for (Int i = 0; i < chunk; ++i, in.next())
       copy_steps(read + i * pair.row * pair.from_size, pair.from_size, source + in.offset[1],
                  pair.from_step(), pair.row, pair.from_size);
-    map.run(read, made, some * pair.row);
-    for (Int i = 0; i < some; ++i, out.next())
-      copy_steps(target + out.offset[0], pair.to_step(), made + i * pair.row * pair.to_size,
+    map.run(read, results, chunk * pair.row);
+    for (Int i = 0; i < chunk; ++i, out.next())
+      copy_steps(target + out.offset[0], pair.to_step(), results + i * pair.row * pair.to_size,
                  pair.to_size, pair.row, pair.to_size);
   }
 }

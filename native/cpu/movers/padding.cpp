@@ -25,16 +25,16 @@ namespace {
 constexpr Int kNowhere = -1;            // where the value is
 constexpr Int kForever = Int{1} << 62;  // longer than any row
 constexpr Int kPiece = Int{1} << 16;    // blocks that a thread takes of a long row
-constexpr Int kShortRow = RowShuffle::kMostBytes;
+constexpr Int kShortRow = RowShuffle::kMaxBytes;
 constexpr Int kShuffledRow = 256;   // bytes of a row of bytes, whose vectors are short
 constexpr Int kRepeatedRow = 1024;  // the same, where what repeats in it is shorter than a vector
-constexpr Int kMostRuns = 32;       // of a short row that is written run by run
-constexpr Int kMostShuffledRuns = 256;
+constexpr Int kMaxRuns = 32;        // of a short row that is written run by run
+constexpr Int kMaxShuffledRuns = 256;
 constexpr Int kRowsBytes = 8192;  // of short rows that are written at a time
 constexpr Int kColumns = 8;       // of several short rows that are written one by one
-constexpr Int kLeastCycle = 17,
-              kMostCycle = 128;          // bytes of a period of a short row that repeats it
-constexpr Int kTogether = Int{1} << 19;  // bytes that are worth several rows at a time
+constexpr Int kMinCycle = 17,
+              kMaxCycle = 128;                  // bytes of a period of a short row that repeats it
+constexpr Int kMinShuffleBytes = Int{1} << 19;  // bytes that are worth several rows at a time
 
 // Consecutive places of a dimension, in blocks of the input.
 struct Run {
@@ -139,13 +139,13 @@ class Padding {
           from_row_(padding.inner().from_size * padding.block_) {
       const Dimension& d = padding.inner();
       const bool packed = d.from_step == padding.block_;
-      if (packed && padding.mode_ == PaddingMode::wrap && from_row_ >= kLeastCycle &&
-          from_row_ <= kMostCycle && d.start == 0 && row_ % from_row_ == 0) {
+      if (packed && padding.mode_ == PaddingMode::wrap && from_row_ >= kMinCycle &&
+          from_row_ <= kMaxCycle && d.start == 0 && row_ % from_row_ == 0) {
         cycle_.emplace(from_row_, 0);
         return;
       }
       for (Int at = 0; at < d.size;) {
-        if (count_ == kMostShuffledRuns) {
+        if (count_ == kMaxShuffledRuns) {
           count_ = 0;
           return;
         }
@@ -158,14 +158,14 @@ class Padding {
         copy_steps(values_, padding.size_, padding.value_, 0, row_ / padding.size_,
                    static_cast<int>(padding.size_));
       else if (packed) {
-        if (row_ < 64 && padding.total_ * padding.size_ >= kTogether)
+        if (row_ < 64 && padding.total_ * padding.size_ >= kMinShuffleBytes)
           together_ = shuffle_together();
         if (together_ == 0 &&
             (padding.size_ > 1 || row_ <= (from_row_ <= 16 ? kRepeatedRow : kShuffledRow)))
           together_ = shuffle(1) ? 1 : 0;
       }
       // Speed only: choice.
-      if (count_ > kMostRuns && together_ == 0) count_ = 0;
+      if (count_ > kMaxRuns && together_ == 0) count_ = 0;
     }
 
     bool apply() const { return count_ > 0 || cycle_; }
@@ -229,8 +229,10 @@ class Padding {
 
     // Rows shorter than a vector, as many as fill whole ones, or nearly so; how many, or 0.
     Int shuffle_together() {
-      const Int whole = 64 / std::gcd(row_, Int{64}), few = (64 + from_row_ - 1) / from_row_;
-      const Int rows = std::min((few + whole - 1) / whole * whole, RowShuffle::kMostBytes / row_);
+      const Int rows_per_line = 64 / std::gcd(row_, Int{64}),
+                few = (64 + from_row_ - 1) / from_row_;
+      const Int rows = std::min((few + rows_per_line - 1) / rows_per_line * rows_per_line,
+                                RowShuffle::kMaxBytes / row_);
       // Where rows come in short series, one by one.
       if (padding_.dimensions_[padding_.rank_ - 2].from_size < 4 * rows) return 0;
       return shuffle(rows) ? rows : 0;
@@ -242,7 +244,7 @@ class Padding {
     Int together_ = 0;  // rows that are shuffled at a time
     RowShuffle shuffle_;
     std::optional<RepeatedRows> cycle_;
-    Run runs_[kMostShuffledRuns];
+    Run runs_[kMaxShuffledRuns];
     alignas(64) char values_[kShortRow];
   };
 
@@ -263,9 +265,9 @@ class Padding {
   // Rows [begin, end).
   void write_short(const ShortRows& short_rows, Int begin, Int end, LineWriter* writer) const {
     alignas(64) char block[kRowsBytes];
-    const Int row = short_rows.bytes(), most = kRowsBytes / row;
+    const Int row = short_rows.bytes(), max_rows = kRowsBytes / row;
     const bool filled = writer != nullptr && mode_ == PaddingMode::constant;
-    if (filled) short_rows.put_values(block, row, most);
+    if (filled) short_rows.put_values(block, row, max_rows);
     const Dimension& d = dimensions_[rank_ - 2];
     const Int from_row = inner().from_size * block_;
     Int places[kMaxRank], rest = begin / d.size, at = begin % d.size, held = 0;
@@ -276,7 +278,7 @@ class Padding {
     for (Int i = begin; i < end;) {
       const Offsets offsets = offsets_of(places, rank_ - 2);
       const Run run = run_from(mode_, at - d.start, d.from_size);
-      const Int count = std::min({run.length, d.size - at, end - i, most - held});
+      const Int count = std::min({run.length, d.size - at, end - i, max_rows - held});
       char* const target =
           writer != nullptr ? block + held * row : to_ + offsets.to + at * d.to_step;
       const Int step = writer != nullptr ? row : d.to_step;
@@ -288,17 +290,17 @@ class Padding {
         short_rows.put(target, step, from, run.step * d.from_step, count,
                        run.step > 0 ? std::min(run.length, d.size - at) - count : 0, filled);
         // Speed only: prefetch.
-        next = from + (run.step > 0 ? count : -most) * d.from_step;
+        next = from + (run.step > 0 ? count : -max_rows) * d.from_step;
       }
       i += count;
       at += count;
       held += writer != nullptr ? count : 0;
-      if (writer != nullptr && (held == most || i == end)) {
+      if (writer != nullptr && (held == max_rows || i == end)) {
         // Most rows go on where these end.
         // Speed only: prefetch.
         const bool rows_packed = next != nullptr && d.from_step == from_row;
         writer->append(block, held * row,
-                       rows_packed ? Ahead(next, most * from_row, held * row / 64) : Ahead());
+                       rows_packed ? Ahead(next, max_rows * from_row, held * row / 64) : Ahead());
         held = 0;
       }
       if (at < d.size) continue;
@@ -356,7 +358,7 @@ class Padding {
   void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
     if (mode_ == PaddingMode::wrap && d.to_step == block_ &&
-        d.from_size * block_ <= RepeatedRows::kMostPeriod && end - begin > 2 * d.from_size)
+        d.from_size * block_ <= RepeatedRows::kMaxPeriod && end - begin > 2 * d.from_size)
       return write_cycle(to, from, begin, end, writer);
     for (Int at = begin; at < end;) {
       Run run =
@@ -374,7 +376,7 @@ class Padding {
   // A row of many short periods.
   void write_cycle(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
     const Dimension& d = inner();
-    char period[RepeatedRows::kMostPeriod];
+    char period[RepeatedRows::kMaxPeriod];
     if (d.from_step != block_) {
       if (block_ == size_)
         copy_steps(period, block_, from, d.from_step, d.from_size, static_cast<int>(size_));

@@ -13,7 +13,7 @@ namespace anydml {
 
 class RepeatedRows {
  public:
-  static constexpr Int kMostPeriod = 512;
+  static constexpr Int kMaxPeriod = 512;
 
   // Rows that begin `first` bytes into a period.
   RepeatedRows(Int period, Int first)
@@ -48,7 +48,7 @@ class RepeatedRows {
 
   // A row of any length.
   void run(char* target, LineWriter* writer, const char* source, Int bytes) const {
-    alignas(64) char all[kMostPeriod + 2 * kVector];
+    alignas(64) char all[kMaxPeriod + 2 * kVector];
     if (period_ >= kVector) {
       for (Int i = 0; i < period_ - kVector; i += kVector) move(all + i, source + i);
       move(all + period_ - kVector, source + period_ - kVector);

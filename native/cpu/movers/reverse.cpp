@@ -19,7 +19,7 @@ namespace {
 
 constexpr Int kPiece = Int{1} << 16;       // blocks of a line that a thread takes
 constexpr Int kRows = 4096;                // bytes of turned rows that are written at a time
-constexpr Int kFewRows = 4;                // fewer are all at an end of the memory
+constexpr Int kMinRows = 4;                // fewer are all at an end of the memory
 constexpr Int kStrip = 2048;               // bytes of a row of a strip, at most
 constexpr Int kStripBytes = Int{1} << 18;  // of a strip, which stays in a cache
 
@@ -60,7 +60,7 @@ class Reverse {
     if (strips_) return run_strips(threads);
 #if defined(__SSE4_2__)
     if (block_ == size_ && size_ <= 8 && to_step_ == size_ && from_step_ == size_ &&
-        axis_ * size_ <= kMostTurned && to_lines_.count() >= kFewRows) {
+        axis_ * size_ <= kMaxReversedBytes && to_lines_.count() >= kMinRows) {
       with_element(static_cast<int>(size_), [&]<class T>(T) {
         if constexpr (sizeof(T) <= 8) run_rows<std::make_signed_t<T>>(threads);
       });
@@ -119,10 +119,11 @@ class Reverse {
   // Positions [begin, end) of a line.
   void put_line(char* to, const char* from, Int length, Int begin, Int end,
                 LineWriter* writer) const {
-    const Int turned = std::clamp(length, begin, end);
+    const Int reversed_end = std::clamp(length, begin, end);
     put(to + begin * to_step_, from + (length - 1 - begin) * from_step_, -from_step_,
-        turned - begin, writer);
-    put(to + turned * to_step_, from + turned * from_step_, from_step_, end - turned, writer);
+        reversed_end - begin, writer);
+    put(to + reversed_end * to_step_, from + reversed_end * from_step_, from_step_,
+        end - reversed_end, writer);
   }
 
   void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {
@@ -164,32 +165,32 @@ class Reverse {
   void run_rows(int threads) const {
     const Int bytes = axis_ * size_, inner = to_lines_.rank - 1, row = to_lines_.sizes[inner];
     const bool one_behind_other = packed(), stream = one_behind_other && total_ >= kStreamBytes;
-    const ReversedRows<T> turned(axis_, readable());
+    const ReversedRows<T> reversed_rows(axis_, readable());
     const Int grain = std::max<Int>(1, kCopyGrain / bytes);
     parallel_ranges(to_lines_.count(), grain, threads, [&](Int begin, Int end) {
       const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
       const auto step = [&](int which) { return walked[which]->strides[inner]; };
       Walker<3> at(walked, to_lines_.rank - 1);
       at.start(begin / row);
-      alignas(64) char made[std::max(kRows, kMostTurned) + 64];
+      alignas(64) char buffer[std::max(kRows, kMaxReversedBytes) + 64];
       LineWriter writer(to_ + begin * bytes);
       const char* const behind = one_behind_other ? to_ + end * bytes : nullptr;
-      const Int most = stream ? std::max<Int>(1, kRows / bytes) : row;
+      const Int max_rows = stream ? std::max<Int>(1, kRows / bytes) : row;
       Int first = begin % row;
       for (Int i = begin; i < end;) {
-        const Int some = std::min({row - first, end - i, most});
+        const Int chunk = std::min({row - first, end - i, max_rows});
         const char* const from = from_ + at.offset[1] + first * step(1);
         const char* const lengths = lengths_ + at.offset[2] + first * step(2);
         const auto length = [&](Int n) { return length_at(lengths + n * step(2) - lengths_); };
         if (stream) {
-          turned.put(made, made + sizeof(made), bytes, from, step(1), some, length);
-          writer.append(made, some * bytes);
+          reversed_rows.put(buffer, buffer + sizeof(buffer), bytes, from, step(1), chunk, length);
+          writer.append(buffer, chunk * bytes);
         } else {
-          turned.put(to_ + at.offset[0] + first * step(0), behind, step(0), from, step(1), some,
-                     length);
+          reversed_rows.put(to_ + at.offset[0] + first * step(0), behind, step(0), from, step(1),
+                            chunk, length);
         }
-        i += some;
-        first += some;
+        i += chunk;
+        first += chunk;
         if (first < row) continue;
         first = 0;
         at.next();
@@ -233,28 +234,28 @@ class Reverse {
   void put_strip(char* to, const char* from, Int lengths, Int count) const {
     Int length[kStrip];
     const char* next[kStrip];  // what each column's reversed part goes on with
-    Int least = axis_, most = 0;
+    Int shortest = axis_, longest = 0;
     for (Int j = 0; j < count; ++j) {
       length[j] = length_at(lengths + j * length_lines_.strides[to_lines_.rank - 1]);
       next[j] = from + (length[j] - 1) * from_step_ + j * Int{sizeof(T)};
-      least = std::min(least, length[j]);
-      most = std::max(most, length[j]);
+      shortest = std::min(shortest, length[j]);
+      longest = std::max(longest, length[j]);
     }
-    alignas(64) T made[kStrip / sizeof(T)];
+    alignas(64) T buffer[kStrip / sizeof(T)];
     const Int bytes = count * Int{sizeof(T)};
     const bool stream = total_ >= kStreamBytes;
     for (Int i = 0; i < axis_; ++i, to += to_step_) {
-      const char* row = reinterpret_cast<const char*>(made);
-      if (i >= most) {
+      const char* row = reinterpret_cast<const char*>(buffer);
+      if (i >= longest) {
         row = from + i * from_step_;
-      } else if (least == most) {
-        row = from + (most - 1 - i) * from_step_;
+      } else if (shortest == longest) {
+        row = from + (longest - 1 - i) * from_step_;
       } else {
         const char* const straight = from + i * from_step_;
         for (Int j = 0; j < count; ++j) {
-          const char* const turned = next[j];
-          next[j] = turned - from_step_;
-          made[j] = load<T>(i < length[j] ? turned : straight + j * Int{sizeof(T)});
+          const char* const reversed_from = next[j];
+          next[j] = reversed_from - from_step_;
+          buffer[j] = load<T>(i < length[j] ? reversed_from : straight + j * Int{sizeof(T)});
         }
       }
       if (stream)

@@ -13,7 +13,7 @@ namespace anydml {
 
 #if defined(__SSE4_2__)
 
-constexpr Int kMostTurned = 8192;  // bytes of a row
+constexpr Int kMaxReversedBytes = 8192;  // bytes of a row
 
 // What may be read or written.
 struct Extent {
@@ -71,14 +71,15 @@ class ReversedRows {
     for (Int i = 0; i < count_; i += kLanes) {
       // The elements that are turned are the last ones of a vector that may begin before the row.
       const Int back = std::max<Int>(length - i, 0);
-      const Vector turned = reversed(load<Vector>(from + (back - kLanes) * kSize), lanes);
+      const Vector reversed_lanes = reversed(load<Vector>(from + (back - kLanes) * kSize), lanes);
       const Vector straight = load<Vector>(from + i * kSize);
-      store(to + i * kSize, places < static_cast<T>(std::min(back, kLanes)) ? turned : straight);
+      store(to + i * kSize,
+            places < static_cast<T>(std::min(back, kLanes)) ? reversed_lanes : straight);
     }
   }
 
   [[gnu::noinline]] void put_alone(char* to, const char* from, Int length) const {
-    alignas(64) char in[kMostTurned + 2 * kVector], out[kMostTurned + kVector];
+    alignas(64) char in[kMaxReversedBytes + 2 * kVector], out[kMaxReversedBytes + kVector];
     std::memset(in, 0, kVector);
     std::memcpy(in + kVector, from, static_cast<std::size_t>(bytes_));
     std::memset(in + kVector + bytes_, 0, kVector);

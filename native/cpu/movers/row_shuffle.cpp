@@ -60,7 +60,7 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
         _mm512_storeu_si512(target + vectors[v].to, permuted(places[v], source + vectors[v].from));
   };
   if (width_ == 64) {
-    const auto whole = [](const char* at) { return _mm512_loadu_si512(at); };
+    const auto load_vector = [](const char* at) { return _mm512_loadu_si512(at); };
     if (window_ == 16)
       in_order([&](__m512i order_of, const char* at) {
         return _mm512_maskz_shuffle_epi8(
@@ -68,15 +68,15 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
       });
     else if (unit_ == 2)
       in_order([&](__m512i order_of, const char* at) {
-        return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, order_of, whole(at));
+        return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, order_of, load_vector(at));
       });
     else if (unit_ == 4)
       in_order([&](__m512i order_of, const char* at) {
-        return _mm512_maskz_permutexvar_epi32(0xFFFF, order_of, whole(at));
+        return _mm512_maskz_permutexvar_epi32(0xFFFF, order_of, load_vector(at));
       });
     else
       in_order([&](__m512i order_of, const char* at) {
-        return _mm512_maskz_permutexvar_epi64(0xFF, order_of, whole(at));
+        return _mm512_maskz_permutexvar_epi64(0xFF, order_of, load_vector(at));
       });
     return;
   }

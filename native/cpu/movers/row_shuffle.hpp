@@ -9,7 +9,7 @@ namespace anydml {
 
 class RowShuffle {
  public:
-  static constexpr Int kMostBytes = 2048;  // of a row
+  static constexpr Int kMaxBytes = 2048;  // of a row
 
   // Begins rows of `bytes` bytes from rows of `from_bytes`, of units of `size` bytes.
   void begin(Int bytes, Int from_bytes, Int size) {
@@ -39,12 +39,12 @@ class RowShuffle {
   Int bytes_ = 0, from_bytes_ = 0;
   int unit_ = 1, count_ = 0;      // of vectors
   int width_ = 16, window_ = 16;  // bytes that one writes and reads
-  int16_t from_[kMostBytes];
+  int16_t from_[kMaxBytes];
   struct Vector {
     int16_t to, from;  // where it is written and read
   };
-  Vector vectors_[kMostBytes / 16];
-  alignas(64) unsigned char order_[kMostBytes];
+  Vector vectors_[kMaxBytes / 16];
+  alignas(64) unsigned char order_[kMaxBytes];
 };
 
 }  // namespace anydml

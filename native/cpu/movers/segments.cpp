@@ -30,9 +30,9 @@ constexpr Format kHalf{11, -14, 0x8000U, nearest_half, half_bits};
 
 // The segments of `count` elements, ordered; how many there are.
 Int cut(const Format& format, double value, double delta, Int count, Segment* segments) {
-  Int made = 0;
+  Int segment_count = 0;
   const auto single = [&](Int begin, double number) {
-    segments[made++] = {begin, format.bits(number), 0};
+    segments[segment_count++] = {begin, format.bits(number), 0};
   };
   // Two values of a format have an exact sum in a double, or one that it rounds like the format.
   const auto next = [&](double number) { return format.nearest(number + delta); };
@@ -62,8 +62,9 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
     const Int none = Int{exponent - format.least} << (format.digits - 1);
     const auto steps = [&](Int begin, Int units, Int step) {
       const Int size = none + (units < 0 ? -units : units);
-      segments[made++] = {begin, static_cast<uint32_t>(size) | (units < 0 ? format.sign : 0),
-                          static_cast<uint32_t>(units < 0 ? -step : step)};
+      segments[segment_count++] = {begin,
+                                   static_cast<uint32_t>(size) | (units < 0 ? format.sign : 0),
+                                   static_cast<uint32_t>(units < 0 ? -step : step)};
     };
     if (at < count && inside(second) && inside(third)) {
       const Int units = static_cast<Int>(second / unit);
@@ -81,7 +82,7 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
       value = second;
     }
   }
-  return made;
+  return segment_count;
 }
 
 }  // namespace

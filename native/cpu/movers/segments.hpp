@@ -18,7 +18,7 @@
 namespace anydml {
 
 // More than two formats' binades can need.
-constexpr Int kMostSegments = 8192;
+constexpr Int kMaxSegments = 8192;
 
 // From element `begin` on: the bits of the float, which are `step` more from one element to the
 // next.
@@ -28,8 +28,8 @@ struct Segment {
 };
 
 // Room for the segments of `count` elements.
-inline Int segments_room(Int count) {
-  return 2 * count + 2 < kMostSegments ? 2 * count + 2 : kMostSegments;
+inline Int segment_capacity(Int count) {
+  return 2 * count + 2 < kMaxSegments ? 2 * count + 2 : kMaxSegments;
 }
 
 // The segments of `count` elements of FLOAT16 or FLOAT32, ordered; how many there are.

@@ -74,29 +74,29 @@ class FloatSource {
   using Element = T;
 
   FloatSource(const SequencePlan& plan, Int count)
-      : segments_(segments_room(count)),
-        made_(cut_sequence(sizeof(T) == 2, plan.float_start, plan.float_delta, count,
-                           segments_.get())) {}
+      : segments_(segment_capacity(count)),
+        segment_count_(cut_sequence(sizeof(T) == 2, plan.float_start, plan.float_delta, count,
+                                    segments_.get())) {}
 
   // `count` elements from `first` on, packed.
   void operator()(Int first, Int count, char* target, bool stream = false) const {
-    Int n = std::upper_bound(segments_.get(), segments_.get() + made_, first,
+    Int n = std::upper_bound(segments_.get(), segments_.get() + segment_count_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
     for (Int at = 0; at < count; ++n) {
       const Segment& segment = segments_[n];
-      const Int end = n + 1 < made_ ? segments_[n + 1].begin : first + count;
-      const Int some = std::min(count - at, end - first - at);
+      const Int end = n + 1 < segment_count_ ? segments_[n + 1].begin : first + count;
+      const Int chunk = std::min(count - at, end - first - at);
       const uint32_t skip = static_cast<uint32_t>(first + at - segment.begin);
-      ramp(target + at * Int{sizeof(T)}, some, static_cast<T>(segment.bits + skip * segment.step),
+      ramp(target + at * Int{sizeof(T)}, chunk, static_cast<T>(segment.bits + skip * segment.step),
            static_cast<T>(segment.step), stream);
-      at += some;
+      at += chunk;
     }
   }
 
  private:
   Scratch<Segment> segments_;
-  Int made_;
+  Int segment_count_;
 };
 
 template <class T>
@@ -139,11 +139,11 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
       const Int count = std::min(block_count, end - at);
       source(at, count, block);
       for (Int done = 0; done < count;) {
-        const Int some = std::min(count - done, row - column);
-        copy_steps(target + walker.offset[0] + column * step, step, block + done * size, size, some,
-                   static_cast<int>(size));
-        done += some;
-        column += some;
+        const Int chunk = std::min(count - done, row - column);
+        copy_steps(target + walker.offset[0] + column * step, step, block + done * size, size,
+                   chunk, static_cast<int>(size));
+        done += chunk;
+        column += chunk;
         if (column == row) {
           column = 0;
           walker.next();

@@ -101,8 +101,8 @@ class Upsample {
     });
   }
 
-  void write(char* to, const void* made, Int count, LineWriter* writer) const {
-    const char* const source = static_cast<const char*>(made);
+  void write(char* to, const void* results, Int count, LineWriter* writer) const {
+    const char* const source = static_cast<const char*>(results);
     if (writer != nullptr)
       writer->append(source, count * size_);
     else if (stream_)
@@ -116,25 +116,25 @@ class Upsample {
   // Columns [first, first + count) of all output rows of a row of the input.
   template <class T>
   void repeat_row(const char* from, char* to, Int first, Int count, LineWriter* writer) const {
-    alignas(64) T made[kColumns + 4];
+    alignas(64) T results[kColumns + 4];
     const Int scale = plan_.width;
     Int at = first / scale, within = first % scale, done = 0;
     const char* source = from + at * from_step_;
-    const auto some = [&](Int most) {  // of one element
+    const auto repeat_value = [&](Int limit) {  // of one element
       const T value = load<T>(source);
-      const Int last = std::min(done + most, count);
-      for (; done < last; ++done) made[done] = value;
+      const Int last = std::min(done + limit, count);
+      for (; done < last; ++done) results[done] = value;
       source += from_step_;
     };
-    if (within > 0) some(scale - within);
+    if (within > 0) repeat_value(scale - within);
     if (scale <= 4) {
-      const Int whole = (count - done) / scale;
-      repeat<T>(made + done, source, whole, static_cast<int>(scale));
-      done += whole * scale;
-      source += whole * from_step_;
+      const Int full_repeats = (count - done) / scale;
+      repeat<T>(results + done, source, full_repeats, static_cast<int>(scale));
+      done += full_repeats * scale;
+      source += full_repeats * from_step_;
     }
-    while (done < count) some(scale);
-    for (Int i = 0; i < plan_.height; ++i, to += to_row_) write(to, made, count, writer);
+    while (done < count) repeat_value(scale);
+    for (Int i = 0; i < plan_.height; ++i, to += to_row_) write(to, results, count, writer);
   }
 
   template <class T>
@@ -184,28 +184,28 @@ class Upsample {
       return rows[at % 2];
     };
     const Int all = high_ * plan_.height;
-    alignas(64) float made[kColumns];
+    alignas(64) float results[kColumns];
     alignas(64) char halves[kColumns * 2];
     for (Int i = 0; i < all; ++i, to += to_row_) {
       const Between place = between(i, plan_.height, high_);
       const float* const upper = row(place.first);
       if (place.part == 0)
-        for (Int j = 0; j < count; ++j) made[j] = canonical(upper[j]);
+        for (Int j = 0; j < count; ++j) results[j] = canonical(upper[j]);
       else
-        mix(made, upper, row(place.first + 1), place.part, count);
+        mix(results, upper, row(place.first + 1), place.part, count);
       if (plan_.input.type != DataType::float16) {
-        write(to, made, count, writer);
+        write(to, results, count, writer);
         continue;
       }
-      from_float_.run(reinterpret_cast<const char*>(made), halves, count);
+      from_float_.run(reinterpret_cast<const char*>(results), halves, count);
       write(to, halves, count, writer);
     }
   }
 
-  static void mix(float* __restrict made, const float* __restrict a, const float* __restrict b,
+  static void mix(float* __restrict results, const float* __restrict a, const float* __restrict b,
                   float part, Int count) {
     const float rest = 1 - part;
-    for (Int j = 0; j < count; ++j) made[j] = canonical(a[j] * rest + b[j] * part);
+    for (Int j = 0; j < count; ++j) results[j] = canonical(a[j] * rest + b[j] * part);
   }
 
   // A row of the input as long as the output's, in FLOAT32.
@@ -218,11 +218,11 @@ class Upsample {
     if (plan_.input.type == DataType::float16) {
       copy_steps(packed, size_, source, from_step_, columns.count, size);
       // No more at a time than a map takes.
-      const Int some = std::min(columns.count, kMapBlock);
-      to_float_.run(packed, reinterpret_cast<char*>(numbers), some);
-      if (some < columns.count)
-        to_float_.run(packed + some * 2, reinterpret_cast<char*>(numbers + some),
-                      columns.count - some);
+      const Int chunk = std::min(columns.count, kMapBlock);
+      to_float_.run(packed, reinterpret_cast<char*>(numbers), chunk);
+      if (chunk < columns.count)
+        to_float_.run(packed + chunk * 2, reinterpret_cast<char*>(numbers + chunk),
+                      columns.count - chunk);
     } else {
       copy_steps(reinterpret_cast<char*>(numbers), size_, source, from_step_, columns.count, size);
     }

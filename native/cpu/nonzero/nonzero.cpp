@@ -84,22 +84,22 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     // Speed only: choice.
     tiling = transposed_tiling(source, wanted == Scan::transposed);
   }
-  const Scan how = choose_scan(wanted, packed, tiling);
+  const Scan scan_mode = choose_scan(wanted, packed, tiling);
 
   constexpr Int few = sizeof(found.few) / sizeof(found.few[0]);
   if (words > few) found.bits.reset(words);
   uint64_t* const bits = words > few ? found.bits.get() : found.few;
   if (chunks > 1) found.starts.reset(chunks);
 
-  if (how == Scan::transposed) {
+  if (scan_mode == Scan::transposed) {
     const Int tile_bytes = kWord * tiling.row_length * input.element_size;
     parallel_ranges(
         tiling.tiles(), std::max<Int>(1, kScanGrain / tile_bytes), threads,
         [&](Int first, Int last) { fill_transposed(source, tiling, first, last, bits); });
   }
   if (chunks == 1) {
-    if (how == Scan::packed) fill_packed(source, 0, elements, bits);
-    if (how == Scan::gathered) fill_gathered(source, 0, elements, bits);
+    if (scan_mode == Scan::packed) fill_packed(source, 0, elements, bits);
+    if (scan_mode == Scan::gathered) fill_gathered(source, 0, elements, bits);
     found.count = bits_set(bits, words);
     return found;
   }
@@ -110,8 +110,8 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     for (Int chunk = first; chunk < last; ++chunk) {
       const Int begin = chunk * kChunk, end = std::min(begin + kChunk, elements);
       uint64_t* const own = bits + begin / kWord;
-      if (how == Scan::packed) fill_packed(source, begin, end, own);
-      if (how == Scan::gathered) fill_gathered(source, begin, end, own);
+      if (scan_mode == Scan::packed) fill_packed(source, begin, end, own);
+      if (scan_mode == Scan::gathered) fill_gathered(source, begin, end, own);
       starts[chunk] = bits_set(own, (end - begin + kWord - 1) / kWord);
     }
   });
@@ -134,7 +134,7 @@ void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tenso
   target.element_size = rows.element_size;
   target.sizes = layout.sizes + (layout.rank - plan.columns);
   target.columns = plan.columns;
-  target.how = choose_write(wanted, target, found.count);
+  target.write_mode = choose_write(wanted, target, found.count);
 
   const Int elements = layout.count();
   const Bitmap bitmap{found.bits.get() != nullptr ? found.bits.get() : found.few,

@@ -15,9 +15,9 @@ enum class Scan { automatic, packed, gathered, transposed };
 enum class Write { automatic, direct, streamed, grouped, strided };
 
 // The two steps; a test names the way to take, and a way that does not fit is not taken.
-NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, Scan how);
+NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, Scan scan_mode);
 void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tensor& rows,
-           void* coordinates, int threads, Write how);
+           void* coordinates, int threads, Write write_mode);
 
 // Where the elements are and which of their bits count.
 struct Source {
@@ -60,7 +60,7 @@ struct RowTarget {
   int element_size;  // 4 or 8
   const Int* sizes;  // of the last `columns` dimensions
   int columns;
-  Write how;
+  Write write_mode;
 };
 void write_chunks(const RowTarget& target, const Bitmap& bitmap, Int first, Int last);
 

@@ -43,8 +43,8 @@ inline uint64_t flags_to_word(const unsigned char* flags) {
   uint64_t word = 0;
 #if defined(__SSE2__)
   for (int i = 0; i < 4; ++i) {
-    const __m128i some = _mm_load_si128(reinterpret_cast<const __m128i*>(flags) + i);
-    word |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(some))) << (16 * i);
+    const __m128i loaded = _mm_load_si128(reinterpret_cast<const __m128i*>(flags) + i);
+    word |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(loaded))) << (16 * i);
   }
 #else
   for (int i = 0; i < 8; ++i) {
@@ -78,16 +78,16 @@ struct Packer {
     if constexpr (W == 16) return word_portable<16>(data, ~uint64_t{0});
     uint64_t result = 0;
     for (int i = 0; i < W; ++i) {
-      const __m512i some = _mm512_loadu_si512(data + 64 * i);
+      const __m512i loaded = _mm512_loadu_si512(data + 64 * i);
       uint64_t bits;
       if constexpr (W == 1)
-        bits = mask_bits(_mm512_test_epi8_mask(some, mask));
+        bits = mask_bits(_mm512_test_epi8_mask(loaded, mask));
       else if constexpr (W == 2)
-        bits = mask_bits(_mm512_test_epi16_mask(some, mask));
+        bits = mask_bits(_mm512_test_epi16_mask(loaded, mask));
       else if constexpr (W == 4)
-        bits = mask_bits(_mm512_test_epi32_mask(some, mask));
+        bits = mask_bits(_mm512_test_epi32_mask(loaded, mask));
       else
-        bits = mask_bits(_mm512_test_epi64_mask(some, mask));
+        bits = mask_bits(_mm512_test_epi64_mask(loaded, mask));
       result |= bits << (64 / W * i);
     }
     return result;
@@ -103,17 +103,17 @@ struct Packer {
 
   // All ones where the masked element is zero.
   __m256i zeros(const char* data) const {
-    const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
+    const __m256i loaded = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
     const __m256i none = _mm256_setzero_si256();
-    if constexpr (W == 1) return _mm256_cmpeq_epi8(some, none);
+    if constexpr (W == 1) return _mm256_cmpeq_epi8(loaded, none);
     if constexpr (W == 2)
-      return _mm256_cmpeq_epi16(_mm256_and_si256(some, _mm256_set1_epi16(static_cast<short>(bits))),
-                                none);
+      return _mm256_cmpeq_epi16(
+          _mm256_and_si256(loaded, _mm256_set1_epi16(static_cast<short>(bits))), none);
     if constexpr (W == 4)
-      return _mm256_cmpeq_epi32(_mm256_and_si256(some, _mm256_set1_epi32(static_cast<int>(bits))),
+      return _mm256_cmpeq_epi32(_mm256_and_si256(loaded, _mm256_set1_epi32(static_cast<int>(bits))),
                                 none);
     return _mm256_cmpeq_epi64(
-        _mm256_and_si256(some, _mm256_set1_epi64x(static_cast<long long>(bits))), none);
+        _mm256_and_si256(loaded, _mm256_set1_epi64x(static_cast<long long>(bits))), none);
   }
 
   uint64_t word(const char* data) const {
@@ -211,11 +211,11 @@ class Gatherer {
         target += rows * width_ * W;
         count -= rows * width_;
       } else {
-        const Int some = std::min(width_ - column_, count);
-        copy_row(target, from + column_ * stride_, some);
-        target += some * W;
-        count -= some;
-        column_ += some;
+        const Int chunk = std::min(width_ - column_, count);
+        copy_row(target, from + column_ * stride_, chunk);
+        target += chunk * W;
+        count -= chunk;
+        column_ += chunk;
         if (column_ < width_) continue;
         column_ = 0;
         rows = 1;
@@ -310,15 +310,15 @@ void transpose(const Source& source, const Tiling& tiling, Int first_tile, Int l
       for (Int c = 0; c < width; ++c, columns.next()) offsets[c] = columns.offset[0];
       // The tile's rows may end one outer element and begin the next ones.
       for (Int r = 0; r < rows;) {
-        const Int row = first_row + r, at = row % size, some = std::min(size - at, rows - r);
+        const Int row = first_row + r, at = row % size, chunk = std::min(size - at, rows - r);
         const char* const from = source.data + offset_at(outer, row / size) + at * W;
-        if (some == kWord) {
+        if (chunk == kWord) {
           for (Int c = 0; c < width; ++c) block[c] = packer.word(from + offsets[c]);
         } else {
           for (Int c = 0; c < width; ++c)
-            block[c] |= partial_word(packer, from + offsets[c], some) << r;
+            block[c] |= partial_word(packer, from + offsets[c], chunk) << r;
         }
-        r += some;
+        r += chunk;
       }
       transpose_bits(block);
       for (Int r = 0; r < rows; ++r) {

@@ -246,7 +246,7 @@ class RowWriter {
       ++digits_.divided;
     }
     if (period_ <= kChunk) period_ = 0;  // every column wraps inside: no boundary matters
-    if (target.how == Write::direct || target.how == Write::streamed)
+    if (target.write_mode == Write::direct || target.write_mode == Write::streamed)
       emit_ = emit_for<Value>(columns, digits_.divided);
   }
 
@@ -264,7 +264,7 @@ class RowWriter {
   }
 
   void finish() {
-    if (target_.how != Write::streamed) return;
+    if (target_.write_mode != Write::streamed) return;
     flush();
     stream_fence();
   }
@@ -299,8 +299,8 @@ class RowWriter {
           continue;
         }
         if (word == last) mask &= ~uint64_t{0} >> (last * kWord + kWord - stop);
-        const uint64_t some = bits[word] & mask;
-        if (some != 0) out = decode(some, first, out);
+        const uint64_t word_bits = bits[word] & mask;
+        if (word_bits != 0) out = decode(word_bits, first, out);
         mask = ~uint64_t{0};
         ++word;
       }
@@ -309,15 +309,15 @@ class RowWriter {
   }
 
   void rows(const uint32_t* offsets, Int count) {
-    if (target_.how == Write::streamed) {
+    if (target_.write_mode == Write::streamed) {
       const Int row_bytes = target_.row_stride;
       while (count > 0) {
-        const Int room = (kStage - filled_) / row_bytes;
-        const Int some = std::min(room, count);
-        put(offsets, some, stage_ + filled_);
-        filled_ += some * row_bytes;
-        offsets += some;
-        count -= some;
+        const Int capacity = (kStage - filled_) / row_bytes;
+        const Int chunk = std::min(capacity, count);
+        put(offsets, chunk, stage_ + filled_);
+        filled_ += chunk * row_bytes;
+        offsets += chunk;
+        count -= chunk;
         if (filled_ + row_bytes > kStage) flush();
       }
       return;
@@ -329,7 +329,7 @@ class RowWriter {
   void put(const uint32_t* offsets, Int count, char* out) {
     if (emit_ != nullptr)
       emit_(offsets, count, digits_, 0, reinterpret_cast<Value*>(out));
-    else if (target_.how == Write::strided)
+    else if (target_.write_mode == Write::strided)
       emit_strided<Value>(offsets, count, digits_, target_, out);
     else
       emit_groups<Value>(offsets, count, digits_, target_, out);

@@ -53,10 +53,10 @@ void each_group(const std::string& root, std::string group, const char* key, Rea
 int processor_limit(const ControlGroups& groups) {
   int least = INT_MAX;
   each_group(groups.root, group_of(groups.membership, ""), "/cpu.max", [&](std::FILE* file) {
-    long long most = 0, period = 0;
-    if (std::fscanf(file, "%lld %lld", &most, &period) == 2 && most > 0 && period > 0)
+    long long quota = 0, period = 0;
+    if (std::fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
       least = static_cast<int>(
-          std::min<long long>(least, most / period + (most % period != 0 ? 1 : 0)));
+          std::min<long long>(least, quota / period + (quota % period != 0 ? 1 : 0)));
   });
   return least;
 }

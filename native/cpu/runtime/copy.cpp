@@ -78,22 +78,22 @@ void stream_packed(const StepPacker& packer, char* target, const char* source, I
                    Int count) {
   constexpr Int size = sizeof(T);
   alignas(64) char buffer[kBlock];
-  const Int most = block_count(step, size);
+  const Int per_block = block_count(step, size);
   LineWriter writer(target);
   const auto put = [&](Int begin, Int end, Int more, Int next, Int next_count) {
     copy_packed<T>(packer, buffer, source + begin * step, step, end - begin, more);
     writer.append(buffer, (end - begin) * size,
-                  ahead_of(source + next * step, step, next_count, size, most * size / 64));
+                  ahead_of(source + next * step, step, next_count, size, per_block * size / 64));
   };
   if (step >= 0) {
-    for (Int at = 0; at < count; at += most) {
-      const Int end = std::min(at + most, count);
-      put(at, end, count - end, end, std::min(most, count - end));
+    for (Int at = 0; at < count; at += per_block) {
+      const Int end = std::min(at + per_block, count);
+      put(at, end, count - end, end, std::min(per_block, count - end));
     }
     return;
   }
   for (Int end = count; end > 0;) {
-    const Int begin = (end - 1) / most * most, next = std::max<Int>(0, begin - most);
+    const Int begin = (end - 1) / per_block * per_block, next = std::max<Int>(0, begin - per_block);
     writer.start(target + begin * size);
     put(begin, end, begin, next, begin - next);
     writer.finish();
@@ -118,23 +118,23 @@ void transpose_block(const Plane& plane, char* target, const char* source, Int h
   constexpr Int size = sizeof(T), side = 64 / size;
   const void* rows[side];
   void* lines[side];
-  const Int whole_height = height - height % side, whole_width = width - width % side;
-  if (whole_height > 0 && whole_width > 0) {
+  const Int full_height = height - height % side, full_width = width - width % side;
+  if (full_height > 0 && full_width > 0) {
     for (Int i = 0; i < side; ++i) {
       rows[i] = source + i * plane.from_column;
       lines[i] = target + i * plane.to_row;
     }
   }
-  for (Int r = 0; r < whole_height; r += side)
-    for (Int c = 0; c < whole_width; c += side)
+  for (Int r = 0; r < full_height; r += side)
+    for (Int c = 0; c < full_width; c += side)
       transpose_tile<size>(rows, r * size + c * plane.from_column, lines,
                            r * plane.to_row + c * size, stream);
-  if (whole_width < width)
-    copy_block<T>(plane, target + whole_width * size, source + whole_width * plane.from_column,
-                  whole_height, width - whole_width);
-  if (whole_height < height)
-    copy_block<T>(plane, target + whole_height * plane.to_row, source + whole_height * size,
-                  height - whole_height, width);
+  if (full_width < width)
+    copy_block<T>(plane, target + full_width * size, source + full_width * plane.from_column,
+                  full_height, width - full_width);
+  if (full_height < height)
+    copy_block<T>(plane, target + full_height * plane.to_row, source + full_height * size,
+                  height - full_height, width);
 }
 
 // Speed only: sharing.
@@ -310,18 +310,19 @@ void copy_steps(char* target, Int to_step, const char* source, Int from_step, In
                                     int size) {
   alignas(64) char buffer[kBlock];
   if (step == 0) {  // one element all along
-    const Int most = std::min(kBlock / size, count);
-    copy_steps(buffer, size, source, 0, most, size);
-    for (Int at = 0; at < count; at += most)
-      writer.append(buffer, std::min(most, count - at) * size);
+    const Int per_block = std::min(kBlock / size, count);
+    copy_steps(buffer, size, source, 0, per_block, size);
+    for (Int at = 0; at < count; at += per_block)
+      writer.append(buffer, std::min(per_block, count - at) * size);
     return;
   }
-  const Int most = block_count(step, size);
-  for (Int at = 0; at < count; at += most) {
-    const Int some = std::min(most, count - at), next = std::min(most, count - at - some);
-    copy_steps(buffer, size, source + at * step, step, some, size);
-    writer.append(buffer, some * size,
-                  ahead_of(source + (at + some) * step, step, next, size, some * size / 64));
+  const Int per_block = block_count(step, size);
+  for (Int at = 0; at < count; at += per_block) {
+    const Int chunk = std::min(per_block, count - at),
+              next = std::min(per_block, count - at - chunk);
+    copy_steps(buffer, size, source + at * step, step, chunk, size);
+    writer.append(buffer, chunk * size,
+                  ahead_of(source + (at + chunk) * step, step, next, size, chunk * size / 64));
   }
 }
 

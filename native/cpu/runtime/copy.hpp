@@ -165,9 +165,9 @@ class Ahead {
 // For `count` elements at a step that are read next, in this many parts; none if they lie far
 // apart. Speed only: prefetch.
 inline Ahead ahead_of(const char* source, Int step, Int count, Int size, Int parts) {
-  const Int apart = step < 0 ? -step : step;
-  if (count <= 0 || apart > 64) return {};
-  const Int bytes = (count - 1) * apart + size;
+  const Int distance = step < 0 ? -step : step;
+  if (count <= 0 || distance > 64) return {};
+  const Int bytes = (count - 1) * distance + size;
   return {step < 0 ? source + size - bytes : source, bytes, parts};
 }
 

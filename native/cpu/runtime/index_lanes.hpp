@@ -83,9 +83,9 @@ struct Lanes {
       second.of = _mm256_permute4x64_epi64(_mm256_unpackhi_epi64(low, high), 0xD8);
     } else {
       const __m256i even_odd = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-      const __m256i apart = _mm256_permutevar8x32_epi32(low, even_odd);
-      first.of = widened<Index>(_mm256_castsi256_si128(apart));
-      second.of = widened<Index>(_mm256_extracti128_si256(apart, 1));
+      const __m256i separated = _mm256_permutevar8x32_epi32(low, even_odd);
+      first.of = widened<Index>(_mm256_castsi256_si128(separated));
+      second.of = widened<Index>(_mm256_extracti128_si256(separated, 1));
     }
   }
   static Lanes all(Int value) { return {_mm256_set1_epi64x(value)}; }
@@ -191,9 +191,9 @@ Int lane_check(const char* values, Int count, Int size) {
     at.offset(limit, limit, good);
     if (good != all) return i + std::countr_one(good);
   }
-  const unsigned long long most = static_cast<unsigned long long>(size);
+  const unsigned long long bound = static_cast<unsigned long long>(size);
   for (; i < count; ++i)
-    if (wrap_index(read_once<Index>(values + i * bytes), most) >= most) return i;
+    if (wrap_index(read_once<Index>(values + i * bytes), bound) >= bound) return i;
   return -1;
 }
 #endif

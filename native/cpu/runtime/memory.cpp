@@ -29,8 +29,8 @@ constexpr std::size_t kSmallest = std::size_t{64} << 10;
 constexpr std::size_t kLargest = ~std::size_t{0} / 4;
 
 // What is kept at first: so much, but no more than this share of the memory that there is.
-constexpr std::size_t kMostKept = std::size_t{1} << 30;
-constexpr std::size_t kShareKept = 8;
+constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
+constexpr std::size_t kCachedShare = 8;
 
 // Right before the bytes that are handed out.
 struct Header {
@@ -111,7 +111,7 @@ class Blocks {
  public:
   void* acquire(std::size_t bytes) {
     const std::size_t capacity = rounded(bytes, bytes >= 2 * kHuge ? kHuge : 4096);
-    if (void* const kept = take(capacity)) return kept;
+    if (void* const cached = take(capacity)) return cached;
     void* block = system_acquire(capacity);
     if (block == nullptr) {  // give back what is kept, then try once more
       trim(0);
@@ -126,28 +126,28 @@ class Blocks {
   // Never throws: it runs in destructors.
   void release(void* block) noexcept {
     const std::size_t capacity = header_of(block)->capacity;
-    bool kept = false;
-    std::size_t most;
+    bool is_cached = false;
+    std::size_t max_bytes;
     {
       std::lock_guard<std::mutex> lock(mutex);
       lent -= capacity;
-      most = limit;
-      if (capacity <= limit) kept = keep({block, capacity});
+      max_bytes = limit;
+      if (capacity <= limit) is_cached = cache_block({block, capacity});
     }
-    if (kept)
-      trim(most);
+    if (is_cached)
+      trim(max_bytes);
     else
       system_release(block);
   }
 
   // Gives the oldest back until at most so much is held. The system is called without the lock: it
   // takes its time over large blocks.
-  void trim(std::size_t most) {
+  void trim(std::size_t max_bytes) {
     for (;;) {
       void* oldest;
       {
         std::lock_guard<std::mutex> lock(mutex);
-        if (held <= most) return;
+        if (held <= max_bytes) return;
         oldest = free_.front().block;
         remove(free_.begin());
       }
@@ -162,7 +162,7 @@ class Blocks {
   std::size_t peak = 0;  // of lent
 
  private:
-  struct Kept {
+  struct CachedBlock {
     void* block;
     std::size_t capacity;  // here too: the search must not touch every block
   };
@@ -190,7 +190,7 @@ class Blocks {
     return block;
   }
 
-  bool keep(Kept entry) noexcept {
+  bool cache_block(CachedBlock entry) noexcept {
     try {
       free_.push_back(entry);
     } catch (const std::bad_alloc&) {
@@ -200,12 +200,12 @@ class Blocks {
     return true;
   }
 
-  void remove(std::vector<Kept>::iterator entry) {
+  void remove(std::vector<CachedBlock>::iterator entry) {
     held -= entry->capacity;
     free_.erase(entry);
   }
 
-  std::vector<Kept> free_;  // oldest first
+  std::vector<CachedBlock> free_;  // oldest first
 };
 
 // Leaked on purpose: arrays may die after static destructors have run.
@@ -224,7 +224,9 @@ const bool fork_safe = [] {
 
 }  // namespace
 
-std::size_t pool_limit_for(std::size_t memory) { return std::min(kMostKept, memory / kShareKept); }
+std::size_t pool_limit_for(std::size_t memory) {
+  return std::min(kMaxCachedBytes, memory / kCachedShare);
+}
 
 void* pool_acquire(std::size_t bytes) {
   (void)fork_safe;

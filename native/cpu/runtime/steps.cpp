@@ -7,20 +7,20 @@ namespace anydml {
 #if defined(__SSSE3__)
 
 StepPacker::StepPacker(Int step, int size) : size_(size), step_(step) {
-  const Int apart = step < 0 ? -step : step;
-  if (apart <= 0 || apart > kMost * kLong || step == size || size > 8) return;
+  const Int distance = step < 0 ? -step : step;
+  if (distance <= 0 || distance > kMaxLoads * kLong || step == size || size > 8) return;
   bool wide = false;
 #if defined(__AVX512BW__)
   wide = size > 1 && step % size == 0;
 #endif
   width_ = wide ? 64 : 16;
   const int count = width_ / size;
-  const Int loads = ((count - 1) * apart + size + width_ - 1) / width_;
+  const Int loads = ((count - 1) * distance + size + width_ - 1) / width_;
   // Loads and shuffles are to be fewer than what moves the elements one by one.
-  if (loads > kMost || loads >= count) return;
+  if (loads > kMaxLoads || loads >= count) return;
   loads_ = static_cast<int>(loads);
   // The element that lies lowest is the first byte of the first vector.
-  const Int first = step < 0 ? (count - 1) * apart : 0;
+  const Int first = step < 0 ? (count - 1) * distance : 0;
   for (int k = 0; k < loads_; ++k) {
     taken_[k] = 0;
     for (int i = 0; i < count; ++i) {
@@ -51,25 +51,25 @@ void StepPacker::pack_vectors(char* target, const char* source, Int vectors) con
     uint32_t taken[Loads];
     for (int k = 0; k < Loads; ++k) taken[k] = taken_[k];
     for (Int i = 0; i < vectors; ++i, target += forth, source += advance) {
-      __m512i made = _mm512_setzero_si512();
+      __m512i result = _mm512_setzero_si512();
       for (int k = 0; k < Loads; ++k)
-        made = permute(made, taken[k], order[k], _mm512_loadu_si512(source + k * 64));
-      _mm512_storeu_si512(target, made);
+        result = permute(result, taken[k], order[k], _mm512_loadu_si512(source + k * 64));
+      _mm512_storeu_si512(target, result);
     }
   };
   using V = __m512i;
   if (width_ == 64) {
     if (size_ == 2)
-      in_order([](V made, uint32_t taken, V order, V from) {
-        return _mm512_mask_permutexvar_epi16(made, taken, order, from);
+      in_order([](V result, uint32_t taken, V order, V from) {
+        return _mm512_mask_permutexvar_epi16(result, taken, order, from);
       });
     else if (size_ == 4)
-      in_order([](V made, uint32_t taken, V order, V from) {
-        return _mm512_mask_permutexvar_epi32(made, static_cast<__mmask16>(taken), order, from);
+      in_order([](V result, uint32_t taken, V order, V from) {
+        return _mm512_mask_permutexvar_epi32(result, static_cast<__mmask16>(taken), order, from);
       });
     else
-      in_order([](V made, uint32_t taken, V order, V from) {
-        return _mm512_mask_permutexvar_epi64(made, static_cast<__mmask8>(taken), order, from);
+      in_order([](V result, uint32_t taken, V order, V from) {
+        return _mm512_mask_permutexvar_epi64(result, static_cast<__mmask8>(taken), order, from);
       });
     return;
   }
@@ -82,20 +82,20 @@ void StepPacker::pack_vectors(char* target, const char* source, Int vectors) con
       const __m128i from = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + k * 16));
       return _mm_shuffle_epi8(from, order[k]);
     };
-    __m128i made = part(0);
-    for (int k = 1; k < Loads; ++k) made = _mm_or_si128(made, part(k));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(target), made);
+    __m128i result = part(0);
+    for (int k = 1; k < Loads; ++k) result = _mm_or_si128(result, part(k));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target), result);
   }
 }
 
 Int StepPacker::pack(char* target, const char* source, Int count, Int more) const {
   if (loads_ == 0) return 0;
   // What the vectors of one output vector cover has to lie within the elements.
-  const Int apart = step_ < 0 ? -step_ : step_;
-  const Int covered = Int{loads_} * width_, all = (count - 1 + more) * apart + size_;
+  const Int distance = step_ < 0 ? -step_ : step_;
+  const Int covered = Int{loads_} * width_, all = (count - 1 + more) * distance + size_;
   const Int each = width_ / size_;
   if (covered > all || count < each) return 0;
-  const Int vectors = std::min(count / each, (all - covered) / (each * apart) + 1);
+  const Int vectors = std::min(count / each, (all - covered) / (each * distance) + 1);
   if (step_ < 0) {
     source += (count - 1) * step_;
     target += count * size_ - width_;

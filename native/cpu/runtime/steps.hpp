@@ -18,8 +18,8 @@ class StepPacker {
   Int pack(char* target, const char* source, Int count, Int more = 0) const;
 
  private:
-  static constexpr int kMost = 8;   // vectors that are loaded for one of output
-  static constexpr int kLong = 64;  // bytes of a vector, at most
+  static constexpr int kMaxLoads = 8;  // vectors that are loaded for one of output
+  static constexpr int kLong = 64;     // bytes of a vector, at most
 
   template <int Loads>
   void pack_vectors(char* target, const char* source, Int vectors) const;
@@ -29,8 +29,8 @@ class StepPacker {
   Int step_;
   // Of every vector that is loaded, what goes where: for bytes in vectors of 16 their places or the
   // highest bit, for elements in vectors of 64 their places, and a mask.
-  alignas(64) unsigned char order_[kMost][kLong];
-  uint32_t taken_[kMost];
+  alignas(64) unsigned char order_[kMaxLoads][kLong];
+  uint32_t taken_[kMaxLoads];
 };
 
 }  // namespace anydml

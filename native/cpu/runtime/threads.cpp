@@ -36,7 +36,7 @@ namespace anydml {
 namespace {
 
 constexpr int kMaxWorkers = 255;
-constexpr std::size_t kLeastStack = std::size_t{1} << 20;  // some systems give threads 128 KB
+constexpr std::size_t kMinStackBytes = std::size_t{1} << 20;  // some systems give threads 128 KB
 
 // How long an idle worker spins for the next job before it sleeps: long enough to catch the next
 // pass of the same operator, short enough not to take a core from other threads.
@@ -46,9 +46,9 @@ constexpr std::chrono::microseconds kIdleSpin{30};
 constexpr std::chrono::microseconds kDoneSpin{50};
 
 template <class Ready>
-bool spin(std::chrono::microseconds most, Ready ready) {
+bool spin(std::chrono::microseconds limit, Ready ready) {
   if (ready()) return true;
-  const auto end = std::chrono::steady_clock::now() + most;
+  const auto end = std::chrono::steady_clock::now() + limit;
   do {
     for (int i = 0; i < 32; ++i) {
       if (ready()) return true;
@@ -295,8 +295,8 @@ class Pool {
     if (pthread_attr_init(&attributes) == 0) {
       pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
       std::size_t stack = 0;
-      if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < kLeastStack)
-        pthread_attr_setstacksize(&attributes, kLeastStack);
+      if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < kMinStackBytes)
+        pthread_attr_setstacksize(&attributes, kMinStackBytes);
       while (workers_ < wanted) {
         auto* const worker = new (std::nothrow) Worker;
         if (worker == nullptr) break;

@@ -87,14 +87,14 @@ struct Plane {
     const Int columns = problem.columns;
     Int row = first / columns, column = first - row * columns;
     while (count > 0) {
-      const Int some = std::min(count, columns == 1 ? count : columns - column);
+      const Int chunk = std::min(count, columns == 1 ? count : columns - column);
       const Int stride = columns == 1 ? problem.axis[kIndex] : problem.column[kIndex];
       if (!problem.reader->convert(
               plane.indices + row * problem.axis[kIndex] + column * problem.column[kIndex], stride,
-              some, problem.axis_size, columns, column, columns == 1 ? 0 : 1, keys))
+              chunk, problem.axis_size, columns, column, columns == 1 ? 0 : 1, keys))
         return 0;
-      keys += some;
-      count -= some;
+      keys += chunk;
+      count -= chunk;
       column = 0;
       ++row;
     }
@@ -119,10 +119,10 @@ struct Plane {
     const char* from = plane.updates + row * row_stride;
     Int at = column;
     for (Int done = 0; done < count;) {
-      const Int some = std::min(count - done, columns - at);
-      copy_steps(buffer + done * size, size, from + at * stride, stride, some,
+      const Int chunk = std::min(count - done, columns - at);
+      copy_steps(buffer + done * size, size, from + at * stride, stride, chunk,
                  problem.element_size);
-      done += some;
+      done += chunk;
       at = 0;
       from += row_stride;
     }
@@ -175,11 +175,11 @@ Method choose(const Problem& problem, bool in_place, int threads, const Tuning& 
     return Method::direct;
   const Int line_bytes = problem.axis_size * problem.element_size;
   if (problem.columns == 1) {
-    if (line_bytes <= tuning.row_bytes || (line_bytes <= tuning.most_bytes && planes >= threads))
+    if (line_bytes <= tuning.row_bytes || (line_bytes <= tuning.max_bytes && planes >= threads))
       return in_place && line_bytes <= tuning.row_bytes ? Method::direct : Method::blocks;
   } else {
     const Int wide = std::min(problem.columns * problem.element_size, tuning.strip_bytes);
-    if (problem.axis_size * wide <= tuning.most_bytes) {
+    if (problem.axis_size * wide <= tuning.max_bytes) {
       const bool sparse = in_place && problem.length < problem.axis_size / 8;
       return sparse ? Method::direct : Method::blocks;
     }

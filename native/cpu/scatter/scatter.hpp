@@ -15,7 +15,7 @@ enum class Method { automatic, direct, blocks, buckets, shares };
 // What the test makes small so that little data meets every case.
 struct Tuning {
   Int block_bytes = Int{1} << 20;   // scratch of a block, where the axis is not the last
-  Int most_bytes = Int{4} << 20;    // the same, at most, for the sake of wide strips
+  Int max_bytes = Int{4} << 20;     // the same, at most, for the sake of wide strips
   Int strip_bytes = 256;            // width of strips that are worth more scratch
   Int row_bytes = Int{512} << 10;   // rows that are a block, however few they are
   Int small_bytes = Int{16} << 10;  // smaller blocks take several fibres

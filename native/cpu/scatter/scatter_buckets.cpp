@@ -193,21 +193,22 @@ Status run(const Buckets& job, int threads) {
   work.bits = job.bucket_bits > 0 ? job.bucket_bits : chosen_bits(kSize);
   const Int bucket_elements = Int{1} << work.bits;
   work.buckets = (job.elements + bucket_elements - 1) >> work.bits;
-  const Int most = std::min(job.updates, job.round);
+  const Int max_updates = std::min(job.updates, job.round);
   // Parts cost a page for each bucket, which must stay small compared with the updates.
   // Speed only: sharing.
-  const Int wanted = threads <= 1 || most < kParallelElements ? 1 : Int{2} * threads;
-  work.parts = std::max<Int>(1, std::min(wanted, most / (work.buckets * kGroupsPerPage * kCount)));
-  const Int pieces = (most + kPiece - 1) / kPiece;
+  const Int wanted = threads <= 1 || max_updates < kParallelElements ? 1 : Int{2} * threads;
+  work.parts =
+      std::max<Int>(1, std::min(wanted, max_updates / (work.buckets * kGroupsPerPage * kCount)));
+  const Int pieces = (max_updates + kPiece - 1) / kPiece;
   const Int part_updates = (pieces / work.parts + 1) * kPiece;
   work.pages_per_part = part_updates / (kGroupsPerPage * kCount) + 1 + work.buckets;
   const Int pages = work.pages_per_part * work.parts;
   // Speed only: stores.
-  work.streams = most * (2 + kSize) >= kStreamBytes;
+  work.streams = max_updates * (2 + kSize) >= kStreamBytes;
   const Int cells = work.parts * work.buckets;
   const Int block_bytes = std::min(bucket_elements, job.elements) * kSize;
   // Speed only: sharing.
-  const Int workers = threads <= 1 || job.elements + most < kParallelElements
+  const Int workers = threads <= 1 || job.elements + max_updates < kParallelElements
                           ? 1
                           : std::min<Int>(threads, work.buckets);
   // Speed only: stores.

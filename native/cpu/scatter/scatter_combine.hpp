@@ -221,11 +221,12 @@ inline T combined(T element, T update) {
           canonical(rounded_product(a.real, b.imaginary) + rounded_product(a.imaginary, b.real))};
   } else if constexpr (kReduction == Reduction::min || kReduction == Reduction::max) {
     const auto a = number(element), b = number(update);
-    const bool keep = kReduction == Reduction::min ? a <= b : a >= b;
+    const bool keeps_element = kReduction == Reduction::min ? a <= b : a >= b;
     if constexpr (std::is_integral_v<T>)
-      return keep ? element : update;
+      return keeps_element ? element : update;
     else
-      return (keep | (a != a)) ? element : update;  // a comparison with a NaN update is false
+      return (keeps_element | (a != a)) ? element
+                                        : update;  // a comparison with a NaN update is false
   } else if constexpr (std::is_same_v<T, Float16>) {
     const float a = to_float(element), b = to_float(update);
     return to_half(kReduction == Reduction::add ? a + b : a * b);

@@ -83,12 +83,12 @@ template <class Index>
   const Unsigned limit = static_cast<Unsigned>(size);
   Values<Index> values;
   for (Int from = 0; from < count; from += kPiece) {
-    const Int some = std::min(kPiece, count - from);
-    values.read(source + from * stride, stride, some);
+    const Int chunk = std::min(kPiece, count - from);
+    values.read(source + from * stride, stride, chunk);
     Unsigned gathered = 0;
-    for (Int i = 0; i < some; ++i) gathered |= beyond(wrap_index(values.at[i], limit), limit);
+    for (Int i = 0; i < chunk; ++i) gathered |= beyond(wrap_index(values.at[i], limit), limit);
     if (!any_beyond(gathered)) continue;
-    for (Int i = 0; i < some; ++i)
+    for (Int i = 0; i < chunk; ++i)
       if (wrap_index(values.at[i], limit) >= limit) return from + i;
   }
   return -1;
@@ -170,19 +170,20 @@ template <class Index>
                                     Int* offsets) {
   constexpr Int size = sizeof(Index);
   Values<Index> values;
-  const Int most = kPiece / std::max(1, length);
-  for (Int from = 0; from < count; from += most, source += most * stride, offsets += most) {
-    const Int some = std::min(most, count - from);
+  const Int max_tuples = kPiece / std::max(1, length);
+  for (Int from = 0; from < count;
+       from += max_tuples, source += max_tuples * stride, offsets += max_tuples) {
+    const Int chunk = std::min(max_tuples, count - from);
     if (length == 1)
-      values.read(source, stride, some);
+      values.read(source, stride, chunk);
     else if (coordinate_stride == size && stride == length * size)
-      values.read(source, size, some * length);
+      values.read(source, size, chunk * length);
     else
-      for (Int i = 0; i < some; ++i)
+      for (Int i = 0; i < chunk; ++i)
         for (int d = 0; d < length; ++d)
           values.at[i * length + d] = read_once<Index>(source + i * stride + d * coordinate_stride);
-    if (quick_tuples(values.at, length, some, sizes, scales, offsets)) continue;
-    const Int bad = any_tuples(values.at, length, some, sizes, scales, offsets);
+    if (quick_tuples(values.at, length, chunk, sizes, scales, offsets)) continue;
+    const Int bad = any_tuples(values.at, length, chunk, sizes, scales, offsets);
     if (bad >= 0) return from * length + bad;
   }
   return -1;

@@ -113,8 +113,8 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
   const Int* const group = problem.group;
   bool good = true;
   if (columns == 1) {
-    const Int some = std::min(length, kPiece);
-    const Int together = std::max<Int>(1, kPiece / some);
+    const Int chunk = std::min(length, kPiece);
+    const Int together = std::max<Int>(1, kPiece / chunk);
     for (Int g = 0; g < groups; g += together) {
       const Int rows = std::min(together, groups - g);
       for (Int i = 0; i < length; i += kPiece) {
@@ -137,8 +137,8 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
     return good;
   }
   for (Int c = 0; c < columns; c += kPiece) {
-    const Int some = std::min(kPiece, columns - c);
-    const Int together = kPiece / some;
+    const Int chunk = std::min(kPiece, columns - c);
+    const Int together = kPiece / chunk;
     for (Int g = 0; g < groups; ++g) {
       const char* index = indices + g * group[kIndex] + c * column[kIndex];
       const char* update = updates + g * group[kUpdate] + c * column[kUpdate];
@@ -147,11 +147,11 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
         // Speed only: prefetch.
         const Int ahead = std::min(together, length - i - rows);
         prefetch_rows(index + rows * axis[kIndex], axis[kIndex], ahead,
-                      span_of(some, column[kIndex]));
+                      span_of(chunk, column[kIndex]));
         prefetch_rows(update + rows * axis[kUpdate], axis[kUpdate], ahead,
-                      span_of(some, column[kUpdate]));
+                      span_of(chunk, column[kUpdate]));
         good &= piece.write(target.base + g * target.group + c * target.column, index, axis[kIndex],
-                            column[kIndex], update, axis[kUpdate], column[kUpdate], rows, some, 0,
+                            column[kIndex], update, axis[kUpdate], column[kUpdate], rows, chunk, 0,
                             target.column);
         index += rows * axis[kIndex];
         update += rows * axis[kUpdate];
@@ -173,11 +173,11 @@ bool run_direct(const Problem& problem, const char* indices, const char* updates
   const Int groups = std::min(problem.groups, std::max<Int>(1, goal / columns));
   const Int strips = (problem.columns + columns - 1) / columns;
   const Int bands = (problem.groups + groups - 1) / groups;
-  Target whole{output, problem.axis[kOut], problem.column[kOut], problem.group[kOut], false};
+  Target full{output, problem.axis[kOut], problem.column[kOut], problem.group[kOut], false};
   // Speed only: prefetch.
-  whole.far = std::abs(whole.axis) * problem.axis_size >= kPrefetchBytes;
+  full.far = std::abs(full.axis) * problem.axis_size >= kPrefetchBytes;
   if (strips == 1 && bands == 1 && problem.rest_count == 1)
-    return update_lines(problem, indices, updates, problem.groups, problem.columns, whole);
+    return update_lines(problem, indices, updates, problem.groups, problem.columns, full);
   std::atomic<bool> good{true};
   const Int items = problem.rest_count * bands * strips;
   // Speed only: sharing.
@@ -190,7 +190,7 @@ bool run_direct(const Problem& problem, const char* indices, const char* updates
         return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
                c * problem.column[tensor];
       };
-      Target target = whole;
+      Target target = full;
       target.base += moved(kOut);
       if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate),
                         std::min(groups, problem.groups - g),
@@ -249,23 +249,23 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
       [&](Int worker, Int item) {
         const Int strip = item % strips, band = item / strips % bands, at = item / strips / bands;
         const Int c = strip * columns, g = band * groups;
-        const Int some_groups = std::min(groups, problem.groups - g);
-        const Int some = std::min(columns, problem.columns - c);
+        const Int chunk_groups = std::min(groups, problem.groups - g);
+        const Int chunk = std::min(columns, problem.columns - c);
         const auto moved = [&](int tensor) {
           return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
                  c * problem.column[tensor];
         };
-        const Target block{blocks.get() + worker * block_bytes, some * size, size,
-                           length * some * size, false};
+        const Target block{blocks.get() + worker * block_bytes, chunk * size, size,
+                           length * chunk * size, false};
         const Int packed[3] = {block.group, block.axis, block.column};
         const Int from[3] = {problem.group[kIn], problem.axis[kIn], problem.column[kIn]};
         const Int to[3] = {problem.group[kOut], problem.axis[kOut], problem.column[kOut]};
-        copy_lines(block.base, packed, input + moved(kIn), from, some_groups, length, some, size,
+        copy_lines(block.base, packed, input + moved(kIn), from, chunk_groups, length, chunk, size,
                    false);
-        if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate), some_groups,
-                          some, block))
+        if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate), chunk_groups,
+                          chunk, block))
           good.store(false, std::memory_order_relaxed);
-        copy_lines(output + moved(kOut), to, block.base, packed, some_groups, length, some, size,
+        copy_lines(output + moved(kOut), to, block.base, packed, chunk_groups, length, chunk, size,
                    streams);
       },
       [&](Int) {

@@ -26,8 +26,8 @@ T mean_of(T sum, Int count) {
   } else if constexpr (std::is_unsigned_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(count));
   } else {
-    const Int wide = sum, whole = wide / count;
-    return static_cast<T>(whole - (wide % count < 0 ? 1 : 0));
+    const Int wide = sum, quotient = wide / count;
+    return static_cast<T>(quotient - (wide % count < 0 ? 1 : 0));
   }
 }
 

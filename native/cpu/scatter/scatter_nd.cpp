@@ -32,12 +32,12 @@ Int NdProblem::read(const char* indices, Int first, Int count, const Int* scales
   Int column = first - row * length;
   walker.start(row);
   for (Int done = 0; done < count;) {
-    const Int some = std::min(count - done, length - column);
+    const Int chunk = std::min(count - done, length - column);
     const Int bad =
         reader->tuples(indices + walker.offset[0] + column * stride, stride, coordinate_stride,
-                       tuple_length, some, sizes, scales, offsets + done);
+                       tuple_length, chunk, sizes, scales, offsets + done);
     if (bad >= 0) return (first + done) * tuple_length + bad;
-    done += some;
+    done += chunk;
     column = 0;
     walker.next();
   }
@@ -51,9 +51,9 @@ void NdProblem::combine(char* target, Int target_step, const char* update, Int c
   alignas(64) char buffer[2048];
   const Int piece = Int{sizeof(buffer)} / element_size;
   for (Int at = 0; at < count; at += piece) {
-    const Int some = std::min(piece, count - at);
-    copy_steps(buffer, element_size, update + at * update_step, update_step, some, element_size);
-    writer->combine_row(target + at * element_size, element_size, buffer, element_size, some);
+    const Int chunk = std::min(piece, count - at);
+    copy_steps(buffer, element_size, update + at * update_step, update_step, chunk, element_size);
+    writer->combine_row(target + at * element_size, element_size, buffer, element_size, chunk);
   }
 }
 

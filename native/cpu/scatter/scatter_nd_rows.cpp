@@ -18,7 +18,7 @@ namespace anydml::scatter {
 namespace {
 
 constexpr Int kStage = Int{16} << 10;  // output gathered in the first cache
-constexpr Int kAhead = 24;             // updates between asking for a map's entry and its use
+constexpr Int kPrefetchUpdates = 24;   // updates between asking for a map's entry and its use
 constexpr Int kOwners = 8;             // more would read the numbers too often
 
 struct Map {
@@ -64,7 +64,7 @@ void for_range(const NdProblem& problem, const Map& map, Range range, Body&& bod
   uint32_t* const slices = map.slices.get();
   uint32_t nowhere = 0;
   for (Int i = 0; i < problem.tuples; ++i) {
-    prefetch_write(slices + numbers[std::min(i + kAhead, problem.tuples - 1)]);
+    prefetch_write(slices + numbers[std::min(i + kPrefetchUpdates, problem.tuples - 1)]);
     const uint32_t number = numbers[i];
     const bool mine = number - range.low < range.width;
     body(*select(mine, slices + number, &nowhere), i, mine);
@@ -131,9 +131,9 @@ class Stage {
   // Room for bytes <= kStage, to be written now.
   char* take(Int bytes) {
     if (used_ + bytes > kStage) flush();
-    char* const room = stage_ + used_;
+    char* const buffer = stage_ + used_;
     used_ += bytes;
-    return room;
+    return buffer;
   }
   // Straight from where it is.
   void copy(const char* source, Int bytes) {
@@ -240,14 +240,14 @@ struct SliceWriter {
   void append(Stage& stage, const char* source, Int step, Int elements, bool straight) const {
     const int size = problem.element_size;
     if (step == size && straight) return stage.copy(source, elements * size);
-    const Int most = kStage / size;
-    for (Int done = 0; done < elements; done += most) {
-      const Int some = std::min(most, elements - done);
-      char* const room = stage.take(some * size);
+    const Int max_elements = kStage / size;
+    for (Int done = 0; done < elements; done += max_elements) {
+      const Int chunk = std::min(max_elements, elements - done);
+      char* const buffer = stage.take(chunk * size);
       if (step == size)
-        std::memcpy(room, source + done * size, static_cast<std::size_t>(some * size));
+        std::memcpy(buffer, source + done * size, static_cast<std::size_t>(chunk * size));
       else
-        copy_steps(room, size, source + done * step, step, some, size);
+        copy_steps(buffer, size, source + done * step, step, chunk, size);
     }
   }
 
@@ -288,13 +288,13 @@ struct SliceWriter {
         append(stage, winner(s) + part.update, problem.update_step, part.elements, straight);
       } else {
         const int size = problem.element_size;
-        const Int most = kStage / size;
-        for (Int done = 0; done < part.elements; done += most) {
-          const Int some = std::min(most, part.elements - done);
-          char* const room = stage.take(some * size);
-          copy_steps(room, size, from + s * in_slice + done * problem.in_step, problem.in_step,
-                     some, size);
-          combine(room, size, s, part, done, some);
+        const Int max_elements = kStage / size;
+        for (Int done = 0; done < part.elements; done += max_elements) {
+          const Int chunk = std::min(max_elements, part.elements - done);
+          char* const buffer = stage.take(chunk * size);
+          copy_steps(buffer, size, from + s * in_slice + done * problem.in_step, problem.in_step,
+                     chunk, size);
+          combine(buffer, size, s, part, done, chunk);
         }
       }
       ++s;
@@ -303,7 +303,7 @@ struct SliceWriter {
   }
 
   // Parts of slices, in place or not packed: each by itself.
-  void apart(Int begin, Int end, const SlicePart& part, int threads) const {
+  void combine_each_slice(Int begin, Int end, const SlicePart& part, int threads) const {
     constexpr Int kActive = 1024;
     uint32_t active[kActive];
     const Int ahead = std::clamp<Int>(8192 / part.bytes, 2, 32);
@@ -347,10 +347,10 @@ struct SliceWriter {
       for (Int i = first(s); i < Int{map.slices[s]}; ++i) problem.write_slice(target, ordered(i));
       return;
     }
-    const Int most = kStage / size;
-    for (Int done = 0; done < part.elements; done += most)
+    const Int max_elements = kStage / size;
+    for (Int done = 0; done < part.elements; done += max_elements)
       combine(target + done * problem.out_step, problem.out_step, s, part, done,
-              std::min(most, part.elements - done));
+              std::min(max_elements, part.elements - done));
   }
 };
 
@@ -378,7 +378,8 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
   // Speed only: choice.
   if (!problem.stepped && problem.slices < 2 * Int{threads}) {
-    rows.apart(0, problem.slices, SlicePart(problem, 0, problem.slice_elements), threads);
+    rows.combine_each_slice(0, problem.slices, SlicePart(problem, 0, problem.slice_elements),
+                            threads);
     return {};
   }
   // Items of about piece_bytes: several slices, or a part of one.
@@ -404,7 +405,7 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
       if (packed)
         rows.packed(first, last, part, in_slice);
       else
-        rows.apart(first, last, part, 1);
+        rows.combine_each_slice(first, last, part, 1);
     }
     if (streams) stream_fence();
   });

@@ -10,7 +10,7 @@
 namespace anydml::scatter {
 
 // How updates of one element follow each other: apart; in a row; in turns with those of one other.
-enum class Order { apart, runs, turns };
+enum class Order { distinct, runs, turns };
 
 // True where Element leaves NaNs as they come and says what it has written.
 template <class T>
@@ -38,7 +38,7 @@ class Element {
     } else if constexpr (is_half_sum<T>(kReduction)) {
       if constexpr (kOrder == Order::turns)
         pick(address);
-      else if (kOrder == Order::apart || address != last_)
+      else if (kOrder == Order::distinct || address != last_)
         half_ = load_half(address);
       last_ = address;
       const __m128 sum = half_sum<kReduction>(half_, load_half(update));
@@ -49,7 +49,7 @@ class Element {
 #endif
 #if defined(ANYDML_SSE2)
     } else if constexpr (is_lane_sum<T>(kReduction)) {
-      if (kOrder == Order::apart || address != last_) lane_ = Lane<T>::at(address);
+      if (kOrder == Order::distinct || address != last_) lane_ = Lane<T>::at(address);
       last_ = address;
       lane_ = lane_.template combined<kReduction>(Lane<T>::at(update));
       lane_.put(address);
@@ -108,16 +108,16 @@ inline Int turns_of(const Place* places, Int count) {
 // are checked only if the first ones take turns.
 template <Reduction kReduction, class T, class Place>
 inline Order order_of(const Place* places, Int count) {
-  if (kReduction == Reduction::none) return Order::apart;
+  if (kReduction == Reduction::none) return Order::distinct;
   if (changes_of(places, count) * 4 < count) return Order::runs;
 #if defined(ANYDML_F16C)
   if constexpr (is_half_sum<T>(kReduction)) {
-    const Int some = std::min<Int>(count, 32);
-    if (turns_of(places, some) * 4 > some * 3 && turns_of(places, count) * 4 > count * 3)
+    const Int sample = std::min<Int>(count, 32);
+    if (turns_of(places, sample) * 4 > sample * 3 && turns_of(places, count) * 4 > count * 3)
       return Order::turns;
   }
 #endif
-  return Order::apart;
+  return Order::distinct;
 }
 
 // Calls body with the order as a constant.
@@ -137,7 +137,7 @@ inline void with_order(const Place* places, Int count, Body&& body) {
     default:
       break;
   }
-  body(std::integral_constant<Order, Order::apart>{});
+  body(std::integral_constant<Order, Order::distinct>{});
 }
 
 // Calls take(i) for i < count, which takes the i-th update of some. True when a NaN came out.
@@ -165,8 +165,8 @@ inline bool take_all(Int count, Take&& take) {
 
 // Makes NaNs canonical among elements that have taken updates. Rare, so out of line.
 template <class T, class Place>
-[[gnu::noinline, gnu::cold]] void settle_nans(char* target, const Place* places, Int count,
-                                              Int scale) {
+[[gnu::noinline, gnu::cold]] void canonicalize_nans(char* target, const Place* places, Int count,
+                                                    Int scale) {
   for (Int i = 0; i < count; ++i) {
     char* const address = target + places[i] * scale;
     store(address, canonical(load<T>(address)));
@@ -188,7 +188,7 @@ void scatter_rows(char* target, const Int* offsets, const char* updates, Int row
             : take_all<watched>(columns,
                                 [&](Int i) { return element.take(offsets[i], from + i * stride); });
     if constexpr (watched)
-      if (nan) settle_nans<T>(target, offsets, columns, 1);
+      if (nan) canonicalize_nans<T>(target, offsets, columns, 1);
     offsets += columns;
   }
 }
@@ -210,7 +210,7 @@ void scatter_group(char* block, const uint16_t* locals, const char* values, Int 
   const bool nan = take_all<watched>(
       count, [&](Int i) { return element.take(locals[i] * size, values + i * size); });
   if constexpr (watched)
-    if (nan) settle_nans<T>(block, locals, count, size);
+    if (nan) canonicalize_nans<T>(block, locals, count, size);
 }
 
 template <Reduction kReduction, class T>

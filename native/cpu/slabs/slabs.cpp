@@ -26,7 +26,7 @@ struct Part {
 };
 
 struct Matrix {
-  char* whole;
+  char* joined;
   Int rows, bytes, step;  // bytes of one row of the whole, and from row to row
   const Part* parts;
   Int count;
@@ -97,12 +97,12 @@ void copy_range(const Matrix& matrix, Int at, Int end, bool stream) {
       }
       do {
         const Int run = std::min(part.bytes - into, end - at);
-        char* const in_whole = matrix.whole + row * matrix.step + part.offset + into;
+        char* const in_joined = matrix.joined + row * matrix.step + part.offset + into;
         char* const in_part = part.data + row * part.step + into;
         if constexpr (Split)
-          output.append(in_part, in_whole, run);
+          output.append(in_part, in_joined, run);
         else
-          output.append(in_whole, in_part, run);
+          output.append(in_joined, in_part, run);
         at += run;
         into = 0;
       } while (by_parts && ++row < matrix.rows && at < end);
@@ -136,7 +136,7 @@ void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, b
   if constexpr (Split) {
     for (Int p = begin; p < end; ++p) {
       const Part& part = matrix.parts[p];
-      const char* const source = matrix.whole + row * matrix.step + part.offset;
+      const char* const source = matrix.joined + row * matrix.step + part.offset;
       char* const target = part.data + row * part.step;
       if (stream && part.step == part.bytes && height * part.bytes <= Int{sizeof buffer}) {
         copy_pieces(buffer, part.bytes, source, matrix.step, part.bytes, height);
@@ -152,11 +152,11 @@ void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, b
     const bool packed = width == matrix.step;  // rows without gaps: written as one
     const bool buffered = stream && (packed || width >= 512) && width * 4 <= Int{sizeof buffer};
     const Int step = packed || !buffered ? matrix.step : (width + 63) / 64 * 64;
-    const Int most = buffered ? Int{sizeof buffer} / step : height;
-    for (Int r = row; r < row + height; r += most) {
-      const Int count = std::min(most, row + height - r);
-      char* const whole = matrix.whole + r * matrix.step + offset;
-      char* const target = buffered ? buffer : whole;
+    const Int max_rows = buffered ? Int{sizeof buffer} / step : height;
+    for (Int r = row; r < row + height; r += max_rows) {
+      const Int count = std::min(max_rows, row + height - r);
+      char* const joined = matrix.joined + r * matrix.step + offset;
+      char* const target = buffered ? buffer : joined;
       for (Int p = begin; p < end; ++p) {
         const Part& part = matrix.parts[p];
         copy_pieces(target + part.offset - offset, step, part.data + r * part.step, part.step,
@@ -164,11 +164,11 @@ void copy_block(const Matrix& matrix, Int row, Int height, Int begin, Int end, b
       }
       if (!buffered) continue;
       if (packed) {
-        stream_copy(whole, buffer, static_cast<std::size_t>(count * width));
+        stream_copy(joined, buffer, static_cast<std::size_t>(count * width));
         continue;
       }
       for (Int i = 0; i < count; ++i)
-        stream_copy(whole + i * matrix.step, buffer + i * step, static_cast<std::size_t>(width));
+        stream_copy(joined + i * matrix.step, buffer + i * step, static_cast<std::size_t>(width));
     }
   }
 }
@@ -207,7 +207,7 @@ void by_tiles(const Matrix& matrix, int threads) {
       stream = stream && reinterpret_cast<uintptr_t>(matrix.data[p]) % 64 == 0;
   } else {
     stream =
-        stream && (reinterpret_cast<uintptr_t>(matrix.whole) | uintptr_t(matrix.step)) % 64 == 0;
+        stream && (reinterpret_cast<uintptr_t>(matrix.joined) | uintptr_t(matrix.step)) % 64 == 0;
   }
   const Int strips = (rows + high - 1) / high;
   // Speed only: sharing.
@@ -216,7 +216,7 @@ void by_tiles(const Matrix& matrix, int threads) {
     void* lines[high];  // rows of the whole
     for (Int strip = begin; strip < end; ++strip) {
       const Int first = strip * high, height = std::min(high, rows - first);
-      for (Int i = 0; i < height; ++i) lines[i] = matrix.whole + (first + i) * matrix.step;
+      for (Int i = 0; i < height; ++i) lines[i] = matrix.joined + (first + i) * matrix.step;
       for (Int p = 0; p < count; p += side) {
         for (Int r = 0; r < height; r += side) {
           if constexpr (Split)
@@ -250,20 +250,20 @@ bool tiles_apply(const Matrix& matrix, int threads, bool run) {
 // ---- layouts ------------------------------------------------------------------------------------
 
 template <bool Split>
-void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int threads) {
+void by_layouts(const SlabsPlan& plan, char* joined, void* const* parts, int threads) {
   const Int count = plan.count();
-  const int size = plan.whole.element_size, axis = plan.axis;
-  const Int bytes = plan.whole.layout.count() * size;
-  const auto copy = [&](Int begin, Int end, int most) {
-    Layout slab = plan.whole.layout, part = plan.whole.layout;
+  const int size = plan.joined.element_size, axis = plan.axis;
+  const Int bytes = plan.joined.layout.count() * size;
+  const auto copy = [&](Int begin, Int end, int max_threads) {
+    Layout slab = plan.joined.layout, part = plan.joined.layout;
     for (Int p = begin; p < end; ++p) {
       slab.sizes[axis] = part.sizes[axis] = plan.length(p);
       std::copy_n(plan.strides(p), part.rank, part.strides);
-      char* const at = whole + plan.begin(p) * slab.strides[axis];
+      char* const at = joined + plan.begin(p) * slab.strides[axis];
       if constexpr (Split)
-        copy_elements(part, parts[p], slab, at, size, most);
+        copy_elements(part, parts[p], slab, at, size, max_threads);
       else
-        copy_elements(slab, at, part, parts[p], size, most);
+        copy_elements(slab, at, part, parts[p], size, max_threads);
     }
   };
   // Many parts are shared out as they are; few are each shared out.
@@ -278,24 +278,24 @@ void by_layouts(const SlabsPlan& plan, char* whole, void* const* parts, int thre
 // ---- choice -------------------------------------------------------------------------------------
 
 template <bool Split>
-bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* parts,
+bool run_by(const SlabsPlan& plan, SlabMethod method, char* joined, void* const* parts,
             int threads) {
   const Int count = plan.count();
-  const Layout& layout = plan.whole.layout;
+  const Layout& layout = plan.joined.layout;
   if (layout.count() == 0) return true;
   const auto layouts = [&] {
     if (method != SlabMethod::choose && method != SlabMethod::layouts) return false;
-    by_layouts<Split>(plan, whole, parts, threads);
+    by_layouts<Split>(plan, joined, parts, threads);
     return true;
   };
   if (method == SlabMethod::layouts) return layouts();
 
   Matrix matrix;
-  if (!as_rows(layout, plan.whole.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
+  if (!as_rows(layout, plan.joined.element_size, plan.axis, layout.sizes[plan.axis], layout.strides,
                matrix.bytes, matrix.step))
     return layouts();
-  matrix.rows = layout.count() * plan.whole.element_size / matrix.bytes;
-  matrix.whole = whole;
+  matrix.rows = layout.count() * plan.joined.element_size / matrix.bytes;
+  matrix.joined = joined;
   matrix.count = count;
   matrix.data = parts;
   constexpr Int few = 32;
@@ -308,7 +308,7 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
   Int offset = 0;
   for (Int p = 0; p < count; ++p) {
     Part& part = described[p];
-    if (!as_rows(layout, plan.whole.element_size, plan.axis, plan.length(p), plan.strides(p),
+    if (!as_rows(layout, plan.joined.element_size, plan.axis, plan.length(p), plan.strides(p),
                  part.bytes, part.step))
       return layouts();
     part.data = static_cast<char*>(parts[p]);
@@ -340,23 +340,23 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* whole, void* const* 
 
 }  // namespace
 
-bool split_by(const SlabsPlan& plan, SlabMethod method, const void* whole, void* const* parts,
+bool split_by(const SlabsPlan& plan, SlabMethod method, const void* joined, void* const* parts,
               int threads) {
-  return run_by<true>(plan, method, static_cast<char*>(const_cast<void*>(whole)), parts, threads);
+  return run_by<true>(plan, method, static_cast<char*>(const_cast<void*>(joined)), parts, threads);
 }
 
-bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* whole,
+bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* joined,
              int threads) {
-  return run_by<false>(plan, method, static_cast<char*>(whole), const_cast<void* const*>(parts),
+  return run_by<false>(plan, method, static_cast<char*>(joined), const_cast<void* const*>(parts),
                        threads);
 }
 
-void SlabsPlan::split(const void* whole_data, void* const* parts_data, int threads) const {
-  split_by(*this, SlabMethod::choose, whole_data, parts_data, threads);
+void SlabsPlan::split(const void* joined_data, void* const* parts_data, int threads) const {
+  split_by(*this, SlabMethod::choose, joined_data, parts_data, threads);
 }
 
-void SlabsPlan::join(const void* const* parts_data, void* whole_data, int threads) const {
-  join_by(*this, SlabMethod::choose, parts_data, whole_data, threads);
+void SlabsPlan::join(const void* const* parts_data, void* joined_data, int threads) const {
+  join_by(*this, SlabMethod::choose, parts_data, joined_data, threads);
 }
 
 }  // namespace anydml

@@ -14,9 +14,9 @@ enum class SlabMethod {
 };
 
 // Runs split (join) by the given method and says so, or returns false where it does not apply.
-bool split_by(const SlabsPlan& plan, SlabMethod method, const void* whole, void* const* parts,
+bool split_by(const SlabsPlan& plan, SlabMethod method, const void* joined, void* const* parts,
               int threads);
-bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* whole,
+bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* joined,
              int threads);
 
 }  // namespace anydml

@@ -51,7 +51,7 @@ namespace top_k {
 namespace {
 
 // Rows up to this many elements apart are processed together.
-constexpr Int kMostApart = 8;
+constexpr Int kMaxStrideElements = 8;
 
 bool few(Int n, Int k, int width) {
   return k <= n / kFewRatio || (n <= kShortFew && width <= 4 && k <= n / (kFewRatio / 2));
@@ -134,13 +134,13 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
                       : choose(job.n, job.k, width);
   const int last = job.rows.rank - 1;
   // Speed only: choice.
-  const Int apart = last >= 0 ? std::abs(job.rows.strides[last]) : 0;
+  const Int distance = last >= 0 ? std::abs(job.rows.strides[last]) : 0;
   const bool side_by_side =
-      apart > 0 && apart <= kMostApart * width && job.rows.sizes[last] >= 64 / width;
+      distance > 0 && distance <= kMaxStrideElements * width && job.rows.sizes[last] >= 64 / width;
   const bool vertical = side_by_side && applicable(TopKAlgorithm::vertical, job.n, job.k, width);
   if (job.algorithm == TopKAlgorithm::vertical && !vertical)
     job.algorithm = choose(job.n, job.k, width);
-  else if (forced == TopKAlgorithm::automatic && vertical && apart < std::abs(job.stride) &&
+  else if (forced == TopKAlgorithm::automatic && vertical && distance < std::abs(job.stride) &&
            job.algorithm == TopKAlgorithm::maxima)
     job.algorithm = TopKAlgorithm::vertical;
 

@@ -21,9 +21,9 @@ namespace top_k {
 // Longest row and longest candidate list that are ranked by counting.
 constexpr Int kRankLimit = 160;
 // Longest list that is ranked for k of it; longer ones are cut to k before.
-constexpr Int most_ranked(Int k) {
-  const Int most = k + k / 2 + 40;
-  return most < kRankLimit ? most : kRankLimit;
+constexpr Int max_ranked(Int k) {
+  const Int limit = k + k / 2 + 40;
+  return limit < kRankLimit ? limit : kRankLimit;
 }
 // Up to here `rank` goes before `maxima`.
 constexpr Int kShortRow = 63;

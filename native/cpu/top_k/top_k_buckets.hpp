@@ -54,9 +54,9 @@ class BucketSort {
   static constexpr int W = Order::width;
   using Key = typename Order::Key;
   using Unsigned = typename Order::Unsigned;
-  static constexpr Key most = std::numeric_limits<Key>::max();
+  static constexpr Key max_key = std::numeric_limits<Key>::max();
   static constexpr Int kBlock = kBucketBlock;
-  static constexpr bool kWhole = W <= 4;  // a rank holds all of the key
+  static constexpr bool kRankIsKey = W <= 4;  // a rank holds all of the key
 
  public:
   // position_of(p, j): the j-th of list p; `contiguous`: they are all elements in order.
@@ -72,7 +72,7 @@ class BucketSort {
         each_(work.sort_parts()) {}
 
   void run() {
-    if constexpr (!kWhole) find_extremes();
+    if constexpr (!kRankIsKey) find_extremes();
     sample();
     const int parts = work_.parts;
     parallel_chunks(parts, parts, [&](Int part) { count(part); });
@@ -86,7 +86,7 @@ class BucketSort {
   uint32_t rank_of(Key key) const {
     const Unsigned difference =
         static_cast<Unsigned>(static_cast<Unsigned>(high_) - static_cast<Unsigned>(key));
-    if constexpr (kWhole)
+    if constexpr (kRankIsKey)
       return difference;
     else
       return static_cast<uint32_t>(difference >> shift_);
@@ -95,9 +95,9 @@ class BucketSort {
   Int length(Int part) const { return starts_[part + 1] - starts_[part]; }
 
   void find_extremes() {
-    Key lows[kMostParts], highs[kMostParts];
+    Key lows[kMaxParts], highs[kMaxParts];
     parallel_chunks(work_.parts, work_.parts, [&](Int part) {
-      Key low = most, high = std::numeric_limits<Key>::min();
+      Key low = max_key, high = std::numeric_limits<Key>::min();
       const Int size = length(part);
       for (Int j = 0; j < size; ++j) {
         const Key key = row_.key(position_of_(part, j));
@@ -177,7 +177,7 @@ class BucketSort {
     const int32_t digits = static_cast<int32_t>(bucket_[buckets_].digit);
     const bool all = bucket_[buckets_].rank == starts_[work_.parts];
     Block block;
-    alignas(64) uint32_t kept[kBlock + 64];
+    alignas(64) uint32_t selected[kBlock + 64];
     const Line<4> bound = Line<4>::splat(-digits + 1);
     const Int total = length(part);
     for (Int begin = 0; begin < total; begin += kBlock) {
@@ -202,9 +202,9 @@ class BucketSort {
           for (auto& vector : line.part) vector = -vector;
           mask |= at_least<4>(line, bound) << (n * Line<4>::lanes);
         }
-        count += expand_bits(mask, static_cast<uint32_t>(i), kept + count);
+        count += expand_bits(mask, static_cast<uint32_t>(i), selected + count);
       }
-      for (Int j = 0; j < count; ++j) move(kept[j]);
+      for (Int j = 0; j < count; ++j) move(selected[j]);
       if (overrun(part)) break;
     }
     for (Int b = 0; b < buckets_; ++b) {
@@ -261,7 +261,7 @@ class BucketSort {
     SortPart* const scratch = each_ + slot;
     uint64_t* const sorted = sort_packed(items, spare, count, low, bits, parts, scratch);
     const Int end = std::min(k_ - rank, count);
-    if constexpr (!kWhole) {
+    if constexpr (!kRankIsKey) {
       if (shift_ > 0)
         sort_runs(row_, sorted, sorted == items ? spare : items, count, end, high_, shift_, parts,
                   scratch);
@@ -280,12 +280,12 @@ class BucketSort {
   const PositionOf& position_of_;
   const bool contiguous_;
   SortPart* const each_;
-  Key high_ = most;
-  int shift_ = 0;                    // of differences of 8 bytes, to 32 bits
-  uint32_t low_, top_;               // sampled range of ranks
-  int bits_, digit_shift_;           // fine digits
-  uint8_t map_[1 << kMostFineBits];  // digit to bucket
-  Bucket bucket_[kMostBuckets + 1];
+  Key high_ = max_key;
+  int shift_ = 0;                   // of differences of 8 bytes, to 32 bits
+  uint32_t low_, top_;              // sampled range of ranks
+  int bits_, digit_shift_;          // fine digits
+  uint8_t map_[1 << kMaxFineBits];  // digit to bucket
+  Bucket bucket_[kMaxBuckets + 1];
   Int buckets_ = 0;
 };
 

@@ -55,7 +55,7 @@ template <class Order>
 inline void finish(const Output& out, const Source<Order>& row, uint32_t* index, Int count, Int k,
                    const Workspace& work) {
   using Key = typename Order::Key;
-  if (k <= kRankLimit ? count > most_ranked(k) : count > k + k / 2) {
+  if (k <= kRankLimit ? count > max_ranked(k) : count > k + k / 2) {
     Collector<Order> all{row, k, std::numeric_limits<Key>::min(), index, work.keys_as<Key>()};
     all.count = count;
     all.prune();
@@ -65,7 +65,7 @@ inline void finish(const Output& out, const Source<Order>& row, uint32_t* index,
     put_ranked(out, row, count, k, [&](Int j) { return static_cast<Int>(index[j]); });
     return;
   }
-  Int starts[kMostParts + 1] = {};
+  Int starts[kMaxParts + 1] = {};
   for (int part = 0; part <= work.parts; ++part)
     starts[part] = count / work.parts * part + (part == work.parts ? count % work.parts : 0);
   put_by_sorting(out, row, starts, k, work, false,

@@ -99,7 +99,7 @@ inline typename Order::Unsigned bits_of(typename Order::Unsigned key, typename O
 // long row would cost as much as the sort. Zeros and NaN are read back.
 template <class Order>
 inline void put_sorted(const Output& out, const Source<Order>& row, const uint64_t* items,
-                       Int first, Int total, typename Order::Unsigned high, bool whole) {
+                       Int first, Int total, typename Order::Unsigned high, bool holds_key) {
   using Unsigned = typename Order::Unsigned;
   constexpr Int width = Order::width;
   constexpr Int block = 512;
@@ -112,7 +112,7 @@ inline void put_sorted(const Output& out, const Source<Order>& row, const uint64
     const Int count = std::min(block, total - done), start = first + done;
     const uint64_t* const from = items + done;
     for (Int i = 0; i < count; ++i) wide[i] = static_cast<uint32_t>(from[i]);
-    if (whole) {
+    if (holds_key) {
       int specials = 0;
       for (Int i = 0; i < count; ++i) {
         bool special;

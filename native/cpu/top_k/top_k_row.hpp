@@ -64,7 +64,7 @@ struct RowShape {
       case TopKAlgorithm::maxima:
       case TopKAlgorithm::sample:
         // No part is longer than its share and what rounding to chunks adds.
-        return std::min(n / parts + 2 * chunk_elements() + 2 * kMostPiece, list_capacity(k)) +
+        return std::min(n / parts + 2 * chunk_elements() + 2 * kMaxPiece, list_capacity(k)) +
                kListSlack;
       case TopKAlgorithm::threshold:
         return k + k / 8 + kListSlack;
@@ -114,7 +114,7 @@ struct RowSelector {
   static constexpr int W = Order::width;
   static constexpr int lanes = Line<W>::lanes;
   using Key = typename Order::Key;
-  static constexpr Key most = std::numeric_limits<Key>::max();
+  static constexpr Key max_key = std::numeric_limits<Key>::max();
 
   const RowShape& shape;
   const Workspace& work;
@@ -161,7 +161,7 @@ struct RowSelector {
   // group. Stops behind the chunk with which k groups hold the greatest key there is: nothing later
   // can enter. Returns where it stopped.
   Int group_maxima(const Source<Order>& row, Int begin, Int end, Key* witness) const {
-    const Line<W> top = Line<W>::splat(most);
+    const Line<W> top = Line<W>::splat(max_key);
     Int full = 0;
     const Int lines = shape.lines;
     for (Int chunk = begin; chunk < end; ++chunk) {
@@ -239,7 +239,7 @@ struct RowSelector {
                        Key bound) const {
     uint32_t index[kShortFew / kFewRatio * 2 + kUnit];
     Int count = 0;
-    keep_greatest<W>(keys, shape.n, shape.k, 0, bound, [&](uint64_t mask, Int first) {
+    select_greatest<W>(keys, shape.n, shape.k, 0, bound, [&](uint64_t mask, Int first) {
       count += expand_bits(mask, static_cast<uint32_t>(first), index + count);
     });
     put_ranked(out, row, count, shape.k, [&](Int j) { return static_cast<Int>(index[j]); });
@@ -285,7 +285,7 @@ struct RowSelector {
         mask |= masks[line] << (line * lanes % 64);
       }
       const Int more = __builtin_popcountll(mask);
-      if (count + more > most_ranked(shape.k)) return put_few_of_ties(row, out, keys, least);
+      if (count + more > max_ranked(shape.k)) return put_few_of_ties(row, out, keys, least);
       for (int line = 0; line < W; ++line) {
         const Int before = line == 0 ? 0 : __builtin_popcountll(mask << (64 - line * lanes));
         compress_line<W>(Line<W>::read(keys + i + line * lanes), masks[line], few + count + before);
@@ -305,7 +305,7 @@ struct RowSelector {
     Key* const witness = work.witness_as<Key>();
     const Int chunks = all_maxima(row, witness);
     const bool stopped = chunks < shape.chunks;
-    const Key bound = stopped ? most : bound_of(witness, chunks * lanes);
+    const Key bound = stopped ? max_key : bound_of(witness, chunks * lanes);
     const Int size = shape.chunk_elements();
     const auto scan = [&](Collector<Order>& list, Int begin, Int end) {
       for (Int chunk = begin; chunk < end && !list.done; ++chunk) {
@@ -331,7 +331,7 @@ struct RowSelector {
   template <class Scan>
   bool collect(const Source<Order>& row, const Output& out, Key bound, Int count,
                Scan&& scan) const {
-    Int counts[kMostParts];
+    Int counts[kMaxParts];
     const int parts = shape.parts;
     for_parts(parts, count, [&](int part, Int begin, Int end) {
       Collector<Order> list{row, shape.k, bound, work.index + part * work.list,
@@ -339,7 +339,7 @@ struct RowSelector {
       if (begin < end) scan(list, begin, end);
       counts[part] = list.count;
     });
-    Int starts[kMostParts + 1];
+    Int starts[kMaxParts + 1];
     starts[0] = 0;
     for (int part = 0; part < parts; ++part) starts[part + 1] = starts[part] + counts[part];
     const Int total = starts[parts];
@@ -367,12 +367,13 @@ struct RowSelector {
     Key* const keys = work.witness_as<Key>();
     keys_of<Order>(row.data, shape.n, row.flip, keys);
     pad(keys, shape.n);
-    Int kept = 0;
-    keep_greatest<W>(keys, shape.n, shape.k, shape.k / 8, std::numeric_limits<Key>::min(),
-                     [&](uint64_t mask, Int first) {
-                       kept += expand_bits(mask, static_cast<uint32_t>(first), work.index + kept);
-                     });
-    finish(out, row, work.index, kept, shape.k, work);
+    Int selected = 0;
+    select_greatest<W>(keys, shape.n, shape.k, shape.k / 8, std::numeric_limits<Key>::min(),
+                       [&](uint64_t mask, Int first) {
+                         selected +=
+                             expand_bits(mask, static_cast<uint32_t>(first), work.index + selected);
+                       });
+    finish(out, row, work.index, selected, shape.k, work);
   }
 
   void by_sample(const Source<Order>& row, const Output& out) const {
@@ -393,7 +394,7 @@ struct RowSelector {
   }
 
   void by_sorting(const Source<Order>& row, const Output& out) const {
-    Int starts[kMostParts + 1];
+    Int starts[kMaxParts + 1];
     const int parts = shape.parts;
     const Int share = (shape.n + parts - 1) / parts;
     for (int part = 0; part <= parts; ++part) starts[part] = std::min(shape.n, part * share);

@@ -26,7 +26,7 @@ inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
 }
 
 // Work that is worth a thread, and work that is worth a second one that is awake; ns.
-constexpr double kEachThread = 50000, kSharedFrom = 30000;
+constexpr double kElementsPerThread = 50000, kSharedFrom = 30000;
 
 // Rows that are not contiguous are packed in batches of neighbours, so that a cache line is read
 // once.
@@ -60,16 +60,17 @@ class Rows {
     const double total = each * static_cast<double>(rows);
     int threads = job_.threads;
     // Speed only: sharing.
-    if (threads > 1 && total >= kSharedFrom && total < 2 * kEachThread)
+    if (threads > 1 && total >= kSharedFrom && total < 2 * kElementsPerThread)
       threads = in_quick_succession() ? 2 : 1;
     // Speed only: sharing.
     else if (threads > 1)
-      threads = std::max(1, static_cast<int>(std::min<double>(threads, total / kEachThread)));
+      threads =
+          std::max(1, static_cast<int>(std::min<double>(threads, total / kElementsPerThread)));
     // Speed only: sharing.
     const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
     const bool within = threads > 1 && divisible && rows < 4 * threads && each > 200000;
     const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));
-    RowShape shape(job_.n, job_.k, job_.algorithm, W, within ? std::min(threads, kMostParts) : 1);
+    RowShape shape(job_.n, job_.k, job_.algorithm, W, within ? std::min(threads, kMaxParts) : 1);
     const int last = job_.rows.rank - 1;
     const Int row_bytes = job_.n * W;
     if (job_.stride == W && last >= 0 && job_.rows.strides[last] == row_bytes && !within &&

@@ -45,35 +45,35 @@ inline typename Bits<W>::Signed bisect(const typename Bits<W>::Signed* keys, Int
 // it may be up to k + slack keys, the k greatest among them, and what is returned is a bound.
 // `guess` is tried first, unless it is the least key there is: with ties it is often right.
 template <int W, class Put>
-inline typename Bits<W>::Signed keep_greatest(const typename Bits<W>::Signed* keys, Int count,
-                                              Int k, Int slack, typename Bits<W>::Signed guess,
-                                              Put&& put) {
+inline typename Bits<W>::Signed select_greatest(const typename Bits<W>::Signed* keys, Int count,
+                                                Int k, Int slack, typename Bits<W>::Signed guess,
+                                                Put&& put) {
   using Key = typename Bits<W>::Signed;
-  constexpr Key most = std::numeric_limits<Key>::max();
+  constexpr Key max_key = std::numeric_limits<Key>::max();
   constexpr int lanes = Line<W>::lanes;
   const Int padded = (count + kUnit - 1) / kUnit * kUnit;
   Key bound = guess;
   Int reached = 0;
   if (guess == std::numeric_limits<Key>::min() ||
       (reached = count_at_least<W>(keys, padded, guess)) < k ||
-      (guess != most && count_at_least<W>(keys, padded, static_cast<Key>(guess + 1)) >= k))
+      (guess != max_key && count_at_least<W>(keys, padded, static_cast<Key>(guess + 1)) >= k))
     bound = bisect<W>(keys, count, k, slack, &reached);
   if (slack == 0 && reached == k) {  // between two keys, perhaps: down to the one above
-    Key least = most;
+    Key least = max_key;
     for (Int i = 0; i < count; ++i) least = keys[i] >= bound && keys[i] < least ? keys[i] : least;
     bound = least;
   }
   const bool ties = reached > k + slack;
-  const Key above = bound == most ? most : static_cast<Key>(bound + 1);
+  const Key above = bound == max_key ? max_key : static_cast<Key>(bound + 1);
   Int quota = 0;
-  if (ties) quota = k - (bound == most ? 0 : count_at_least<W>(keys, padded, above));
+  if (ties) quota = k - (bound == max_key ? 0 : count_at_least<W>(keys, padded, above));
   const Line<W> least = Line<W>::splat(bound), more = Line<W>::splat(above);
   for (Int i = 0; i < padded; i += kUnit) {
     uint64_t mask = 0, greater = 0;
     for (int n = 0; n < W; ++n) {
       const Line<W> line = Line<W>::read(keys + i + n * lanes);
       mask |= at_least<W>(line, least) << (n * lanes % 64);
-      if (ties && bound != most) greater |= at_least<W>(line, more) << (n * lanes % 64);
+      if (ties && bound != max_key) greater |= at_least<W>(line, more) << (n * lanes % 64);
     }
     if (count - i < kUnit) mask &= ~(~uint64_t{0} << (count - i));
     if (mask == 0) continue;
@@ -127,9 +127,9 @@ inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* ke
                                               Int k) {
   using Key = typename Bits<W>::Signed;
   constexpr int lanes = Line<W>::lanes;
-  constexpr Key most = std::numeric_limits<Key>::max();
+  constexpr Key max_key = std::numeric_limits<Key>::max();
   const Line<W> limit = Line<W>::splat(static_cast<Key>(k - 1));
-  Line<W> least = Line<W>::splat(most);
+  Line<W> least = Line<W>::splat(max_key);
   for (Int start = 0; start < count; start += lanes) {
     const Line<W> own = Line<W>::read(keys + start);
     Line<W> above[2] = {Line<W>::splat(0), Line<W>::splat(0)};
@@ -139,11 +139,11 @@ inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* ke
     }
     for (int v = 0; v < kLineVectors; ++v) {
       const auto sum = above[0].part[v] + above[1].part[v];
-      const auto kept = sum > limit.part[v] ? least.part[v] : own.part[v];
-      least.part[v] = kept < least.part[v] ? kept : least.part[v];
+      const auto selected = sum > limit.part[v] ? least.part[v] : own.part[v];
+      least.part[v] = selected < least.part[v] ? selected : least.part[v];
     }
   }
-  Key lane[lanes], bound = most;
+  Key lane[lanes], bound = max_key;
   least.write(lane);
   for (Key key : lane) bound = key < bound ? key : bound;
   return bound;
@@ -166,8 +166,8 @@ struct Source {
 };
 
 // Elements between two checks of a list's length, and its capacity.
-constexpr Int kMostPiece = 512;
-constexpr Int list_piece(Int k) { return std::min(kMostPiece, (k + kUnit - 1) / kUnit * kUnit); }
+constexpr Int kMaxPiece = 512;
+constexpr Int list_piece(Int k) { return std::min(kMaxPiece, (k + kUnit - 1) / kUnit * kUnit); }
 constexpr Int list_capacity(Int k) { return 2 * k + 2 * list_piece(k); }
 constexpr Int kListSlack = 64;  // expand_bits() writes past the end
 
@@ -177,7 +177,7 @@ constexpr Int kListSlack = 64;  // expand_bits() writes past the end
 template <class Order>
 struct Collector {
   using Key = typename Order::Key;
-  static constexpr Key most = std::numeric_limits<Key>::max();
+  static constexpr Key max_key = std::numeric_limits<Key>::max();
 
   Source<Order> row;
   Int k;
@@ -195,14 +195,15 @@ struct Collector {
 
   void prune() {
     gather();
-    Int kept = 0;
+    Int selected = 0;
     const Key last =
-        keep_greatest<Order::width>(keys, count, k, 0, bound, [&](uint64_t mask, Int first) {
-          for (; mask != 0; mask &= mask - 1) index[kept++] = index[first + __builtin_ctzll(mask)];
+        select_greatest<Order::width>(keys, count, k, 0, bound, [&](uint64_t mask, Int first) {
+          for (; mask != 0; mask &= mask - 1)
+            index[selected++] = index[first + __builtin_ctzll(mask)];
         });
-    count = kept;
+    count = selected;
     raised = true;
-    if (last == most)
+    if (last == max_key)
       done = true;
     else
       bound = static_cast<Key>(last + 1);
@@ -210,22 +211,22 @@ struct Collector {
 
   // The first k that hold the greatest key there is: no others are wanted.
   void stop_when_full() {
-    if (bound != most || raised || count < k) return;
+    if (bound != max_key || raised || count < k) return;
     count = k;
     done = true;
   }
 
   // Room for `more`, or done.
-  bool room(Int more) {
+  bool has_capacity(Int more) {
     if (count + more > list_capacity(k)) prune();
     return !done;
   }
 
   void scan(Int begin, Int end) {
-    alignas(64) char packed[kMostPiece * Order::width];
+    alignas(64) char packed[kMaxPiece * Order::width];
     while (begin < end && !done) {
       const Int next = std::min(end, begin + list_piece(k));
-      if (!room(next - begin)) return;
+      if (!has_capacity(next - begin)) return;
       const char* data = row.data;
       Int base = 0;
       if (row.stride != Order::width) {
@@ -250,7 +251,7 @@ struct Collector {
   }
 
   void push(Int position) {
-    if (!room(1)) return;
+    if (!has_capacity(1)) return;
     index[count++] = static_cast<uint32_t>(position);
     stop_when_full();
   }

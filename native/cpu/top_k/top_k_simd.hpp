@@ -136,12 +136,12 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
   for (int i = 0; i < kLineVectors; ++i) {
     Signed key = line.part[i];
     if constexpr (Order::is_float) {  // FloatOrder::key, lane by lane
-      constexpr Key most = std::numeric_limits<Key>::max();
-      const Signed magnitude = key & (Signed{} + most);
+      constexpr Key max_key = std::numeric_limits<Key>::max();
+      const Signed magnitude = key & (Signed{} + max_key);
       const Unsigned sign = (Unsigned)(key >> (8 * W - 1));
       const Signed ordered = (Signed)(((Unsigned)magnitude ^ sign) - sign);
-      key =
-          magnitude > (Signed{} + static_cast<Key>(Order::infinity)) ? (Signed{} + most) : ordered;
+      key = magnitude > (Signed{} + static_cast<Key>(Order::infinity)) ? (Signed{} + max_key)
+                                                                       : ordered;
     }
     line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr Int kWideDigits = Int{1} << 19;
 
 // A bucket and the buffer that it is sorted through fit the nearer caches.
-constexpr Int kLeastBucket = 4096;
+constexpr Int kMinBucket = 4096;
 
 struct Digits {
   int passes, bits;
@@ -33,8 +33,8 @@ Digits choose_digits(Int count, int bits) {
   Digits best{0, 0};
   Int least = 0;
   // Speed only: choice.
-  const int most = count > kWideDigits ? 8 : kMostDigitBits;
-  for (int passes = (bits + most - 1) / most; passes <= 4; ++passes) {
+  const int max_digit_bits = count > kWideDigits ? 8 : kMaxDigitBits;
+  for (int passes = (bits + max_digit_bits - 1) / max_digit_bits; passes <= 4; ++passes) {
     const int digit = (bits + passes - 1) / passes;
     // Speed only: sharing.
     const Int cost = passes * (count * 3 + (Int{1} << digit) + 60);
@@ -76,7 +76,7 @@ void scatter(const uint64_t* from, Int count, uint64_t low, int shift, uint64_t 
 void scatter_lines(const uint64_t* from, Int count, uint64_t low, int shift, uint64_t mask,
                    uint32_t* place, uint64_t* to, uint64_t* lines) {
   constexpr uint32_t last = kLineItems - 1;
-  uint32_t start[1 << kMostDigitBits];
+  uint32_t start[1 << kMaxDigitBits];
   std::memcpy(start, place, static_cast<std::size_t>(mask + 1) * sizeof(uint32_t));
   for (Int i = 0; i < count; ++i) {
     const uint64_t item = from[i], digit = (item - low) >> shift & mask;
@@ -101,7 +101,7 @@ void scatter_lines(const uint64_t* from, Int count, uint64_t low, int shift, uin
 uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, uint64_t low, Digits digits,
                       SortPart* scratch) {
   // All counters in one reading, as the totals do not depend on the order.
-  uint32_t counters[3 << kMostDigitBits];  // four passes have smaller digits
+  uint32_t counters[3 << kMaxDigitBits];  // four passes have smaller digits
   const Int size = Int{1} << digits.bits;
   const uint64_t mask = static_cast<uint64_t>(size - 1);
   std::memset(counters, 0, static_cast<std::size_t>(size * digits.passes) * sizeof(uint32_t));
@@ -170,7 +170,7 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, uint64_t low, D
       for (Int i = std::min(count, part * share); i < end; ++i)
         ++mine[(from[i] - low) >> shift & mask];
     });
-    uint32_t sum = 0, most = 0;
+    uint32_t sum = 0, largest = 0;
     SetLoad load;
     for (Int digit = 0; digit < size; ++digit) {
       const uint32_t before = sum;
@@ -180,9 +180,9 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, uint64_t low, D
         sum += own;
       }
       load.add(before, sum - before);
-      most = std::max(most, sum - before);
+      largest = std::max(largest, sum - before);
     }
-    if (most == static_cast<uint32_t>(count)) continue;  // all the same
+    if (largest == static_cast<uint32_t>(count)) continue;  // all the same
     const bool crowded = load.crowded(count);
     parallel_chunks(parts, parts, [&](Int part) {
       SortPart& mine = scratch[part];
@@ -205,7 +205,7 @@ Int sort_scratch_bytes(Int count, int parts) {
 }
 
 Int sort_slack(Int count, int parts) {
-  return through_buckets(count, parts) ? 2 * kLineItems * kMostBuckets + kBucketBlock : 0;
+  return through_buckets(count, parts) ? 2 * kLineItems * kMaxBuckets + kBucketBlock : 0;
 }
 
 uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low, int bits,
@@ -220,18 +220,18 @@ uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low,
 
 int fine_digit_bits(Int count) {
   int bits = 8;
-  while (bits < kMostFineBits && count >> bits > 256) ++bits;
+  while (bits < kMaxFineBits && count >> bits > 256) ++bits;
   return bits;
 }
 
 Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket) {
   // Large enough that their number keeps below the most.
-  const Int wanted = std::max<Int>(kLeastBucket, k / (kMostBuckets - 4));
+  const Int wanted = std::max<Int>(kMinBucket, k / (kMaxBuckets - 4));
   Int rank = 0, item = 0, buckets = 0, digit = 0;
   for (;;) {
     bucket[buckets] = {rank, item, digit};
     Int size = 0;
-    uint32_t totals[kMostParts] = {};
+    uint32_t totals[kMaxParts] = {};
     while (digit < digits && rank + size < k && size < wanted) {
       for (int part = 0; part < parts; ++part) {
         size += each[part].fine[digit];

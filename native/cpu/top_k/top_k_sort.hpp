@@ -8,8 +8,8 @@
 
 namespace anydml::top_k {
 
-constexpr int kMostDigitBits = 11;
-constexpr int kMostParts = 64;
+constexpr int kMaxDigitBits = 11;
+constexpr int kMaxParts = 64;
 
 // Below this everything fits the nearer caches, however the targets of a pass lie.
 constexpr Int kBufferedSort = Int{1} << 13;
@@ -18,8 +18,8 @@ constexpr Int kBufferedSort = Int{1} << 13;
 constexpr Int kParallelSort = Int{1} << 15;
 // From here on buckets are faster on one thread too.
 constexpr Int kBucketSort = Int{1} << 17;
-constexpr int kMostFineBits = 12;
-constexpr int kMostBuckets = 256;
+constexpr int kMaxFineBits = 12;
+constexpr int kMaxBuckets = 256;
 
 constexpr Int kBucketBlock = 512;  // items put into buckets between two checks of their ends
 
@@ -27,10 +27,10 @@ constexpr Int kLineItems = 8;
 
 // Scratch of one thread, aligned to 64 bytes.
 struct SortPart {
-  uint64_t lines[kLineItems << kMostDigitBits];
-  uint32_t places[1 << kMostDigitBits];
-  uint32_t fine[1 << kMostFineBits];  // of BucketSort: counters
-  uint32_t ends[kMostBuckets];        // of BucketSort: behind the places of each bucket
+  uint64_t lines[kLineItems << kMaxDigitBits];
+  uint32_t places[1 << kMaxDigitBits];
+  uint32_t fine[1 << kMaxFineBits];  // of BucketSort: counters
+  uint32_t ends[kMaxBuckets];        // of BucketSort: behind the places of each bucket
 };
 
 // Bytes of scratch for sorting `count` items, and items that their buffers need beyond `count`:

@@ -16,7 +16,7 @@ class Vertical {
   static constexpr int kGroup = 4;  // lines read side by side
   using Key = typename Order::Key;
   using Unsigned = typename Order::Unsigned;
-  static constexpr Key most = std::numeric_limits<Key>::max();
+  static constexpr Key max_key = std::numeric_limits<Key>::max();
 
  public:
   explicit Vertical(const Job& job)

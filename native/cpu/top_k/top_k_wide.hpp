@@ -17,10 +17,11 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
                      WideItem* other) {
   constexpr int W = Order::width;
   using Unsigned = typename Order::Unsigned;
-  constexpr Unsigned most = static_cast<Unsigned>(std::numeric_limits<typename Order::Key>::max());
+  constexpr Unsigned max_key =
+      static_cast<Unsigned>(std::numeric_limits<typename Order::Key>::max());
   // Ascending in the order wanted.
   const auto rest_of = [&](Int i) {
-    return static_cast<Unsigned>(most - static_cast<Unsigned>(row.key(i)));
+    return static_cast<Unsigned>(max_key - static_cast<Unsigned>(row.key(i)));
   };
   Int counts[256];
   uint64_t prefix = 0;  // of the k-th, the bytes above `shift`

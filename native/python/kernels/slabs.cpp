@@ -10,9 +10,9 @@ constexpr Int kLongest = std::numeric_limits<Int>::max();  // of an axis
 
 // The next part; null, or what is wrong with it.
 const char* add(SlabsPlan& plan, const Tensor& part) {
-  if (part.layout.rank != plan.whole.layout.rank) return kRank;
-  if (!same_element(part, plan.whole)) return kElements;
-  if (!same_sizes(part.layout, plan.whole.layout, plan.axis)) return kSizes;
+  if (part.layout.rank != plan.joined.layout.rank) return kRank;
+  if (!same_element(part, plan.joined)) return kElements;
+  if (!same_sizes(part.layout, plan.joined.layout, plan.axis)) return kSizes;
   Int total;
   if (__builtin_add_overflow(plan.total(), part.layout.sizes[plan.axis], &total))
     return "parts that are longer than any array";
@@ -22,11 +22,11 @@ const char* add(SlabsPlan& plan, const Tensor& part) {
 
 // The plan of a call whose operand is the whole, with the parts' data; null, or what is wrong.
 const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data) {
-  plan.whole = call.operands[0].tensor;
+  plan.joined = call.operands[0].tensor;
   plan.axis = to_axis(call.numbers[0]);
-  if (!has(plan.axis, plan.whole.layout)) return kAxis;
+  if (!has(plan.axis, plan.joined.layout)) return kAxis;
   if (call.list.count == 0) return "no parts";
-  plan.reserve(static_cast<Int>(call.list.count), plan.whole.layout.rank);
+  plan.reserve(static_cast<Int>(call.list.count), plan.joined.layout.rank);
   data.reserve(call.list.count);
   Operand operand;
   void* at = nullptr;
@@ -36,7 +36,7 @@ const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data)
     if (const char* const wrong = add(plan, *part)) return wrong;
     data.push_back(at);
   }
-  return plan.total() == plan.whole.layout.sizes[plan.axis]
+  return plan.total() == plan.joined.layout.sizes[plan.axis]
              ? nullptr
              : "parts that do not make up the whole";
 }
@@ -48,7 +48,7 @@ Int run(const Call& call) {
   const char* const wrong = lay_out(call, plan, data);
   if (wrong != nullptr && call.output_is_private) return kDeclined;
   if (wrong != nullptr) raise_argument(std::string(kSplit ? "split" : "join") + ": " + wrong);
-  without_gil(plan.whole.layout.count(), [&] {
+  without_gil(plan.joined.layout.count(), [&] {
     if constexpr (kSplit)
       plan.split(call.operands[0].data, data.data(), call.threads);
     else

@@ -32,11 +32,11 @@ Int good_value(Random& random, Int size, DataType type) {
 }
 Int bad_value(Random& random, Int size, DataType type) {
   const Int choice = random.between(0, 3);
-  const Int most = size_of(type) == 8 ? Int{1} << 62 : Int{1} << 30;
+  const Int far = size_of(type) == 8 ? Int{1} << 62 : Int{1} << 30;
   if (choice == 0) return size;
   if (choice == 1) return is_signed_type(type) ? -size - 1 : size + 1;
-  if (choice == 2) return is_signed_type(type) ? -most : -1;  // an unsigned type's greatest
-  return most;
+  if (choice == 2) return is_signed_type(type) ? -far : -1;  // an unsigned type's greatest
+  return far;
 }
 
 struct Case {
@@ -46,12 +46,12 @@ struct Case {
 };
 
 // Sizes of a call; `batch` of them are common to input and indices for nd.
-Case some_case(Random& random, Op op, Int most) {
-  Case made;
-  made.op = op;
-  made.input = some_sizes(random, 5, most);
-  if (made.input.empty()) made.input = {random.between(1, most)};
-  const int rank = static_cast<int>(made.input.size());
+Case random_case(Random& random, Op op, Int limit) {
+  Case test_case;
+  test_case.op = op;
+  test_case.input = random_sizes(random, 5, limit);
+  if (test_case.input.empty()) test_case.input = {random.between(1, limit)};
+  const int rank = static_cast<int>(test_case.input.size());
   const auto part = [](const std::vector<Int>& from, int begin, int end) {
     return std::vector<Int>(from.begin() + begin, from.begin() + end);
   };
@@ -59,74 +59,74 @@ Case some_case(Random& random, Op op, Int most) {
     to.insert(to.end(), more.begin(), more.end());
   };
   if (op == Op::elements) {
-    made.axis = static_cast<int>(random.between(0, rank - 1));
-    made.indices = made.input;
+    test_case.axis = static_cast<int>(random.between(0, rank - 1));
+    test_case.indices = test_case.input;
     for (int i = 0; i < rank; ++i) {
-      Int& size = made.indices[static_cast<std::size_t>(i)];
-      if (i == made.axis)
+      Int& size = test_case.indices[static_cast<std::size_t>(i)];
+      if (i == test_case.axis)
         size = random.chance(0.05) ? 0 : random.between(1, 40);
       else if (random.chance(0.3))
         size = random.between(0, size);
     }
-    made.output = made.indices;
+    test_case.output = test_case.indices;
   } else if (op == Op::gather) {
-    made.axis = static_cast<int>(random.between(0, rank - 1));
-    made.indices = some_sizes(random, 3, 60);
-    made.output = part(made.input, 0, made.axis);
-    append(made.output, made.indices);
-    append(made.output, part(made.input, made.axis + 1, rank));
+    test_case.axis = static_cast<int>(random.between(0, rank - 1));
+    test_case.indices = random_sizes(random, 3, 60);
+    test_case.output = part(test_case.input, 0, test_case.axis);
+    append(test_case.output, test_case.indices);
+    append(test_case.output, part(test_case.input, test_case.axis + 1, rank));
   } else {
-    made.axis = static_cast<int>(random.between(0, random.chance(0.5) ? 0 : rank));  // batches
-    made.count = static_cast<int>(random.between(0, rank - made.axis));
-    made.indices = part(made.input, 0, made.axis);
-    append(made.indices, some_sizes(random, 2, 60));
-    made.output = made.indices;
-    append(made.output, part(made.input, made.axis + made.count, rank));
-    made.indices.push_back(made.count);
+    test_case.axis = static_cast<int>(random.between(0, random.chance(0.5) ? 0 : rank));  // batches
+    test_case.count = static_cast<int>(random.between(0, rank - test_case.axis));
+    test_case.indices = part(test_case.input, 0, test_case.axis);
+    append(test_case.indices, random_sizes(random, 2, 60));
+    test_case.output = test_case.indices;
+    append(test_case.output, part(test_case.input, test_case.axis + test_case.count, rank));
+    test_case.indices.push_back(test_case.count);
   }
-  return made;
+  return test_case;
 }
 
-Status on_cpu(const Case& made, const Tensor& in, const Tensor& lookup, const Tensor& out,
+Status on_cpu(const Case& test_case, const Tensor& in, const Tensor& lookup, const Tensor& out,
               OutOfRange mode, const void* source, const void* indices, void* target,
               bool output_is_private) {
-  if (made.op == Op::gather)
-    return GatherPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
-                                                            output_is_private, 1);
-  if (made.op == Op::elements)
-    return GatherElementsPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
-                                                                    output_is_private, 1);
-  return GatherNdPlan{in, lookup, out, made.axis, mode}.run(source, indices, target,
-                                                            output_is_private, 1);
+  if (test_case.op == Op::gather)
+    return GatherPlan{in, lookup, out, test_case.axis, mode}.run(source, indices, target,
+                                                                 output_is_private, 1);
+  if (test_case.op == Op::elements)
+    return GatherElementsPlan{in, lookup, out, test_case.axis, mode}.run(source, indices, target,
+                                                                         output_is_private, 1);
+  return GatherNdPlan{in, lookup, out, test_case.axis, mode}.run(source, indices, target,
+                                                                 output_is_private, 1);
 }
-void on_gpu(const Case& made, const Tensor& in, const Tensor& lookup, const Tensor& out,
+void on_gpu(const Case& test_case, const Tensor& in, const Tensor& lookup, const Tensor& out,
             OutOfRange mode, const void* source, const void* indices, void* target,
             bool output_is_private, cuda::Queue& queue) {
-  if (made.op == Op::gather)
-    cuda::gather({in, lookup, out, made.axis, mode}, source, indices, target, output_is_private,
-                 queue);
-  else if (made.op == Op::elements)
-    cuda::gather_elements({in, lookup, out, made.axis, mode}, source, indices, target,
+  if (test_case.op == Op::gather)
+    cuda::gather({in, lookup, out, test_case.axis, mode}, source, indices, target,
+                 output_is_private, queue);
+  else if (test_case.op == Op::elements)
+    cuda::gather_elements({in, lookup, out, test_case.axis, mode}, source, indices, target,
                           output_is_private, queue);
   else
-    cuda::gather_nd({in, lookup, out, made.axis, mode}, source, indices, target, output_is_private,
-                    queue);
+    cuda::gather_nd({in, lookup, out, test_case.axis, mode}, source, indices, target,
+                    output_is_private, queue);
 }
 
-void check(Random& random, const Case& made, int size, DataType type, Strides strides, Bad bad,
+void check(Random& random, const Case& test_case, int size, DataType type, Strides strides, Bad bad,
            OutOfRange mode, bool output_is_private) {
   Int elements = 1;
-  for (Int n : made.output) elements *= n;
-  if (elements > 3000000 || made.output.size() > 8) return;
-  Operand input(random, made.input, size, DataType::unknown, strides, Role::input);
-  Operand indices(random, made.indices, size_of(type), type,
+  for (Int n : test_case.output) elements *= n;
+  if (elements > 3000000 || test_case.output.size() > 8) return;
+  Operand input(random, test_case.input, size, DataType::unknown, strides, Role::input);
+  Operand indices(random, test_case.indices, size_of(type), type,
                   random.chance(0.5) ? Strides::packed : random_strides(random), Role::input);
-  Operand output(random, made.output, size, DataType::unknown,
+  Operand output(random, test_case.output, size, DataType::unknown,
                  output_is_private ? Strides::packed : strides, Role::output);
   const Int count = indices.count();
   for (Int i = 0; i < count; ++i) {
-    const Int axis_size =
-        made.input[static_cast<std::size_t>(made.axis + (made.count > 1 ? i % made.count : 0))];
+    const Int axis_size = test_case.input[static_cast<std::size_t>(
+        test_case.axis + (test_case.count > 1 ? i % test_case.count : 0))];
     if (axis_size == 0) {
       if (mode == OutOfRange::clamp) return;
       put(indices, i, 0);
@@ -136,8 +136,9 @@ void check(Random& random, const Case& made, int size, DataType type, Strides st
     put(indices, i,
         wrong ? bad_value(random, axis_size, type) : good_value(random, axis_size, type));
   }
-  const std::string what = "op " + std::to_string(static_cast<int>(made.op)) + " axis " +
-                           std::to_string(made.axis) + " of " + std::to_string(made.count) +
+  const std::string what = "op " + std::to_string(static_cast<int>(test_case.op)) + " axis " +
+                           std::to_string(test_case.axis) + " of " +
+                           std::to_string(test_case.count) +
                            (output_is_private ? " output_is_private" : " bound") +
                            (mode == OutOfRange::clamp ? " clamp " : " ") + input.text() +
                            " indices " + indices.text() + " output " + output.text();
@@ -145,7 +146,7 @@ void check(Random& random, const Case& made, int size, DataType type, Strides st
   input.on_gpu();
   indices.on_gpu();
   output.on_gpu();
-  const Status status = on_cpu(made, input.tensor, indices.tensor, output.tensor, mode,
+  const Status status = on_cpu(test_case, input.tensor, indices.tensor, output.tensor, mode,
                                input.host(), indices.host(), output.host(), false);
   if (!status.ok()) {
     outcome.add(output.bytes == before, what + ": the CPU wrote");
@@ -154,23 +155,23 @@ void check(Random& random, const Case& made, int size, DataType type, Strides st
         std::memset(output.at(i), 0, static_cast<std::size_t>(size));
   }
   on_device([&](cuda::Queue& queue) {
-    on_gpu(made, input.tensor, indices.tensor, output.tensor, mode, input.on_gpu(),
+    on_gpu(test_case, input.tensor, indices.tensor, output.tensor, mode, input.on_gpu(),
            indices.on_gpu(), output.on_gpu(), output_is_private, queue);
   });
   outcome.expect(output, what);
   cuda::BadIndex found;
-  const bool some = device().bad_indices.take(found);
-  outcome.add(some == !status.ok(), what + ": a bad index is told");
-  if (!some || status.ok()) return;
+  const bool reported = device().bad_indices.take(found);
+  outcome.add(reported == !status.ok(), what + ": a bad index is told");
+  if (!reported || status.ok()) return;
   outcome.add(found.position == status.bad_index, what + ": position " +
                                                       std::to_string(found.position) + ", not " +
                                                       std::to_string(status.bad_index));
   outcome.add(found.value == get(indices, status.bad_index),
               what + ": value " + std::to_string(found.value));
-  const int at = made.count > 1 ? static_cast<int>(status.bad_index % made.count) : 0;
-  outcome.add(found.axis == made.axis + at &&
-                  found.size == made.input[static_cast<std::size_t>(found.axis)] &&
-                  found.sizes == made.indices && found.more == 0,
+  const int at = test_case.count > 1 ? static_cast<int>(status.bad_index % test_case.count) : 0;
+  outcome.add(found.axis == test_case.axis + at &&
+                  found.size == test_case.input[static_cast<std::size_t>(found.axis)] &&
+                  found.sizes == test_case.indices && found.more == 0,
               what + ": what the message says");
 }
 
@@ -181,25 +182,25 @@ void check_all() {
       for (DataType type : kIndexTypes)
         for (Bad bad : {Bad::none, Bad::none, Bad::one, Bad::all})
           for (int n = 0; n < cases(12, 1); ++n)
-            check(random, some_case(random, op, random.chance(0.4) ? 5000 : 300), size, type,
+            check(random, random_case(random, op, random.chance(0.4) ? 5000 : 300), size, type,
                   random_strides(random), bad, OutOfRange::raise, random.chance(0.5));
   for (Op op : {Op::gather, Op::elements, Op::nd})
     for (int size : {1, 4, 16})
       for (DataType type : kIndexTypes)
         for (Bad bad : {Bad::none, Bad::one, Bad::all})
           for (int n = 0; n < cases(4, 1); ++n)
-            check(random, some_case(random, op, 500), size, type, random_strides(random), bad,
+            check(random, random_case(random, op, 500), size, type, random_strides(random), bad,
                   OutOfRange::clamp, random.chance(0.5));
   // Rows of every length at every address, strips, many dimensions, several blocks.
   for (int size : {1, 2, 4, 8})
     for (Int row : {1, 3, 17, 31, 64, 65, 127, 128, 257, 1000, 4099})
       for (Bad bad : {Bad::none, Bad::one})
         for (bool output_is_private : {false, true}) {
-          Case made{Op::gather, {97, row}, {211}, {211, row}};
-          check(random, made, size, DataType::int64, Strides::packed, bad, OutOfRange::raise,
+          Case test_case{Op::gather, {97, row}, {211}, {211, row}};
+          check(random, test_case, size, DataType::int64, Strides::packed, bad, OutOfRange::raise,
                 output_is_private);
-          made = {Op::nd, {5, 97, row}, {5, 40, 1}, {5, 40, row}, 1, 1};
-          check(random, made, size, DataType::int32, Strides::packed, bad, OutOfRange::raise,
+          test_case = {Op::nd, {5, 97, row}, {5, 40, 1}, {5, 40, row}, 1, 1};
+          check(random, test_case, size, DataType::int32, Strides::packed, bad, OutOfRange::raise,
                 output_is_private);
         }
   for (Bad bad : {Bad::none, Bad::one})
@@ -237,29 +238,29 @@ void check_large() {
   lookup.upload(indices.data(), indices.size() * 8);
   const Int block = static_cast<Int>(random_block().size());
   for (Int shift : {0, 1}) {  // at 1 the rows have no address of 16 bytes: by rows, by bytes
-    const Case made{Op::gather, {rows - 1, row}, {taken}, {taken, row}};
-    const Tensor in = packed_tensor(DataType::unknown, 1, made.input);
-    const Tensor out = packed_tensor(DataType::unknown, 1, made.output);
-    const Tensor at = packed_tensor(DataType::int64, 8, made.indices);
+    const Case test_case{Op::gather, {rows - 1, row}, {taken}, {taken, row}};
+    const Tensor in = packed_tensor(DataType::unknown, 1, test_case.input);
+    const Tensor out = packed_tensor(DataType::unknown, 1, test_case.output);
+    const Tensor at = packed_tensor(DataType::int64, 8, test_case.indices);
     for (Int& index : indices)
       if (index == rows - 1 || index == -rows) index = rows - 2;
     lookup.upload(indices.data(), indices.size() * 8);
     on_device([&](cuda::Queue& queue) {
-      on_gpu(made, in, at, out, OutOfRange::raise, input.get() + shift, lookup.get(), output.get(),
-             true, queue);
+      on_gpu(test_case, in, at, out, OutOfRange::raise, input.get() + shift, lookup.get(),
+             output.get(), true, queue);
     });
-    std::vector<unsigned char> some(static_cast<std::size_t>(row));
+    std::vector<unsigned char> row_bytes(static_cast<std::size_t>(row));
     bool good = true;
     for (int n = 0; n < 4000; ++n) {
       const Int i = n == 0 ? taken - 1 : random.between(0, taken - 1);
-      events().download(some.data(),
+      events().download(row_bytes.data(),
                         reinterpret_cast<unsigned long long>(output.get()) +
                             static_cast<unsigned long long>(i * row),
-                        some.size());
+                        row_bytes.size());
       Int from = indices[static_cast<std::size_t>(i)];
       from = (from < 0 ? from + rows - 1 : from) * row + shift;
       for (Int b = 0; b < row; ++b)
-        good = good && some[static_cast<std::size_t>(b)] ==
+        good = good && row_bytes[static_cast<std::size_t>(b)] ==
                            random_block()[static_cast<std::size_t>((from + b) % block)];
     }
     outcome.add(good, "gather above 2^31 elements, shift " + std::to_string(shift));
@@ -269,8 +270,8 @@ void check_large() {
                     8);
     on_device([&](cuda::Queue& queue) {
       queue.zero(output.get(), bytes);
-      on_gpu(made, in, at, out, OutOfRange::raise, input.get() + shift, lookup.get(), output.get(),
-             false, queue);
+      on_gpu(test_case, in, at, out, OutOfRange::raise, input.get() + shift, lookup.get(),
+             output.get(), false, queue);
     });
     cuda::BadIndex found;
     outcome.add(
@@ -278,11 +279,11 @@ void check_large() {
         "a bad index above 2^31 elements");
     good = true;
     for (int n = 0; n < 1000; ++n) {
-      events().download(some.data(),
+      events().download(row_bytes.data(),
                         reinterpret_cast<unsigned long long>(output.get()) +
                             static_cast<unsigned long long>(random.between(0, taken - 1) * row),
-                        some.size());
-      for (unsigned char byte : some) good = good && byte == 0;
+                        row_bytes.size());
+      for (unsigned char byte : row_bytes) good = good && byte == 0;
     }
     outcome.add(good, "nothing is written above 2^31 elements");
   }
@@ -295,9 +296,9 @@ constexpr const char* kNames[] = {"random", "ascending", "descending", "one", "f
 
 std::vector<Int> pattern_of(Pattern pattern, Int count, Int size) {
   Random random(33);
-  std::vector<Int> made(static_cast<std::size_t>(count));
+  std::vector<Int> positions(static_cast<std::size_t>(count));
   for (Int i = 0; i < count; ++i) {
-    Int& value = made[static_cast<std::size_t>(i)];
+    Int& value = positions[static_cast<std::size_t>(i)];
     switch (pattern) {
       case Pattern::random:
         value = random.between(0, size - 1);
@@ -317,31 +318,31 @@ std::vector<Int> pattern_of(Pattern pattern, Int count, Int size) {
   }
   if (pattern == Pattern::permutation)
     for (Int i = count - 1; i > 0; --i)
-      std::swap(made[static_cast<std::size_t>(i)],
-                made[static_cast<std::size_t>(random.between(0, i))]);
-  return made;
+      std::swap(positions[static_cast<std::size_t>(i)],
+                positions[static_cast<std::size_t>(random.between(0, i))]);
+  return positions;
 }
 
-void time_case(Clock& clock, const std::string& name, const Case& made, int size, Pattern pattern,
-               Int distinct, bool output_is_private = true) {
-  const Tensor in = packed_tensor(DataType::unknown, size, made.input);
-  const Tensor out = packed_tensor(DataType::unknown, size, made.output);
-  const Tensor at = packed_tensor(DataType::int64, 8, made.indices);
+void time_case(Clock& clock, const std::string& name, const Case& test_case, int size,
+               Pattern pattern, Int distinct, bool output_is_private = true) {
+  const Tensor in = packed_tensor(DataType::unknown, size, test_case.input);
+  const Tensor out = packed_tensor(DataType::unknown, size, test_case.output);
+  const Tensor at = packed_tensor(DataType::int64, 8, test_case.indices);
   const Int count = at.layout.count();
   DeviceMemory input(static_cast<std::size_t>(in.layout.count() * size));
   DeviceMemory output(static_cast<std::size_t>(out.layout.count() * size));
   DeviceMemory lookup(static_cast<std::size_t>(count * 8));
-  const Int some = std::min<Int>(count, Int{8} << 20);
-  const std::vector<Int> values = pattern_of(pattern, some, distinct);
+  const Int chunk = std::min<Int>(count, Int{8} << 20);
+  const std::vector<Int> values = pattern_of(pattern, chunk, distinct);
   const unsigned char* const raw = reinterpret_cast<const unsigned char*>(values.data());
-  repeat_on_device(lookup, count * 8, std::vector<unsigned char>(raw, raw + some * 8));
+  repeat_on_device(lookup, count * 8, std::vector<unsigned char>(raw, raw + chunk * 8));
   repeat_on_device(input, in.layout.count() * size, random_block());
   const double bytes =
       static_cast<double>(count) * 8 + 2.0 * static_cast<double>(out.layout.count()) * size;
   clock.report(
       name + " " + kNames[static_cast<int>(pattern)] + (output_is_private ? "" : ", bound"), bytes,
       [&](cuda::Queue& queue) {
-        on_gpu(made, in, at, out, OutOfRange::raise, input.get(), lookup.get(), output.get(),
+        on_gpu(test_case, in, at, out, OutOfRange::raise, input.get(), lookup.get(), output.get(),
                output_is_private, queue);
       });
 }

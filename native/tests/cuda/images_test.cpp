@@ -14,19 +14,19 @@ constexpr DataType kLengths[] = {DataType::uint32, DataType::int32, DataType::ui
 
 void check_reverse(Random& random, int element_size, const std::vector<Int>& sizes, int axis,
                    Strides to, Strides from, bool shared) {
-  const std::size_t along = static_cast<std::size_t>(axis);
+  const std::size_t dimension = static_cast<std::size_t>(axis);
   std::vector<Int> counts = sizes;
-  counts[along] = 1;
+  counts[dimension] = 1;
   Operand source(random, sizes, element_size, DataType::unknown, from, Role::input);
   Operand target(random, sizes, element_size, DataType::unknown, to, Role::output);
   const DataType type = kLengths[random.between(0, 3)];
   Operand lengths(random, counts, size_of(type), type,
                   shared ? Strides::packed : random_strides(random), Role::input);
   if (shared)  // of everything behind the axis
-    for (std::size_t i = along + 1; i < sizes.size(); ++i) lengths.tensor.layout.strides[i] = 0;
+    for (std::size_t i = dimension + 1; i < sizes.size(); ++i) lengths.tensor.layout.strides[i] = 0;
   for (Int i = 0; i < lengths.count(); ++i) {
-    const Int length =
-        random.chance(0.1) ? static_cast<Int>(random.bits()) : random.between(-1, sizes[along] + 1);
+    const Int length = random.chance(0.1) ? static_cast<Int>(random.bits())
+                                          : random.between(-1, sizes[dimension] + 1);
     std::memcpy(lengths.at(i), &length, static_cast<std::size_t>(size_of(type)));
   }
   const ReversePlan plan{source.tensor, lengths.tensor, target.tensor, axis};
@@ -45,7 +45,7 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
 void check_reversals(Random& random) {
   const int element_sizes[] = {1, 2, 4, 8, 16};
   for (int n = 0; n < cases(600, 60); ++n) {
-    std::vector<Int> sizes = some_sizes(random, 5, 3000);
+    std::vector<Int> sizes = random_sizes(random, 5, 3000);
     if (sizes.empty()) sizes.push_back(random.between(0, 3000));
     check_reverse(random, element_sizes[random.between(0, 4)], sizes,
                   static_cast<int>(random.between(0, static_cast<Int>(sizes.size()) - 1)),
@@ -123,13 +123,13 @@ void time_all(Clock& clock) {
     std::vector<Int> counts = sizes;
     counts[static_cast<std::size_t>(axis)] = 1;
     Tensor tensor = packed_tensor(type, size_of(type), sizes);
-    Tensor told = packed_tensor(DataType::uint32, 4, counts);
-    std::vector<uint32_t> numbers(static_cast<std::size_t>(told.layout.count()));
+    Tensor length_tensor = packed_tensor(DataType::uint32, 4, counts);
+    std::vector<uint32_t> numbers(static_cast<std::size_t>(length_tensor.layout.count()));
     Random random(3);
     for (uint32_t& number : numbers)
       number = static_cast<uint32_t>(random.between(0, sizes[static_cast<std::size_t>(axis)]));
     lengths.upload(numbers.data(), numbers.size() * 4);
-    const ReversePlan plan{tensor, told, tensor, axis};
+    const ReversePlan plan{tensor, length_tensor, tensor, axis};
     clock.report(name, static_cast<double>(2 * tensor.layout.count() * size_of(type)),
                  [&](cuda::Queue& queue) {
                    cuda::reverse_subsequences(plan, source.get(), lengths.get(), target.get(),

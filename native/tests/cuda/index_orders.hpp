@@ -23,11 +23,11 @@ inline uint64_t mixed(uint64_t x, int bits) {
 
 // Positions among 2^bits of `count` updates.
 inline std::vector<int64_t> positions(Order order, Int count, int bits, uint64_t seed) {
-  std::vector<int64_t> made(static_cast<std::size_t>(count));
+  std::vector<int64_t> indices(static_cast<std::size_t>(count));
   const Int size = Int{1} << bits;
   Random random(seed);
   for (Int i = 0; i < count; ++i)
-    made[static_cast<std::size_t>(i)] =
+    indices[static_cast<std::size_t>(i)] =
         order == Order::permutation
             ? static_cast<int64_t>(mixed(static_cast<uint64_t>(i) ^ (seed & 4095), bits))
         : order == Order::repeats   ? random.between(0, size - 1)
@@ -37,7 +37,7 @@ inline std::vector<int64_t> positions(Order order, Int count, int bits, uint64_t
         : order == Order::window    ? size / 3 + random.between(0, size / 2048)
         : order == Order::runs      ? i / 3 * 3 * size / count
                                     : random.between(0, 7) * (size / 8);
-  return made;
+  return indices;
 }
 
 }  // namespace anydml::test

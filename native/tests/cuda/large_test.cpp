@@ -17,10 +17,10 @@ struct Both {
         host(new char[static_cast<std::size_t>(size)]),
         device(static_cast<std::size_t>(size)) {
     const auto& block = random_block();
-    const Int some = static_cast<Int>(block.size());
-    for (Int at = 0; at < bytes; at += some)
+    const Int chunk = static_cast<Int>(block.size());
+    for (Int at = 0; at < bytes; at += chunk)
       std::memcpy(host.get() + at, block.data(),
-                  static_cast<std::size_t>(std::min(some, bytes - at)));
+                  static_cast<std::size_t>(std::min(chunk, bytes - at)));
     repeat_on_device(device, bytes, block);
   }
   void compare(const std::string& what) {
@@ -65,9 +65,9 @@ void check_copies() {
 }
 
 void check_slabs(const std::vector<Int>& sizes, int axis, const std::vector<Int>& lengths) {
-  const Tensor whole = packed_tensor(DataType::unknown, 1, sizes);
-  SlabsPlan plan(whole, axis);
-  Both all(whole.layout.count()), parts(whole.layout.count());
+  const Tensor joined = packed_tensor(DataType::unknown, 1, sizes);
+  SlabsPlan plan(joined, axis);
+  Both all(joined.layout.count()), parts(joined.layout.count());
   std::vector<void*> host, device;
   Int at = 0;
   for (Int length : lengths) {
@@ -101,23 +101,23 @@ void check_nonzero(const std::vector<Int>& sizes) {
   Random random(5);
   for (unsigned char& byte : block)
     if (!random.chance(0.003)) byte = 0;
-  const Int some = static_cast<Int>(block.size());
-  for (Int at = 0; at < input.bytes; at += some)
+  const Int chunk = static_cast<Int>(block.size());
+  for (Int at = 0; at < input.bytes; at += chunk)
     std::memcpy(input.host.get() + at, block.data(),
-                static_cast<std::size_t>(std::min(some, input.bytes - at)));
+                static_cast<std::size_t>(std::min(chunk, input.bytes - at)));
   repeat_on_device(input.device, input.bytes, block);
   const NonzeroPlan::Found found = plan.scan(input.host.get(), threads);
   const Tensor rows = packed_tensor(DataType::uint64, 8, {found.count, plan.columns});
-  Both made(rows.layout.count() * 8);
-  plan.write(found, rows, made.host.get(), threads);
+  Both coordinates(rows.layout.count() * 8);
+  plan.write(found, rows, coordinates.host.get(), threads);
   Int count = -1;
   on_device([&](cuda::Queue& queue) {
     const cuda::NonzeroFound there = cuda::nonzero_scan(plan, input.device.get(), queue);
-    cuda::nonzero_write(plan, there, found.count, rows, made.device.get(), queue);
+    cuda::nonzero_write(plan, there, found.count, rows, coordinates.device.get(), queue);
     queue.read(&count, there.count, sizeof count);
   });
   outcome.add(count == found.count, "the count");
-  made.compare("coordinates of " + std::to_string(sizes.size()) + " dimensions");
+  coordinates.compare("coordinates of " + std::to_string(sizes.size()) + " dimensions");
 }
 
 void check_movers() {
@@ -189,15 +189,15 @@ void check_gathers(Random& random) {
 
 void check_scatters(Random& random) {
   for (Reduction reduction : {Reduction::none, Reduction::add}) {
-    const Tensor whole = packed_tensor(DataType::uint8, 1, {Int{2200000003}});
-    const ScatterPlan plan{whole,
+    const Tensor target = packed_tensor(DataType::uint8, 1, {Int{2200000003}});
+    const ScatterPlan plan{target,
                            packed_tensor(DataType::int64, 8, {5000000}),
                            packed_tensor(DataType::uint8, 1, {5000000}),
-                           whole,
+                           target,
                            0,
                            reduction};
-    const Positions at(random, 5000000, whole.layout.sizes[0]);
-    Both from(whole.layout.count()), updates(5000000), to(whole.layout.count());
+    const Positions at(random, 5000000, target.layout.sizes[0]);
+    Both from(target.layout.count()), updates(5000000), to(target.layout.count());
     plan.run(from.host.get(), at.host.data(), updates.host.get(), to.host.get(), true, threads);
     on_device([&](cuda::Queue& queue) {
       cuda::scatter_elements(plan, from.device.get(), at.device.get(), updates.device.get(),
@@ -206,12 +206,12 @@ void check_scatters(Random& random) {
     to.compare("a scatter to 2.2 G elements, reduction " +
                std::to_string(static_cast<int>(reduction)));
   }
-  const Tensor whole = packed_tensor(DataType::uint8, 1, {70001, 33000});
-  const ScatterNdPlan plan{whole, packed_tensor(DataType::int64, 8, {5000, 1}),
-                           packed_tensor(DataType::uint8, 1, {5000, 33000}), whole,
+  const Tensor target = packed_tensor(DataType::uint8, 1, {70001, 33000});
+  const ScatterNdPlan plan{target, packed_tensor(DataType::int64, 8, {5000, 1}),
+                           packed_tensor(DataType::uint8, 1, {5000, 33000}), target,
                            Reduction::none};
   const Positions at(random, 5000, 70001);
-  Both from(whole.layout.count()), updates(plan.updates.layout.count()), to(whole.layout.count());
+  Both from(target.layout.count()), updates(plan.updates.layout.count()), to(target.layout.count());
   plan.run(from.host.get(), at.host.data(), updates.host.get(), to.host.get(), true, threads);
   on_device([&](cuda::Queue& queue) {
     cuda::scatter_nd(plan, from.device.get(), at.device.get(), updates.device.get(),

@@ -38,7 +38,7 @@ void check_casts() {
     for (DataType to : kTypes) {
       for (int n = 0; n < cases(7, 2); ++n) {
         const std::vector<Int> sizes =
-            n == 0 ? std::vector<Int>{30011} : some_sizes(random, 4, 1000);
+            n == 0 ? std::vector<Int>{30011} : random_sizes(random, 4, 1000);
         const Strides strides = n < 3 ? Strides::packed : random_strides(random);
         Operand source(random, sizes, size_of(from), from, strides, Role::input);
         Operand target(random, sizes, size_of(to), to,
@@ -113,7 +113,7 @@ void check_sequences() {
     if (type == DataType::bfloat16) continue;
     if (type == DataType::float64) continue;
     for (int n = 0; n < cases(40, 4); ++n)
-      check_sequence(random, type, some_sizes(random, 4, 3000), random_strides(random),
+      check_sequence(random, type, random_sizes(random, 4, 3000), random_strides(random),
                      start_bits(random, type), start_bits(random, type));
     for (int n = 0; n < 4; ++n)
       check_sequence(random, type, {2200, 1001}, Strides::packed, start_bits(random, type),
@@ -161,7 +161,8 @@ void check_paddings() {
   const int element_sizes[] = {1, 2, 4, 8, 16};
   for (PaddingMode mode : kModes) {
     for (int n = 0; n < cases(200, 20); ++n) {
-      std::vector<Int> sizes = some_sizes(random, 4, random.chance(0.2) ? 3000 : 60), starts, ends;
+      std::vector<Int> sizes = random_sizes(random, 4, random.chance(0.2) ? 3000 : 60), starts,
+                       ends;
       for (Int& size : sizes) {
         if (mode != PaddingMode::constant) size = std::max<Int>(size, 1);
         const bool none = random.chance(0.4);
@@ -274,7 +275,7 @@ int main(int count, char** arguments) {
   for (DataType type : kTypes) {
     if (type == DataType::bfloat16) continue;
     for (int n = 0; n < cases(40, 4); ++n)
-      check_identity(random, type, some_sizes(random, 4, 2000), random_strides(random));
+      check_identity(random, type, random_sizes(random, 4, 2000), random_strides(random));
     check_identity(random, type, {1100, 1000}, Strides::packed);
   }
   check_sequences();

@@ -74,9 +74,9 @@ void check(Random& random, const Kind& kind, const std::vector<Int>& sizes, Stri
   const int size = random.chance(0.5) ? 8 : 4;
   const DataType type = size == 8 ? DataType::uint64 : DataType::uint32;
   // Rows to spare, which stay as they are; or too few, and the rest is left out.
-  const Int most =
+  const Int limit =
       random.chance(0.85) ? found.count + random.between(0, 3) : random.between(0, found.count);
-  Operand rows(random, {most, plan.columns}, size, type, row_strides, Role::output);
+  Operand rows(random, {limit, plan.columns}, size, type, row_strides, Role::output);
   Operand count(random, {1}, 12 - size, DataType::unknown, Strides::packed, Role::output);
   input.on_gpu();
   rows.on_gpu();
@@ -90,7 +90,7 @@ void check(Random& random, const Kind& kind, const std::vector<Int>& sizes, Stri
   std::memcpy(count.host(), &number, static_cast<std::size_t>(12 - size));
   on_device([&](cuda::Queue& queue) {
     const cuda::NonzeroFound there = cuda::nonzero_scan(plan, input.on_gpu(), queue);
-    cuda::nonzero_write(plan, there, most, rows.tensor, rows.on_gpu(), queue);
+    cuda::nonzero_write(plan, there, limit, rows.tensor, rows.on_gpu(), queue);
     cuda::nonzero_count(there, count.tensor, count.on_gpu(), queue);
   });
   const std::string what = "nonzero " + input.text() + " pattern " +
@@ -105,8 +105,8 @@ void check_all() {
   for (const Kind& kind : kKinds)
     for (Pattern pattern : kPatterns) {
       for (int n = 0; n < cases(10, 1); ++n) {
-        const Int most = random.chance(0.3) ? 40000 : 600;
-        check(random, kind, some_sizes(random, 5, most), random_strides(random), pattern,
+        const Int limit = random.chance(0.3) ? 40000 : 600;
+        check(random, kind, random_sizes(random, 5, limit), random_strides(random), pattern,
               random.chance(0.6) ? Strides::packed : random_strides(random));
       }
       // Ends of words, lines, slices, granules and blocks.

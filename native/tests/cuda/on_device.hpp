@@ -58,9 +58,9 @@ inline cuda::Device& device() {
       const char* const version = std::getenv("ANYDML_TEST_VERSION");
       cuda::compiler_places().version = version == nullptr ? "test" : version;
     }
-    cuda::Device& made = cuda::device_at(0);
-    EXPECT(events().enter(made.context) == 0, "context");
-    return made;
+    cuda::Device& gpu = cuda::device_at(0);
+    EXPECT(events().enter(gpu.context) == 0, "context");
+    return gpu;
   }();
   return first;
 }
@@ -125,8 +125,8 @@ class Operand {
     }
     // At any element of a line, but mostly at its beginning.
     const Int ahead = random.chance(0.5) ? 0 : random.between(0, 15) * element_size;
-    origin_ = (kRoom - low + 15) / 16 * 16 + ahead;
-    bytes.resize(static_cast<std::size_t>(origin_ + high + kRoom));
+    origin_ = (kMarginBytes - low + 15) / 16 * 16 + ahead;
+    bytes.resize(static_cast<std::size_t>(origin_ + high + kMarginBytes));
     random.fill(bytes.data(), bytes.size());
   }
 
@@ -167,7 +167,7 @@ class Operand {
   std::vector<unsigned char> bytes;
 
  private:
-  static constexpr Int kRoom = 256;
+  static constexpr Int kMarginBytes = 256;
   Int origin_ = 0;
   std::unique_ptr<DeviceMemory> gpu_;
 };
@@ -191,11 +191,11 @@ struct Outcome {
   }
 };
 
-inline std::vector<Int> some_sizes(Random& random, int most_rank, Int most) {
+inline std::vector<Int> random_sizes(Random& random, int max_rank, Int limit) {
   std::vector<Int> sizes;
-  for (Int i = random.between(0, most_rank); i > 0; --i) {
-    sizes.push_back(random.chance(0.02) ? 0 : random.between(1, random.chance(0.4) ? most : 5));
-    most = std::max<Int>(1, most / std::max<Int>(1, sizes.back()));
+  for (Int i = random.between(0, max_rank); i > 0; --i) {
+    sizes.push_back(random.chance(0.02) ? 0 : random.between(1, random.chance(0.4) ? limit : 5));
+    limit = std::max<Int>(1, limit / std::max<Int>(1, sizes.back()));
   }
   return sizes;
 }
@@ -258,20 +258,20 @@ class Clock {
 // Fills device memory with a block of some MB, over and over.
 inline void repeat_on_device(const DeviceMemory& memory, Int bytes,
                              const std::vector<unsigned char>& block) {
-  const Int some = std::min<Int>(bytes, static_cast<Int>(block.size()));
-  memory.upload(block.data(), static_cast<std::size_t>(some));
+  const Int chunk = std::min<Int>(bytes, static_cast<Int>(block.size()));
+  memory.upload(block.data(), static_cast<std::size_t>(chunk));
   on_device([&](cuda::Queue& queue) {
-    for (Int at = some; at < bytes; at += some)
-      queue.copy(memory.get() + at, memory.get(), std::min(some, bytes - at));
+    for (Int at = chunk; at < bytes; at += chunk)
+      queue.copy(memory.get() + at, memory.get(), std::min(chunk, bytes - at));
   });
 }
 
 inline const std::vector<unsigned char>& random_block() {
   static const std::vector<unsigned char> block = [] {
     Random random(1);
-    std::vector<unsigned char> made(std::size_t{64} << 20);
-    random.fill(made.data(), made.size());
-    return made;
+    std::vector<unsigned char> pattern(std::size_t{64} << 20);
+    random.fill(pattern.data(), pattern.size());
+    return pattern;
   }();
   return block;
 }

@@ -49,26 +49,26 @@ void make_elements(Random& random, Case& c) {
   c.update_sizes = c.index_sizes;
 }
 
-void make_tuples(Random& random, Case& c, Int most) {
+void make_tuples(Random& random, Case& c, Int limit) {
   c.nd = true;
   const Int rank = static_cast<Int>(c.sizes.size());
   const auto length = static_cast<std::size_t>(random.between(random.chance(0.1) ? 0 : 1, rank));
   Int slice = 1;
   for (std::size_t d = length; d < c.sizes.size(); ++d) slice *= c.sizes[d];
-  c.index_sizes = some_sizes(random, 3, std::max<Int>(1, most / std::max<Int>(1, slice)));
+  c.index_sizes = random_sizes(random, 3, std::max<Int>(1, limit / std::max<Int>(1, slice)));
   c.update_sizes = c.index_sizes;
   c.index_sizes.push_back(static_cast<Int>(length));
   c.update_sizes.insert(c.update_sizes.end(), c.sizes.begin() + static_cast<std::ptrdiff_t>(length),
                         c.sizes.end());
 }
 
-void random_case(Random& random, Int most) {
+void random_case(Random& random, Int limit) {
   Case c;
   random_type(random, c);
-  c.sizes = some_sizes(random, 5, most);
+  c.sizes = random_sizes(random, 5, limit);
   if (c.sizes.size() > 1 && random.chance(0.5)) std::swap(c.sizes.front(), c.sizes.back());
   if (!c.sizes.empty() && random.chance(0.5))
-    make_tuples(random, c, most);
+    make_tuples(random, c, limit);
   else
     make_elements(random, c);
   check(random, c);

@@ -34,14 +34,14 @@ inline void time_case(Clock& clock, const std::string& name, const Timed& timed,
   const ScatterPlan elements{timed.input, timed.indices, timed.updates,
                              timed.input, timed.axis,    reduction};
   const ScatterNdPlan tuples{timed.input, timed.indices, timed.updates, timed.input, reduction};
-  for (int given = 0; given <= (bound ? 1 : 0); ++given)
-    clock.report(name + (given ? ", bound" : ""), bytes, [&](cuda::Queue& queue) {
+  for (int in_place = 0; in_place <= (bound ? 1 : 0); ++in_place)
+    clock.report(name + (in_place ? ", bound" : ""), bytes, [&](cuda::Queue& queue) {
       if (timed.nd)
-        cuda::scatter_nd(tuples, input.get(), indices.get(), updates.get(), output.get(), !given,
+        cuda::scatter_nd(tuples, input.get(), indices.get(), updates.get(), output.get(), !in_place,
                          queue);
       else
         cuda::scatter_elements(elements, input.get(), indices.get(), updates.get(), output.get(),
-                               !given, queue);
+                               !in_place, queue);
     });
 }
 

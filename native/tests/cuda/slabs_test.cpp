@@ -46,7 +46,7 @@ void check_copies() {
   Random random(31);
   for (int size : kSizes)
     for (int n = 0; n < cases(250, 25); ++n)
-      check_copy(random, some_sizes(random, 6, random.chance(0.3) ? 20000 : 500), size,
+      check_copy(random, random_sizes(random, 6, random.chance(0.3) ? 20000 : 500), size,
                  random_strides(random), random_strides(random));
   for (int size : kSizes) {
     for (Int height : {1, 3, 4, 31, 64, 65, 130, 500})
@@ -66,7 +66,7 @@ void check_copies() {
   }
   for (int size : {3, 12, 24})  // runs of bytes
     for (int n = 0; n < 20; ++n)
-      check_copy(random, some_sizes(random, 4, 500), size, random_strides(random),
+      check_copy(random, random_sizes(random, 4, 500), size, random_strides(random),
                  random_strides(random));
 }
 
@@ -82,12 +82,12 @@ void check_slabs(Random& random, const std::vector<Int>& before, const std::vect
   Int total = 0;
   for (Int length : lengths) total += length;
   for (bool split : {true, false}) {
-    Operand whole(random, sizes_with(total), size, DataType::unknown, strides,
-                  split ? Role::input : Role::output);
+    Operand joined(random, sizes_with(total), size, DataType::unknown, strides,
+                   split ? Role::input : Role::output);
     std::vector<std::unique_ptr<Operand>> parts;
     std::vector<void*> host, on_gpu;
-    SlabsPlan plan(whole.tensor, axis);
-    whole.on_gpu();
+    SlabsPlan plan(joined.tensor, axis);
+    joined.on_gpu();
     for (Int length : lengths) {
       parts.push_back(std::make_unique<Operand>(random, sizes_with(length), size, DataType::unknown,
                                                 random.chance(0.8) ? Strides::packed : strides,
@@ -97,18 +97,18 @@ void check_slabs(Random& random, const std::vector<Int>& before, const std::vect
       plan.add(parts.back()->tensor.layout);
     }
     if (split)
-      plan.split(whole.host(), host.data(), 1);
+      plan.split(joined.host(), host.data(), 1);
     else
-      plan.join(host.data(), whole.host(), 1);
+      plan.join(host.data(), joined.host(), 1);
     on_device([&](cuda::Queue& queue) {
       if (split)
-        cuda::split(plan, whole.on_gpu(), on_gpu.data(), queue);
+        cuda::split(plan, joined.on_gpu(), on_gpu.data(), queue);
       else
-        cuda::join(plan, on_gpu.data(), whole.on_gpu(), queue);
+        cuda::join(plan, on_gpu.data(), joined.on_gpu(), queue);
     });
-    const std::string what = std::string(split ? "split " : "join ") + whole.text() + " axis " +
+    const std::string what = std::string(split ? "split " : "join ") + joined.text() + " axis " +
                              std::to_string(axis) + " parts " + std::to_string(lengths.size());
-    outcome.expect(whole, what);
+    outcome.expect(joined, what);
     for (std::size_t p = 0; p < parts.size(); ++p)
       outcome.expect(*parts[p], what + " part " + std::to_string(p) + " " + parts[p]->text());
   }
@@ -162,11 +162,11 @@ Clock* timer;
 void time_slabs(const std::string& name, Int rows, const std::vector<Int>& lengths, int size) {
   Int total = 0;
   for (Int length : lengths) total += length;
-  const Tensor whole = packed_tensor(DataType::unknown, size, {rows, total});
-  const Int bytes = whole.layout.count() * size;
+  const Tensor joined = packed_tensor(DataType::unknown, size, {rows, total});
+  const Int bytes = joined.layout.count() * size;
   DeviceMemory memory(static_cast<std::size_t>(bytes)),
       all(static_cast<std::size_t>(bytes) + lengths.size() * 512);
-  SlabsPlan plan(whole, 1);
+  SlabsPlan plan(joined, 1);
   std::vector<void*> parts;
   Int at = 0;
   for (Int length : lengths) {

@@ -193,7 +193,7 @@ struct Operand {
     for (int i = 0; i < layout.rank; ++i)
       if (i != axis) rows.push(layout.sizes[i], layout.strides[i]);
     const Int count = rows.count(), stride = layout.rank == 0 ? 0 : layout.strides[axis];
-    const auto some = [&](Int begin, Int end) {
+    const auto fill_part = [&](Int begin, Int end) {
       for (Int at = begin; at < end; ++at) {
         const Int row = at / n, i = at - row * n;
         const uint64_t value = element(type, fill, row, i, n, seed);
@@ -202,10 +202,10 @@ struct Operand {
       }
     };
     const Int all = count * n, workers = all > 100000 ? 16 : 1;
-    if (workers == 1) return some(0, all);
+    if (workers == 1) return fill_part(0, all);
     std::vector<std::thread> threads;
     for (Int w = 0; w < workers; ++w)
-      threads.emplace_back(some, all * w / workers, all * (w + 1) / workers);
+      threads.emplace_back(fill_part, all * w / workers, all * (w + 1) / workers);
     for (std::thread& thread : threads) thread.join();
   }
 };

@@ -121,7 +121,7 @@ Case random_case(Random& random, const Type& type) {
   const DataType indices[] = {DataType::uint32, DataType::uint64, DataType::int64, DataType::int32};
   c.index = indices[random.between(0, 3)];
   c.strides = random_strides(random);
-  constexpr Int kMost = 300000;
+  constexpr Int kMax = 300000;
   Int n = 1, rows = 1;
   const Int kind = random.between(0, 9);
   if (kind <= 1) {
@@ -137,7 +137,7 @@ Case random_case(Random& random, const Type& type) {
   } else {
     n = random.between(1, 3000), rows = random.between(1, 3000);
   }
-  rows = std::max<Int>(std::min(rows, kMost / n), 1);
+  rows = std::max<Int>(std::min(rows, kMax / n), 1);
   c.k = random.chance(0.5)   ? random.between(1, std::min<Int>(n, 40))
         : random.chance(0.4) ? random.between(1, std::min<Int>(n, 5000))
         : random.chance(0.2) ? n
