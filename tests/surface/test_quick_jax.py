@@ -92,6 +92,12 @@ def test_without_64_bits_nothing_becomes_narrower_silently():
             dml.top_k(plain(), 1, index_dtype="int64")
 
 
+def test_a_call_waits_for_the_check_of_indices_of_numpy():
+    x, indices = jnp.ones(2**22), np.full(2**22, 2**23)
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[0\]: .*got 8388608"):
+        dml.gather(x, indices)
+
+
 def test_a_bad_index():
     for large in (0, 1 << 20):  # JAX runs large programs on another thread
         lookup = jnp.concatenate([jnp.zeros(large + 1, np.int32), jnp.array([3, 0])])

@@ -53,12 +53,14 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
                 _frozen(value)
         except TypeError:
             key = None
+        checks = has_indices and (mode < 0 or arguments[mode] == "raise")
         if key is None or not all(map(has_memory, given)):
-            return (lambda *operands: trace(spec, (*operands, *static))), False
+            traced = any(isinstance(x, jax.core.Tracer) for x in given)
+            return (lambda *operands: trace(spec, (*operands, *static))), checks and not traced
         compute = program_of(lambda *operands: trace(spec, (*operands, *static)))
         if len(programs) >= _MOST:
             programs.clear()
-        programs[key] = program = compute, has_indices and (mode < 0 or arguments[mode] == "raise")
+        programs[key] = program = compute, checks
         return program
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
