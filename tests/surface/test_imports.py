@@ -131,6 +131,29 @@ def test_rooms_know_no_kernel_and_backends_check_nothing():
     assert {"ops", "backends"} <= seen
 
 
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def test_jax_dask_and_cupy_are_used_by_their_public_interfaces():
+    """A private attribute of another library may go or change in any of its versions."""
+    found, seen = [], set()
+    for module, tree in sources():
+        if module[0] not in ("jax", "dask", "_cupy"):
+            continue
+        seen.add(module[0])
+        foreign = [name for name in imported(tree) if not name.startswith("anydml.")]
+        found += [name for name in foreign if any(map(is_private, name.split(".")))]
+        found += [
+            f"{'.'.join(module)}:{node.lineno} reads .{node.attr}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and is_private(node.attr)
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+        ]
+    assert seen == {"jax", "dask", "_cupy"}
+    assert not found
+
+
 LIGHT = """
 import sys, json
 before = set(sys.modules)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dask.array import zeros_like
+from dask.array.utils import meta_from_array
 
 from anydml._json import short_repr
 from anydml.dask import _graphs, _indexed
@@ -75,7 +76,8 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
 
 def _checked(operand: Any, check: Callable[[Any], None]) -> Any:
     if _graphs.is_lazy(operand):
-        return operand.map_blocks(_check, check, dtype=operand.dtype, meta=operand._meta)
+        how = {"dtype": operand.dtype, "meta": meta_from_array(operand)}
+        return operand.map_blocks(_check, check, **how)
     check(operand)
     return operand
 

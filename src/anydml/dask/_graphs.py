@@ -12,6 +12,7 @@ from dask import config
 from dask.array import Array as _Array
 from dask.array import broadcast_to, concatenate, from_array, full_like, zeros_like
 from dask.array.core import normalize_chunks
+from dask.array.utils import meta_from_array
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Alias, List, Task, TaskRef
@@ -54,13 +55,13 @@ def lazy(value: Any, name: str) -> Lazy:
         held = value if isinstance(array, DeviceArray) else given_back(array)
         return from_array(held, chunks="auto" if array.size else -1, asarray=False)
     if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
-        kind = type(value._meta)
+        kind = type(meta_from_array(value))
         raise ArgumentTypeError(
             f"{name}: expected a dask array of NumPy or CuPy arrays, got chunks of class "
             f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
             f"dtype=..)"
         )
-    meta = given_back(as_operand(value._meta, name)[0])
+    meta = given_back(as_operand(meta_from_array(value), name)[0])
     for axis, size in enumerate(value.shape):
         if math.isnan(size):
             raise ArgumentError(
@@ -77,7 +78,8 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
     """An operand that must have another's type; numbers and lists take it on where they fit."""
     if is_lazy(value):
         array = lazy(value, name)
-        same_type(array._meta, array._meta, name, of, of_name)
+        meta = meta_from_array(array)
+        same_type(meta, meta, name, of, of_name)
         return array
     array, _ = as_operand(value, name)
     array = same_type(array, value, name, of, of_name)
@@ -104,7 +106,7 @@ def indices(value: Any, name: str) -> Any:
     array = lazy(value, name)
     if array.dtype.name in INDEX_TYPES:
         return array
-    return array.astype(index_array(array._meta, name).dtype)
+    return array.astype(index_array(meta_from_array(array), name).dtype)
 
 
 def named(function: str, *given: Any) -> str:
@@ -152,7 +154,7 @@ def made(name: str, layer: Layer, of: Sequence[Lazy], chunks: Any, kin: Lazy, dt
 
 def like(array: Lazy, rank: int, dtype: Any) -> Any:
     """What says the kind, rank and type of blocks: an empty array of the same library."""
-    return np.zeros((0,) * rank, np.dtype(dtype), like=array._meta)
+    return np.zeros((0,) * rank, np.dtype(dtype), like=meta_from_array(array))
 
 
 def rechunked(array: Lazy, chunks: Chunks) -> Lazy:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 from dask.array import broadcast_to, from_array, zeros_like
+from dask.array.utils import meta_from_array
 
 from anydml.dask import _graphs
 from anydml.dask._graphs import Chunks, Lazy, Position
@@ -138,6 +139,7 @@ def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[L
     before, aligned, _ = places.pointing
     chunks = (*x.chunks[:before], *places.outer, *places.behind)
     name = _graphs.named(spec.name, x.name, places.array.name, attributes, chunks)
+    meta = meta_from_array(x)
     layer: _graphs.Layer = {}
     for at in _graphs.blocks(chunks):
         outer = at[before : before + len(places.outer)]
@@ -159,7 +161,7 @@ def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[L
             for i, (source, span) in enumerate(zip(sources, spans, strict=True))
         ]  # fmt: skip
         shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
-        rest = (places.pointing, spans, shape, x._meta)
+        rest = (places.pointing, spans, shape, meta)
         _graphs.put(layer, (name, *at), _blocks.join_parts, _graphs.listed(parts), where, *rest)
     return [_graphs.made(name, layer, [x, places.array], chunks, x, x.dtype)]
 
@@ -200,7 +202,7 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
     sums = run(start, updates, "add")
     kind = _graphs.like(x, x.ndim, np.int64)
     counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
-    how = {"dtype": x.dtype, "meta": x._meta}
+    how = {"dtype": x.dtype, "meta": meta_from_array(x)}
     return [sums.map_blocks(_blocks.divide, counts, include_self, **how)]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from dask.array import arange, take
+from dask.array.utils import meta_from_array
 
 from anydml.arrays import check_dtype, counterpart, promoted
 from anydml.dask import _graphs
@@ -51,15 +52,16 @@ class Namespace:
 
     def index_type(self, given: Any, x: Lazy, sizes: Sequence[int]) -> Any:
         """What the library of the blocks indexes with by default."""
-        return _arguments.result_indices(given, x._meta, sizes, None, "index_dtype")
+        return _arguments.result_indices(given, meta_from_array(x), sizes, None, "index_dtype")
 
     limits = staticmethod(np.iinfo)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
         """By the rules of the first array's blocks' library."""
         parts = [_graphs.lazy(value, f"{name}[{i}]") for i, value in enumerate(values)]
-        kind = promoted(parts[0]._meta, [part.dtype for part in parts], name)
-        check_dtype(parts[0]._meta, kind, name)
+        like = meta_from_array(parts[0])
+        kind = promoted(like, [part.dtype for part in parts], name)
+        check_dtype(like, kind, name)
         return [part.astype(kind) for part in parts]
 
     # ---- shapes
@@ -96,5 +98,5 @@ class Namespace:
 
     def numbers(self, x: Lazy, axis: int) -> Lazy:
         """In the chunks of the axis."""
-        count = arange(x.shape[axis], chunks=(x.chunks[axis],), like=x._meta)
+        count = arange(x.shape[axis], chunks=(x.chunks[axis],), like=meta_from_array(x))
         return count.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
