@@ -92,25 +92,27 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--cupy", action="store_true")
-    given = parser.parse_args()
-    x: Any = np.random.default_rng(1).random((given.rows, COLUMNS), np.float32)
-    if given.cupy:
+    arguments = parser.parse_args()
+    x: Any = np.random.default_rng(1).random((arguments.rows, COLUMNS), np.float32)
+    if arguments.cupy:
         import cupy  # type: ignore[import-not-found,unused-ignore]
 
         x = cupy.asarray(x)
-    chunkings = [(given.rows // n, COLUMNS // m) for n, m in ((8, 1), (8, 4), (64, 4))]
-    print(f"float32, {given.rows} × {COLUMNS}, {x.nbytes >> 20} MB; milliseconds\n")
-    heads = [f"{who}, {n}" for who in ("here", "Dask") for n in given.workers]
+    chunkings = [(arguments.rows // n, COLUMNS // m) for n, m in ((8, 1), (8, 4), (64, 4))]
+    print(f"float32, {arguments.rows} × {COLUMNS}, {x.nbytes >> 20} MB; milliseconds\n")
+    heads = [f"{who}, {n}" for who in ("here", "Dask") for n in arguments.workers]
     print(f"| workers | blocks | {' | '.join(heads)} | in memory |")
     print("|---" * (len(heads) + 3) + "|")
     with dml.num_threads(1):
         for chunks in chunkings:
             for what, calls in calls_on(x, chunks).items():
                 check(calls)
-                by_workers = [timed(calls, workers, given.repeat) for workers in given.workers]
+                by_workers = [
+                    timed(calls, workers, arguments.repeat) for workers in arguments.workers
+                ]
                 shown = [f"{times[name]:.0f}" if name in times else ""
                          for name in ("here", "dask") for times in by_workers]  # fmt: skip
-                blocks = f"{given.rows // chunks[0]} × {COLUMNS // chunks[1]}"
+                blocks = f"{arguments.rows // chunks[0]} × {COLUMNS // chunks[1]}"
                 shown.append(f"{min(times['in memory'] for times in by_workers):.0f}")
                 print(f"| {what} | {blocks} | {' | '.join(shown)} |", flush=True)
 

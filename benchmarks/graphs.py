@@ -70,7 +70,7 @@ def onnx_session(sizes: tuple[int, ...], threads: int) -> Any:
         ("Sub", "c y", "d"), ("Mul", "d x", "e"), ("Relu", "e", "f"), ("Add", "f y", "g"),
         ("Sub", "g x", "z"),
     ]  # fmt: skip
-    nodes = [helper.make_node(kind, given.split(), [made]) for kind, given, made in steps]
+    nodes = [helper.make_node(kind, inputs.split(), [made]) for kind, inputs, made in steps]
     bounds = [
         numpy_helper.from_array(np.array(value, np.float32), name)
         for name, value in (("low", LOW), ("high", HIGH))

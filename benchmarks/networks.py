@@ -180,9 +180,9 @@ class _Onnx:
     def convolution(
         self, x: Any, weights: Array, bias: Array, stride: int, padding: int, groups: int
     ) -> Any:
-        given = x, self._weight(weights), self._weight(bias)
+        operands = x, self._weight(weights), self._weight(bias)
         made = self._add(
-            "Conv", *given, strides=[stride] * 2, pads=[padding] * 4, group=groups,
+            "Conv", *operands, strides=[stride] * 2, pads=[padding] * 4, group=groups,
         )  # fmt: skip
         return self._add("Relu", made)
 
@@ -204,9 +204,9 @@ def session(
     import onnxruntime  # type: ignore[import-untyped]  # it has no types
     from onnx import TensorProto, helper
 
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in inputs]
+    input_infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in inputs]
     made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, "graph", given, made, weights)
+    graph = helper.make_graph(nodes, "graph", input_infos, made, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     options = onnxruntime.SessionOptions()

@@ -36,17 +36,17 @@ _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fuzz, replay or minimise; 0 when nothing was found."""
-    given = _parser().parse_args(arguments)
-    folder = given.state / given.target
+    settings = _parser().parse_args(arguments)
+    folder = settings.state / settings.target
     for name in ("corpus", "findings"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "committed", ignore_errors=True)
     (folder / "committed").mkdir()
-    for name, data in corpora.inputs(given.target).items():
+    for name, data in corpora.inputs(settings.target).items():
         (folder / "committed" / name).write_bytes(data)
-    if given.minimise:
-        return _minimise(given, folder)
-    return _fuzz(given, folder)
+    if settings.minimise:
+        return _minimise(settings, folder)
+    return _fuzz(settings, folder)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,34 +76,34 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     pass
 
 
-def _command(given: argparse.Namespace) -> list[str]:
-    if given.binary:
-        return [str(given.binary.resolve())]
-    return [sys.executable, "-m", "fuzz", "--child", given.target]
+def _command(settings: argparse.Namespace) -> list[str]:
+    if settings.binary:
+        return [str(settings.binary.resolve())]
+    return [sys.executable, "-m", "fuzz", "--child", settings.target]
 
 
-def _options(given: argparse.Namespace, folder: Path) -> list[str]:
+def _options(settings: argparse.Namespace, folder: Path) -> list[str]:
     options = [
         f"-artifact_prefix={folder / 'findings'}{os.sep}",
-        f"-timeout={given.timeout}",
-        f"-rss_limit_mb={given.memory}",
-        f"-max_len={given.max_len}",
+        f"-timeout={settings.timeout}",
+        f"-rss_limit_mb={settings.memory}",
+        f"-max_len={settings.max_len}",
         "-print_final_stats=1",
         "-reload=0",
     ]
-    dictionary = DICTIONARIES / f"{given.target}.dict"
+    dictionary = DICTIONARIES / f"{settings.target}.dict"
     return options + ([f"-dict={dictionary}"] if dictionary.exists() else [])
 
 
-def _fuzz(given: argparse.Namespace, folder: Path) -> int:
+def _fuzz(settings: argparse.Namespace, folder: Path) -> int:
     found = 0
-    end = time.monotonic() + given.seconds
+    end = time.monotonic() + settings.seconds
     while (left := end - time.monotonic()) >= 1:
         start = time.monotonic()
         done = _run(
             [
-                *_command(given),
-                *_options(given, folder),
+                *_command(settings),
+                *_options(settings, folder),
                 f"-max_total_time={max(1, min(round(left), _SLICE))}",
                 str(folder / "corpus"),
                 str(folder / "committed"),
@@ -114,7 +114,7 @@ def _fuzz(given: argparse.Namespace, folder: Path) -> int:
         found += failed
         executed = sum(map(int, _EXECUTED.findall(done.stdout)))
         taken = time.monotonic() - start
-        print(_add_figures(given.target, folder, taken, executed, failed), flush=True)
+        print(_add_figures(settings.target, folder, taken, executed, failed), flush=True)
         if failed:
             print(done.stdout[-4000:], flush=True)
             if not executed or found >= _MOST_FINDINGS:
@@ -160,14 +160,14 @@ def _add_figures(target: str, folder: Path, seconds: float, executed: int, faile
     )
 
 
-def _minimise(given: argparse.Namespace, folder: Path) -> int:
+def _minimise(settings: argparse.Namespace, folder: Path) -> int:
     with tempfile.TemporaryDirectory() as kept:
         done = _run(
             [
-                *_command(given),
+                *_command(settings),
                 "-merge=1",
-                f"-max_len={given.max_len}",
-                f"-timeout={given.timeout}",
+                f"-max_len={settings.max_len}",
+                f"-timeout={settings.timeout}",
                 kept,
                 str(folder / "committed"),
                 str(folder / "corpus"),
@@ -178,9 +178,9 @@ def _minimise(given: argparse.Namespace, folder: Path) -> int:
             print(done.stdout[-4000:])
             return 1
         smallest = {path.name: path.read_bytes() for path in Path(kept).iterdir()}
-    corpora.write(given.target, smallest)
+    corpora.write(settings.target, smallest)
     size = sum(map(len, smallest.values()))
-    print(f"{given.target}: {len(smallest)} inputs of {size} bytes in all")
+    print(f"{settings.target}: {len(smallest)} inputs of {size} bytes in all")
     return 0
 
 

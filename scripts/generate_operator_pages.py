@@ -343,9 +343,9 @@ def _computed_example(kind: type[Computed]) -> str:
         for info in desc.bind_points(Role.INPUT)
     }
     bound = [[inputs[path] for path in paths] for paths in names.values()]
-    given = [x if info.many else x[0] for info, x in zip(names, bound, strict=True)]
-    result = Device("cpu").create_operator(desc).compile()(*given)
-    arrays = [*map(_array_text, given)]
+    arguments = [x if info.many else x[0] for info, x in zip(names, bound, strict=True)]
+    result = Device("cpu").create_operator(desc).compile()(*arguments)
+    arrays = [*map(_array_text, arguments)]
     call = f">>> compiled({', '.join(arrays)})"
     if len(call) > 80:
         call = f">>> compiled({_NEW_LINE}{f',{_NEW_LINE}'.join(arrays)})"

@@ -192,9 +192,9 @@ class ONNXRuntime(Peer):
         """
         helper = self.onnx.helper
         fed = {f"input{i}": array for i, array in enumerate(inputs)}
-        given = [f"output{i}" for i in range(outputs)]
+        names = [f"output{i}" for i in range(outputs)]
         held = constants or {}
-        node = helper.make_node(operator, [*fed, *held], given, **attributes)
+        node = helper.make_node(operator, [*fed, *held], names, **attributes)
         graph = helper.make_graph(
             [node],
             operator,
@@ -204,16 +204,16 @@ class ONNXRuntime(Peer):
                 )
                 for name, array in fed.items()
             ],
-            [helper.make_empty_tensor_value_info(name) for name in given],
+            [helper.make_empty_tensor_value_info(name) for name in names],
             [self.onnx.numpy_helper.from_array(value, name) for name, value in held.items()],
         )
         session = self._session(graph)
         if into is None:
-            return functools.partial(session.run, given, fed)
+            return functools.partial(session.run, names, fed)
         bound = session.io_binding()
         for name, array in fed.items():
             bound.bind_cpu_input(name, array)
-        for name, array in zip(given, into, strict=True):
+        for name, array in zip(names, into, strict=True):
             bound.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         return functools.partial(session.run_with_iobinding, bound)
 

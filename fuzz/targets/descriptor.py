@@ -257,23 +257,25 @@ class Dispatch:
 
     def _in_place(self, bound: dict[str, Any], outputs: Any, targets: dict[str, Any]) -> None:
         """Sometimes the output is the input's memory, which some operators allow."""
-        given = bound.get("InputTensor")
-        if not self.decide.chance(24) or not isinstance(given, np.ndarray) or self.refused:
+        bound_input = bound.get("InputTensor")
+        if not self.decide.chance(24) or not isinstance(bound_input, np.ndarray) or self.refused:
             return
         name = next(iter(targets))
         tensor = next(tensor for _, tensor, _ in self.desc.tensors(Role.OUTPUT))
         if isinstance(outputs[name], list) and len(outputs[name]) > 1:
             return
-        if isinstance(targets[name], list) or (given.dtype == np.uint8 and given.ndim == 1):
+        if isinstance(targets[name], list) or (
+            bound_input.dtype == np.uint8 and bound_input.ndim == 1
+        ):
             return
-        if given.shape != tensor.sizes or given.dtype != tensor.data_type.numpy:
+        if bound_input.shape != tensor.sizes or bound_input.dtype != tensor.data_type.numpy:
             return
         (source,) = (tensor for path, tensor, _ in self.desc.tensors() if path == "InputTensor")
         owned = source.flags is dml.TensorFlags.OWNED_BY_DML
-        if 0 in given.strides or owned:
+        if 0 in bound_input.strides or owned:
             return
-        targets[name] = given
-        outputs[name] = [(given, given)]
+        targets[name] = bound_input
+        outputs[name] = [(bound_input, bound_input)]
         self.written_input = True
         self.refused |= (name, "InputTensor") not in self.desc.lower().in_place()
 

@@ -29,11 +29,11 @@ def descriptor(decide: Decisions) -> Descriptor | None:
     changes = decide.below(3) if decide.chance(150) else 0
     if not changes:
         return desc
-    given = {info.attribute: _unmade(getattr(desc, info.attribute)) for info in kind.fields()}
+    fields = {info.attribute: _unmade(getattr(desc, info.attribute)) for info in kind.fields()}
     for _ in range(changes):
-        _spoil(decide, kind, given)
+        _spoil(decide, kind, fields)
     try:
-        return kind(**{name: _made(value) for name, value in given.items()})
+        return kind(**{name: _made(value) for name, value in fields.items()})
     except dml.InvalidDescriptorError as error:
         violations = error.violations
     assert violations
@@ -73,24 +73,24 @@ def _made(value: Any) -> Any:
     if isinstance(value, list):
         return [_made(item) for item in value]
     if isinstance(value, dict) and "sizes" in value:
-        given = dict(value)
-        return dml.TensorDesc(given.pop("data_type"), given.pop("sizes"), **given)
+        fields = dict(value)
+        return dml.TensorDesc(fields.pop("data_type"), fields.pop("sizes"), **fields)
     return value
 
 
 # ---- changes ------------------------------------------------------------------------------------
 
 
-def _spoil(decide: Decisions, kind: Any, given: Fields) -> None:
+def _spoil(decide: Decisions, kind: Any, fields: Fields) -> None:
     """One change, after which the descriptor may still be sound."""
     info = decide.among(kind.fields())
     if info.role is Role.ATTRIBUTE:
-        given[info.attribute] = _any_value(decide)
+        fields[info.attribute] = _any_value(decide)
         return
-    value = given[info.attribute]
+    value = fields[info.attribute]
     if info.many and isinstance(value, list):
         if not value or decide.chance(40):
-            given[info.attribute] = value[1:] if decide.chance(128) else value + value[:1]
+            fields[info.attribute] = value[1:] if decide.chance(128) else value + value[:1]
             return
         value = decide.among(value)
     if not isinstance(value, dict):

@@ -53,13 +53,13 @@ class _Namespace:
         """As an array; the native call compares the types."""
         return self.array(value, name)
 
-    def value_type(self, given: Any) -> Any:
+    def value_type(self, dtype: Any) -> Any:
         """As it is given: the native call knows types that the general path has understood."""
-        return given
+        return dtype
 
-    def index_type(self, given: Any, x: Any, sizes: Sequence[Any]) -> Any:
+    def index_type(self, dtype: Any, x: Any, sizes: Sequence[Any]) -> Any:
         """As it is given; None is int64, NumPy's own."""
-        return given
+        return dtype
 
 
 _NAMESPACE: Final = _Namespace()
@@ -84,10 +84,10 @@ def call_of(spec: FunctionSpec) -> Call:
     """The call of a function with CuPy's arrays."""
     run = native.memory_call(spec.operator.KERNEL)
 
-    def quick(given: tuple[Any, ...]) -> Any:
+    def quick(arguments: tuple[Any, ...]) -> Any:
         try:
-            operands, attributes, finish = spec.prepare(_NAMESPACE, *given)
-            arguments = spec.arguments(operands, attributes)
+            operands, attributes, finish = spec.prepare(_NAMESPACE, *arguments)
+            kernel_arguments = spec.arguments(operands, attributes)
             blocks: Any = [_block(x) for x in operands]
         except (_UnusualError, AnyDMLError, ValueError):  # the last one: of CuPy
             return None
@@ -95,22 +95,26 @@ def call_of(spec: FunctionSpec) -> Call:
         here = device == cupy.cuda.runtime.getDevice()
         if not here or any(x.device.id != device for x in operands[1:]):
             return None
-        if arguments is None or finish is not None:
+        if kernel_arguments is None or finish is not None:
             return None
         place = device, cupy.cuda.get_current_stream().ptr
         return run(
-            spec.several, place, _make, *([blocks] if spec.lists_operands else blocks), *arguments
+            spec.several,
+            place,
+            _make,
+            *([blocks] if spec.lists_operands else blocks),
+            *kernel_arguments,
         )
 
-    def call(given: tuple[Any, ...], out: Any) -> Any:
+    def call(arguments: tuple[Any, ...], out: Any) -> Any:
         # An iterator can be read once only.
-        if out is None and not any(hasattr(value, "__next__") for value in given):
+        if out is None and not any(hasattr(value, "__next__") for value in arguments):
             try:
-                result = quick(given)
+                result = quick(arguments)
             except MemoryError:
                 result = None  # the general path says how much for what
             if result is not None:
                 return result
-        return on_memory(spec, given, out)
+        return on_memory(spec, arguments, out)
 
     return call

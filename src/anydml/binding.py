@@ -283,15 +283,15 @@ def refuse_overlap(
     """
     names = [name for name, _ in (*outputs, *inputs)]
     pairs = {
-        (names.index(output), names.index(given))
-        for output, given in in_place
-        if output in names and given in names
+        (names.index(output), names.index(source))
+        for output, source in in_place
+        if output in names and source in names
     }
     pair = first_overlap([a for _, a in outputs], [a for _, a in inputs], pairs)
     if pair is None:
         return
     name, other_name = (names[i] for i in pair)
-    accepted = " or ".join(given for output, given in in_place if output == name)
+    accepted = " or ".join(source for output, source in in_place if output == name)
     allowed = f" (only exactly the memory of {accepted} is allowed)" if accepted else ""
     raise BindingError(
         f"{name}: expected memory that does not overlap {other_name}{allowed}, got an overlap"

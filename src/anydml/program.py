@@ -284,8 +284,8 @@ class Program:
             shown[item.name] = f"{item.name}: {item.spec}"
         lines = []
         for call in self.calls:
-            given = [shown[name] for name in call.inputs]
-            given += [f"{name}={value!r}" for name, value in call.attributes]
+            inputs = [shown[name] for name in call.inputs]
+            inputs += [f"{name}={value!r}" for name, value in call.attributes]
             written = ", ".join(shown[name] for name in call.outputs)
-            lines.append(f"{written} = {call.kernel}({', '.join(given)})")
+            lines.append(f"{written} = {call.kernel}({', '.join(inputs)})")
         return "\n".join(lines)

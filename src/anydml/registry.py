@@ -243,6 +243,6 @@ def from_json(value: Any) -> Descriptor:
     ...                "OutputTensors": [{"DataType": "FLOAT32", "Sizes": [2]}]}).axis
     0
     """
-    given = _json.json_object(value)
-    operator = operator_named(_json.operator_type(given))
-    return operator.read_described(given)
+    record = _json.json_object(value)
+    operator = operator_named(_json.operator_type(record))
+    return operator.read_described(record)

@@ -74,8 +74,8 @@ def _tensor_rules(desc: Any, info: FieldInfo, path: str, tensor: TensorDesc) -> 
     data_type, sizes, rank = tensor.data_type, tensor.sizes, tensor.dimension_count
     total = tensor.minimum_size_in_bytes
 
-    def broken(what: str, part: str, alone: bool = True, **given: Any) -> Broken:
-        fields: dict[str, Any] = {"data_type": data_type, "sizes": sizes} | given
+    def broken(what: str, part: str, alone: bool = True, **changes: Any) -> Broken:
+        fields: dict[str, Any] = {"data_type": data_type, "sizes": sizes} | changes
         fields.setdefault("strides", tensor.strides)
         other = replaced(desc, path, TensorDesc(**fields))
         return Broken(f"{path} {what}", other, f"{path}.{part}", alone=alone)

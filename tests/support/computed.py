@@ -50,9 +50,11 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
 
     The latter are infinite where they overflow on the way in float32.
     """
-    given, present = desc.attributes(), iter(arrays)
+    desc_attributes, present = desc.attributes(), iter(arrays)
     operands = [None if slot is None else next(present) for slot in desc._slots(Role.INPUT)]
-    absolute = {n: abs(value) if isinstance(value, float) else value for n, value in given.items()}
+    absolute = {
+        n: abs(value) if isinstance(value, float) else value for n, value in desc_attributes.items()
+    }
     kept = [getattr(desc, info.attribute) is not None for info in desc.tensor_fields(Role.OUTPUT)]
 
     def compute(
@@ -68,7 +70,7 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
         return [result for result, is_kept in zip(made, kept, strict=True) if is_kept]
 
     with np.errstate(all="ignore"):
-        wanted = compute(np.float64, given)
+        wanted = compute(np.float64, desc_attributes)
         magnitudes = compute(np.float64, absolute, np.abs)
         narrow = compute(np.float32, absolute, np.abs)
     pairs = zip(magnitudes, narrow, strict=True)

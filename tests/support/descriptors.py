@@ -340,11 +340,11 @@ def _rows(kind: type[Descriptor], level: FeatureLevel) -> list[Support]:
 
 
 def _nested(choose: Choices, room: Any, data_type: DataType, level: FeatureLevel) -> Any:
-    given: Fields = {}
+    fields: Fields = {}
     for info in room.fields():
         if info.role is Role.ATTRIBUTE and info.counts is None:
-            given[info.attribute] = attribute(choose, info.kind, 1, data_type, given, level)
-    return room(**given)
+            fields[info.attribute] = attribute(choose, info.kind, 1, data_type, fields, level)
+    return room(**fields)
 
 
 def _small(choose: Choices, signed: bool) -> int:

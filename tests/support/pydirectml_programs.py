@@ -31,8 +31,8 @@ def run_program(script: Path, *arguments: str) -> tuple[int, list[Computed]]:
         self: pydirectml.Device, model: Any, inputs: Any, outputs: Any
     ) -> list[pydirectml.TensorData]:
         results = compute(self, model, inputs, outputs)
-        given = {f"input{i}": binding._bytes for i, binding in enumerate(inputs)}
-        found.append(Computed(model._graph.desc, given, results))
+        arrays = {f"input{i}": binding._bytes for i, binding in enumerate(inputs)}
+        found.append(Computed(model._graph.desc, arrays, results))
         return results
 
     with pytest.MonkeyPatch.context() as patch:

@@ -105,12 +105,12 @@ def _contribute(target: Array, at: Place, updates: Array, place: Place, how: str
     if how in (None, "none"):
         _put(target, at, updates, place)
         return
-    before, given = target[at], updates[place]
-    after = combine(before, given, how)
+    before, update = target[at], updates[place]
+    after = combine(before, update, how)
     # Where one of the two is taken, its bits are.
     if after is before:
         return
-    if after is given:
+    if after is update:
         _put(target, at, updates, place)
     else:
         target[at] = after

@@ -33,9 +33,9 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """
     slots: dict[str, Any] = {}
     for info in desc.bind_points(Role.INPUT):
-        given = arrays[info.name]
-        members = enumerate(given) if info.many else ()
-        slots |= {f"{info.name}[{i}]": array for i, array in members} or {info.name: given}
+        value = arrays[info.name]
+        members = enumerate(value) if info.many else ()
+        slots |= {f"{info.name}[{i}]": array for i, array in members} or {info.name: value}
     outputs: dict[str, Any] = {}
     for path, tensor, info in desc.tensors(Role.OUTPUT):
         slots[path] = np.zeros(tensor.sizes, tensor.data_type.numpy)

@@ -50,9 +50,9 @@ def run_graph(graph: dml.GraphDesc, inputs: Mapping[str, Any]) -> dict[str, Any]
 
 def _run(graph: dml.GraphDesc, inputs: Mapping[str, Any]) -> dict[str, Any]:
     held: dict[tuple[Any, int], Tensor] = {}
-    for at, given in enumerate(graph.inputs):
-        if given.name in inputs:
-            held["input", at] = _raw(np.ascontiguousarray(inputs[given.name]))
+    for at, declared in enumerate(graph.inputs):
+        if declared.name in inputs:
+            held["input", at] = _raw(np.ascontiguousarray(inputs[declared.name]))
     for at, node in enumerate(graph.nodes):
         if isinstance(node, dml.ConstantNode):
             held[at, 0] = _raw(np.frombuffer(node.data, np.uint8))
@@ -79,12 +79,12 @@ def _run(graph: dml.GraphDesc, inputs: Mapping[str, Any]) -> dict[str, Any]:
                 held[at, place] = _laid_out(_activated(desc, results[place]), tensor)
     outputs = {}
     for edge in graph.output_edges:
-        given = graph.outputs[edge.graph_output_index]
+        declared = graph.outputs[edge.graph_output_index]
         at, index = edge.from_node_index, edge.from_node_output_index
         desc = graph.nodes[at].desc  # type: ignore[union-attr]
-        made = given.desc or _tensors(desc, Role.OUTPUT)[index]
+        made = declared.desc or _tensors(desc, Role.OUTPUT)[index]
         assert made is not None
-        outputs[given.name] = _read(held[at, index], made).numpy().view(made.data_type.numpy)
+        outputs[declared.name] = _read(held[at, index], made).numpy().view(made.data_type.numpy)
     return outputs
 
 

@@ -44,10 +44,10 @@ class Kernels(Protocol):
     """Kernels by name, on natural arrays that have been checked."""
 
     def execute(self, kernel: str, inputs: Sequence[Array], outputs: Sequence[Array],
-                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+                attributes: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Run a kernel; the first bad index, or -1."""
 
-    def run_measured(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+    def run_measured(self, kernel: str, x: Array, attributes: Mapping[str, Any],
                      make: Callable[[int], Array], threads: int) -> Array:  # fmt: skip
         """Run a kernel whose output's size the data decide; `make` gives an array for a size."""
 

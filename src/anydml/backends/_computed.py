@@ -27,7 +27,7 @@ EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.f
 
 def computed_step(call: KernelCall, widening: Widening) -> Step:
     """A call of a computed operator; each result is rounded once, when it is written."""
-    definition, given = definition_of(call.kernel), dict(call.attributes)
+    definition, attributes = definition_of(call.kernel), dict(call.attributes)
     compute = definition.compute
     if not definition.WIDENS:
         widening = {}
@@ -36,7 +36,7 @@ def computed_step(call: KernelCall, widening: Widening) -> Step:
         with np.errstate(all="ignore"):
             if widening:
                 inputs = [x if x is None else _widened(x, widening) for x in inputs]
-            results = compute(ENGINE, *inputs, **given)
+            results = compute(ENGINE, *inputs, **attributes)
             if not isinstance(results, tuple):
                 results = (results,)
             for output, result in zip(outputs, results, strict=True):

@@ -168,10 +168,10 @@ def _step(run: Run, widening: Widening) -> Step:
         kept.update(call.inputs)
         read = [place[name] for name in call.inputs]
         name = call.outputs[0]
-        definition, given = definition_of(call.kernel), dict(call.attributes)
+        definition, attributes = definition_of(call.kernel), dict(call.attributes)
         kind = specs[name].dtype
         casts = [(i, w) for i, w in enumerate(wide) if w and definition.WIDENS]
-        plan.append((definition.compute, read, casts, given, place[name], kind, dead))
+        plan.append((definition.compute, read, casts, attributes, place[name], kind, dead))
     plan.reverse()
     ends = [place[name] for name in outputs]
     pieces = list(blocks(run.shape, run.block))
@@ -181,11 +181,11 @@ def _step(run: Run, widening: Widening) -> Step:
         with np.errstate(all="ignore"):
             for at in pieces:
                 held = [array[at] for array in ins] + unread
-                for function, read, casts, given, target, kind, dead in plan:
+                for function, read, casts, attributes, target, kind, dead in plan:
                     operands = [held[i] for i in read]
                     for i, wide_kind in casts:
                         operands[i] = operands[i].astype(wide_kind)
-                    result = function(ENGINE, *operands, **given)
+                    result = function(ENGINE, *operands, **attributes)
                     held[target] = ENGINE.cast(result, kind)
                     if dead:
                         del operands, result

@@ -107,14 +107,14 @@ class CpuKernels:
     """The native kernels."""
 
     def execute(self, kernel: str, inputs: Sequence[Array], outputs: Sequence[Array],
-                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+                attributes: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Run a kernel on natural arrays; the first bad index, or -1."""
-        return int(native.run(kernel, inputs, outputs, dict(given), private, threads))
+        return int(native.run(kernel, inputs, outputs, dict(attributes), private, threads))
 
-    def run_measured(self, kernel: str, given: Array, attributes: Mapping[str, Any],
+    def run_measured(self, kernel: str, x: Array, attributes: Mapping[str, Any],
                      make: Callable[[int], Array], threads: int) -> Array:  # fmt: skip
         """Run a kernel whose output's size the data decide."""
-        made: Array = native.run_measured(kernel, given, dict(attributes), make, threads)
+        made: Array = native.run_measured(kernel, x, dict(attributes), make, threads)
         return made
 
 
@@ -144,9 +144,9 @@ def quick(kernel: str) -> Callable[..., Any]:
     return call
 
 
-def know_type(given: Any, dtype: np.dtype[Any]) -> None:
+def know_type(user_type: Any, dtype: np.dtype[Any]) -> None:
     """Register a user's type name for fast native calls."""
-    native.know_type(given, dtype)
+    native.know_type(user_type, dtype)
 
 
 def _binder(program: Program) -> Callable[[dict[str, Any], int], int | None]:

@@ -101,9 +101,9 @@ def _wheel_folders() -> Iterator[str]:
 
 def _cache_folder() -> str:
     """Where compiled kernels are kept; empty for nowhere."""
-    given = os.environ.get(CACHE)
-    if given:
-        return os.path.abspath(given)
+    configured = os.environ.get(CACHE)
+    if configured:
+        return os.path.abspath(configured)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(base, "anydml") if os.path.isabs(base) else ""
 
@@ -215,15 +215,15 @@ class CudaKernels:
         self._indices = indices
 
     def execute(self, kernel: str, inputs: abc.Sequence[Any], outputs: abc.Sequence[Any],
-                given: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
+                attributes: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Put a kernel's work into the stream; -1, as bad indices are found later."""
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
-        _cuda().run(kernel, self._device, self._stream, *operands, dict(given), private,
+        _cuda().run(kernel, self._device, self._stream, *operands, dict(attributes), private,
                     self._indices)  # fmt: skip
         self._block()
         return -1
 
-    def run_measured(self, kernel: str, given: Any, attributes: Mapping[str, Any],
+    def run_measured(self, kernel: str, x: Any, attributes: Mapping[str, Any],
                      make: Callable[[int], Any], threads: int) -> Any:  # fmt: skip
         """Run a kernel, and wait for the size of its output, which the host needs."""
         made = []
@@ -233,7 +233,7 @@ class CudaKernels:
             return _operand(made[0])
 
         _cuda().run_measured(
-            kernel, self._device, self._stream, _operand(given), dict(attributes), operand
+            kernel, self._device, self._stream, _operand(x), dict(attributes), operand
         )
         self._block()
         return made[0]

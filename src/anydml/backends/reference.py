@@ -43,16 +43,16 @@ class ReferenceBackend:
 def _step(call: KernelCall) -> Step:
     if is_computed(call.kernel):
         return computed_step(call, EXACT)
-    evaluate, given = evaluation(call.kernel), dict(call.attributes)
+    evaluate, attributes = evaluation(call.kernel), dict(call.attributes)
 
     def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
         operands = list(inputs)
         if call.indices is not None:
             at = call.inputs.index(call.indices.slot)
-            operands[at], bad = resolve(operands[at], call.indices, given.get("clamp", False))
+            operands[at], bad = resolve(operands[at], call.indices, attributes.get("clamp", False))
             if bad >= 0:
                 return bad
-        evaluate(operands, outputs, given)
+        evaluate(operands, outputs, attributes)
         return -1
 
     return run

@@ -190,13 +190,13 @@ class _Step:
         function = self._function
         if function is None or function.identity != identity:
             function = self._function = self._specialized(fixed, identity)
-        given = [
+        operands = [
             function.placed[i] if i in function.placed else _unrepeated(x)
             for i, x in enumerate(inputs)
             if i in function.placed or i not in fixed
         ]
         # An output may be an input's memory, so that all must have been read.
-        return jax.block_until_ready(function.call(*given))
+        return jax.block_until_ready(function.call(*operands))
 
     def _specialized(self, fixed: Mapping[int, Any], identity: object) -> _Function:
         arrays = {i: _unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
@@ -204,8 +204,8 @@ class _Step:
         constants = arrays if constant else {}
         placed = {} if constant else {i: jax.device_put(x) for i, x in arrays.items()}
 
-        def call(*given: Any) -> list[Any]:
-            rest = iter(given)
+        def call(*arguments: Any) -> list[Any]:
+            rest = iter(arguments)
             return _compute(
                 self._run,
                 [constants[i] if i in constants else next(rest)

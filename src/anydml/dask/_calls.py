@@ -98,8 +98,8 @@ def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any])
         found = []
         for i, start in enumerate(starts):
             place = (*at[:axis], i, *at[axis + 1 :])
-            given = (tree.of_block, _graphs.block(x, place), start, attributes)
-            found.append(_graphs.put(layer, (f"{name}-of-block", *place), *given))
+            arguments = (tree.of_block, _graphs.block(x, place), start, attributes)
+            found.append(_graphs.put(layer, (f"{name}-of-block", *place), *arguments))
         level = 0
         while len(found) > 1:
             groups = [found[i : i + FAN_IN] for i in range(0, len(found), FAN_IN)]
@@ -141,7 +141,7 @@ def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -
     limits = [_graphs.bounds(sizes) for sizes in read.chunks]
     for i, at in enumerate(_graphs.blocks(read.chunks)):
         starts, _ = _graphs.corners(limits, at)
-        given = (rows.of_block, _graphs.block(read, at), starts, attributes)
-        _graphs.put(layer, (name, i, 0), *given)
+        arguments = (rows.of_block, _graphs.block(read, at), starts, attributes)
+        _graphs.put(layer, (name, i, 0), *arguments)
     chunks = ((math.nan,) * len(layer), (shapes[0][-1],))
     return [_graphs.made(name, layer, [read], chunks, x, kind)]

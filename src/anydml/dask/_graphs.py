@@ -109,9 +109,9 @@ def indices(value: Any, name: str) -> Any:
     return array.astype(index_array(meta_from_array(array), name).dtype)
 
 
-def named(function: str, *given: Any) -> str:
+def named(function: str, *arguments: Any) -> str:
     """A layer's name, the same for the same call."""
-    return f"anydml-{function}-{tokenize(*given)}"
+    return f"anydml-{function}-{tokenize(*arguments)}"
 
 
 def blocks(chunks: Chunks) -> Iterator[Position]:
@@ -135,9 +135,9 @@ def listed(references: Sequence[Any]) -> Any:
     return List(*references)
 
 
-def put(layer: Layer, key: tuple[Any, ...], function: Callable[..., Any], *given: Any) -> Any:
+def put(layer: Layer, key: tuple[Any, ...], function: Callable[..., Any], *arguments: Any) -> Any:
     """Add a task, and give a reference to what it makes."""
-    layer[key] = Task(key, function, *given)
+    layer[key] = Task(key, function, *arguments)
     return TaskRef(key)
 
 

@@ -74,27 +74,27 @@ class _Places:
         chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))
         clamp = spec.named(attributes).get("clamp", False)
         sizes = [x.shape[axis] for axis in self.pointed]
-        given = (spec.name, sizes, list(self.pointed), clamp)
+        arguments = (spec.name, sizes, list(self.pointed), clamp)
         if held:
-            self.array = self._known(indices, chunks, given)
+            self.array = self._known(indices, chunks, arguments)
             return
         indices = _graphs.rechunked(indices, chunks)
-        name = _graphs.named("places", indices.name, given)
+        name = _graphs.named("places", indices.name, arguments)
         layer: _graphs.Layer = {}
         bounds = [_graphs.bounds(sizes) for sizes in chunks]
         for at in _graphs.blocks(chunks):
             origin = [bounds[axis][i][0] for axis, i in enumerate(at)]
             chunk = _graphs.block(indices, at)
-            _graphs.put(layer, (name, *at), _blocks.resolve, chunk, *given, origin)
+            _graphs.put(layer, (name, *at), _blocks.resolve, chunk, *arguments, origin)
         self.array = _graphs.made(name, layer, [indices], chunks, indices, np.int64)
 
-    def _known(self, indices: Any, chunks: Chunks, given: Any) -> Lazy:
+    def _known(self, indices: Any, chunks: Chunks, arguments: Any) -> Lazy:
         indices = np.asarray(indices)
         # Of axes along which the indices are broadcast, only what is in memory.
         once = [
             slice(1) if stride == 0 and indices.size else slice(None) for stride in indices.strides
         ]
-        call, sizes, axes, clamp = given
+        call, sizes, axes, clamp = arguments
         found = _blocks.resolve(indices[(*once, ...)], call, sizes, axes, clamp, [])
         self._held = found
         own = tuple(
@@ -152,8 +152,8 @@ def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[L
             sources.append(_graphs.block(x, (*front, *middle, *back)))
             spans.append(_graphs.corners(places.limits, inner))
         if len(sources) == 1:
-            given = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
-            _graphs.put(layer, (name, *at), _blocks.read, *given)
+            arguments = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
+            _graphs.put(layer, (name, *at), _blocks.read, *arguments)
             continue
         parts = [
             _graphs.put(layer, (f"{name}-found", i, *at), _blocks.read_part, source, where,
@@ -188,8 +188,8 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
             for i, (outer, back, span) in enumerate(chain):
                 new = _graphs.block(values, (*outer, *back)) if lazy else values
                 where = _graphs.block(places.array, places.key(outer))
-                given = (state, where, new, places.pointing, how, *span)
-                state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *given)
+                arguments = (state, where, new, places.pointing, how, *span)
+                state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *arguments)
             _graphs.same(layer, (name, *at), state)
         of = [start, places.array, *([values] if lazy else [])]
         return _graphs.made(name, layer, of, x.chunks, x, start.dtype)

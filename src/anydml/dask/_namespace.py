@@ -46,13 +46,13 @@ class Namespace:
         """Numbers and lists become the type where their values fit."""
         return _graphs.lazy_as(value, name, like, like_name)
 
-    def value_type(self, given: Any) -> Any:
+    def value_type(self, dtype: Any) -> Any:
         """As blocks have it."""
-        return counterpart(_attributes.type_named(given), "dtype")
+        return counterpart(_attributes.type_named(dtype), "dtype")
 
-    def index_type(self, given: Any, x: Lazy, sizes: Sequence[int]) -> Any:
+    def index_type(self, dtype: Any, x: Lazy, sizes: Sequence[int]) -> Any:
         """What the library of the blocks indexes with by default."""
-        return _arguments.result_indices(given, meta_from_array(x), sizes, None, "index_dtype")
+        return _arguments.result_indices(dtype, meta_from_array(x), sizes, None, "index_dtype")
 
     limits = staticmethod(np.iinfo)
 

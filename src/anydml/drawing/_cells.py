@@ -75,12 +75,12 @@ def draw_operator(desc: Descriptor, inputs: Mapping[str, Any]) -> str:
     >>> draw_operator(desc, {"InputTensor": np.array([0.5, 7])}).count("</svg>")
     1
     """
-    given = {
+    arrays = {
         path: np.asarray(inputs[path], stored.data_type.numpy).reshape(stored.sizes)
         for path, tensor, _ in desc.tensors(Role.INPUT)
         for stored in [tensor.storage]
     }
-    return draw_traced(desc, given, trace(desc, given))
+    return draw_traced(desc, arrays, trace(desc, arrays))
 
 
 def draw_traced(desc: Descriptor, inputs: Arrays, traced: Traced) -> str:
@@ -210,14 +210,14 @@ def _spoken(array: Array) -> str:
 
 def _middle(desc: Descriptor) -> _Box:
     """The operator's name and attributes next to an arrow."""
-    given = ", ".join(
+    attributes = ", ".join(
         f"{info.attribute}={shortened(info.kind.short_repr(value), 48)}".replace(" ", "\xa0")
         for info in desc.fields()
         if info.role is Role.ATTRIBUTE
         and info.counts is None
         and (value := getattr(desc, info.attribute)) is not None
     )
-    lines = textwrap.wrap(given, int((_WIDTH - 2 * _MARGIN - 24) / _CHARACTER))[:4]
+    lines = textwrap.wrap(attributes, int((_WIDTH - 2 * _MARGIN - 24) / _CHARACTER))[:4]
     height = _LINE * (len(lines) + 1) + 2
     rows = "".join(
         f'<text class="muted" x="24" y="{12 + _LINE * (i + 1)}">{text(line)}</text>'

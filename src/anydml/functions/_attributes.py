@@ -122,17 +122,17 @@ def split_attributes(
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
     name = "sections_or_sizes"
-    given: Any = sections_or_sizes
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given[()]
-    if _holds_several(given):
+    value: Any = sections_or_sizes
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if _holds_several(value):
         # A list of its own: an item's own __index__ may change the caller's.
-        members = _arguments.members(given, name)
+        members = _arguments.members(value, name)
         sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
         if not sizes:
             raise ArgumentError(f"{name}: expected at least one size, got none")
         return sizes
-    sections = _arguments.integer(given, name)
+    sections = _arguments.integer(value, name)
     if near_equal and sections < 1:
         raise ArgumentError(f"{name}: expected at least 1 section, got {short_repr(sections)}")
     if sections < 1 or (total % sections and not near_equal):
@@ -154,15 +154,15 @@ def _between(points: Any, total: int) -> list[int]:
             f"points: expected a sequence of integers, got {short_repr(points)}"
         )
     members = _arguments.members(points, "points")
-    given = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
-    points = [point if is_true(point >= 0) else max(point + total, 0) for point in given]
+    integers = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
+    points = [point if is_true(point >= 0) else max(point + total, 0) for point in integers]
     ends = [*(min(point, total) for point in points), total]
     starts = [0, *ends[:-1]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if not is_true(end >= start):
             raise ArgumentError(
                 f"points[{i}]: expected a value of at least points[{i - 1}], "
-                f"got {short_repr(given[i])} after {short_repr(given[i - 1])}"
+                f"got {short_repr(integers[i])} after {short_repr(integers[i - 1])}"
             )
     return [end - start for start, end in zip(starts, ends, strict=True)]
 
@@ -182,10 +182,10 @@ def members_of(arrays: Any) -> list[Any]:
     """What `join` is given, at least one."""
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
         raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
-    given = _arguments.members(arrays, "arrays")
-    if not given:
+    members = _arguments.members(arrays, "arrays")
+    if not members:
         raise ArgumentError("arrays: expected at least one, got none")
-    return given
+    return members
 
 
 def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
@@ -230,15 +230,15 @@ def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if _is_number(width):
         both = (_arguments.integer(width, "pad_width"),) * rank
         return both, both
-    given = _arguments.take_at_most(
+    widths = _arguments.take_at_most(
         width, "pad_width", "an integer, a pair, or a pair for each axis"
     )
-    if len(given) == 2 and all(_is_number(m) or not hasattr(m, "__iter__") for m in given):
-        start, end = _arguments.integers(given, "pad_width")
+    if len(widths) == 2 and all(_is_number(m) or not hasattr(m, "__iter__") for m in widths):
+        start, end = _arguments.integers(widths, "pad_width")
         return (start,) * rank, (end,) * rank
-    if len(given) != rank:
-        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(given)}")
-    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(given)]
+    if len(widths) != rank:
+        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(widths)}")
+    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(widths)]
     for i, pair in enumerate(pairs):
         if len(pair) != 2:
             raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")

@@ -92,20 +92,20 @@ def call_block(chunk: Array, function: str, attributes: Attributes) -> Any:
 # ---- selection ----------------------------------------------------------------------------------
 
 
-def select(chunk: Array, start: int, given: Attributes) -> Part:
+def select(chunk: Array, start: int, attributes: Attributes) -> Part:
     """The first k of a block."""
-    k, axis, largest, _ = given
+    k, axis, largest, _ = attributes
     how = {"axis": axis, "largest": largest, "index_dtype": "int64"}
     found = SPECS["top_k"].function(chunk, min(k, chunk.shape[axis]), **how)
     found.indices[...] += start
     return tuple(found)
 
 
-def merge_selected(parts: Sequence[Part], given: Attributes) -> Part:
+def merge_selected(parts: Sequence[Part], attributes: Attributes) -> Part:
     """The first k of several blocks."""
     # Parts follow one another, and ties within a part are in the order of their indices: the first
     # of equal values is the one with the lowest index.
-    k, axis, largest, _ = given
+    k, axis, largest, _ = attributes
     join = SPECS["join"].function
     values, indices = (join([part[i] for part in parts], axis=axis) for i in (0, 1))
     count = min(k, values.shape[axis])
@@ -118,9 +118,9 @@ def mark_nonzero(chunk: Array) -> Any:
     return chunk != 0
 
 
-def find_nonzero(chunk: Array, starts: Sequence[int], given: Attributes) -> Array:
+def find_nonzero(chunk: Array, starts: Sequence[int], attributes: Attributes) -> Array:
     """Coordinates in the whole array."""
-    found: Array = SPECS["nonzero_coordinates"].function(chunk, index_dtype=given[0])
+    found: Array = SPECS["nonzero_coordinates"].function(chunk, index_dtype=attributes[0])
     for axis, start in enumerate(starts):
         if start:
             found[:, axis] += start
@@ -154,12 +154,12 @@ def _relative(pointing: Pointing, places: Any, low: Any) -> Any:
 
 
 def read(
-    chunk: Any, places: Any, pointing: Pointing, low: Any, function: str, given: Attributes
+    chunk: Any, places: Any, pointing: Pointing, low: Any, function: str, attributes: Attributes
 ) -> Any:
     """The block of a result that has all its elements of one block."""
     spec = SPECS[function]
     arguments = (chunk, _relative(pointing, places, low))
-    return spec.function(*arguments, **spec.keywords(given))
+    return spec.function(*arguments, **spec.keywords(attributes))
 
 
 def read_part(
@@ -169,7 +169,7 @@ def read_part(
     low: Any,
     high: Any,
     function: str,
-    given: Attributes,
+    attributes: Attributes,
 ) -> Any:
     """What one block has of a block of a result."""
     before, aligned, tuples = pointing
@@ -180,7 +180,7 @@ def read_part(
         mask = inside[..., None] if tuples else inside
         any_place = np.array(low, np.int64, like=places)
         chosen = np.where(mask, places, any_place)
-        return read(chunk, chosen, pointing, low, function, given)[inside]
+        return read(chunk, chosen, pointing, low, function, attributes)[inside]
     found = _relative(pointing, places[inside], low)
     if not tuples:
         return SPECS["gather"].function(chunk, found, axis=before)

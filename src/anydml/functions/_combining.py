@@ -52,8 +52,8 @@ def reduction_of(reduction: Any, array: Array) -> str:
     return name
 
 
-def check_type(name: str, array: Array, given: Any = None) -> None:
-    """Refuse a reduction that an array's type has not; `given` is what the caller called it."""
+def check_type(name: str, array: Array, label: Any = None) -> None:
+    """Refuse a reduction that an array's type has not; `label` is what the caller called it."""
     types: tuple[str, ...] = NUMBERS
     if name != "mean":
         types += ("bool",)
@@ -61,7 +61,7 @@ def check_type(name: str, array: Array, given: Any = None) -> None:
         types += ("complex64", "complex128")
     if name != "none" and dtype_name(array.dtype) not in types:
         raise ArgumentTypeError(
-            f"x: reduction {given or name!r} expected one of {', '.join(types)}, "
+            f"x: reduction {label or name!r} expected one of {', '.join(types)}, "
             f"got {dtype_name(array.dtype)}"
         )
 
@@ -75,7 +75,7 @@ class Scatter:
         Of the operator.
     inferred : Inferred
         What `infer` made of the operands.
-    given : mapping
+    attributes : mapping
         The kernel's attributes without the reduction.
     private : bool
         Whether nobody sees the result when an index is bad.
@@ -85,12 +85,12 @@ class Scatter:
         self,
         operator: _engine.OperatorClass,
         inferred: Inferred,
-        given: dict[str, Any],
+        attributes: dict[str, Any],
         private: bool,
     ) -> None:
         self._operator = operator
         self._inferred = inferred
-        self._given = given
+        self._given = attributes
         self._private = private
 
     def run(self, operands: Sequence[Array], result: Array, how: str, include_self: bool) -> None:
@@ -136,9 +136,9 @@ class Scatter:
     def _once(
         self, data: Array, lookup: Array, updates: Array, result: Array, how: str, mean: int = 0
     ) -> None:
-        given = {**self._given, "reduction": how, "mean": mean}
+        attributes = {**self._given, "reduction": how, "mean": mean}
         inputs = (data, lookup, updates)
-        _engine.run(self._operator, inputs, (result,), given, self._inferred, self._private)
+        _engine.run(self._operator, inputs, (result,), attributes, self._inferred, self._private)
 
 
 def divide(result: Array, counts: Array, whole: bool) -> None:

@@ -89,15 +89,15 @@ def function_of(
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     parameters = signature(spec.function).parameters.values()
     known = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
-    call, given = call_of(spec), signature(spec.function).replace(parameters=known)
+    call, public_signature = call_of(spec), signature(spec.function).replace(parameters=known)
     order = [*signature(spec.general).parameters]
 
     def function(*positional: Any, **named: Any) -> Any:
-        bound = given.bind(*positional, **named)
+        bound = public_signature.bind(*positional, **named)
         bound.apply_defaults()
         *arguments, out = (bound.arguments[name] for name in order)
         return call(tuple(arguments), out)
 
     function.__name__, function.__doc__ = name, spec.function.__doc__
-    function.__signature__ = given  # type: ignore[attr-defined]  # which inspect.signature reads
+    function.__signature__ = public_signature  # type: ignore[attr-defined]  # which inspect.signature reads
     return function

@@ -63,7 +63,9 @@ __all__ = [
 ]
 
 
-def infer(operator: OperatorClass, operands: Sequence[Array], given: Mapping[str, Any]) -> Inferred:
+def infer(
+    operator: OperatorClass, operands: Sequence[Array], attributes: Mapping[str, Any]
+) -> Inferred:
     """What the operator makes of these operands; axes count from the start.
 
     Raises
@@ -71,7 +73,7 @@ def infer(operator: OperatorClass, operands: Sequence[Array], given: Mapping[str
     ArgumentError
         A rule that the operands or attributes break.
     """
-    inferred = operator.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], given)
+    inferred = operator.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], attributes)
     for violation in inferred.violations[:1]:
         got = violation.got if isinstance(violation.got, str) else short_repr(violation.got)
         path, rule = _by_arguments(violation.path), _by_arguments(violation.rule)
@@ -91,7 +93,7 @@ def run(
     operator: OperatorClass,
     inputs: Sequence[Array],
     outputs: Sequence[Array],
-    given: Mapping[str, Any],
+    attributes: Mapping[str, Any],
     inferred: Inferred,
     private: bool = True,
 ) -> None:
@@ -103,7 +105,7 @@ def run(
         Of the operator.
     inputs, outputs : sequence of arrays
         In the page's order, in natural form.
-    given : mapping
+    attributes : mapping
         The kernel's attributes.
     inferred : Inferred
         What `infer` made of the inputs.
@@ -116,7 +118,7 @@ def run(
         An index points outside its axis; outputs that are not private are as they were.
     """
     kernels = kernels_for([*inputs, *outputs])
-    bad = kernels.execute(operator.KERNEL, inputs, outputs, given, private, get_num_threads())
+    bad = kernels.execute(operator.KERNEL, inputs, outputs, attributes, private, get_num_threads())
     if bad >= 0:
         sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
         use = IndexUse("indices", inferred.coordinates, sizes)
@@ -125,7 +127,10 @@ def run(
 
 
 def run_measured(
-    operator: OperatorClass, given: Mapping[str, Any], x: Array, allocate: Callable[[int], Array]
+    operator: OperatorClass,
+    attributes: Mapping[str, Any],
+    x: Array,
+    allocate: Callable[[int], Array],
 ) -> Array:
     """Run the operator's kernel, where the data decide a size of its output.
 
@@ -133,7 +138,7 @@ def run_measured(
     ----------
     operator : descriptor class
         Of the operator.
-    given : mapping
+    attributes : mapping
         The kernel's attributes.
     x : array
         In natural form.
@@ -146,7 +151,7 @@ def run_measured(
         kernels_for([x, output])  # in the same place
         return output
 
-    return kernels_for([x]).run_measured(operator.KERNEL, x, given, make, get_num_threads())
+    return kernels_for([x]).run_measured(operator.KERNEL, x, attributes, make, get_num_threads())
 
 
 def scratch(call: str, make: Callable[[], Array]) -> Array:

@@ -42,10 +42,10 @@ class Namespace(Protocol):
     def same_type(self, value: Any, like: Array, name: str, like_name: str = "x") -> Array:
         """An operand that must have the type of `like`."""
 
-    def value_type(self, given: Any) -> Any:
+    def value_type(self, dtype: Any) -> Any:
         """The type that `cast` is given, as the library names it."""
 
-    def index_type(self, given: Any, x: Array, sizes: Sequence[Any]) -> Any:
+    def index_type(self, dtype: Any, x: Array, sizes: Sequence[Any]) -> Any:
         """The type of the indices into axes of these sizes; the library's own for None."""
 
     def limits(self, kind: Any) -> Any:
@@ -209,12 +209,12 @@ def call_kernel(
     xp: Programs, spec: FunctionSpec, operands: Sequence[Array], attributes: Any, **more: Any
 ) -> list[Array]:
     """One call of the function's kernel; `more` are attributes that only the kernel has."""
-    given = {**spec.inferred(operands, spec.named(attributes)), **more}
-    axes = _engine.infer(spec.operator, operands, given).coordinates
+    kernel_attributes = {**spec.inferred(operands, spec.named(attributes)), **more}
+    axes = _engine.infer(spec.operator, operands, kernel_attributes).coordinates
     shapes = spec.shapes(operands, attributes)
     types = spec.types(operands, attributes, len(shapes))
     outputs = [*zip(shapes, types, strict=True)]
-    return xp.run(spec.operator.KERNEL, operands, outputs, given, axes)
+    return xp.run(spec.operator.KERNEL, operands, outputs, kernel_attributes, axes)
 
 
 @dataclass(eq=False)
@@ -351,11 +351,11 @@ class FunctionSpec:
         ArgumentError
             A rule that operands or attributes break.
         """
-        given = self.inferred(operands, self.named(attributes))
-        outputs = _engine.infer(self.operator, operands, given).outputs
+        kernel_attributes = self.inferred(operands, self.named(attributes))
+        outputs = _engine.infer(self.operator, operands, kernel_attributes).outputs
         if not self.lists_results:
             outputs = outputs[len(outputs) - len(self.result_types) :]
-        size = given.get("size", -1)
+        size = kernel_attributes.get("size", -1)
         return [
             tuple(size if isinstance(n, Dynamic) and size >= 0 else n for n in spec.shape)
             for spec in outputs

@@ -17,9 +17,9 @@ from anydml.ops.slice1 import first_places
 Arrays = Sequence[Array]
 
 
-def split(xp: Namespace, operands: Arrays, given: Any) -> Arrays:
+def split(xp: Namespace, operands: Arrays, attributes: Any) -> Arrays:
     """A slice for each slab."""
-    (x,), (sizes, axis) = operands, given
+    (x,), (sizes, axis) = operands, attributes
     before = (slice(None),) * axis
     slabs, start = [], 0
     for size in sizes:
@@ -28,14 +28,14 @@ def split(xp: Namespace, operands: Arrays, given: Any) -> Arrays:
     return slabs
 
 
-def join(xp: Namespace, operands: Arrays, given: Any) -> Arrays:
+def join(xp: Namespace, operands: Arrays, attributes: Any) -> Arrays:
     """The library's own operation."""
-    return [xp.concatenate(operands, given[0])]
+    return [xp.concatenate(operands, attributes[0])]
 
 
-def slice_window(xp: Movers, operands: Arrays, given: Any) -> Arrays:
+def slice_window(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     """A slice along each axis."""
-    (x,), (starts, sizes, strides) = operands, given
+    (x,), (starts, sizes, strides) = operands, attributes
     places = first_places({"starts": starts, "sizes": sizes, "strides": strides})
     slices = []
     for first, size, stride in zip(places, sizes, strides, strict=True):
@@ -44,9 +44,9 @@ def slice_window(xp: Movers, operands: Arrays, given: Any) -> Arrays:
     return [x[tuple(slices)]]
 
 
-def pad(xp: Movers, operands: Arrays, given: Any) -> Arrays:
+def pad(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     """Axis by axis, with one value or with slices of the array."""
-    (x,), (starts, ends, mode, constant) = operands, given
+    (x,), (starts, ends, mode, constant) = operands, attributes
     value = constant_of(constant, x, mode)[()]
     for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if (start, end) == (0, 0):
@@ -64,17 +64,17 @@ def pad(xp: Movers, operands: Arrays, given: Any) -> Arrays:
     return [x]
 
 
-def tile(xp: Movers, operands: Arrays, given: Any) -> Arrays:
+def tile(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     """Axis by axis."""
-    (x,), (repeats,) = operands, given
+    (x,), (repeats,) = operands, attributes
     for axis, count in enumerate(repeats):
         x = xp.repeat(x, count, axis)
     return [x]
 
 
-def reverse_subsequences(xp: Movers, operands: Arrays, given: Any) -> Any:
+def reverse_subsequences(xp: Movers, operands: Arrays, attributes: Any) -> Any:
     """The elements at positions that are computed from the lengths."""
-    (x, lengths), (axis,) = operands, given
+    (x, lengths), (axis,) = operands, attributes
     places = xp.numbers(x, axis)
     turned = xp.positions(xp.clip(lengths, None, x.shape[axis])) - 1 - places
     return xp.call(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anydml.functions import _arguments, _combining
-from anydml.functions import _attributes as given
+from anydml.functions import _arguments, _attributes, _combining
 from anydml.functions._spec import Array, Namespace, Prepared
 
 
@@ -38,7 +37,7 @@ def nonzero_coordinates(
     kind = xp.index_type(index_dtype, data, data.shape)
     rows, fill = -1, 0
     if size is not None:
-        rows, fill = given.sized(size, fill_value, xp.limits(kind))
+        rows, fill = _attributes.sized(size, fill_value, xp.limits(kind))
     return (data,), (kind, rows, fill), None
 
 
@@ -67,7 +66,7 @@ def gather_elements(
     finish = None
     number = _arguments.axis_of(axis, data if data.ndim else xp.reshape(data, (1,)))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shapes = given.broadcast_indexed(number, data, lookup, xp.broadcast_shapes)
+        shapes = _attributes.broadcast_indexed(number, data, lookup, xp.broadcast_shapes)
         data, lookup = xp.broadcast_to(data, shapes[0]), xp.broadcast_to(lookup, shapes[1])
     if data.ndim == 0:
         if lookup.ndim == 0:
@@ -84,7 +83,7 @@ def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -
     data = xp.array(x, "x")
     lookup = xp.indices(indices, data)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    axes = given.indexed_axes(lookup, batch, data.ndim)
+    axes = _attributes.indexed_axes(lookup, batch, data.ndim)
     lookup, clamp = _inside(xp, mode, lookup, data, axes)
     return (data, lookup), (batch, clamp), None
 
@@ -95,7 +94,7 @@ def _inside(
     """The indices that the operator is to read, and whether it clamps them."""
     if mode == "raise":
         return lookup, False
-    given.check_mode(mode, lookup, data, axes)
+    _attributes.check_mode(mode, lookup, data, axes)
     sizes = [data.shape[axis] for axis in axes]
     if mode == "clamp" or not sizes or 0 in sizes:  # with a size of 0 there are no indices
         return lookup, mode == "clamp"
@@ -139,13 +138,13 @@ def scatter_elements(
     scalar = data.ndim == 0
     number = _arguments.axis_of(axis, xp.reshape(data, (1,)) if scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not scalar:
-        shape = given.updates_shape(number, data, lookup)
+        shape = _attributes.updates_shape(number, data, lookup)
         lookup = _arguments.spread(lookup, shape, "indices", xp.broadcast_to)
         values = _arguments.spread(values, shape, "updates", xp.broadcast_to)
     elif values.ndim == 0:
         values = xp.broadcast_to(values, lookup.shape)
     if scalar:
-        given.check_scalar(lookup, values)
+        _attributes.check_scalar(lookup, values)
         data, lookup, values = (xp.reshape(array, (-1,)) for array in (data, lookup, values))
     how = _combining.name_of(reduction)
     whole = _arguments.flag(include_self, "include_self")
@@ -173,13 +172,13 @@ def split(
 ) -> Prepared:
     """Slabs by their sizes."""
     data = xp.array(x, "x")
-    found = given.split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    found = _attributes.split_attributes(data, sections_or_sizes, axis, points, near_equal)
     return (data,), (found["sizes"], found["axis"]), None
 
 
 def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
     """Arrays of one type."""
-    members = given.members_of(arrays)
+    members = _attributes.members_of(arrays)
     if _arguments.flag(promote, "promote"):
         parts = xp.promoted(members, "arrays")
     else:
@@ -200,20 +199,20 @@ def cast(xp: Namespace, x: Any, dtype: Any) -> Prepared:
 def pad(xp: Namespace, x: Any, pad_width: Any, mode: Any, constant: Any) -> Prepared:
     """Paddings by axis."""
     data = xp.array(x, "x")
-    starts, ends = given.paddings(pad_width, data.ndim)
-    return (data,), (starts, ends, given.padding_mode(mode), constant), None
+    starts, ends = _attributes.paddings(pad_width, data.ndim)
+    return (data,), (starts, ends, _attributes.padding_mode(mode), constant), None
 
 
 def slice_window(xp: Namespace, x: Any, starts: Any, sizes: Any, strides: Any) -> Prepared:
     """A window with strides of 1 by default."""
     data = xp.array(x, "x")
-    found = given.window(starts, sizes, strides, data.ndim)
+    found = _attributes.window(starts, sizes, strides, data.ndim)
     return (data,), (found["starts"], found["sizes"], found["strides"]), None
 
 
 def tile(xp: Namespace, x: Any, repeats: Any) -> Prepared:
     """As many axes as repeats."""
-    data, found = given.normalize_repeats(xp.array(x, "x"), repeats)
+    data, found = _attributes.normalize_repeats(xp.array(x, "x"), repeats)
     return (data,), (found["repeats"],), None
 
 

@@ -18,31 +18,33 @@ from anydml.functions._spec import Array, FunctionSpec, Programs, call_kernel
 Arrays = Sequence[Array]
 
 
-def call_with_numbers(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> Arrays:
+def call_with_numbers(
+    xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any
+) -> Arrays:
     """A kernel that knows no bools gets the numbers that they are in memory."""
     first, *others = operands
     if first.dtype != np.bool_:
-        return call_kernel(xp, spec, operands, given)
-    results = call_kernel(xp, spec, (xp.astype(first, np.uint8), *others), given)
+        return call_kernel(xp, spec, operands, attributes)
+    results = call_kernel(xp, spec, (xp.astype(first, np.uint8), *others), attributes)
     return [
         xp.astype(result, np.bool_) if kind == 0 else result
         for result, kind in zip(results, spec.result_types, strict=True)
     ]
 
 
-def scatter(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> Arrays:
+def scatter(xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any) -> Arrays:
     """As `_combining` makes them of calls of the kernel."""
     x, indices, updates = operands
-    *leading, reduction, include_self = given
+    *leading, reduction, include_self = attributes
 
     def once(data: Array, values: Array, how: str) -> Array:
-        attributes = (*leading, how, True)
-        return call_kernel(xp, spec, (data, indices, values), attributes, mean=0)[0]
+        combining = (*leading, how, True)
+        return call_kernel(xp, spec, (data, indices, values), combining, mean=0)[0]
 
     if reduction != "none" and x.dtype == np.bool_:
         bits = xp.astype(x, np.uint8), indices, xp.astype(updates, np.uint8)
-        attributes = (*leading, _combining.OF_BOOLS[reduction], include_self)
-        return [scatter(xp, spec, bits, attributes)[0] != 0]
+        on_bits = (*leading, _combining.OF_BOOLS[reduction], include_self)
+        return [scatter(xp, spec, bits, on_bits)[0] != 0]
     if reduction == "none" or (include_self and reduction != "mean"):
         return [once(x, updates, reduction)]
     if not include_self:
@@ -57,9 +59,11 @@ def scatter(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> A
     return [xp.where(counts > 0, means, sums)]  # what no update names keeps its bits
 
 
-def nonzero_coordinates(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> Arrays:
+def nonzero_coordinates(
+    xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any
+) -> Arrays:
     """The kernel finds as many rows as there may be; then they are cut off or filled in."""
-    (x,), (kind, size, fill) = operands, given
+    (x,), (kind, size, fill) = operands, attributes
     total, columns = prod(x.shape), x.ndim
     if not total or not size:
         return [xp.full((size, columns), fill, kind)]
@@ -71,17 +75,19 @@ def nonzero_coordinates(xp: Programs, spec: FunctionSpec, operands: Arrays, give
     return [xp.where(xp.reshape(wanted < count, (size, 1)), taken, fill)]
 
 
-def pad(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> Arrays:
+def pad(xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any) -> Arrays:
     """The kernel takes the bits of the constant."""
-    (x,), (starts, ends, mode, constant) = operands, given
+    (x,), (starts, ends, mode, constant) = operands, attributes
     value = constant_of(constant, x, mode)
     bits = padding(x, [*zip(starts, ends, strict=True)], mode, value)["value"]
-    return call_kernel(xp, spec, operands, given, value=bits)
+    return call_kernel(xp, spec, operands, attributes, value=bits)
 
 
-def reverse_subsequences(xp: Programs, spec: FunctionSpec, operands: Arrays, given: Any) -> Arrays:
+def reverse_subsequences(
+    xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any
+) -> Arrays:
     """A length below 0 means none."""
     x, lengths = operands
     if lengths.dtype.kind == "i":
         lengths = xp.clip(lengths, 0, None)
-    return call_kernel(xp, spec, (x, lengths), given)
+    return call_kernel(xp, spec, (x, lengths), attributes)

@@ -45,9 +45,13 @@ def batch_by(name: str, widen: Callable[[Attributes, Any], Attributes]) -> Calla
     """The rule for attributes that `widen` adapts to one more axis in front, of a size."""
 
     def batch(
-        xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, given: Attributes
+        xp: Namespace,
+        operands: Arrays,
+        dims: Sequence[int | None],
+        size: Any,
+        attributes: Attributes,
     ) -> Batched:
-        results = call(xp, name, all_first(xp, operands, dims, size), *widen(given, size))
+        results = call(xp, name, all_first(xp, operands, dims, size), *widen(attributes, size))
         return results, [0] * len(results)
 
     return batch
@@ -56,26 +60,26 @@ def batch_by(name: str, widen: Callable[[Attributes, Any], Attributes]) -> Calla
 def batch_along(name: str, position: int) -> Callable[..., Batched]:
     """The rule for an axis, or a number of leading axes, at a position of the attributes."""
 
-    def widen(given: Attributes, size: Any) -> Attributes:
-        return (*given[:position], given[position] + 1, *given[position + 1 :])
+    def widen(attributes: Attributes, size: Any) -> Attributes:
+        return (*attributes[:position], attributes[position] + 1, *attributes[position + 1 :])
 
     return batch_by(name, widen)
 
 
 def batch_nonzero(
-    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: int, given: Attributes
+    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: int, attributes: Attributes
 ) -> Batched:
     """Only with a size do all members of a batch have as many rows."""
-    if given[1] < 0:
+    if attributes[1] < 0:
         raise ArgumentTypeError(
             "size: expected an integer under vmap, because the number of nonzero elements differs "
             "between the members of a batch, got None; pass size=, or call outside of vmap"
         )
-    kind, rows, fill = given
+    kind, rows, fill = attributes
     x = _first(xp, operands[0], dims[0], size)
     total = prod(x.shape)
     if not rows or not total:
-        (of_one,) = call(xp, "nonzero_coordinates", (x[0],), *given)
+        (of_one,) = call(xp, "nonzero_coordinates", (x[0],), *attributes)
         return [_first(xp, of_one, None, size)], [0]
     # What is not there comes last, as of a member behind the others.
     (found,) = call(xp, "nonzero_coordinates", (x,), kind, total, size)
@@ -88,11 +92,11 @@ def batch_nonzero(
 
 
 def batch_gather(
-    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, given: Attributes
+    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, attributes: Attributes
 ) -> Batched:
     """Of one array, or by one array of indices: one call; else tuples behind a batch axis."""
     x, indices = operands
-    axis, clamp = given
+    axis, clamp = attributes
     if dims[1] is None:
         moved = xp.moveaxis(x, (dims[0] or 0,), (0,))
         return call(xp, "gather", (moved, indices), axis + 1, clamp), [0]
@@ -109,11 +113,11 @@ def batch_gather(
 
 
 def batch_scatter_nd(
-    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, given: Attributes
+    xp: Namespace, operands: Arrays, dims: Sequence[int | None], size: Any, attributes: Attributes
 ) -> Batched:
     """Tuples that name their member of the batch."""
     x, indices, updates = all_first(xp, operands, dims, size)
-    return call(xp, "scatter_nd", (x, _with_batches(xp, indices, 1), updates), *given), [0]
+    return call(xp, "scatter_nd", (x, _with_batches(xp, indices, 1), updates), *attributes), [0]
 
 
 def _with_batches(xp: Namespace, indices: Array, batch: int) -> Array:
@@ -150,7 +154,7 @@ def _tangents(xp: Namespace, results: Arrays) -> Derived:
 
 
 def linear(
-    name: str, adapt: Callable[[Attributes], Attributes] = lambda given: given
+    name: str, adapt: Callable[[Attributes], Attributes] = lambda attributes: attributes
 ) -> Callable[..., Derived]:
     """The tangent of a function that is linear in all operands that are not saved."""
 
@@ -232,9 +236,9 @@ def _clamped(xp: Namespace, indices: Array, size: Any, clamp: bool) -> Array:
 # ---- scatters: every reduction is linear in x and the updates by weights -------------------------
 
 
-def saves_scatter(given: Attributes) -> tuple[Sequence[int], Sequence[int]]:
+def saves_scatter(attributes: Attributes) -> tuple[Sequence[int], Sequence[int]]:
     """Values are needed where they decide the weights."""
-    return ((0, 1, 2), (0,)) if given[-2] in ("mul", "min", "max") else ((1,), ())
+    return ((0, 1, 2), (0,)) if attributes[-2] in ("mul", "min", "max") else ((1,), ())
 
 
 class _Scatter:

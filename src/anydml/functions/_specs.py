@@ -38,7 +38,7 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
     indices: Indices
 
 
-def _indices(given: Any) -> tuple[Sequence[int], Sequence[int]]:
+def _indices(attributes: Any) -> tuple[Sequence[int], Sequence[int]]:
     return (1,), ()
 
 
@@ -47,12 +47,12 @@ _CLAMP: Final = Attribute("clamp", "flag")
 _REDUCTION: Final = (Attribute("reduction", "word"), Attribute("include_self", "flag"))
 
 
-def _mode(given: Any) -> str:
-    return "clamp" if given[1] else "raise"
+def _mode(attributes: Any) -> str:
+    return "clamp" if attributes[1] else "raise"
 
 
-def _point_along(operands: Sequence[Array], given: Any) -> _blocks.Pointing:
-    return 0, tuple(None if i == given[0] else i for i in range(operands[0].ndim)), False
+def _point_along(operands: Sequence[Array], attributes: Any) -> _blocks.Pointing:
+    return 0, tuple(None if i == attributes[0] else i for i in range(operands[0].ndim)), False
 
 
 def _point_by_tuples(operands: Sequence[Array], batch: int) -> _blocks.Pointing:
@@ -190,8 +190,8 @@ SCATTER_ND: Final = FunctionSpec(
 )
 
 
-def _split_arguments(operands: Sequence[Array], given: Any) -> tuple[Any, ...]:
-    sizes, axis = given
+def _split_arguments(operands: Sequence[Array], attributes: Any) -> tuple[Any, ...]:
+    sizes, axis = attributes
     # Sections need no list of their own, which a native call takes only up to a length.
     equal = len(sizes) > 1 and sizes.count(sizes[0]) == len(sizes)
     if equal and sizes[0] * len(sizes) == operands[0].shape[axis]:
@@ -241,7 +241,7 @@ CAST: Final = FunctionSpec(
     prepare.cast,
     arguments=lambda operands, a: a,
     keywords=lambda a: {"dtype": a[0]},
-    batch=rules.batch_by("cast", lambda given, size: given),
+    batch=rules.batch_by("cast", lambda attributes, size: attributes),
     tangent=rules.linear("cast"),
     gradient=rules.gradient_cast,
     result_types=("dtype",),
@@ -252,15 +252,15 @@ CAST: Final = FunctionSpec(
 )
 
 
-def _pairs(given: Any) -> list[tuple[Any, Any]]:
-    starts, ends = given[:2]
+def _pairs(attributes: Any) -> list[tuple[Any, Any]]:
+    starts, ends = attributes[:2]
     if len(starts) != len(ends):
         raise ArgumentError(f"ends: expected {len(starts)} (as starts has), got {len(ends)}")
     return [*zip(starts, ends, strict=True)]
 
 
-def _check_constant(operands: Sequence[Array], given: Any) -> None:
-    _attributes.constant_of(given[3], operands[0], given[2])
+def _check_constant(operands: Sequence[Array], attributes: Any) -> None:
+    _attributes.constant_of(attributes[3], operands[0], attributes[2])
 
 
 PAD: Final = FunctionSpec(
@@ -290,9 +290,9 @@ PAD: Final = FunctionSpec(
 )
 
 
-def _window_bounds(operands: Sequence[Array], given: Any) -> list[Any]:
+def _window_bounds(operands: Sequence[Array], attributes: Any) -> list[Any]:
     bounds = []
-    for start, size, most in zip(given[0], given[1], operands[0].shape, strict=False):
+    for start, size, most in zip(attributes[0], attributes[1], operands[0].shape, strict=False):
         bounds += [start >= 0, start <= most, size >= 0, size <= most - start]
     return bounds
 

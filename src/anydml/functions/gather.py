@@ -416,15 +416,15 @@ def _gathered(
     lookup: Array,
     out: Any,
     shape: tuple[int, ...] | None = None,
-    **given: Any,
+    **attributes: Any,
 ) -> Array:
     # `shape`: of the result, where an axis was added for the kernel.
-    inferred = _engine.infer(operator, (data, lookup), given)
+    inferred = _engine.infer(operator, (data, lookup), attributes)
     (spec,) = inferred.outputs
     operands = [("x", data), ("indices", lookup)]
     dtype = _engine.dtype_of(spec)
     wanted = spec.shape if shape is None else shape
     result = _arguments.output(operator.KERNEL, out, "out", wanted, dtype, operands)
     filled = result.reshape(spec.shape)
-    _engine.run(operator, (data, lookup), (filled,), given, inferred, private=out is None)
+    _engine.run(operator, (data, lookup), (filled,), attributes, inferred, private=out is None)
     return result

@@ -120,13 +120,13 @@ def _cast(x: Any, dtype: Any, out: Any) -> Any:
     _engine.know_type(dtype, to)
     if out is None:
         check_dtype(x, to, "dtype")
-    given = {"to": to}
-    inferred = _engine.infer(Cast, (data,), given)
+    attributes = {"to": to}
+    inferred = _engine.infer(Cast, (data,), attributes)
     (spec,) = inferred.outputs
     result = _arguments.output(
         "cast", out, "out", spec.shape, _engine.dtype_of(spec), [("x", data)]
     )
-    _engine.run(Cast, (data,), (result,), given, inferred)
+    _engine.run(Cast, (data,), (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)
 
 
@@ -216,12 +216,12 @@ def pad(
 @PAD.for_memory
 def _pad(x: Any, pad_width: Any, mode: Any, constant: Any, out: Any) -> Any:
     data, wrap = as_operand(x, "x")
-    given = padding(data, pad_width, mode, constant_of(constant, data, mode))
-    inferred = _engine.infer(Padding1, (data,), given)
+    attributes = padding(data, pad_width, mode, constant_of(constant, data, mode))
+    inferred = _engine.infer(Padding1, (data,), attributes)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("pad", out, "out", spec.shape, dtype, [("x", data)])
-    _engine.run(Padding1, (data,), (result,), given, inferred)
+    _engine.run(Padding1, (data,), (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)
 
 
@@ -333,13 +333,13 @@ def slice_window(
 @SLICE_WINDOW.for_memory
 def _slice_window(x: Any, starts: Any, sizes: Any, strides: Any, out: Any) -> Any:
     data, wrap = as_operand(x, "x")
-    given = window(starts, sizes, strides, data.ndim)
-    inferred = _engine.infer(Slice1, (data,), given)
+    attributes = window(starts, sizes, strides, data.ndim)
+    inferred = _engine.infer(Slice1, (data,), attributes)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("slice_window", out, "out", spec.shape, dtype, [("x", data)])
-    given["counts"] = spec.shape
-    _engine.run(Slice1, (data,), (result,), given, inferred)
+    attributes["counts"] = spec.shape
+    _engine.run(Slice1, (data,), (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)
 
 

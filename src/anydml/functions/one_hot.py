@@ -52,9 +52,9 @@ def _places(xp: Namespace, indices: Array, depth: Any, axis: int) -> Array:
 
 
 def _batch(
-    xp: Namespace, operands: Sequence[Array], dims: Sequence[int | None], size: Any, given: Any
+    xp: Namespace, operands: Sequence[Array], dims: Sequence[int | None], size: Any, attributes: Any
 ) -> rules.Batched:
-    depth, axis = given
+    depth, axis = attributes
     if dims[1] is None:
         moved = xp.moveaxis(operands[0], (dims[0] or 0,), (0,))
         return rules.call(xp, "one_hot", (moved, operands[1]), depth, axis + 1), [0]
@@ -76,8 +76,8 @@ def _gradient(
     return [None, xp.reshape(sums, shape)]
 
 
-def _in_blocks(xp: Movers, operands: Sequence[Array], given: Any) -> Sequence[Array]:
-    (indices, values), (depth, axis) = operands, given
+def _in_blocks(xp: Movers, operands: Sequence[Array], attributes: Any) -> Sequence[Array]:
+    (indices, values), (depth, axis) = operands, attributes
     table = xp.reshape(values, (-1,))
     shape = indices.shape
     places = xp.positions(xp.reshape(indices, (*shape[:axis], 1, *shape[axis:])))
@@ -228,10 +228,10 @@ def _one_hot(indices: Any, values: Any, depth: Any, axis: Any, out: Any) -> Any:
     lookup = _arguments.as_indices(array, indices)
     table = _arguments.to_device_of(as_operand(values, "values")[0], lookup)
     count = _arguments.integer(depth, "depth")
-    given = {"axis": _axis(axis, lookup), "depth": count, "inserts": True}
-    inferred = _engine.infer(OneHot, (lookup, table), given)
+    attributes = {"axis": _axis(axis, lookup), "depth": count, "inserts": True}
+    inferred = _engine.infer(OneHot, (lookup, table), attributes)
     (spec,) = inferred.outputs
     operands = [("indices", lookup), ("values", table)]
     result = _arguments.output("one_hot", out, "out", spec.shape, _engine.dtype_of(spec), operands)
-    _engine.run(OneHot, (lookup, table), (result,), given, inferred)
+    _engine.run(OneHot, (lookup, table), (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)

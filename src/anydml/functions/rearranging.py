@@ -92,12 +92,12 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
 @TILE.for_memory
 def _tile(x: Any, repeats: Any, out: Any) -> Any:
     data, wrap = as_operand(x, "x")
-    data, given = normalize_repeats(data, repeats)
-    inferred = _engine.infer(Tile, (data,), given)
+    data, attributes = normalize_repeats(data, repeats)
+    inferred = _engine.infer(Tile, (data,), attributes)
     (spec,) = inferred.outputs
     dtype = _engine.dtype_of(spec)
     result = _arguments.output("tile", out, "out", spec.shape, dtype, [("x", data)])
-    _engine.run(Tile, (data,), (result,), given, inferred)
+    _engine.run(Tile, (data,), (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)
 
 
@@ -176,14 +176,14 @@ def reverse_subsequences(
 def _reverse_subsequences(x: Any, lengths: Any, axis: Any, out: Any) -> Any:
     data, wrap = as_operand(x, "x")
     along = _arguments.axis_of(axis, data)
-    given = {"axis": along}
+    attributes = {"axis": along}
     shape = (*data.shape[:along], 1, *data.shape[along + 1 :])
     counts = lengths_of(lengths, shape)
-    inferred = _engine.infer(ReverseSubsequences, (data, counts), given)
+    inferred = _engine.infer(ReverseSubsequences, (data, counts), attributes)
     operands = [("x", data), ("lengths", counts)]
     result = _arguments.output("reverse_subsequences", out, "out", data.shape, data.dtype, operands)
     inputs = (data, counts)
-    _engine.run(ReverseSubsequences, inputs, (result,), given, inferred)
+    _engine.run(ReverseSubsequences, inputs, (result,), attributes, inferred)
     return _arguments.wrap_result(result, out, wrap)
 
 

@@ -345,10 +345,10 @@ def _scattered(
     out: Any,
     reduction: Any,
     include_self: Any,
-    **given: Any,
+    **attributes: Any,
 ) -> Array:
     data, lookup, values = operands
-    inferred = _engine.infer(operator, operands, given)
+    inferred = _engine.infer(operator, operands, attributes)
     how = _combining.reduction_of(reduction, data)
     whole = _arguments.flag(include_self, "include_self")
     named = [("x", data), ("indices", lookup), ("updates", values)]
@@ -356,6 +356,6 @@ def _scattered(
     result = _arguments.output(operator.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
     if scalar:
         result = result.reshape(1)
-    call = _combining.Scatter(operator, inferred, given, private=out is None)
+    call = _combining.Scatter(operator, inferred, attributes, private=out is None)
     call.run(operands, result, how, whole)
     return result

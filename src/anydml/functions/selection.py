@@ -229,9 +229,9 @@ def _top_k(
     number = _arguments.axis_of(axis, shaped)
     size = shaped.shape[number]
     count = _arguments.integer(k, "k")
-    given = {"axis": number, "k": count}
-    inferred = _engine.infer(TopK1, (shaped,), given)
-    given["largest"] = _arguments.flag(largest, "largest")
+    attributes = {"axis": number, "k": count}
+    inferred = _engine.infer(TopK1, (shaped,), attributes)
+    attributes["largest"] = _arguments.flag(largest, "largest")
     spec, _ = inferred.outputs  # both of one shape
     shape = () if scalar and count == 1 else spec.shape
     outs = _arguments.unpack_out(out, 2, "values, indices")
@@ -249,7 +249,7 @@ def _top_k(
     filled = [result.reshape(spec.shape) for result, spec in pairs]
     if array.dtype == np.bool_:
         shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
-    _engine.run(TopK1, (shaped,), filled, given, inferred)
+    _engine.run(TopK1, (shaped,), filled, attributes, inferred)
     given_back = zip(results, outs, strict=True)
     return TopKResult(*(_arguments.wrap_result(r, target, wrap) for r, target in given_back))
 
@@ -419,9 +419,9 @@ def coordinates_of(
     kind = _arguments.result_indices(index_dtype, x, array.shape, out, "out")
     _arguments.check_element_count([("x", array)])
 
-    def rows_of(count: int, given: Any = out) -> Array:
+    def rows_of(count: int, out: Any = out) -> Array:
         return _arguments.output(
-            "nonzero_coordinates", given, "out", (count, array.ndim), kind, [("x", array)],
+            "nonzero_coordinates", out, "out", (count, array.ndim), kind, [("x", array)],
             what="the coordinates",
         )  # fmt: skip
 

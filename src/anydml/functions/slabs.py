@@ -159,8 +159,8 @@ def _split(
     out: Any = None,
 ) -> Any:
     array, wrap = as_operand(x, "x")
-    given = split_attributes(array, sections_or_sizes, axis, points, near_equal)
-    inferred = _engine.infer(Split, (array,), given)
+    attributes = split_attributes(array, sections_or_sizes, axis, points, near_equal)
+    inferred = _engine.infer(Split, (array,), attributes)
     outs = _arguments.unpack_out(out, len(inferred.outputs), "one for each slab")
     results: list[Array] = []
     for i, (spec, target) in enumerate(zip(inferred.outputs, outs, strict=True)):
@@ -170,7 +170,7 @@ def _split(
         results.append(part)
     if out is not None:
         _arguments.check_disjoint(results, "out")
-    _engine.run(Split, (array,), results, given, inferred)
+    _engine.run(Split, (array,), results, attributes, inferred)
     pairs = zip(results, outs, strict=True)
     return tuple(_arguments.wrap_result(result, target, wrap) for result, target in pairs)
 
@@ -267,8 +267,8 @@ def join(
         result = _quick_join(None, arrays, axis)
         if result is not None:
             return result
-    given = members_of(arrays)
-    return dispatch(JOIN, (given, axis, promote), out)
+    members = members_of(arrays)
+    return dispatch(JOIN, (members, axis, promote), out)
 
 
 @JOIN.for_memory

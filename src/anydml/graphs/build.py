@@ -299,14 +299,14 @@ class GraphBuilder:
         return [*super().__dir__(), *functions()]
 
     def _call(
-        self, kinds: Sequence[type[Descriptor]], /, *inputs: Any, name: str = "", **given: Any
+        self, kinds: Sequence[type[Descriptor]], /, *inputs: Any, name: str = "", **arguments: Any
     ) -> Any:
         # The first version whose rules hold; if none, the first that has the arguments.
         drafts: list[tuple[Descriptor, list[Any]]] = []
         refused: list[InvalidDescriptorError] = []
-        for kind in versions(kinds, len(inputs), given):
+        for kind in versions(kinds, len(inputs), arguments):
             try:
-                draft = self._describe(kind, inputs, dict(given))
+                draft = self._describe(kind, inputs, dict(arguments))
             except InvalidDescriptorError as error:
                 refused.append(error)
                 continue
@@ -328,7 +328,7 @@ class GraphBuilder:
         return _result_type(type(desc).__name__, *fields)(*present)
 
     def _describe(
-        self, kind: type[Descriptor], inputs: Sequence[Any], given: dict[str, Any]
+        self, kind: type[Descriptor], inputs: Sequence[Any], arguments: dict[str, Any]
     ) -> tuple[Descriptor, list[Any]]:
         """A descriptor on expressions, and the expressions in the page's order."""
         infos = kind.tensor_fields(Role.INPUT)
@@ -343,17 +343,17 @@ class GraphBuilder:
             operands[info.attribute] = value
         for info in infos:
             for spelling in names_of(info):
-                if spelling in given:
+                if spelling in arguments:
                     if info.attribute in operands:
                         raise ArgumentTypeError(f"{kind.NAME}: {spelling} is given twice")
-                    operands[info.attribute] = given.pop(spelling)
+                    operands[info.attribute] = arguments.pop(spelling)
         tensors: dict[str, Any] = {}
         for info in infos:
             expressions = self._operands(info, operands.get(info.attribute))
             descs = [expression.desc for expression in expressions if expression is not None]
             if descs:
                 tensors[info.attribute] = descs if info.many else descs[0]
-        desc = describe(kind, tensors, given, self._policy)
+        desc = describe(kind, tensors, arguments, self._policy)
         return desc, [operands.get(info.attribute) for info in infos]
 
     def _operands(self, info: FieldInfo, value: Any) -> list[Expression | None]:

@@ -212,15 +212,17 @@ class _Edges:
     def _input_edge(self, index: int, to: Place) -> Iterator[Violation]:
         path, tensor, bad = self._feed(to)
         yield from bad
-        given = self._graph.inputs[index]
+        declared = self._graph.inputs[index]
         first = self._input.get(index)
         if first is None:
-            first = (given.name, given.desc) if given.desc else (path, tensor)
+            first = (declared.name, declared.desc) if declared.desc else (path, tensor)
             self._input[index] = first
         where, other = first
         yield from _same_size(path, tensor, where, other.total_tensor_size_in_bytes)
         if tensor.flags is not other.flags:
-            rule = f"{other.flags} (as {where}; input {_json.short_repr(given.name)} of the graph)"
+            rule = (
+                f"{other.flags} (as {where}; input {_json.short_repr(declared.name)} of the graph)"
+            )
             yield Violation(f"{path}.Flags", rule, tensor.flags)
 
     def _link(self, start: Place, to: Place) -> Iterator[Violation]:
@@ -244,15 +246,17 @@ class _Edges:
 
     def _output_edge(self, start: Place, index: int) -> Iterator[Violation]:
         self._used.add(start[0])
-        given = self._graph.outputs[index]
+        declared = self._graph.outputs[index]
         if index in self._written:
-            yield Violation(f"Outputs[{index}] ({given.name})", "one connection", "several")
+            yield Violation(f"Outputs[{index}] ({declared.name})", "one connection", "several")
         self._written.add(index)
         port = self._ports.at(start, Role.OUTPUT)
         assert port is not None
-        if given.desc is not None:
+        if declared.desc is not None:
             where = f"{self._graph.label(start[0])}.{port[0]}"
-            yield from _same_size(given.name, given.desc, where, port[1].total_tensor_size_in_bytes)
+            yield from _same_size(
+                declared.name, declared.desc, where, port[1].total_tensor_size_in_bytes
+            )
 
     def _unconnected(self) -> Iterator[Violation]:
         graph = self._graph

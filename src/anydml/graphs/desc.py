@@ -58,8 +58,8 @@ class OperatorNode:
     @classmethod
     def from_json(cls, value: Any) -> OperatorNode:
         """The node that a JSON object describes."""
-        given = _json.json_object(value)
-        return cls(_json.field(given, "Operator", descriptor_from_json), _name_of(given))
+        record = _json.json_object(value)
+        return cls(_json.field(record, "Operator", descriptor_from_json), _name_of(record))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -107,8 +107,8 @@ class ConstantNode:
     @classmethod
     def from_json(cls, value: Any) -> ConstantNode:
         """The node that a JSON object describes."""
-        given = _json.json_object(value)
-        return cls(_json.field(given, "Data", _read_base64), _name_of(given))
+        record = _json.json_object(value)
+        return cls(_json.field(record, "Data", _read_base64), _name_of(record))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ class _Edge:
     @classmethod
     def from_json(cls, value: Any) -> Self:
         """The edge that a JSON object describes."""
-        given = _json.json_object(value)
+        record = _json.json_object(value)
         faults = _json.Faults()
         values: list[Any] = [
-            faults.field(given, page_name(item.name), _json.json_uint32)
+            faults.field(record, page_name(item.name), _json.json_uint32)
             for item in fields(cls)
             if item.name != "name"
         ]
-        values.append(faults.field(given, "Name", _json.json_string, ""))
+        values.append(faults.field(record, "Name", _json.json_string, ""))
         faults.finish()
         return cls(*values)
 
@@ -258,9 +258,9 @@ class GraphTensor:
     @classmethod
     def from_json(cls, value: Any) -> GraphTensor:
         """The input or output that a JSON object describes."""
-        given = _json.json_object(value)
-        name = _json.field(given, "Name", _json.json_string)
-        return cls(name, _json.field(given, "Desc", TensorDesc.from_json, None))
+        record = _json.json_object(value)
+        name = _json.field(record, "Name", _json.json_string)
+        return cls(name, _json.field(record, "Desc", TensorDesc.from_json, None))
 
 
 Node = OperatorNode | ConstantNode
@@ -363,11 +363,11 @@ class GraphDesc:
             Fields are missing, of the wrong kind or out of their range: ``problems`` has all of
             them.
         """
-        given = _json.json_object(value)
+        record = _json.json_object(value)
         faults = _json.Faults()
 
         def read(name: str, kind: Any, *default: Any) -> Any:
-            return faults.field(given, name, lambda v: _json.each(v, kind, _label), *default)
+            return faults.field(record, name, lambda v: _json.each(v, kind, _label), *default)
 
         parts = [
             read("Nodes", _read_node),
@@ -398,10 +398,10 @@ def _all_of(name: str, values: Any, *kinds: type) -> tuple[Any, ...]:
 
 
 def _tensors(
-    what: str, given: Iterable[Any] | None, edges: Sequence[tuple[int, str]]
+    what: str, items: Iterable[Any] | None, edges: Sequence[tuple[int, str]]
 ) -> tuple[GraphTensor, ...]:
-    if given is not None:
-        tensors = (GraphTensor(item) if isinstance(item, str) else item for item in given)
+    if items is not None:
+        tensors = (GraphTensor(item) if isinstance(item, str) else item for item in items)
         return _all_of(f"{what}s", tensors, GraphTensor)
     # No more than there are edges: an index beyond that is wrong in any case.
     count = min(max((index for index, _ in edges), default=-1) + 1, len(edges))
@@ -421,8 +421,8 @@ def _named(out: dict[str, Any], name: str) -> dict[str, Any]:
     return out | ({"Name": name} if name else {})
 
 
-def _name_of(given: Mapping[str, Any]) -> str:
-    return _json.field(given, "Name", _json.json_string, "")
+def _name_of(record: Mapping[str, Any]) -> str:
+    return _json.field(record, "Name", _json.json_string, "")
 
 
 def _label(member: Any) -> str:
@@ -432,11 +432,11 @@ def _label(member: Any) -> str:
 
 
 def _read_node(value: Any) -> Node:
-    given = _json.json_object(value)
-    found = _json.field(given, "Type", _json.json_string).removeprefix(_TYPE_PREFIX)
+    record = _json.json_object(value)
+    found = _json.field(record, "Type", _json.json_string).removeprefix(_TYPE_PREFIX)
     for kind in (OperatorNode, ConstantNode):
         if found == kind.TYPE:
-            return kind.from_json(given)
+            return kind.from_json(record)
     raise ModelError(f"Error parsing field 'Type': Expected OPERATOR or CONSTANT, got {found!r}.")
 
 

@@ -115,23 +115,23 @@ def _version(kind: type[Descriptor]) -> tuple[int, str]:
 
 
 def versions(
-    kinds: Sequence[type[Descriptor]], inputs: int, given: Values
+    kinds: Sequence[type[Descriptor]], inputs: int, arguments: Values
 ) -> Sequence[type[Descriptor]]:
     """The versions of an operator that have all arguments; if none has, the last one."""
-    return [kind for kind in kinds if _takes(kind, inputs, given)] or kinds[-1:]
+    return [kind for kind in kinds if _takes(kind, inputs, arguments)] or kinds[-1:]
 
 
-def _takes(kind: type[Descriptor], inputs: int, given: Values) -> bool:
+def _takes(kind: type[Descriptor], inputs: int, arguments: Values) -> bool:
     known = {name for info in kind.fields() for name in names_of(info)}
     needed = {
         info.attribute
         for info in kind.fields()
         if info.role is Role.ATTRIBUTE and not info.optional and info.counts is None
     }
-    have = {*given, *_HINTS, *_defaults(kind, given, None)}
+    have = {*arguments, *_HINTS, *_defaults(kind, arguments, None)}
     return (
         inputs <= len(kind.tensor_fields(Role.INPUT))
-        and given.keys() <= known.union(_HINTS)
+        and arguments.keys() <= known.union(_HINTS)
         and needed <= have
     )
 
@@ -143,26 +143,28 @@ def names_of(info: FieldInfo) -> tuple[str, ...]:
     return info.attribute, info.attribute.removesuffix("_tensor")
 
 
-def _defaults(kind: type[Descriptor], given: Values, first: TensorDesc | None) -> dict[str, Any]:
+def _defaults(
+    kind: type[Descriptor], arguments: Values, first: TensorDesc | None
+) -> dict[str, Any]:
     """Values of attributes that are left out; `first` is the first input."""
     attributes = {info.attribute: info for info in kind.fields() if info.role is Role.ATTRIBUTE}
     found = dict(_DEFAULTS.get(_base(kind.NAME), {}))
     rank = first.dimension_count if first else 0
     if "window_size" in attributes or "filter_tensor" in {i.attribute for i in kind.fields()}:
-        count = len(given.get("window_size", range(rank - 2)))
+        count = len(arguments.get("window_size", range(rank - 2)))
         found |= {name: (value,) * count for name, value in _WINDOWS.items()}
     if _base(kind.NAME) in _AXES:
         found["axes"] = _AXES[_base(kind.NAME)](rank)
     for info in attributes.values():  # a scalar has the type of what it is combined with
         if isinstance(info.kind, ScalarKind):
-            found[info.kind.typed_by] = given.get(
+            found[info.kind.typed_by] = arguments.get(
                 "output_data_type", first.data_type if first else None
             )
     return {name: value for name, value in found.items() if name in attributes}
 
 
 def describe(
-    kind: type[Descriptor], inputs: Values, given: Values, policy: TensorPolicy
+    kind: type[Descriptor], inputs: Values, arguments: Values, policy: TensorPolicy
 ) -> Descriptor:
     """A descriptor on input tensors, with the outputs that it makes.
 
@@ -172,7 +174,7 @@ def describe(
         The operator.
     inputs : mapping of str to TensorDesc or list of TensorDesc
         By field.
-    given : mapping
+    arguments : mapping
         Attributes; which optional outputs there are; and what the outputs are, where inputs and
         attributes do not determine it.
     policy : callable
@@ -183,15 +185,15 @@ def describe(
     InvalidDescriptorError
         The inputs and attributes break rules, so that there are no outputs.
     """
-    hints = {name: given[name] for name in _HINTS if name in given}
-    fields = {name: value for name, value in given.items() if name not in hints}
+    hints = {name: arguments[name] for name in _HINTS if name in arguments}
+    fields = {name: value for name, value in arguments.items() if name not in hints}
     first = next(_tensors(inputs), None)
     infos = kind.tensor_fields(Role.OUTPUT)
     outputs = [info for info in infos if _is_wanted(info, fields)]
     for info in infos:
         for name in names_of(info):
             fields.pop(name, None)
-    fields = {**_defaults(kind, given, first), **fields, **inputs}
+    fields = {**_defaults(kind, arguments, first), **fields, **inputs}
     data_type = hints.get("output_data_type") or (first.data_type if first else None)
     data_type = data_type or next((v for k, v in fields.items() if k.endswith("data_type")), None)
     sizes = tuple(hints.get("output_sizes") or (first.sizes if first else (1,)))
@@ -213,8 +215,8 @@ def describe(
     return kind(**fields, **_by_field(outputs, made))
 
 
-def _is_wanted(info: FieldInfo, given: Values) -> bool:
-    return not info.optional or any(given.get(name) for name in names_of(info))
+def _is_wanted(info: FieldInfo, arguments: Values) -> bool:
+    return not info.optional or any(arguments.get(name) for name in names_of(info))
 
 
 def _tensors(inputs: Values) -> Iterator[TensorDesc]:

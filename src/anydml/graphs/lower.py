@@ -167,20 +167,20 @@ class _Lowering:
         return self._operators[id(desc)]
 
     def _add_input(self, index: int) -> None:
-        given, readers = self._graph.inputs[index], self._readers[index]
-        end = readers[0] if given.desc is None else _end_of(given.desc)
+        declared, readers = self._graph.inputs[index], self._readers[index]
+        end = readers[0] if declared.desc is None else _end_of(declared.desc)
         end = next((r for r in readers if r.tensor == end.tensor), end)
         if not all(end.matches(reader) for reader in readers):
-            if given.desc is None and not end.is_packed:
+            if declared.desc is None and not end.is_packed:
                 end = next((reader for reader in readers if reader.is_packed), end)
             reach = max(elements_size(reader.tensor) for reader in readers)
             if not end.is_packed or elements_size(end.tensor) < reach:
                 # What is read in several layouts, and beyond its elements, comes as bytes.
                 total, flags = end.tensor.total_tensor_size_in_bytes, end.tensor.flags
                 end = _end_of(TensorDesc("UINT8", (total,), flags=flags))
-        self._values[index] = given.name, end
-        self._tensors[given.name] = end.tensor
-        self._inputs.append(Slot(given.name, end.spec, end.tensor.sizes))
+        self._values[index] = declared.name, end
+        self._tensors[declared.name] = end.tensor
+        self._inputs.append(Slot(declared.name, end.spec, end.tensor.sizes))
 
     def _add_constant(self, node: int) -> None:
         data: bytes = self._graph.nodes[node].data  # type: ignore[union-attr]
@@ -242,12 +242,12 @@ class _Lowering:
         end = self._end(place, Role.OUTPUT)
         goals = []
         for index in self._goals.get(place, ()):
-            given = self._graph.outputs[index]
-            goal = end if given.desc is None else _end_of(given.desc)
+            declared = self._graph.outputs[index]
+            goal = end if declared.desc is None else _end_of(declared.desc)
             goal = end if goal.tensor == end.tensor else goal
-            self._tensors[given.name] = goal.tensor
-            self._outputs[index] = Slot(given.name, goal.spec, goal.tensor.sizes)
-            goals.append((given.name, goal))
+            self._tensors[declared.name] = goal.tensor
+            self._outputs[index] = Slot(declared.name, goal.spec, goal.tensor.sizes)
+            goals.append((declared.name, goal))
         readers = [*self._readers.get(place, ()), *(goal for _, goal in goals)]
         if goals and all(end.matches(reader) for reader in readers):
             name = goals.pop(0)[0]  # which the node writes itself

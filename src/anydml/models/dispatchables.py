@@ -133,7 +133,7 @@ def read_dispatchable(
     desc: Descriptor | GraphOperator
     with faults.kept():
         if kind.lower() == _GRAPH:
-            place = _json.field(fields, "sourcePath", lambda given: read_place(given, folder))
+            place = _json.field(fields, "sourcePath", lambda value: read_place(value, folder))
             desc = GraphOperator(read_graph_at(place, memory_limit))
         else:
             desc = from_json(fields)

@@ -307,13 +307,13 @@ def _refuse_others(data: bytes, whole: bool) -> None:
 
 
 def _each(
-    given: Mapping[Any, Any],
+    records: Mapping[Any, Any],
     section: str,
     read: Callable[[Any, Any], T],
     problems: _Collected,
 ) -> dict[Any, T]:
     found = {}
-    for key, value in given.items():
+    for key, value in records.items():
         try:
             found[key] = read(key, value)
         except AnyDMLError as error:

@@ -112,7 +112,7 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
     data = faults.field(
         fields,
         "initialValues",
-        lambda given: _filled(given, data_type, folder, picture) if typed else None,
+        lambda value: _filled(value, data_type, folder, picture) if typed else None,
     )
     faults.finish()
     assert data is not None, "what has no type has been refused"
@@ -176,7 +176,7 @@ def _initial(
         size, fill = make(known, value)
         return _Data(known, size, fill)
     if "sourcePath" in value:
-        place = _json.field(value, "sourcePath", lambda given: read_place(given, folder))
+        place = _json.field(value, "sourcePath", lambda value: read_place(value, folder))
         if pictures.is_picture(place.name):
             return _pixels(place, data_type, picture)
         return (_npy if place.name.lower().endswith(".npy") else _raw)(place, data_type)

@@ -43,12 +43,12 @@ def operator_without_options(kind: type[Descriptor], name: str, data_type: DataT
 
 
 def why_not_fused(
-    kind: type[Descriptor], given: Collection[str], defined: Iterable[type[Descriptor]]
+    kind: type[Descriptor], passed: Collection[str], defined: Iterable[type[Descriptor]]
 ) -> str:
     """The end of a message about missing tensors, where an activation has none at all."""
     tensors = {info.attribute for info in kind.tensor_fields()}
     name = getattr(kind, "NAME", "")
-    if kind.FUSED or not name.startswith(_ACTIVATION) or tensors & {*given}:
+    if kind.FUSED or not name.startswith(_ACTIVATION) or tensors & {*passed}:
         return ""
     fusable = ", ".join(sorted({other.__name__ for other in defined if other.FUSED}))
     return f". It cannot be fused into another operator; {fusable} can."

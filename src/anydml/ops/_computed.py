@@ -68,18 +68,18 @@ class Computed(Descriptor):
 
         Floats are FLOAT32, integers of the narrowest type that has them all.
         """
-        given, arrays = cls.example(), dict[str, Any]()
+        attributes, arrays = cls.example(), dict[str, Any]()
         for info in cls.tensor_fields(Role.INPUT):
-            if info.attribute in given:
-                values = given[info.attribute]
+            if info.attribute in attributes:
+                values = attributes[info.attribute]
                 made = {
                     path: np.array(one, _narrowest(cls, info.name, one))
                     for path, one in info.paths(values)
                 }
                 tensors = [*map(TensorDesc.from_array, made.values())]
-                given[info.attribute] = tensors if info.many else tensors[0]
+                attributes[info.attribute] = tensors if info.many else tensors[0]
                 arrays |= made
-        return cls.with_outputs(**given), arrays
+        return cls.with_outputs(**attributes), arrays
 
     def _can_infer(self) -> bool:
         return all(_in_table(self, info.name, tensor) for _, tensor, info in self.tensors())
@@ -162,8 +162,8 @@ class Computed(Descriptor):
             after = _scaling(fused, "unactivated", "scaled result")
             between += [Intermediate("scaled result", spec)] if after else []
             source = after[-1].outputs[0] if after else "unactivated"
-            given = tuple(fused.attributes().items())
-            after.append(KernelCall(fused.KERNEL, (source,), (last,), given))
+            fused_attributes = tuple(fused.attributes().items())
+            after.append(KernelCall(fused.KERNEL, (source,), (last,), fused_attributes))
             outputs[outputs.index(last)] = "unactivated"
         attributes = tuple(self.attributes().items())
         call = KernelCall(self.KERNEL, tuple(inputs), tuple(outputs), attributes)
@@ -255,18 +255,18 @@ def same_as(
 ) -> Iterator[Violation]:
     """Inputs that have the first one's type, sizes, or both; None is left out."""
     name, spec = first
-    for other, given in others:
-        if given is None:
+    for other, other_spec in others:
+        if other_spec is None:
             continue
-        if types and given.dtype != spec.dtype:
+        if types and other_spec.dtype != spec.dtype:
             rule = f"{np.dtype(spec.dtype).name.upper()} ({name}.DataType)"
-            yield Violation(f"{other}.DataType", rule, np.dtype(given.dtype).name.upper())
+            yield Violation(f"{other}.DataType", rule, np.dtype(other_spec.dtype).name.upper())
         if not sizes:
             continue
-        if len(given.shape) != len(spec.shape):
-            yield from same_rank(first, (other, given))
+        if len(other_spec.shape) != len(spec.shape):
+            yield from same_rank(first, (other, other_spec))
             continue
-        for i, (expected, got) in enumerate(zip(spec.shape, given.shape, strict=True)):
+        for i, (expected, got) in enumerate(zip(spec.shape, other_spec.shape, strict=True)):
             if expected != got:
                 yield Violation(f"{other}.Sizes[{i}]", f"{expected} ({name}.Sizes[{i}])", got)
 
@@ -276,10 +276,10 @@ def same_rank(
 ) -> Iterator[Violation]:
     """Inputs that have the first one's DimensionCount; None is left out."""
     expected = len(first[1].shape)
-    for name, given in others:
-        if given is not None and len(given.shape) != expected:
+    for name, spec in others:
+        if spec is not None and len(spec.shape) != expected:
             rule = f"{expected} ({first[0]}.DimensionCount)"
-            yield Violation(f"{name}.DimensionCount", rule, len(given.shape))
+            yield Violation(f"{name}.DimensionCount", rule, len(spec.shape))
 
 
 class Map(Computed):
@@ -301,7 +301,7 @@ class Map(Computed):
         return {**dict(zip(names, cls.INPUTS, strict=False)), **cls.EXAMPLE}
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         names = [info.name for info in cls.tensor_fields(Role.INPUT)]
         specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
         first, *others = specs.items()

@@ -186,7 +186,7 @@ class Descriptor:
         yield from ()
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         """The reference implementation: obvious and slow, on natural arrays.
 
         Every index is in range and counts from the start. What the page leaves undefined is not
@@ -195,7 +195,7 @@ class Descriptor:
         raise NotImplementedError
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         """The outputs that inputs and attributes make, in natural form.
 
         The only rule about shapes: the array functions ask it, and a descriptor's outputs are
@@ -212,9 +212,9 @@ class Descriptor:
     def lower(self) -> Program:
         """The kernel call that runs this descriptor, which has been checked."""
         inputs, outputs = self._slots(Role.INPUT), self._slots(Role.OUTPUT)
-        given = self.attributes()
+        attributes = self.attributes()
         specs = self._specs()
-        inferred = self.infer(self._operands(specs), given)
+        inferred = self.infer(self._operands(specs), attributes)
         slots = {
             path: Slot(path, specs[path], tensor.sizes)
             for path, tensor, _ in self.tensors(Role.INPUT)
@@ -244,7 +244,7 @@ class Descriptor:
             self.KERNEL,
             inputs,
             outputs,
-            tuple(given.items()),
+            tuple(attributes.items()),
             ((written[0][0].name, next(iter(slots))),) if self.IN_PLACE else (),
             indices,
             tuple(slot.name for slot, undefined in written if undefined),
@@ -426,22 +426,22 @@ class Descriptor:
         ModelError
             Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
-        given = _json.json_object(value)
+        record = _json.json_object(value)
         read: dict[str, Any] = {}
         faults = _json.Faults()
         for info in cls.fields():
             with faults.kept():
-                read[info.attribute] = _read_field(given, info, read, cls._may_lack(info))
+                read[info.attribute] = _read_field(record, info, read, cls._may_lack(info))
         faults.finish()
         return cls(**read)
 
     @classmethod
-    def read_described(cls, given: Mapping[str, Any]) -> Self:
+    def read_described(cls, record: Mapping[str, Any]) -> Self:
         """The same if the fields are next to ``type``, or in ``desc`` or ``Desc``."""
         for below in DESCRIBED_IN:
-            if below in given:
-                return _json.field(given, below, cls.read_json)
-        return cls.read_json(given)
+            if below in record:
+                return _json.field(record, below, cls.read_json)
+        return cls.read_json(record)
 
     def __repr__(self) -> str:
         parts = []
@@ -459,7 +459,7 @@ class Descriptor:
 
 
 def _read_field(
-    given: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any], may_lack: bool
+    record: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any], may_lack: bool
 ) -> Any:
     def value_of(value: Any) -> Any:
         if not info.kind.needs <= read.keys():
@@ -467,8 +467,8 @@ def _read_field(
         return None if value is None and may_lack else info.kind.read(value, read)
 
     if may_lack:
-        return _json.field(given, info.name, value_of, None)
-    return _json.field(given, info.name, value_of)
+        return _json.field(record, info.name, value_of, None)
+    return _json.field(record, info.name, value_of)
 
 
 @cache

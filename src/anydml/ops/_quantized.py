@@ -32,16 +32,16 @@ def parameters(
     data = specs.get(f"{tensor}Tensor")
     for suffix in PARAMETERS:
         name = f"{tensor}{suffix}"
-        given = specs.get(name)
-        if given is None:
+        spec = specs.get(name)
+        if spec is None:
             continue
         if suffix == "ZeroPointTensor" and data is not None and data.dtype is not None:
-            yield from same_as((f"{tensor}Tensor", data), (name, given), sizes=False)
-        if prod(given.shape) == 1:
+            yield from same_as((f"{tensor}Tensor", data), (name, spec), sizes=False)
+        if prod(spec.shape) == 1:
             continue
-        own = len(given.shape)
+        own = len(spec.shape)
         at = None if axis is None or own > rank else 0 if own == 1 else own + axis
-        for i, size in enumerate(given.shape):
+        for i, size in enumerate(spec.shape):
             if i == at and size not in (1, count):
                 yield Violation(f"{name}.Sizes[{i}]", f"{count} or 1 (for each or for all)", size)
             elif i != at and size != 1:

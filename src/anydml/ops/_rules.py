@@ -120,10 +120,10 @@ def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violatio
 
 
 def something_to_clamp_to(
-    given: Attributes, data: ArraySpec, indices: ArraySpec, axes: tuple[int, ...]
+    attributes: Attributes, data: ArraySpec, indices: ArraySpec, axes: tuple[int, ...]
 ) -> Iterator[Violation]:
     """Clamping needs an element to clamp to."""
-    if not given.get("clamp") or any(size == 0 for size in indices.shape):
+    if not attributes.get("clamp") or any(size == 0 for size in indices.shape):
         return
     for axis in axes:
         if data.shape[axis] == 0:

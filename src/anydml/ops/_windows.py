@@ -19,21 +19,21 @@ _POSITIVE: Final = _ARRAYS[:4]
 
 
 def check_arrays(
-    data: ArraySpec, given: Attributes, tensor: str = "InputTensor"
+    data: ArraySpec, attributes: Attributes, tensor: str = "InputTensor"
 ) -> Iterator[Violation]:
     """Arrays have a value for each spatial dimension; strides, windows and dilations no 0."""
     count = len(data.shape) - 2
-    for name in (name for name in _ARRAYS if name in given):
-        if len(given[name]) != count:
+    for name in (name for name in _ARRAYS if name in attributes):
+        if len(attributes[name]) != count:
             rule = f"{count} values ({tensor}.DimensionCount - 2)"
-            yield Violation(page_name(name), rule, len(given[name]))
-        for i, value in enumerate(given[name] if name in _POSITIVE else ()):
+            yield Violation(page_name(name), rule, len(attributes[name]))
+        for i, value in enumerate(attributes[name] if name in _POSITIVE else ()):
             if value == 0:
                 yield Violation(f"{page_name(name)}[{i}]", "at least 1", value)
 
 
 def count_windows(
-    data: ArraySpec, window: Sequence[int], paths: Sequence[str], given: Attributes
+    data: ArraySpec, window: Sequence[int], paths: Sequence[str], attributes: Attributes
 ) -> tuple[list[int], list[Violation]]:
     """The output's spatial sizes: windows that fit into the padded input, and output padding.
 
@@ -42,9 +42,9 @@ def count_windows(
     sizes, found = [], list[Violation]()
     none, ones = [0] * len(window), [1] * len(window)
     for path, size, taps, stride, start, end, dilation, more in zip(
-        paths, data.shape[2:], window, given["strides"], given["start_padding"],
-        given["end_padding"], given.get("dilations", ones), given.get("output_padding", none),
-        strict=True,
+        paths, data.shape[2:], window, attributes["strides"], attributes["start_padding"],
+        attributes["end_padding"], attributes.get("dilations", ones),
+        attributes.get("output_padding", none), strict=True,
     ):  # fmt: skip
         padded, span = size + start + end, (taps - 1) * dilation + 1
         if span > padded:
@@ -61,20 +61,20 @@ def check_sizes(sizes: Sequence[int]) -> Iterator[Violation]:
             yield Violation(f"OutputTensor.Sizes[{i + 2}]", f"at most {UINT32_MAX}", size)
 
 
-def window_of(given: Attributes) -> dict[str, Any]:
+def window_of(attributes: Attributes) -> dict[str, Any]:
     """The attributes as the engine's primitives take them."""
-    strides = given["strides"]
+    strides = attributes["strides"]
     return {
-        "sizes": given["window_size"],
+        "sizes": attributes["window_size"],
         "strides": strides,
-        "pads": list(zip(given["start_padding"], given["end_padding"], strict=True)),
-        "dilations": given.get("dilations", [1] * len(strides)),
+        "pads": list(zip(attributes["start_padding"], attributes["end_padding"], strict=True)),
+        "dilations": attributes.get("dilations", [1] * len(strides)),
     }
 
 
-def counts_of_windows(e: Engine, shape: Sequence[int], dtype: Any, given: Attributes) -> Array:
+def counts_of_windows(e: Engine, shape: Sequence[int], dtype: Any, attributes: Attributes) -> Array:
     """How many elements each window meets, at least 1."""
-    xp, window = e.xp, window_of(given)
+    xp, window = e.xp, window_of(attributes)
     total = xp.ones((), dtype)
     for i, (n, taps, stride, pad, step) in enumerate(
         zip(shape[2:], *(window[name] for name in ("sizes", "strides", "pads", "dilations")),

@@ -146,16 +146,16 @@ class Attention(Computed):
             yield Violation(names[1], rule, key_heads)
 
     @classmethod
-    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
         names = [info.name for info in cls.tensor_fields(Role.INPUT)]
         specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
         shapes = {name: spec.shape for name, spec in specs.items()}
-        heads, key_heads = (given[name] for name in cls.HEADS)
+        heads, key_heads = (attributes[name] for name in cls.HEADS)
         violations = [*_absences(set(specs))] or [*_indivisible(shapes, heads, key_heads)]
         if violations:
             return Inferred((), tuple(violations))
-        sizes = _sizes(shapes, heads, key_heads, given["mask_type"])
-        broadcast = "MaskTensor" if given["mask_type"] is BOOLEAN else ""
+        sizes = _sizes(shapes, heads, key_heads, attributes["mask_type"])
+        broadcast = "MaskTensor" if attributes["mask_type"] is BOOLEAN else ""
         for name, got in shapes.items():
             violations += _misfits(name, sizes[name], got, name == broadcast)
         (first, spec), *others = ((n, spec) for n, spec in specs.items() if n != "MaskTensor")

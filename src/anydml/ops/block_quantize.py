@@ -104,7 +104,7 @@ class BlockQuantization(Computed):
         raise NotImplementedError
 
     @classmethod
-    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
         data, parameters = inputs
         violations: list[Violation] = []
         for i, spec in enumerate(parameters):

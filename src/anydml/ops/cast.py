@@ -63,14 +63,14 @@ class Cast(Descriptor):
     ALSO_KNOWN_AS = "anydml.cast onnx.Cast numpy.ndarray.astype torch.Tensor.to jax.Array.astype"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((ArraySpec(inputs[0].shape, np.dtype(given["to"])),))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((ArraySpec(inputs[0].shape, np.dtype(attributes["to"])),))
 
     def attributes(self) -> Attributes:
         return {"to": self.output_tensor.data_type.numpy.name}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
         for at in np.ndindex(output.shape):
             output[at] = cast_element(data[at], output.dtype)

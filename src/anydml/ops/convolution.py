@@ -140,37 +140,37 @@ class Convolution(Computed):
     }  # fmt: skip
 
     def attributes(self) -> Attributes:
-        given = super().attributes()
-        if given["direction"] is ConvolutionDirection.BACKWARD:
-            return {**given, "output_padding": self._kept(given)}
-        return given
+        attributes = super().attributes()
+        if attributes["direction"] is ConvolutionDirection.BACKWARD:
+            return {**attributes, "output_padding": self._kept(attributes)}
+        return attributes
 
-    def _kept(self, given: Attributes) -> tuple[int, ...]:
+    def _kept(self, attributes: Attributes) -> tuple[int, ...]:
         """Output padding, with what an output of less than a stride more keeps."""
-        padding: tuple[int, ...] = given["output_padding"]
+        padding: tuple[int, ...] = attributes["output_padding"]
         tensors = self.input_tensor, self.filter_tensor, self.output_tensor
         arrays = (tensor.sizes[2:] for tensor in tensors)
         names = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
-        if len({len(array) for array in (*arrays, *(given[name] for name in names))}) != 1:
+        if len({len(array) for array in (*arrays, *(attributes[name] for name in names))}) != 1:
             return padding
-        made, _ = _transposed_sizes(spec_of(tensors[0]), spec_of(tensors[1]), given)
-        steps = zip(padding, self.output_tensor.sizes[2:], made, given["strides"], strict=True)
+        made, _ = _transposed_sizes(spec_of(tensors[0]), spec_of(tensors[1]), attributes)
+        steps = zip(padding, self.output_tensor.sizes[2:], made, attributes["strides"], strict=True)
         return tuple(
             padded + size - n if n < size and padded + size - n < stride else padded
             for padded, size, n, stride in steps
         )
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, filters, bias = inputs
         named = ("InputTensor", data), ("FilterTensor", filters), ("BiasTensor", bias)
-        arrays = list(check_arrays(data, given))
+        arrays = list(check_arrays(data, attributes))
         found = [*same_as(*named, sizes=False), *same_rank(*named), *arrays]
         if len(data.shape) != len(filters.shape):
             return Inferred((data,), tuple(found))
-        found += _channel_violations(data, filters, given)
-        backward = given["direction"] is ConvolutionDirection.BACKWARD
-        channels = filters.shape[1] * given["group_count"] if backward else filters.shape[0]
+        found += _channel_violations(data, filters, attributes)
+        backward = attributes["direction"] is ConvolutionDirection.BACKWARD
+        channels = filters.shape[1] * attributes["group_count"] if backward else filters.shape[0]
         if bias is not None and len(bias.shape) == len(data.shape):
             wanted = (1, channels, *(1 for _ in data.shape[2:]))
             for axis, (expected, got) in enumerate(zip(wanted, bias.shape, strict=True)):
@@ -180,10 +180,10 @@ class Convolution(Computed):
         if arrays:
             return Inferred((data,), tuple(found))
         if backward:
-            sizes, violations = _transposed_sizes(data, filters, given)
+            sizes, violations = _transposed_sizes(data, filters, attributes)
         else:
             paths = [f"FilterTensor.Sizes[{axis}]" for axis in range(2, len(data.shape))]
-            sizes, violations = count_windows(data, filters.shape[2:], paths, given)
+            sizes, violations = count_windows(data, filters.shape[2:], paths, attributes)
         shape = (data.shape[0], channels, *sizes)
         return Inferred((ArraySpec(shape, data.dtype),), (*found, *violations))
 
@@ -232,11 +232,11 @@ def _exchange_channels(e: Engine, w: Array, groups: int) -> Array:
 
 
 def _channel_violations(
-    data: ArraySpec, filters: ArraySpec, given: Attributes
+    data: ArraySpec, filters: ArraySpec, attributes: Attributes
 ) -> Iterator[Violation]:
     """Groups divide the channels, and the filter has those of a group."""
-    groups, channels = given["group_count"], data.shape[1]
-    backward = given["direction"] is ConvolutionDirection.BACKWARD
+    groups, channels = attributes["group_count"], data.shape[1]
+    backward = attributes["direction"] is ConvolutionDirection.BACKWARD
     if groups < 1:
         if groups == 0:  # others are no UINT
             yield Violation("GroupCount", "at least 1", groups)
@@ -257,13 +257,13 @@ def _channel_violations(
 
 
 def _transposed_sizes(
-    data: ArraySpec, filters: ArraySpec, given: Attributes
+    data: ArraySpec, filters: ArraySpec, attributes: Attributes
 ) -> tuple[list[int], list[Violation]]:
     """The spatial sizes of what a BACKWARD convolution makes."""
     sizes, found = [], list[Violation]()
     for i, (size, window) in enumerate(zip(data.shape[2:], filters.shape[2:], strict=True)):
         start, end, more, stride, dilation = (
-            given[name][i]
+            attributes[name][i]
             for name in ("start_padding", "end_padding", "output_padding", "strides", "dilations")
         )
         full = (size - 1) * stride + (window - 1) * dilation + 1 + more

@@ -60,8 +60,8 @@ class DiagonalMatrix(Computed):
         return {**made, **super().attributes()}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((ArraySpec(given["shape"], np.dtype(given["dtype"])),))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((ArraySpec(attributes["shape"], np.dtype(attributes["dtype"])),))
 
     @staticmethod
     def compute(
@@ -118,8 +118,10 @@ class DiagonalMatrix1(Computed):
         return {**made, **super().attributes()}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
-        return Inferred((inputs[0] or ArraySpec(given["shape"], np.dtype(given["dtype"])),))
+    def infer(inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        return Inferred(
+            (inputs[0] or ArraySpec(attributes["shape"], np.dtype(attributes["dtype"])),)
+        )
 
     @staticmethod
     def compute(

@@ -68,7 +68,7 @@ class ElementWiseIdentity(Descriptor):
     ALSO_KNOWN_AS = "onnx.Identity"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return Inferred((inputs[0],))
 
     def attributes(self) -> Attributes:
@@ -77,16 +77,16 @@ class ElementWiseIdentity(Descriptor):
         return {"scaled": True, "scale": self.scale_bias.scale, "bias": self.scale_bias.bias}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
         wide = np.dtype(np.float32 if data.dtype in (np.float32, np.float16) else np.float64)
         for at in np.ndindex(output.shape):
-            if not given["scaled"]:
+            if not attributes["scaled"]:
                 output[at] = data[at]
                 continue
             with np.errstate(all="ignore"):
-                number = cast_element(data[at], wide) * wide.type(given["scale"])
-                number += wide.type(given["bias"])
+                number = cast_element(data[at], wide) * wide.type(attributes["scale"])
+                number += wide.type(attributes["bias"])
             if number != number:
                 number = wide.type("nan")
             output[at] = cast_element(number, output.dtype)

@@ -63,8 +63,8 @@ class FillValueConstant(Descriptor):
     ALSO_KNOWN_AS = "onnx.ConstantOfShape numpy.full torch.full jax.numpy.full"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((ArraySpec(tuple(given["shape"]), np.dtype(given["dtype"])),))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((ArraySpec(tuple(attributes["shape"]), np.dtype(attributes["dtype"])),))
 
     def check(self) -> Iterator[Violation]:
         output = ("OutputTensor", self.output_tensor)
@@ -79,8 +79,8 @@ class FillValueConstant(Descriptor):
         }
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         output = outputs[0]
-        value = value_of(given["value"], output.dtype)
+        value = value_of(attributes["value"], output.dtype)
         for at in np.ndindex(output.shape):
             output[at] = value

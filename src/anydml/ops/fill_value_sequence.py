@@ -73,8 +73,8 @@ class FillValueSequence(Descriptor):
     ALSO_KNOWN_AS = "onnx.Range numpy.arange torch.arange jax.numpy.arange"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((ArraySpec(tuple(given["shape"]), np.dtype(given["dtype"])),))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((ArraySpec(tuple(attributes["shape"]), np.dtype(attributes["dtype"])),))
 
     def check(self) -> Iterator[Violation]:
         output = ("OutputTensor", self.output_tensor)
@@ -89,9 +89,9 @@ class FillValueSequence(Descriptor):
         }
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         output = outputs[0]
-        value, delta = (_of_type(given[name], output.dtype) for name in ("start", "delta"))
+        value, delta = (_of_type(attributes[name], output.dtype) for name in ("start", "delta"))
         with np.errstate(all="ignore"):  # integers wrap, floats reach infinity
             for at in np.ndindex(output.shape):
                 output[at] = value

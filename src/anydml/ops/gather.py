@@ -80,13 +80,13 @@ class Gather(Descriptor):
     ALSO_KNOWN_AS = "anydml.gather onnx.Gather numpy.take torch.index_select jax.numpy.take"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
             return Inferred((), outside)
         data, indices = inputs
-        axis = given["axis"]
+        axis = attributes["axis"]
         shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]
-        broken = _rules.something_to_clamp_to(given, data, indices, (axis,))
+        broken = _rules.something_to_clamp_to(attributes, data, indices, (axis,))
         return Inferred((ArraySpec(shape, data.dtype),), tuple(broken), (axis,))
 
     def check(self) -> Iterator[Violation]:
@@ -109,8 +109,8 @@ class Gather(Descriptor):
         return {"axis": self.axis - self.cropped()}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, indices = inputs
-        axis, behind = given["axis"], given["axis"] + indices.ndim
+        axis, behind = attributes["axis"], attributes["axis"] + indices.ndim
         for at in np.ndindex(outputs[0].shape):
             outputs[0][at] = data[at[:axis] + (int(indices[at[axis:behind]]),) + at[behind:]]

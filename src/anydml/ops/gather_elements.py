@@ -74,24 +74,24 @@ class GatherElements(Descriptor):
     )
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
             return Inferred((), outside)
         data, indices = inputs
         broken = (
-            *_rules.indices_along(given["axis"], data, indices),
-            *_rules.something_to_clamp_to(given, data, indices, (given["axis"],)),
+            *_rules.indices_along(attributes["axis"], data, indices),
+            *_rules.something_to_clamp_to(attributes, data, indices, (attributes["axis"],)),
         )
-        return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (given["axis"],))
+        return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (attributes["axis"],))
 
     def check(self) -> Iterator[Violation]:
         data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
         yield from _rules.same_sizes(data, indices, free_axis=self.axis)
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, indices = inputs
         for at in np.ndindex(indices.shape):
             source = list(at)
-            source[given["axis"]] = int(indices[at])
+            source[attributes["axis"]] = int(indices[at])
             outputs[0][at] = data[tuple(source)]

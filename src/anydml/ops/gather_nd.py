@@ -77,16 +77,16 @@ class GatherND(Descriptor):
     CLAMPS = True
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices = inputs
-        batch = given["batch_dims"]
+        batch = attributes["batch_dims"]
         broken = (*_rules.tuples(data, indices, batch),)
         if broken:
             return Inferred((), broken)
         length = indices.shape[-1]
         shape = indices.shape[:-1] + data.shape[batch + length :]
         axes = tuple(range(batch, batch + length))
-        broken = (*_rules.something_to_clamp_to(given, data, indices, axes),)
+        broken = (*_rules.something_to_clamp_to(attributes, data, indices, axes),)
         return Inferred((ArraySpec(shape, data.dtype),), broken, axes)
 
     def check(self) -> Iterator[Violation]:
@@ -106,11 +106,11 @@ class GatherND(Descriptor):
         return {"batch_dims": 0}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, indices = inputs
         for at in np.ndindex(indices.shape[:-1]):
             coordinates = tuple(int(i) for i in indices[at])
-            outputs[0][at] = data[at[: given["batch_dims"]] + coordinates]
+            outputs[0][at] = data[at[: attributes["batch_dims"]] + coordinates]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

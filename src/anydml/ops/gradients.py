@@ -217,14 +217,14 @@ class SliceGrad(Sized):
     ALSO_KNOWN_AS = "torch.ops.aten.slice_backward"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
-        made = ArraySpec(given["shape"], gradient.dtype)
+        made = ArraySpec(attributes["shape"], gradient.dtype)
         if len(made.shape) != len(gradient.shape):
             rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
             wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
             return Inferred((made,), (wrong,))
-        found = Slice1.infer([made], _window(given, gradient.shape)).violations
+        found = Slice1.infer([made], _window(attributes, gradient.shape)).violations
         return Inferred((made,), tuple(map(_renamed, found)))
 
     def check(self) -> Iterator[Violation]:
@@ -238,8 +238,8 @@ class SliceGrad(Sized):
                 yield Violation(f"InputWindowSizes[{i}]", "at least 1", size)
 
     @staticmethod
-    def compute(e: Engine, dy: Array, *, shape: tuple[int, ...], **given: Any) -> Array:
-        window = _window(given, dy.shape)
+    def compute(e: Engine, dy: Array, *, shape: tuple[int, ...], **attributes: Any) -> Array:
+        window = _window(attributes, dy.shape)
         places = zip(shape, first_places(window), window["strides"], dy.shape, strict=True)
         for axis, (size, first, stride, count) in enumerate(places):
             steps, rest = np.divmod(np.arange(size) - first, stride)
@@ -250,11 +250,11 @@ class SliceGrad(Sized):
         return dy
 
 
-def _window(given: Attributes, counts: tuple[int, ...]) -> Attributes:
+def _window(attributes: Attributes, counts: tuple[int, ...]) -> Attributes:
     """The attributes as SLICE1 has them."""
     names = {"starts": "offsets", "sizes": "sizes", "strides": "strides"}
     return {
-        **{name: given[f"input_window_{own}"] for name, own in names.items()}, "counts": counts
+        **{name: attributes[f"input_window_{own}"] for name, own in names.items()}, "counts": counts
     }  # fmt: skip
 
 

@@ -96,7 +96,7 @@ class MatrixMultiplyInteger(Computed):
     ALSO_KNOWN_AS = "onnx.MatMulInteger"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         made, found = _product(named_specs(cls, inputs))
         return Inferred((ArraySpec(made.shape, np.dtype(np.int32)),), tuple(found))
 
@@ -157,7 +157,7 @@ class MatrixMultiplyIntegerToFloat(Scaled):
     ALSO_KNOWN_AS = "com.microsoft.MatMulIntegerToFloat"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         made, found = _product(specs)
         scale, bias = specs["AScaleTensor"], specs["BiasTensor"]
@@ -201,7 +201,7 @@ class QuantizedLinearMatrixMultiply(Scaled):
     ALSO_KNOWN_AS = "onnx.QLinearMatMul"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         made, found = _product(specs)
         names = [f"{tensor}{name}" for tensor in ("A", "B", "Output") for name in PARAMETERS]
@@ -264,7 +264,7 @@ class ElementWiseQuantizedLinearAdd(Computed):
     ALSO_KNOWN_AS = "com.microsoft.QLinearAdd torch.ops.quantized.add"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         first, *others = specs.items()
         rank = len(first[1].shape)

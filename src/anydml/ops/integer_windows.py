@@ -66,12 +66,12 @@ class Filtered(Computed):
     IN_PIECES = True
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         data = specs["InputTensor"]
         plain = [data, *(specs.get(name) for name in ("FilterTensor", "BiasTensor"))]
         plain = [spec and ArraySpec(spec.shape, data.dtype) for spec in plain]
-        forward = {**given, "direction": ConvolutionDirection.FORWARD}
+        forward = {**attributes, "direction": ConvolutionDirection.FORWARD}
         inferred = Convolution.infer(plain, forward)
         rank, channels = len(data.shape), specs["FilterTensor"].shape[0]
         found = [
@@ -127,9 +127,9 @@ class ConvolutionInteger(Filtered, IntegerTensors):
 
     @staticmethod
     def compute(
-        e: Engine, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, **given: Any
+        e: Engine, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, **attributes: Any
     ) -> Array:
-        return wrapped(e, _convolved(e, x, x_zero, w, w_zero, given))
+        return wrapped(e, _convolved(e, x, x_zero, w, w_zero, attributes))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -186,9 +186,10 @@ class QuantizedLinearConvolution(Filtered, QuantizedTensors):
     @staticmethod
     def compute(
         e: Engine, x: Array, x_scale: Array, x_zero: Array | None, w: Array, w_scale: Array,
-        w_zero: Array | None, bias: Array | None, scale: Array, zero: Array | None, **given: Any,
+        w_zero: Array | None, bias: Array | None, scale: Array, zero: Array | None,
+        **attributes: Any,
     ) -> Array:  # fmt: skip
-        total = _convolved(e, x, x_zero, w, w_zero, given)
+        total = _convolved(e, x, x_zero, w, w_zero, attributes)
         if bias is not None:
             total = total + bias
         real = total * spread(x_scale, -1) * spread(w_scale, 1 - w.ndim)
@@ -196,13 +197,18 @@ class QuantizedLinearConvolution(Filtered, QuantizedTensors):
 
 
 def _convolved(
-    e: Engine, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, given: Attributes
+    e: Engine,
+    x: Array,
+    x_zero: Array | None,
+    w: Array,
+    w_zero: Array | None,
+    attributes: Attributes,
 ) -> Array:
-    pads = list(zip(given["start_padding"], given["end_padding"], strict=True))
+    pads = list(zip(attributes["start_padding"], attributes["end_padding"], strict=True))
     return e.conv(
         centred(x, x_zero), centred(w, w_zero, -w.ndim),
-        strides=given["strides"], pads=pads, dilations=given["dilations"],
-        groups=given["group_count"],
+        strides=attributes["strides"], pads=pads, dilations=attributes["dilations"],
+        groups=attributes["group_count"],
     )  # fmt: skip
 
 
@@ -255,10 +261,10 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
     ALSO_KNOWN_AS = "com.microsoft.QLinearAveragePool torch.ao.nn.quantized.functional.avg_pool2d"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         data = specs["InputTensor"]
-        inferred = AveragePooling1.infer((data,), given)
+        inferred = AveragePooling1.infer((data,), attributes)
         rank = len(data.shape)
         found = [*inferred.violations]
         for tensor in ("Input", "Output"):
@@ -270,8 +276,8 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
     @staticmethod
     def compute(
         e: Engine, x: Array, x_scale: Array, x_zero: Array | None, scale: Array,
-        zero: Array | None, **given: Any,
+        zero: Array | None, **attributes: Any,
     ) -> Array:  # fmt: skip
         channel = 1 - x.ndim
-        mean = AveragePooling.compute(e, centred(x, x_zero, channel), **given)
+        mean = AveragePooling.compute(e, centred(x, x_zero, channel), **attributes)
         return quantized(e, mean * spread(x_scale, channel), spread(scale, channel), zero, channel)

@@ -61,10 +61,10 @@ class Join(Descriptor):
     ALSO_KNOWN_AS = "anydml.join onnx.Concat numpy.concatenate torch.cat jax.numpy.concatenate"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         if not inputs:
             return Inferred((), (Violation("InputCount", "at least 1", 0),))
-        axis, first = given["axis"], inputs[0]
+        axis, first = attributes["axis"], inputs[0]
         if outside := (*_rules.natural_axis(axis, first, "InputTensors[0]"),):
             return Inferred((), outside)
         broken = []
@@ -86,9 +86,9 @@ class Join(Descriptor):
             yield from _rules.same_data_type(parts[0], part)
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         start = 0
         for part in inputs:
-            stop = start + part.shape[given["axis"]]
-            outputs[0][(slice(None),) * given["axis"] + (slice(start, stop),)] = part
+            stop = start + part.shape[attributes["axis"]]
+            outputs[0][(slice(None),) * attributes["axis"] + (slice(start, stop),)] = part
             start = stop

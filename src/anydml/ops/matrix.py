@@ -87,15 +87,15 @@ class Gemm(Computed):
     }  # fmt: skip
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         a, b, c = inputs
         named = ("ATensor", a), ("BTensor", b), ("CTensor", c)
         found = [*same_as(*named, sizes=False), *same_rank(*named)]
         if len(a.shape) != len(b.shape):
             return Inferred((a,), tuple(found))
         rank = len(a.shape)
-        rows, inner = _matrix_axes(rank, given["trans_a"])
-        inner_b, columns = _matrix_axes(rank, given["trans_b"])
+        rows, inner = _matrix_axes(rank, attributes["trans_a"])
+        inner_b, columns = _matrix_axes(rank, attributes["trans_b"])
         for own, other in [*((axis, axis) for axis in range(rank - 2)), (inner, inner_b)]:
             if a.shape[own] != b.shape[other]:
                 rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"

@@ -77,9 +77,9 @@ class NonzeroCoordinates(Descriptor):
         return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data = inputs[0]
-        rows = (Dynamic(prod(data.shape)), given["columns"])
+        rows = (Dynamic(prod(data.shape)), attributes["columns"])
         return Inferred((ArraySpec((), None), ArraySpec(rows, None)))
 
     def check(self) -> Iterator[Violation]:
@@ -93,7 +93,7 @@ class NonzeroCoordinates(Descriptor):
         return {"columns": sum(self.output_coordinates_tensor.sizes[-1:])}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         count, coordinates = outputs
         found = 0
         with np.errstate(invalid="ignore"):  # NumPy 1 minds signalling NaNs

@@ -87,7 +87,7 @@ class BatchNormalization(Computed):
     ALSO_KNOWN_AS = "onnx.BatchNormalization torch.nn.functional.batch_norm"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return _as_input(cls, inputs)
 
     def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
@@ -179,7 +179,7 @@ class MeanVarianceNormalization(Computed):
     }
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return _as_input(cls, inputs)
 
     def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
@@ -208,8 +208,8 @@ class AxesNormalization(Computed):
     TOLERANCE = ulp(1)
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return _as_input(cls, inputs, *distinct_axes(given["axes"], len(inputs[0].shape)))
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return _as_input(cls, inputs, *distinct_axes(attributes["axes"], len(inputs[0].shape)))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -354,8 +354,8 @@ class LpNormalization(Computed):
     ALSO_KNOWN_AS = "onnx.LpNormalization torch.nn.functional.normalize"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((inputs[0],), tuple(one_axis(given["axis"], len(inputs[0].shape))))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((inputs[0],), tuple(one_axis(attributes["axis"], len(inputs[0].shape))))
 
     def check(self) -> Iterator[Violation]:
         if self.p not in (1, 2):

@@ -71,11 +71,11 @@ class OneHot(Descriptor):
     ALSO_KNOWN_AS = "anydml.one_hot onnx.OneHot torch.nn.functional.one_hot jax.nn.one_hot"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         indices, values = inputs
-        axis, depth = given["axis"], given["depth"]
+        axis, depth = attributes["axis"], attributes["depth"]
         shape = tuple(indices.shape)
-        if given["inserts"]:  # an array function's indices lack the axis
+        if attributes["inserts"]:  # an array function's indices lack the axis
             shape = (*shape[:axis], 1, *shape[axis:])
         if outside := (*_rules.natural_axis(axis, ArraySpec(shape, None), "IndicesTensor"),):
             return Inferred((), outside)
@@ -97,12 +97,12 @@ class OneHot(Descriptor):
         return {"axis": self.axis, "depth": depth, "inserts": False}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         indices, values = inputs
         off, on = values.reshape(-1)[:2]
-        size = given["depth"]
-        sequences = np.moveaxis(outputs[0], given["axis"], -1)
-        lookup = np.moveaxis(indices, given["axis"], -1)[..., 0]
+        size = attributes["depth"]
+        sequences = np.moveaxis(outputs[0], attributes["axis"], -1)
+        lookup = np.moveaxis(indices, attributes["axis"], -1)[..., 0]
         for at in np.ndindex(lookup.shape):
             index = int(lookup[at])
             place = index + size if index < 0 else index

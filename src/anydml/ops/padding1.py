@@ -122,26 +122,26 @@ class Padding1(Descriptor):
     ALSO_KNOWN_AS = "anydml.pad onnx.Pad numpy.pad torch.nn.functional.pad jax.numpy.pad"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data = inputs[0]
         rank = len(data.shape)
         broken = []
         for name, page in (("starts", "StartPadding"), ("ends", "EndPadding")):
-            if len(given[name]) != rank:
+            if len(attributes[name]) != rank:
                 rule = f"{rank} values (InputTensor.DimensionCount)"
-                broken.append(Violation(page, rule, f"{len(given[name])} values"))
+                broken.append(Violation(page, rule, f"{len(attributes[name])} values"))
             broken += [
                 Violation(f"{page}[{i}]", "0 or more elements", count)
-                for i, count in enumerate(given[name])
+                for i, count in enumerate(attributes[name])
                 if count < 0
             ]
         if broken:
             return Inferred((), tuple(broken))
-        pads = [*zip(given["starts"], given["ends"], strict=True)]
+        pads = [*zip(attributes["starts"], attributes["ends"], strict=True)]
         for i, ((start, end), size) in enumerate(zip(pads, data.shape, strict=True)):
-            if size == 0 and start + end > 0 and given["mode"] != "constant":
+            if size == 0 and start + end > 0 and attributes["mode"] != "constant":
                 rule = f"mode 'constant' (axis {i} has no elements to pad with)"
-                broken.append(Violation("PaddingMode", rule, given["mode"]))
+                broken.append(Violation("PaddingMode", rule, attributes["mode"]))
         pairs = zip(pads, data.shape, strict=True)
         shape = tuple(start + size + end for (start, end), size in pairs)
         return Inferred((ArraySpec(shape, data.dtype),), tuple(broken))
@@ -157,12 +157,12 @@ class Padding1(Descriptor):
         return _given(self, bits_of(self.padding_value, kind.numpy))
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
-        value = value_of(given["value"], output.dtype)
+        value = value_of(attributes["value"], output.dtype)
         for at in np.ndindex(output.shape):
-            axes = zip(at, given["starts"], data.shape, strict=True)
-            places = tuple(_place(given["mode"], i - start, size) for i, start, size in axes)
+            axes = zip(at, attributes["starts"], data.shape, strict=True)
+            places = tuple(_place(attributes["mode"], i - start, size) for i, start, size in axes)
             output[at] = value if None in places else data[places]
 
 

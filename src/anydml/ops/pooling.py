@@ -38,15 +38,15 @@ class Pooling(Computed):
     }  # fmt: skip
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        found = list(check_arrays(data, given))
+        found = list(check_arrays(data, attributes))
         made = data
         if not found:
             paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
-            sizes, found = count_windows(data, given["window_size"], paths, given)
+            sizes, found = count_windows(data, attributes["window_size"], paths, attributes)
             made = ArraySpec((*data.shape[:2], *sizes), data.dtype)
-        if given.get("p") == 0:
+        if attributes.get("p") == 0:
             found.append(Violation("P", "at least 1", 0))
         indices = ArraySpec(made.shape, None)
         outputs = len(cls.tensor_fields(Role.OUTPUT))
@@ -144,11 +144,11 @@ class AveragePooling(Windows, Tensors):
     EXAMPLE = {**Pooling.EXAMPLE, "include_padding": False}
 
     @staticmethod
-    def compute(e: Engine, x: Array, *, include_padding: bool, **given: Any) -> Array:
-        total = e.reduce_window(x, "sum", **window_of(given))
+    def compute(e: Engine, x: Array, *, include_padding: bool, **attributes: Any) -> Array:
+        total = e.reduce_window(x, "sum", **window_of(attributes))
         if include_padding:
-            return total / x.dtype.type(prod(given["window_size"]))
-        return total / counts_of_windows(e, x.shape, x.dtype, given)
+            return total / x.dtype.type(prod(attributes["window_size"]))
+        return total / counts_of_windows(e, x.shape, x.dtype, attributes)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -178,8 +178,8 @@ class MaxPooling(Windows, Tensors):
     NAME = "MAX_POOLING"
 
     @staticmethod
-    def compute(e: Engine, x: Array, **given: Any) -> Array:
-        return e.reduce_window(x, "max", **window_of(given))
+    def compute(e: Engine, x: Array, **attributes: Any) -> Array:
+        return e.reduce_window(x, "max", **window_of(attributes))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -189,10 +189,12 @@ class MaxPooling1(Windows, Indices):
     NAME = "MAX_POOLING1"
 
     @staticmethod
-    def compute(e: Engine, x: Array, *, indexed: bool, **given: Any) -> tuple[Array, Array | None]:
+    def compute(
+        e: Engine, x: Array, *, indexed: bool, **attributes: Any
+    ) -> tuple[Array, Array | None]:
         if not indexed:
-            return e.reduce_window(x, "max", **window_of(given)), None
-        values, places = e.locate_max(x, **window_of(given))
+            return e.reduce_window(x, "max", **window_of(attributes)), None
+        values, places = e.locate_max(x, **window_of(attributes))
         first = e.xp.arange(prod(x.shape[:2])) * prod(x.shape[2:])  # of each channel
         first = first.reshape(*x.shape[:2], *(1 for _ in x.shape[2:]))
         return values, e.xp.where(places < 0, 0, places + first)
@@ -225,16 +227,16 @@ class LpPooling(Windows, Tensors):
     EXAMPLE = {**Pooling.EXAMPLE, "p": 2}
 
     @staticmethod
-    def compute(e: Engine, x: Array, *, p: int, **given: Any) -> Array:
+    def compute(e: Engine, x: Array, *, p: int, **attributes: Any) -> Array:
         if p == 1:
-            return e.reduce_window(e.xp.abs(x), "sum", **window_of(given))
+            return e.reduce_window(e.xp.abs(x), "sum", **window_of(attributes))
         # Powers of float32 exceed its range: 1e20 has a square, and a root of that.
         wide = e.xp.abs(x.astype(e.xp.float64))
         if p > _HIGHEST_POWER:
-            logs = e.reduce_window(e.xp.log(wide) * p, "logaddexp", **window_of(given))
+            logs = e.reduce_window(e.xp.log(wide) * p, "logaddexp", **window_of(attributes))
             return e.xp.exp(logs / p).astype(x.dtype)
         powers = wide**p
-        total = e.reduce_window(powers, "sum", **window_of(given))
+        total = e.reduce_window(powers, "sum", **window_of(attributes))
         return (e.xp.sqrt(total) if p == 2 else total ** (1 / p)).astype(x.dtype)
 
 

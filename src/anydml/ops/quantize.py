@@ -71,8 +71,8 @@ class ElementWiseQuantizeLinear(Linear):
     ALSO_KNOWN_AS = "torch.quantize_per_tensor"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
-        inferred = super().infer(inputs, given)
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        inferred = super().infer(inputs, attributes)
         x, scale, _ = inputs
         assert x is not None
         assert scale is not None
@@ -105,8 +105,8 @@ class ElementWiseDequantizeLinear(Linear):
     ALSO_KNOWN_AS = "torch.dequantize"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
-        inferred = super().infer(inputs, given)
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        inferred = super().infer(inputs, attributes)
         scale = inputs[1]
         assert scale is not None
         return Inferred((ArraySpec(inferred.outputs[0].shape, scale.dtype),), inferred.violations)
@@ -157,9 +157,9 @@ class DynamicQuantizeLinear(Computed):
         return {"dtype": self.output_tensor.data_type.numpy.name}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        dtype = np.dtype(given["dtype"])
+        dtype = np.dtype(attributes["dtype"])
         quantized = dtype if dtype in _QUANTIZED else None
         one = (1,) * len(data.shape)
         scale = ArraySpec(one, np.dtype(np.float32))

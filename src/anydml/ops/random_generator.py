@@ -71,7 +71,7 @@ class RandomGenerator(Sized):
     ALSO_KNOWN_AS = "onnx.RandomUniform numpy.random.Philox torch.Generator jax.random.bits"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (state,) = inputs
         wanted = (*(1 for _ in state.shape[1:]), 6)
         found = [
@@ -79,7 +79,7 @@ class RandomGenerator(Sized):
             for i, (size, got) in enumerate(zip(wanted, state.shape, strict=True))
             if size != got
         ]
-        return Inferred((ArraySpec(given["shape"], state.dtype), state), tuple(found))
+        return Inferred((ArraySpec(attributes["shape"], state.dtype), state), tuple(found))
 
     @staticmethod
     def compute(

@@ -82,10 +82,10 @@ class Rearranged(Computed):
     WORKING_BYTES = 16
 
 
-def _divisors(data: ArraySpec, given: Attributes, divisors: dict[int, int]) -> list[Violation]:
+def _divisors(data: ArraySpec, attributes: Attributes, divisors: dict[int, int]) -> list[Violation]:
     """The block size is at least 1, and sizes are multiples of what blocks divide them by."""
-    if given["block_size"] < 1:
-        return [Violation("BlockSize", "at least 1", given["block_size"])]
+    if attributes["block_size"] < 1:
+        return [Violation("BlockSize", "at least 1", attributes["block_size"])]
     return [
         Violation(f"InputTensor.Sizes[{axis}]", f"{divisor} or a multiple (BlockSize)", size)
         for axis, divisor in divisors.items()
@@ -99,10 +99,10 @@ class ToSpace(Rearranged):
     EXAMPLE = {"input_tensor": [[[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]], "block_size": 2}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        block = given["block_size"]
-        found = _divisors(data, given, {1: block * block})
+        block = attributes["block_size"]
+        found = _divisors(data, attributes, {1: block * block})
         if found or len(data.shape) != 4:
             return Inferred((data,), tuple(found))
         batches, channels, height, width = data.shape
@@ -116,12 +116,12 @@ class ToDepth(Rearranged):
     EXAMPLE = {"input_tensor": [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], "block_size": 2}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        block = given["block_size"]
+        block = attributes["block_size"]
         if len(data.shape) != 4:
             return Inferred((data,))
-        found = _divisors(data, given, {2: block, 3: block})
+        found = _divisors(data, attributes, {2: block, 3: block})
         if found:
             return Inferred((data,), tuple(found))
         batches, channels, height, width = data.shape

@@ -74,10 +74,10 @@ class Recurrent(Computed):
         fields: Any = self
         directions = 2 if fields.direction is _BIDIRECTIONAL else 1
         wanted = directions * self.ACTIVATIONS
-        given = len(fields.activation_descs)
-        if given != wanted:
+        count = len(fields.activation_descs)
+        if count != wanted:
             rule = f"{wanted} operators ({self.ACTIVATIONS} for each direction)"
-            yield Violation("ActivationDescs", rule, given)
+            yield Violation("ActivationDescs", rule, count)
         for path, tensor, _ in self.tensors(Role.INPUT):
             if tensor.flags is TensorFlags.OWNED_BY_DML:
                 yield Violation(f"{path}.Flags", "NONE", tensor.flags)
@@ -86,7 +86,7 @@ class Recurrent(Computed):
             yield Violation(outputs[0].name, "at least one output tensor", None)
 
     @classmethod
-    def infer(cls, inputs: Sequence[Any], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
         names = [info.name for info in cls.tensor_fields(Role.INPUT)]
         specs = dict(zip(names, inputs, strict=True))
         first = inputs[0]
@@ -99,7 +99,7 @@ class Recurrent(Computed):
             return Inferred((), tuple(wrong_rank))
         _, steps, batch, size = first.shape
         hidden = specs["RecurrenceTensor"].shape[3]
-        directions = 2 if given["direction"] is _BIDIRECTIONAL else 1
+        directions = 2 if attributes["direction"] is _BIDIRECTIONAL else 1
         gates, state = cls.GATES * hidden, (1, directions, batch, hidden)
         expected = {
             "InputTensor": (1, steps, batch, size),

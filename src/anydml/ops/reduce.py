@@ -128,10 +128,10 @@ class Reduce(Computed):
     )
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        sizes = reduced_sizes(inputs[0].shape, given["axes"])
-        dtype = None if given["function"] in _INDICES else inputs[0].dtype
-        violations = distinct_axes(given["axes"], len(inputs[0].shape))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        sizes = reduced_sizes(inputs[0].shape, attributes["axes"])
+        dtype = None if attributes["function"] in _INDICES else inputs[0].dtype
+        violations = distinct_axes(attributes["axes"], len(inputs[0].shape))
         return Inferred((ArraySpec(sizes, dtype),), tuple(violations))
 
     @staticmethod
@@ -170,9 +170,9 @@ class Position(Computed):
     EXAMPLE = {"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"}
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        sizes = reduced_sizes(inputs[0].shape, given["axes"])
-        violations = distinct_axes(given["axes"], len(inputs[0].shape))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        sizes = reduced_sizes(inputs[0].shape, attributes["axes"])
+        violations = distinct_axes(attributes["axes"], len(inputs[0].shape))
         return Inferred((ArraySpec(sizes, None),), tuple(violations))
 
 
@@ -226,8 +226,8 @@ class Cumulative(Computed):
     TOLERANCE = ulp(1)
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        return Inferred((inputs[0],), tuple(one_axis(given["axis"], len(inputs[0].shape))))
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        return Inferred((inputs[0],), tuple(one_axis(attributes["axis"], len(inputs[0].shape))))
 
 
 def _running(

@@ -49,25 +49,25 @@ class Resampling(Sized):
     WORKING_BYTES = 48
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
         return Inferred(
-            (ArraySpec(given["shape"], data.dtype),), tuple(cls._violations(data, given))
+            (ArraySpec(attributes["shape"], data.dtype),), tuple(cls._violations(data, attributes))
         )
 
     @classmethod
-    def _violations(cls, data: ArraySpec, given: Attributes) -> Iterator[Violation]:
+    def _violations(cls, data: ArraySpec, attributes: Attributes) -> Iterator[Violation]:
         (source,) = (info.name for info in cls.tensor_fields(Role.INPUT))
         (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
         rank = len(data.shape)
-        if len(given["shape"]) != rank:
+        if len(attributes["shape"]) != rank:
             rule = f"{rank} ({source}.DimensionCount)"
-            yield Violation(f"{output}.DimensionCount", rule, len(given["shape"]))
-        for name in (name for name in ("scales", *_CENTRES) if name in given):
-            if len(given[name]) != rank:
+            yield Violation(f"{output}.DimensionCount", rule, len(attributes["shape"]))
+        for name in (name for name in ("scales", *_CENTRES) if name in attributes):
+            if len(attributes[name]) != rank:
                 rule = f"{rank} values ({source}.DimensionCount)"
-                yield Violation(page_name(name), rule, len(given[name]))
-            for i, value in enumerate(given[name]):
+                yield Violation(page_name(name), rule, len(attributes[name]))
+            for i, value in enumerate(attributes[name]):
                 if not isfinite(value) or (name == "scales" and value <= 0):
                     rule = "a finite number" + " above 0" * (name == "scales")
                     yield Violation(f"{page_name(name)}[{i}]", rule, value)
@@ -174,8 +174,8 @@ class Resample(Tensors):
     EXAMPLE = {**_EXAMPLE, "interpolation_mode": "LINEAR", "scales": (1.0, 1.5)}
 
     @staticmethod
-    def compute(e: Engine, x: Array, **given: Any) -> Array:
-        return _resample(e, x, given)
+    def compute(e: Engine, x: Array, **attributes: Any) -> Array:
+        return _resample(e, x, attributes)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -240,10 +240,10 @@ class ResampleGrad(Placed, Gradients):
     EXAMPLE = {**_GRADIENT, "interpolation_mode": "LINEAR"}
 
     @staticmethod
-    def compute(e: Engine, dy: Array, **given: Any) -> Array:
+    def compute(e: Engine, dy: Array, **attributes: Any) -> Array:
         wide = dy.astype(e.xp.float64)
-        for axis, taps in _taps(given["shape"], dy.shape, given, backward=True):
-            wide = _scatter(e, wide, axis, given["shape"][axis], taps)
+        for axis, taps in _taps(attributes["shape"], dy.shape, attributes, backward=True):
+            wide = _scatter(e, wide, axis, attributes["shape"][axis], taps)
         return wide
 
 
@@ -268,7 +268,7 @@ class _Tap(NamedTuple):
 
 
 def _taps(
-    sizes: Sequence[int], made: Sequence[int], given: Attributes, backward: bool = False
+    sizes: Sequence[int], made: Sequence[int], attributes: Attributes, backward: bool = False
 ) -> Iterator[tuple[int, list[_Tap]]]:
     """The axes that change, each with the taps of its output elements.
 
@@ -277,28 +277,28 @@ def _taps(
     """
     ratios = [count / size for size, count in zip(sizes, made, strict=True)]
     for axis in sorted(range(len(sizes)), key=ratios.__getitem__, reverse=backward):
-        size, count, scale = sizes[axis], made[axis], given["scales"][axis]
+        size, count, scale = sizes[axis], made[axis], attributes["scales"][axis]
         start, end = (
-            np.float32(given[name][axis] if name in given else centre)
+            np.float32(attributes[name][axis] if name in attributes else centre)
             for name, centre in _CENTRES.items()
         )
         with np.errstate(all="ignore"):
             at = (np.arange(count, dtype=np.float32) - end) / np.float32(scale) - start
-        taps = _taps_at(at, size, float(scale), given)
+        taps = _taps_at(at, size, float(scale), attributes)
         same = size == count and (taps[0].places == np.arange(size)).all()
         if not (same and (taps[0].weights == 1).all()):
             yield axis, taps
 
 
-def _taps_at(at: Array, size: int, scale: float, given: Attributes) -> list[_Tap]:
-    if given["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
-        direction = given.get("rounding_direction")
+def _taps_at(at: Array, size: int, scale: float, attributes: Attributes) -> list[_Tap]:
+    if attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+        direction = attributes.get("rounding_direction")
         if direction is None:  # halves up
             at = np.floor(at + np.float32(0.5))
         else:
             at = np.ceil(at) if direction is AxisDirection.INCREASING else np.floor(at)
         return [_Tap(_inside(at, size), np.ones(len(at)))]
-    if given.get("antialiased") and 1 / scale > 2:
+    if attributes.get("antialiased") and 1 / scale > 2:
         return _filter(np.clip(at.astype(np.float64), 0, size - 1), size, scale)
     at = np.clip(at, 0, size - 1)
     first = np.floor(at)
@@ -322,11 +322,11 @@ def _inside(at: Array, size: int) -> Array:
     return np.clip(at, 0, size - 1).astype(np.intp)
 
 
-def _resample(e: Engine, x: Array, given: Attributes) -> Array:
-    nearest = given["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
+def _resample(e: Engine, x: Array, attributes: Attributes) -> Array:
+    nearest = attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
     if not nearest and x.dtype.kind != "f":
         x = x.astype(e.xp.float64)
-    for axis, taps in _taps(x.shape, given["shape"], given):
+    for axis, taps in _taps(x.shape, attributes["shape"], attributes):
         if nearest:
             x = e.xp.take(x, taps[0].places, axis=axis)
         else:

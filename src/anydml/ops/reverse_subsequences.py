@@ -70,9 +70,9 @@ class ReverseSubsequences(Descriptor):
     ALSO_KNOWN_AS = "anydml.reverse_subsequences onnx.ReverseSequence"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, lengths = inputs
-        axis = given["axis"]
+        axis = attributes["axis"]
         broken = [*_rules.natural_axis(axis, data)]
         if not broken:
             expected = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
@@ -82,9 +82,9 @@ class ReverseSubsequences(Descriptor):
         return Inferred((data,), tuple(broken))
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, lengths = inputs
-        axis = given["axis"]
+        axis = attributes["axis"]
         for at in np.ndindex(data.shape):
             length = min(int(lengths[(*at[:axis], 0, *at[axis + 1 :])]), data.shape[axis])
             place = length - 1 - at[axis] if at[axis] < length else at[axis]

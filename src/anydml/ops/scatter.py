@@ -83,15 +83,15 @@ class Scatter(Descriptor):
     )
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
             return Inferred((), outside)
         data, indices, updates = inputs
-        broken = [*_rules.indices_along(given["axis"], data, indices)]
+        broken = [*_rules.indices_along(attributes["axis"], data, indices)]
         if updates.shape != indices.shape:
             rule = f"{indices.shape} (IndicesTensor.Sizes)"
             broken.append(Violation("UpdatesTensor.Sizes", rule, updates.shape))
-        return Inferred((data,), tuple(broken), (given["axis"],))
+        return Inferred((data,), tuple(broken), (attributes["axis"],))
 
     def check(self) -> Iterator[Violation]:
         data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
@@ -99,12 +99,12 @@ class Scatter(Descriptor):
         yield from _rules.same_sizes(data, indices, free_axis=self.axis)
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, indices, updates = inputs
         outputs[0][...] = data
         for at in np.ndindex(indices.shape):
             target = list(at)
-            target[given["axis"]] = int(indices[at])
+            target[attributes["axis"]] = int(indices[at])
             outputs[0][tuple(target)] = updates[at]
 
 

@@ -80,7 +80,7 @@ class ScatterND(Descriptor):
     ALSO_KNOWN_AS = "anydml.scatter_nd onnx.ScatterND torch.index_put"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices, updates = inputs
         broken = [*_rules.tuples(data, indices, 0)]
         if broken:
@@ -114,7 +114,7 @@ class ScatterND(Descriptor):
         return {}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, indices, updates = inputs
         outputs[0][...] = data
         for at in np.ndindex(indices.shape[:-1]):

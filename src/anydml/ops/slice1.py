@@ -82,13 +82,13 @@ class Slice1(Descriptor):
     ALSO_KNOWN_AS = "anydml.slice_window onnx.Slice torch.narrow jax.lax.slice"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data = inputs[0]
         rank = len(data.shape)
         arrays = [
-            ("InputWindowOffsets", given["starts"]),
-            ("InputWindowSizes", given["sizes"]),
-            ("InputWindowStrides", given["strides"]),
+            ("InputWindowOffsets", attributes["starts"]),
+            ("InputWindowSizes", attributes["sizes"]),
+            ("InputWindowStrides", attributes["strides"]),
         ]
         broken = [
             Violation(name, f"{rank} values (InputTensor.DimensionCount)", f"{len(values)} values")
@@ -109,8 +109,8 @@ class Slice1(Descriptor):
                 broken.append(Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0))
         if broken:
             return Inferred((), tuple(broken))
-        most = reached(given["sizes"], given["strides"])
-        shape = given.get("counts", most)
+        most = reached(attributes["sizes"], attributes["strides"])
+        shape = attributes.get("counts", most)
         for i, (count, reach) in enumerate(zip(shape, most, strict=False)):
             if count > reach:
                 rule = f"{span(1, reach)} (what the stride reaches)"
@@ -136,10 +136,10 @@ class Slice1(Descriptor):
         }
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
-        places = first_places(given)
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
+        places = first_places(attributes)
         for at in np.ndindex(outputs[0].shape):
-            steps = zip(places, given["strides"], at, strict=True)
+            steps = zip(places, attributes["strides"], at, strict=True)
             outputs[0][at] = inputs[0][tuple(first + stride * i for first, stride, i in steps)]
 
 
@@ -223,7 +223,7 @@ def reached(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[Any, ...]:
     return tuple((size + abs(stride) - 1) // abs(stride) for size, stride in pairs)
 
 
-def first_places(given: Attributes) -> tuple[int, ...]:
+def first_places(attributes: Attributes) -> tuple[int, ...]:
     """Where copying begins: at the beginning of the window, or at its end."""
-    windows = zip(given["starts"], given["sizes"], given["strides"], strict=True)
+    windows = zip(attributes["starts"], attributes["sizes"], attributes["strides"], strict=True)
     return tuple(start if stride > 0 else start + size - 1 for start, size, stride in windows)

@@ -68,8 +68,8 @@ class Rowwise(Activation):
     INPUTS = ([[1.0, 2.0, 3.0], [0.0, -1.0, 0.0]],)
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
-        (output,) = super().infer(inputs, given).outputs
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        (output,) = super().infer(inputs, attributes).outputs
         rule = "1 (only the last two sizes may differ; the version with axes takes any)"
         found = (
             Violation(f"InputTensor.Sizes[{i}]", rule, size)
@@ -142,9 +142,9 @@ class AlongAxes(Activation):
     EXAMPLE = {"axes": (0,)}
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
-        (output,) = super().infer(inputs, given).outputs
-        return Inferred((output,), tuple(distinct_axes(given["axes"], len(output.shape))))
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        (output,) = super().infer(inputs, attributes).outputs
+        return Inferred((output,), tuple(distinct_axes(attributes["axes"], len(output.shape))))
 
 
 class ActivationSoftmax1(AlongAxes):

@@ -61,10 +61,10 @@ class Split(Descriptor):
     ALSO_KNOWN_AS = "anydml.split onnx.Split numpy.split torch.split jax.numpy.split"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
             return Inferred((), outside)
-        data, axis, sizes = inputs[0], given["axis"], given["sizes"]
+        data, axis, sizes = inputs[0], attributes["axis"], attributes["sizes"]
         broken = [
             Violation(f"OutputTensors[{i}].Sizes[{axis}]", "at least 0", size)
             for i, size in enumerate(sizes)
@@ -87,9 +87,9 @@ class Split(Descriptor):
         return {"axis": self.axis, "sizes": sizes}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         start = 0
         for part in outputs:
-            stop = start + part.shape[given["axis"]]
-            part[...] = inputs[0].take(range(start, stop), axis=given["axis"])
+            stop = start + part.shape[attributes["axis"]]
+            part[...] = inputs[0].take(range(start, stop), axis=attributes["axis"])
             start = stop

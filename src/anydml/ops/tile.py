@@ -63,8 +63,8 @@ class Tile(Descriptor):
     ALSO_KNOWN_AS = "anydml.tile onnx.Tile numpy.tile torch.tile jax.numpy.tile"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        data, repeats = inputs[0], given["repeats"]
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        data, repeats = inputs[0], attributes["repeats"]
         rank = len(data.shape)
         if len(repeats) != rank:
             rule = f"{rank} values (InputTensor.DimensionCount)"
@@ -84,7 +84,7 @@ class Tile(Descriptor):
                 yield Violation(f"Repeats[{i}]", "at least 1", repeat)
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
         for at in np.ndindex(output.shape):
             output[at] = data[tuple(i % size for i, size in zip(at, data.shape, strict=True))]

@@ -76,10 +76,10 @@ class TopK(Descriptor):
         return AxisDirection.DECREASING
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(given["axis"], inputs[0]),):
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
             return Inferred((), outside)
-        data, axis, k = inputs[0], given["axis"], given["k"]
+        data, axis, k = inputs[0], attributes["axis"], attributes["k"]
         size = data.shape[axis]
         broken = []
         if not 0 <= k <= size:
@@ -97,10 +97,10 @@ class TopK(Descriptor):
         return {"axis": self.axis, "k": self.k, "largest": largest}
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
-        values, indices = (np.moveaxis(output, given["axis"], -1) for output in outputs)
-        sequences = np.moveaxis(inputs[0], given["axis"], -1)
-        largest = given["largest"]
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
+        values, indices = (np.moveaxis(output, attributes["axis"], -1) for output in outputs)
+        sequences = np.moveaxis(inputs[0], attributes["axis"], -1)
+        largest = attributes["largest"]
         for at in np.ndindex(sequences.shape[:-1]):
             sequence = sequences[at]
             elements = sequence.tolist()  # Python numbers: exact and comparable at any size
@@ -108,7 +108,7 @@ class TopK(Descriptor):
             keys = [(1, 0) if x != x else (0, -x if largest else x) for x in elements]
             if largest:
                 keys = [(-above, x) for above, x in keys]
-            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: given["k"]]
+            chosen = sorted(range(len(keys)), key=keys.__getitem__)[: attributes["k"]]
             values[at] = sequence[chosen]
             indices[at] = chosen
 

@@ -74,7 +74,7 @@ class BatchNormalizationTraining(Computed):
     ALSO_KNOWN_AS = "torch.ops.aten.native_batch_norm"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, scale, bias, more = inputs
         found = [*broadcast_to_input(data, [("ScaleTensor", scale)])]
         found += same_as(("ScaleTensor", scale), ("BiasTensor", bias))
@@ -133,7 +133,7 @@ class NormalizationGradient(Computed):
     }  # fmt: skip
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, gradient, middle, variance, scale = inputs
         found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient))]
         found += broadcast_to_input(data, [("MeanTensor", middle)])
@@ -231,7 +231,7 @@ class AdamOptimizer(Computed):
     ALSO_KNOWN_AS = "torch.optim.Adam"
 
     @classmethod
-    def infer(cls, inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         names = [info.name for info in cls.tensor_fields(Role.INPUT)]
         first, *others, step = zip(names, inputs, strict=True)
         found = [*same_as(first, *others), *same_as(first, step, sizes=False)]

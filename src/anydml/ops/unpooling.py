@@ -24,13 +24,13 @@ from anydml.tensor import TensorDesc
 FAMILY = Family.TRAINING
 
 
-def _pooled(data: ArraySpec, gradient: ArraySpec, given: Attributes) -> list[Violation]:
+def _pooled(data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> list[Violation]:
     """Windows fit into the data, and the gradient has an element for each of them."""
-    found = [*check_arrays(data, given)]
+    found = [*check_arrays(data, attributes)]
     if found:
         return found
     paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
-    counts, found = count_windows(data, given["window_size"], paths, given)
+    counts, found = count_windows(data, attributes["window_size"], paths, attributes)
     wanted = (*data.shape[:2], *counts)
     return found or [
         Violation(f"InputGradientTensor.Sizes[{i}]", f"{expected} (the number of windows)", got)
@@ -79,26 +79,31 @@ class AveragePoolingGrad(Windows, MeanGradients):
     ALSO_KNOWN_AS = "torch.ops.aten.avg_pool2d_backward"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
-        made = ArraySpec(given["shape"], gradient.dtype)
+        made = ArraySpec(attributes["shape"], gradient.dtype)
         if len(made.shape) != len(gradient.shape):
             rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
             wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
             return Inferred((made,), (wrong,))
-        return Inferred((made,), tuple(_pooled(made, gradient, given)))
+        return Inferred((made,), tuple(_pooled(made, gradient, attributes)))
 
     @staticmethod
     def compute(
-        e: Engine, dy: Array, *, shape: tuple[int, ...], include_padding: bool, **given: Any
+        e: Engine, dy: Array, *, shape: tuple[int, ...], include_padding: bool, **attributes: Any
     ) -> Array:
         wide = dy.astype(e.xp.float64)
         if include_padding:
-            wide = wide / prod(given["window_size"])
+            wide = wide / prod(attributes["window_size"])
         else:
-            wide = wide / counts_of_windows(e, shape, wide.dtype, given)
+            wide = wide / counts_of_windows(e, shape, wide.dtype, attributes)
         for i, (window, stride, start) in enumerate(
-            zip(given["window_size"], given["strides"], given["start_padding"], strict=True)
+            zip(
+                attributes["window_size"],
+                attributes["strides"],
+                attributes["start_padding"],
+                strict=True,
+            )
         ):
             wide = _shared(e, wide, 2 + i, shape[2 + i], window, stride, start)
         return wide
@@ -154,7 +159,7 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
     ALSO_KNOWN_AS = "torch.ops.aten.max_pool2d_with_indices_backward"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, gradient = inputs
         found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient), sizes=False)]
         if len(data.shape) != len(gradient.shape):
@@ -162,12 +167,12 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
             count = len(gradient.shape)
             found.append(Violation("InputGradientTensor.DimensionCount", rule, count))
         else:
-            found += _pooled(data, gradient, given)
+            found += _pooled(data, gradient, attributes)
         return Inferred((data,), tuple(found))
 
     @staticmethod
-    def compute(e: Engine, x: Array, dy: Array, **given: Any) -> Array:
-        _, places = e.locate_max(x, **window_of(given))
+    def compute(e: Engine, x: Array, dy: Array, **attributes: Any) -> Array:
+        _, places = e.locate_max(x, **window_of(attributes))
         size, channels = prod(x.shape[2:]), prod(x.shape[:2])
         first = (e.xp.arange(channels) * size).reshape(channels, 1)
         flat = places.reshape(channels, -1)
@@ -207,10 +212,10 @@ class MaxUnpooling(Sized):
     ALSO_KNOWN_AS = "onnx.MaxUnpool torch.nn.functional.max_unpool2d"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices = inputs
         found = same_as(("InputTensor", data), ("IndicesTensor", indices), types=False)
-        return Inferred((ArraySpec(given["shape"], data.dtype),), tuple(found))
+        return Inferred((ArraySpec(attributes["shape"], data.dtype),), tuple(found))
 
     @staticmethod
     def compute(e: Engine, x: Array, indices: Array, *, shape: tuple[int, ...]) -> Array:

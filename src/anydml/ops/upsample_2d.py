@@ -81,13 +81,13 @@ class Upsample2D(Descriptor):
     ALSO_KNOWN_AS = "onnx.Upsample torch.nn.Upsample"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         if len(inputs[0].shape) < 2:
             return Inferred(
                 (), (Violation("InputTensor.DimensionCount", "2 or more", len(inputs[0].shape)),)
             )
         *outer, height, width = inputs[0].shape
-        shape = (*outer, height * given["height"], width * given["width"])
+        shape = (*outer, height * attributes["height"], width * attributes["width"])
         return Inferred((ArraySpec(shape, inputs[0].dtype),))
 
     def check(self) -> Iterator[Violation]:
@@ -107,12 +107,12 @@ class Upsample2D(Descriptor):
         }
 
     @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, given: Attributes) -> None:
+    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
-        scales = (given["height"], given["width"])
+        scales = (attributes["height"], attributes["width"])
         for at in np.ndindex(output.shape):
             image = data[at[:-2]]
-            if given["mode"] != "linear":
+            if attributes["mode"] != "linear":
                 output[at] = image[at[-2] // scales[0], at[-1] // scales[1]]
                 continue
             (y, down), (x, right) = (

@@ -247,15 +247,15 @@ class Device:
         descs = [tensor.desc for tensor in graph.desc.outputs]
         if [made(f"outputs[{i}]", value).desc for i, value in enumerate(outputs)] != descs:
             raise ArgumentError("outputs: expected the expressions that the model was built for")
-        given = {f"input{i}": value for i, value in enumerate(inputs) if value is not None}
+        bindings = {f"input{i}": value for i, value in enumerate(inputs) if value is not None}
         bound: list[dict[str, Any]] = [{}, {}]
         for index in dict.fromkeys(edge.graph_input_index for edge in graph.desc.input_edges):
             tensor = graph.desc.inputs[index]
-            if tensor.name not in given:
+            if tensor.name not in bindings:
                 at = tensor.name.removeprefix("input")
                 raise BindingError(f"inputs[{at}]: expected a Binding, got {len(inputs)} inputs")
             owned = tensor.desc is not None and tensor.desc.flags is TensorFlags.OWNED_BY_DML
-            bound[owned][tensor.name] = given[tensor.name]._bytes
+            bound[owned][tensor.name] = bindings[tensor.name]._bytes
         if bound[True]:
             graph.initialize(**bound[True])
         results = graph(**bound[False])

@@ -78,15 +78,15 @@ class Namespace:
         made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
         return made.to(like.device)
 
-    def value_type(self, given: Any) -> Any:
+    def value_type(self, dtype: Any) -> Any:
         """A type with numbers."""
-        return _type(given, "dtype", NUMBERS)
+        return _type(dtype, "dtype", NUMBERS)
 
-    def index_type(self, given: Any, x: Tensor, sizes: Sequence[Any]) -> Any:
+    def index_type(self, dtype: Any, x: Tensor, sizes: Sequence[Any]) -> Any:
         """int64 by default."""
-        if given is None:
+        if dtype is None:
             return torch.int64
-        kind = _type(given, "index_dtype", INDEX_TYPES)
+        kind = _type(dtype, "index_dtype", INDEX_TYPES)
         most = torch.iinfo(kind).max
         if most < 2**48:
             for size in sizes:
@@ -177,14 +177,14 @@ def _check_fit(value: Any, dtype: Any, name: str) -> None:
             )
 
 
-def _type(given: Any, argument: str, accepted: Sequence[str]) -> Any:
-    kind = _TYPES.get(given) if isinstance(given, str | type | torch.dtype) else None
+def _type(dtype: Any, argument: str, accepted: Sequence[str]) -> Any:
+    kind = _TYPES.get(dtype) if isinstance(dtype, str | type | torch.dtype) else None
     if kind is None:  # NumPy's or this library's own, or none
-        kind = _TYPES.get(_arguments.type_name(given))
+        kind = _TYPES.get(_arguments.type_name(dtype))
     if kind is None or _name(kind) not in accepted:
         raise ArgumentTypeError(
-            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(given)}"
-            f"{did_you_mean(given, accepted)}"
+            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}"
+            f"{did_you_mean(dtype, accepted)}"
         )
     return kind
 

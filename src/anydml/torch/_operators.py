@@ -95,8 +95,8 @@ class Operator:
 
     # ---- kernels
 
-    def _parts(self, given: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
-        operands, attributes = given[: self._count], given[self._count :]
+    def _parts(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
+        operands, attributes = arguments[: self._count], arguments[self._count :]
         if len(attributes) < len(self._defaults):  # the dispatcher leaves out defaults
             attributes += self._defaults[len(attributes) :]
         return (operands[0] if self.spec.lists_operands else operands), attributes
@@ -106,30 +106,30 @@ class Operator:
         arguments_of, run = self.spec.arguments, self._native
         lists_results = self.spec.lists_results
 
-        def kernel(*given: Any) -> Any:
-            if len(given) < full:  # the dispatcher leaves out defaults
-                given += self._defaults[len(given) - full :]
-            arguments = arguments_of(given, given[count:])
-            if arguments is not None:
-                result = run(None, None, None, *given[:count], *arguments)
+        def kernel(*arguments: Any) -> Any:
+            if len(arguments) < full:  # the dispatcher leaves out defaults
+                arguments += self._defaults[len(arguments) - full :]
+            kernel_arguments = arguments_of(arguments, arguments[count:])
+            if kernel_arguments is not None:
+                result = run(None, None, None, *arguments[:count], *kernel_arguments)
                 if result is not None:
                     return list(result) if lists_results else result
-            return self._general(*self._parts(given))
+            return self._general(*self._parts(arguments))
 
         return kernel
 
-    def _cuda_kernel(self, *given: Any) -> Any:
-        operands, attributes = self._parts(given)
-        arguments = self.spec.arguments(operands, attributes)
+    def _cuda_kernel(self, *arguments: Any) -> Any:
+        operands, attributes = self._parts(arguments)
+        kernel_arguments = self.spec.arguments(operands, attributes)
         device = operands[0].device if operands else None
-        if arguments is not None and device is not None and all(x.is_cuda for x in operands):
+        if kernel_arguments is not None and device is not None and all(x.is_cuda for x in operands):
             if any(x.device != device for x in operands):
                 return self._general(operands, attributes)  # which refuses them
             blocks: Any = [block_of(x) for x in operands]
             place, make = place_of(operands[0])
             if self.spec.lists_operands:
                 blocks = [blocks]
-            result = self._native(None, place, make, *blocks, *arguments)
+            result = self._native(None, place, make, *blocks, *kernel_arguments)
             if result is not None:
                 return list(result) if self.spec.lists_results else result
         return self._general(operands, attributes)
@@ -141,21 +141,21 @@ class Operator:
         for i, x in enumerate(operands):
             check_rank(x, self.spec.operand_name(i))
         keywords = spec.keywords(attributes)
-        given = (operands,) if spec.lists_operands else operands
+        call_operands = (operands,) if spec.lists_operands else operands
         shapes = spec.shapes(operands, attributes)
         if any(isinstance(size, Dynamic) for shape in shapes for size in shape):
-            return spec.general(*given, **keywords, out=None).clone()
+            return spec.general(*call_operands, **keywords, out=None).clone()
         types = spec.types(operands, attributes, len(shapes))
         pairs = zip(shapes, types, strict=True)
         # A GPU reports a bad index later, and has then written nothing.
         allocate = operands[0].new_zeros if operands[0].is_cuda else operands[0].new_empty
         results = [allocate(shape, dtype=kind) for shape, kind in pairs]
         single = len(results) == 1 and not spec.lists_results
-        spec.general(*given, **keywords, out=results[0] if single else tuple(results))
+        spec.general(*call_operands, **keywords, out=results[0] if single else tuple(results))
         return results[0] if single else results if spec.lists_results else tuple(results)
 
-    def _to_out(self, *given: Any, **outs: Any) -> None:
-        operands, attributes = self._parts(given)
+    def _to_out(self, *arguments: Any, **outs: Any) -> None:
+        operands, attributes = self._parts(arguments)
         operands = [x.detach() for x in operands]
         results = outs["out"] if self.spec.lists_results else list(outs.values())
         results = [x.detach() for x in results]
@@ -166,9 +166,9 @@ class Operator:
             out=results[0] if single else results,
         )
 
-    def _fake(self, *given: Any) -> Any:
+    def _fake(self, *arguments: Any) -> Any:
         spec = self.spec
-        operands, attributes = self._parts(given)
+        operands, attributes = self._parts(arguments)
         try:
             shapes = spec.shapes(operands, attributes)
         except RuntimeError:  # sizes that data decide: the graph checks them
@@ -197,8 +197,8 @@ class Operator:
 
         namespace = Namespace(run)
 
-        def batch(info: Any, dims: Any, *given: Any) -> Any:
-            operands, attributes = self._parts(given)
+        def batch(info: Any, dims: Any, *arguments: Any) -> Any:
+            operands, attributes = self._parts(arguments)
             dims = dims[0] if self.spec.lists_operands else dims[: self._count]
             results, axes = self.spec.batch(namespace, operands, dims, info.batch_size, attributes)
             if self.spec.lists_results:
@@ -250,17 +250,17 @@ class Operator:
                 if outs[i].dtype not in _INDEX_TYPES:
                     return None
         operands, attributes, finish = spec.prepare(namespace, *filled)
-        given = [x for x in outs if x is not None]
-        devices = {x.device for x in (*operands, *given)}
+        present = [x for x in outs if x is not None]
+        devices = {x.device for x in (*operands, *present)}
         usual = finish is None and len(devices) == 1 and is_plain(*operands)
-        asked = usual and (self.asks(operands) or self.asks(given))
+        asked = usual and (self.asks(operands) or self.asks(present))
         return (operands, attributes) if usual and not asked else None
 
     def _write_to(
         self, outs: list[Any], operands: Sequence[Tensor], attributes: tuple[Any, ...]
     ) -> None:
-        spec, given = self.spec, [x for x in outs if x is not None]
-        if len(given) < len(outs):
+        spec, present = self.spec, [x for x in outs if x is not None]
+        if len(present) < len(outs):
             shapes = spec.shapes(operands, attributes)
             types = spec.types(operands, attributes, len(shapes))
             for i, made in enumerate(zip(shapes, types, strict=True)):
@@ -272,7 +272,7 @@ class Operator:
             return
         named = {"out": outs} if spec.lists_results else _numbered(outs)
         self.on(self.out, operands, attributes, **named)
-        for x in given:
+        for x in present:
             bump_version(x)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
@@ -340,9 +340,9 @@ class Operator:
 
         return call
 
-    def _autograd(self, *given: Any) -> Any:
+    def _autograd(self, *arguments: Any) -> Any:
         """The dispatcher's kernel for derivatives."""
-        operands, attributes = self._parts(given)
+        operands, attributes = self._parts(arguments)
         if self.asks(operands):
             return self._derived(operands, attributes)
         return self.on(self.plain, operands, attributes)
@@ -356,7 +356,7 @@ def _numbered(outs: Sequence[Tensor]) -> dict[str, Tensor]:
     return {f"out{i}": x for i, x in enumerate(outs)}
 
 
-def _of_no_result(*given: Any, **outs: Any) -> None:
+def _of_no_result(*arguments: Any, **outs: Any) -> None:
     """The shapes of an operator that writes."""
 
 

@@ -397,10 +397,10 @@ def _embedding_backward(
 def _to(function: Callable[..., Any]) -> Callable[..., Any]:
     """The variant that writes to ``out=``."""
 
-    def run(*given: Any, **named: Any) -> Any:
+    def run(*arguments: Any, **named: Any) -> Any:
         names = [name for name in ("values", "indices", "out") if name in named]
         targets = [named.pop(name) for name in names]
-        results = function(*given, **named)
+        results = function(*arguments, **named)
         for target, result in zip(
             targets, results if len(targets) > 1 else (results,), strict=True
         ):

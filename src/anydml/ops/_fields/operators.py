@@ -59,11 +59,11 @@ class NestedKind(Kind):
         return tuple(_json.each(value, self._one)) if self.many else self._one(value)
 
     def _one(self, value: Any) -> Any:
-        given = _json.json_object(value)
-        name = _json.operator_type(given)
+        record = _json.json_object(value)
+        name = _json.operator_type(record)
         for definition in self.definitions:
             if name.removeprefix(PREFIX) == definition.NAME:
-                return definition.read_described(given)
+                return definition.read_described(record)
         known = ", ".join(definition.NAME for definition in self.definitions)
         raise ModelError(f"Expected an operator ({known}), got {_json.short_repr(name)}.")
 

@@ -72,10 +72,10 @@ class _PairKind(Kind):
                 yield f".{name}", rule, got
 
     def read(self, value: Any, beside: Beside) -> Any:
-        given = _json.json_object(value)
+        record = _json.json_object(value)
         faults = _json.Faults()
         read = [
-            faults.field(given, name, lambda member: self.MEMBER.read(member, {}))
+            faults.field(record, name, lambda member: self.MEMBER.read(member, {}))
             for name in self.MEMBERS
         ]
         faults.finish()
