@@ -169,13 +169,13 @@ class Grid:
         regions: Array,
         indices: Array,
         outputs: Sequence[int],
-        given: Attributes,
+        attributes: Attributes,
     ) -> Grid:
         """The samples of regions of an input, for the height and width of an output."""
         corners = regions.reshape(-1, 4).astype(e.xp.float64)
         known, first = first_elements(e, indices.reshape(-1), sizes)
         rows, columns = (
-            _samples_along(e, corners, known, 2 + i, sizes[2 + i], outputs[i], given)
+            _samples_along(e, corners, known, 2 + i, sizes[2 + i], outputs[i], attributes)
             for i in range(2)
         )
         return cls(e, rows, columns, first)
@@ -276,7 +276,13 @@ def snapped(xp: Any, x: Array) -> Array:
 
 
 def _samples_along(
-    e: Engine, regions: Array, known: Array, axis: int, size: int, outputs: int, given: Attributes
+    e: Engine,
+    regions: Array,
+    known: Array,
+    axis: int,
+    size: int,
+    outputs: int,
+    attributes: Attributes,
 ) -> Samples:
     """The samples along dimension 2, the height, or 3, the width.
 
@@ -292,7 +298,7 @@ def _samples_along(
         The dimension.
     size, outputs : int
         Sizes of the input and of the output along it.
-    given : mapping
+    attributes : mapping
         The operator's attributes.
 
     Returns
@@ -301,17 +307,17 @@ def _samples_along(
         Arrays that broadcast with ``{regions, channels, height, width}``.
     """
     xp = e.xp
-    scale = given["spatial_scale_y" if axis == 2 else "spatial_scale_x"]
+    scale = attributes["spatial_scale_y" if axis == 2 else "spatial_scale_x"]
     corners = [_rounded(xp, regions[:, i] * scale) for i in (3 - axis, 5 - axis)]
     low, high = (corner.reshape(-1, 1, 1, 1) for corner in corners)
     extent = _rounded(xp, high - low)
-    least, most = (given[f"{bound}_samples_per_output"] for bound in ("minimum", "maximum"))
+    least, most = (attributes[f"{bound}_samples_per_output"] for bound in ("minimum", "maximum"))
     count = xp.clip(xp.ceil(_rounded(xp, extent / outputs)), max(least, 1), most)
     parts = count * outputs
-    to_corners = given.get("align_regions_to_corners", False)
+    to_corners = attributes.get("align_regions_to_corners", False)
     spacing = 1 / (xp.maximum(parts - 1, 1) if to_corners else parts)
     index = xp.arange(outputs, dtype=xp.float64).reshape((-1, 1) if axis == 2 else (-1,))
-    share = (index * count - given.get("output_pixel_offset", -0.5)) * spacing
+    share = (index * count - attributes.get("output_pixel_offset", -0.5)) * spacing
     if to_corners:
         share = xp.where(parts == 1, 0.5, share)
     # In ascending order. The samples of an empty region are all at one place: one of them counts.
@@ -320,7 +326,7 @@ def _samples_along(
     spacing = xp.where(turned, -spacing, spacing)
     share = xp.where(flat, share + (count - 1) / 2 * spacing, share)
     count = xp.where(flat, 1, count)
-    start = share * extent + low - given.get("input_pixel_offset", 0.5)
+    start = share * extent + low - attributes.get("input_pixel_offset", 0.5)
     step = xp.where(flat, 1, spacing * extent)
     valid = xp.isfinite(start) & known.reshape(-1, 1, 1, 1)
     start, share = xp.where(valid, start, 0), xp.where(valid, share, 0)
@@ -328,7 +334,7 @@ def _samples_along(
     first = xp.clip(xp.ceil(snapped(xp, (-1 - start) / step)), 0, count)
     last = xp.clip(xp.floor(snapped(xp, (size - start) / step)), -1, count - 1)
     inside = xp.where(valid, xp.maximum(last - first + 1, 0), 0)
-    nearest = given["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
+    nearest = attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
     return Samples(xp, size, nearest, start, step, share, spacing, count, first, last, inside)
 
 

@@ -75,18 +75,18 @@ class Unfold(Windows):
     ALSO_KNOWN_AS = "torch.nn.functional.unfold torch.ops.aten.im2col"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        counts, found = _count("InputTensor", data, given)
-        shape = (data.shape[0], data.shape[1] * prod(given["window_sizes"]), prod(counts))
+        counts, found = _count("InputTensor", data, attributes)
+        shape = (data.shape[0], data.shape[1] * prod(attributes["window_sizes"]), prod(counts))
         return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
 
     @staticmethod
-    def compute(e: Engine, x: Array, **given: Any) -> Array:
-        places, inside = _places(e, x.shape, given)
+    def compute(e: Engine, x: Array, **attributes: Any) -> Array:
+        places, inside = _places(e, x.shape, attributes)
         taken = e.xp.take(x.reshape(*x.shape[:2], -1), places.reshape(-1), axis=2)
         taken = e.xp.where(inside.reshape(-1), taken, x.dtype.type(0))
-        window = prod(given["window_sizes"])
+        window = prod(attributes["window_sizes"])
         return taken.reshape(len(x), x.shape[1] * window, -1)
 
 
@@ -113,10 +113,10 @@ class Fold(Windows, Sized):
     ALSO_KNOWN_AS = "onnx.Col2Im torch.nn.functional.fold torch.ops.aten.col2im"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        shape, window = given["shape"], prod(given["window_sizes"])
-        counts, found = _count("OutputTensor", ArraySpec(shape, data.dtype), given)
+        shape, window = attributes["shape"], prod(attributes["window_sizes"])
+        counts, found = _count("OutputTensor", ArraySpec(shape, data.dtype), attributes)
         if len(data.shape) != 3:
             found.append(Violation("InputTensor.DimensionCount", "3", len(data.shape)))
         elif not found:
@@ -131,8 +131,8 @@ class Fold(Windows, Sized):
         return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
 
     @staticmethod
-    def compute(e: Engine, x: Array, *, shape: Sequence[int], **given: Any) -> Array:
-        places, inside = _places(e, shape, given)
+    def compute(e: Engine, x: Array, *, shape: Sequence[int], **attributes: Any) -> Array:
+        places, inside = _places(e, shape, attributes)
         images, size = prod(shape[:2]), prod(shape[2:])
         first = (e.xp.arange(images) * size).reshape(-1, 1)
         at = e.xp.where(inside.reshape(-1), first + places.reshape(-1), 0)
@@ -141,21 +141,21 @@ class Fold(Windows, Sized):
         return e.scatter_add(images * size, at.reshape(-1), values.reshape(-1)).reshape(shape)
 
 
-def _count(name: str, data: ArraySpec, given: Attributes) -> tuple[list[int], list[Violation]]:
+def _count(name: str, data: ArraySpec, attributes: Attributes) -> tuple[list[int], list[Violation]]:
     """The number of windows along each spatial dimension of the images."""
-    found = [*check_arrays(data, given, name)]
+    found = [*check_arrays(data, attributes, name)]
     if found:
         return [], found
-    paths = [f"WindowSizes[{i}]" for i in range(len(given["window_sizes"]))]
-    return count_windows(data, given["window_sizes"], paths, given)
+    paths = [f"WindowSizes[{i}]" for i in range(len(attributes["window_sizes"]))]
+    return count_windows(data, attributes["window_sizes"], paths, attributes)
 
 
-def _places(e: Engine, shape: Sequence[int], given: Attributes) -> tuple[Array, Array]:
+def _places(e: Engine, shape: Sequence[int], attributes: Attributes) -> tuple[Array, Array]:
     """The position in an image of each element of each window, and whether it is in the image."""
     xp, rank = e.xp, len(shape) - 2
     places, inside = xp.zeros((1,) * 2 * rank, xp.int64), xp.ones((1,) * 2 * rank, bool)
     for i, (size, window, stride, dilation, start, end) in enumerate(
-        zip(shape[2:], *(given[name] for name in (
+        zip(shape[2:], *(attributes[name] for name in (
             "window_sizes", "strides", "dilations", "start_padding", "end_padding"
         )), strict=True)
     ):  # fmt: skip

@@ -44,9 +44,9 @@ def _check_regions(
     *leading, count, numbers = regions.shape
     rules = [("ROITensor", leading, numbers, length, "numbers of a region")]
     if indices is not None:
-        *before, given = indices.shape
+        *before, size = indices.shape
         why = "ROITensor, the number of regions"
-        rules.append(("BatchIndicesTensor", before, given, count, why))
+        rules.append(("BatchIndicesTensor", before, size, count, why))
     for name, ones, got, expected, why in rules:
         for i, size in enumerate(ones):
             if size != 1:
@@ -93,9 +93,9 @@ class RoiPooling(Computed):
     ALSO_KNOWN_AS = "onnx.MaxRoiPool torchvision.ops.roi_pool"
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, regions = inputs
-        pooled = given["pooled_size"]
+        pooled = attributes["pooled_size"]
         found = [*_check_regions(("InputTensor", data), regions, None, 5)]
         found += [
             Violation(f"PooledSize.{name}", "at least 1", size)
@@ -173,20 +173,26 @@ class Tensors(Sized):
     WORKING_BYTES = 128
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, regions, indices = inputs
-        shape = (regions.shape[-2], data.shape[1], *given["shape"][2:])
+        shape = (regions.shape[-2], data.shape[1], *attributes["shape"][2:])
         found = _check_regions(("InputTensor", data), regions, indices, 4)
         return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
 
     @staticmethod
     def compute(
-        e: Engine, x: Array, regions: Array, indices: Array, *, shape: Sequence[int], **given: Any
+        e: Engine,
+        x: Array,
+        regions: Array,
+        indices: Array,
+        *,
+        shape: Sequence[int],
+        **attributes: Any,
     ) -> Array:
         xp, flat = e.xp, x.reshape(-1)
-        grid = Grid.of(e, x.shape, regions, indices, shape[2:], given)
+        grid = Grid.of(e, x.shape, regions, indices, shape[2:], attributes)
         inside = grid.rows.inside * grid.columns.inside / grid.count
-        beyond = given["out_of_bounds_input_value"]
+        beyond = attributes["out_of_bounds_input_value"]
         size = (len(inside), x.shape[1], *shape[2:])
 
         def add(row: Run, column: Run, total: Array) -> Array:
@@ -200,7 +206,7 @@ class Tensors(Sized):
                 most = xp.maximum(most, xp.where(there, value, -xp.inf))
             return most
 
-        if given["reduction_function"] is ReduceFunction.MAX:
+        if attributes["reduction_function"] is ReduceFunction.MAX:
             most = grid.repeat(keep, xp.full(size, -xp.inf))
             return xp.where(inside == 1, most, xp.maximum(most, beyond))
         total = grid.repeat(add, xp.zeros(size))
@@ -386,9 +392,9 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
         """What `infer` and `compute` get: also the input's sizes, and which outputs there are."""
         image, regions = self.output_gradient_tensor, self.output_roi_gradient_tensor
         source = image if self.input_tensor is None else self.input_tensor
-        given = super(Sized, self).attributes()  # whose shape may be that of the regions
+        attributes = super(Sized, self).attributes()  # whose shape may be that of the regions
         return {
-            **given, "shape": source.sizes if source else (), "of_input": image is not None,
+            **attributes, "shape": source.sizes if source else (), "of_input": image is not None,
             "of_regions": regions is not None,
         }  # fmt: skip
 
@@ -403,7 +409,7 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
             yield Violation("InputTensor", rule, None)
 
     @staticmethod
-    def infer(inputs: Sequence[ArraySpec | None], given: Attributes) -> Inferred:
+    def infer(inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         data, gradient, regions, indices = inputs
         assert gradient is not None
         assert regions is not None
@@ -417,7 +423,7 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
             for i, (why, size) in enumerate(wanted)
             if size != gradient.shape[i]
         ]
-        shape = given["shape"]
+        shape = attributes["shape"]
         image = (*shape[:1], gradient.shape[1], *shape[2:])
         outputs = (ArraySpec(image, gradient.dtype), ArraySpec(regions.shape, gradient.dtype))
         return Inferred(outputs, tuple(found))
@@ -425,12 +431,12 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     @staticmethod
     def compute(
         e: Engine, x: Array | None, dy: Array, regions: Array, indices: Array, *,
-        shape: Sequence[int], of_input: bool, of_regions: bool, **given: Any,
+        shape: Sequence[int], of_input: bool, of_regions: bool, **attributes: Any,
     ) -> tuple[Array | None, Array | None]:  # fmt: skip
         xp, size = e.xp, prod(shape)
-        grid = Grid.of(e, shape, regions, indices, dy.shape[2:], given)
+        grid = Grid.of(e, shape, regions, indices, dy.shape[2:], attributes)
         flat = None if x is None else x.reshape(-1)
-        has_slopes = of_regions and given["interpolation_mode"] is InterpolationMode.LINEAR
+        has_slopes = of_regions and attributes["interpolation_mode"] is InterpolationMode.LINEAR
         wide = dy.astype(xp.float64)
 
         def add(row: Run, column: Run, sums: Any, count: Any) -> Any:
@@ -446,12 +452,12 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
             return image, slopes
 
         sums = xp.zeros(size) if of_input else None, xp.zeros((len(dy), 4)) if of_regions else None
-        if given["reduction_function"] is ReduceFunction.MAX:
+        if attributes["reduction_function"] is ReduceFunction.MAX:
             sums = add(*grid.largest(flat, dy.shape), sums, 1.0)
         else:
             sums = grid.repeat(lambda row, column, sums: add(row, column, sums, grid.count), sums)
         image, slopes = sums
         if of_regions:
-            scales = xp.asarray([given["spatial_scale_x"], given["spatial_scale_y"]] * 2)
+            scales = xp.asarray([attributes["spatial_scale_x"], attributes["spatial_scale_y"]] * 2)
             slopes = xp.where(slopes == 0, 0.0, slopes * scales).reshape(regions.shape)
         return image.reshape(shape) if of_input else None, slopes
