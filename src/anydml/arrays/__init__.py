@@ -32,11 +32,14 @@ from anydml.arrays._types import (
     dtype_name,
     given_back,
     is_added,
+    is_plain,
     own_type,
     seen,
     type_of,
 )
 from anydml.errors import ArgumentTypeError
+
+_BUILTIN: Final = frozenset((bool, int, float, complex, list, tuple))  # no library owns these
 
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
@@ -94,10 +97,11 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """`as_numpy`, and how to make a result of the same kind."""
     if type(value) is np.ndarray:
         return _numbers(value, name), given_back
-    for library in LIBRARIES:
-        if library.owns(value):
-            array, wrap = library.as_operand(value, name)
-            return _numbers(array, name), wrap
+    if type(value) not in _BUILTIN:
+        for library in LIBRARIES:
+            if library.owns(value):
+                array, wrap = library.as_operand(value, name)
+                return _numbers(array, name), wrap
     array = _numpy.from_values(value, name)
     if array.dtype.kind == "O":  # what NumPy could not make numbers of
         raise ArgumentTypeError(
@@ -171,7 +175,7 @@ _OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "T": "strings", "
 
 
 def _numbers(array: Array, name: str) -> Array:
-    if is_added(array.dtype):
+    if is_plain(array.dtype) or is_added(array.dtype):
         return array
     try:
         native = array.dtype.newbyteorder("=")

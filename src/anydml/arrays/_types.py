@@ -28,6 +28,14 @@ DLPACK_CODES: Final = {name: code for name, (_, code) in _FOUND.items()}
 
 _NAMES: Final = {dtype: name for name, dtype in ADDED.items()}
 
+_NUMPY_NAMES: Final = {
+    np.dtype(name): name
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}  # str(dtype) takes 4 µs
+
 _USER_DEFINED: Final = 256  # NumPy's types of this number and above come from other packages
 
 
@@ -38,7 +46,12 @@ def is_added(dtype: np.dtype[Any]) -> bool:
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The name of a type: of one that NumPy lacks its own, else what NumPy prints."""
-    return _NAMES.get(dtype) or str(dtype)
+    return _NAMES.get(dtype) or _NUMPY_NAMES.get(dtype) or str(dtype)
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a type of numbers that NumPy has itself, in native byte order."""
+    return dtype in _NUMPY_NAMES
 
 
 def own_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

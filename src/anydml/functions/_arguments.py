@@ -103,6 +103,9 @@ def same_rank(data: Any, lookup: Any) -> None:
         )
 
 
+_INDEX_DTYPES = frozenset(map(np.dtype, INDEX_TYPES))  # a dtype's name takes 5 µs
+
+
 def index_array(value: Any, name: str = "indices") -> Array:
     """An index array of a type that the kernels read.
 
@@ -114,7 +117,7 @@ def index_array(value: Any, name: str = "indices") -> Array:
 
 def as_indices(array: Array, value: Any, name: str = "indices") -> Array:
     """The same of an array that a value was adopted as."""
-    if array.dtype.name in INDEX_TYPES:
+    if array.dtype in _INDEX_DTYPES or array.dtype.name in INDEX_TYPES:
         return array
     if array.dtype.kind in "iu":
         return as_type(array, np.int64, name)
@@ -223,16 +226,17 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     typed = isinstance(value, np.ndarray | np.generic) or any(
         hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
-    got, advice = dtype_name(array.dtype), ""
+    got, advice = "", ""
     if not typed:
         made, unfit = _converted(array, value, wanted, name)
         if made is not None:
             return made if wanted == of.dtype else made.view(of.dtype)
-        got += f" values that do not fit: {short_repr(unfit)}"
+        got = f" values that do not fit: {short_repr(unfit)}"
         if is_added(wanted) and wanted.itemsize == 1:  # which takes no number but zero
             advice = "; give an array of that type"
     raise ArgumentTypeError(
-        f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), got {got}{advice}"
+        f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
+        f"got {dtype_name(array.dtype)}{got}{advice}"
     )
 
 
