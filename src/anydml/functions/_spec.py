@@ -234,6 +234,9 @@ class FunctionSpec:
     prepare : callable
         ``prepare(namespace, *arguments)``, with all arguments of `general` but ``out``: checks them
         and gives `Prepared`.
+    as_arrays : callable
+        ``as_arrays(namespace, *arguments)``: the operands as arrays of the library, which is the
+        first that `prepare` does; for an integration that compiles what follows.
     arguments : callable
         The values of the kernel's native call from operands and attributes (types by their code),
         in its order; None where it has none.
@@ -292,6 +295,7 @@ class FunctionSpec:
     operands: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     prepare: Callable[..., Prepared]
+    as_arrays: Callable[..., tuple[Array, ...]]
     arguments: Callable[[Sequence[Array], tuple[Any, ...]], tuple[Any, ...] | None]
     keywords: Callable[[tuple[Any, ...]], Mapping[str, Any]]
     batch: Callable[..., tuple[Sequence[Array], Sequence[int]]]

@@ -13,6 +13,47 @@ def _one(xp: Namespace, results: Sequence[Array]) -> list[Array]:
     return [xp.reshape(result, ()) for result in results]
 
 
+# ---- operands as arrays of the library -----------------------------------------------------------
+
+
+def one_array(xp: Namespace, x: Any, *others: Any) -> tuple[Array]:
+    """The operand `x` alone."""
+    return (xp.array(x, "x"),)
+
+
+def array_and_indices(xp: Namespace, x: Any, indices: Any, *others: Any) -> tuple[Array, Array]:
+    """The operands of gathers."""
+    data = xp.array(x, "x")
+    return data, xp.indices(indices, data)
+
+
+def array_and_lengths(xp: Namespace, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
+    """The operands of `reverse_subsequences`."""
+    data = xp.array(x, "x")
+    return data, xp.indices(lengths, data, "lengths")
+
+
+def array_indices_and_updates(
+    xp: Namespace, x: Any, indices: Any, updates: Any, *others: Any
+) -> tuple[Array, Array, Array]:
+    """The operands of scatters."""
+    data = xp.array(x, "x")
+    return data, xp.indices(indices, data), xp.same_type(updates, data, "updates")
+
+
+def arrays_of_one_type(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> tuple[Array, ...]:
+    """The members of the list that `join` takes."""
+    members = _attributes.members_of(arrays)
+    if _arguments.flag(promote, "promote"):
+        return tuple(xp.promoted(members, "arrays"))
+    first = xp.array(members[0], "arrays[0]")
+    others = enumerate(members[1:], 1)
+    return first, *(xp.same_type(x, first, f"arrays[{i}]", "arrays[0]") for i, x in others)
+
+
+# ---- selections ---------------------------------------------------------------------------------
+
+
 def top_k(
     xp: Namespace, x: Any, k: Any, axis: Any, largest: Any, sorted: Any, index_dtype: Any
 ) -> Prepared:
@@ -46,10 +87,9 @@ def nonzero_coordinates(
 
 def gather(xp: Namespace, x: Any, indices: Any, axis: Any, mode: Any) -> Prepared:
     """A scalar is one element on one axis."""
-    data = xp.array(x, "x")
+    data, lookup = array_and_indices(xp, x, indices)
     if data.ndim == 0:
         data = xp.reshape(data, (1,))
-    lookup = xp.indices(indices, data)
     number = _arguments.axis_of(axis, data)
     clamp = False
     if mode != "raise":
@@ -61,8 +101,7 @@ def gather_elements(
     xp: Namespace, x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any
 ) -> Prepared:
     """The indices of a scalar may have any shape."""
-    data = xp.array(x, "x")
-    lookup = xp.indices(indices, data)
+    data, lookup = array_and_indices(xp, x, indices)
     finish = None
     number = _arguments.axis_of(axis, data if data.ndim else xp.reshape(data, (1,)))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
@@ -80,8 +119,7 @@ def gather_elements(
 
 def gather_nd(xp: Namespace, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Prepared:
     """Tuples of indices behind batch axes."""
-    data = xp.array(x, "x")
-    lookup = xp.indices(indices, data)
+    data, lookup = array_and_indices(xp, x, indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
     axes = _attributes.indexed_axes(lookup, batch, data.ndim)
     lookup, clamp = _inside(xp, mode, lookup, data, axes)
@@ -133,8 +171,7 @@ def scatter_elements(
     broadcast: Any,
 ) -> Prepared:
     """One update, or a scalar, stands for any shape."""
-    data = xp.array(x, "x")
-    lookup, values = xp.indices(indices, data), xp.same_type(updates, data, "updates")
+    data, lookup, values = array_indices_and_updates(xp, x, indices, updates)
     scalar = data.ndim == 0
     number = _arguments.axis_of(axis, xp.reshape(data, (1,)) if scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not scalar:
@@ -155,8 +192,7 @@ def scatter_nd(
     xp: Namespace, x: Any, indices: Any, updates: Any, reduction: Any, include_self: Any
 ) -> Prepared:
     """One update stands for all."""
-    data = xp.array(x, "x")
-    lookup, values = xp.indices(indices, data), xp.same_type(updates, data, "updates")
+    data, lookup, values = array_indices_and_updates(xp, x, indices, updates)
     if values.ndim == 0 and lookup.ndim:
         shape = (*lookup.shape[:-1], *data.shape[lookup.shape[-1] :])
         values = xp.broadcast_to(values, shape)
@@ -178,17 +214,11 @@ def split(
 
 def join(xp: Namespace, arrays: Any, axis: Any, promote: Any) -> Prepared:
     """Arrays of one type."""
-    members = _attributes.members_of(arrays)
-    if _arguments.flag(promote, "promote"):
-        parts = xp.promoted(members, "arrays")
-    else:
-        parts = [xp.array(members[0], "arrays[0]")]
-        for i, member in enumerate(members[1:], 1):
-            parts.append(xp.same_type(member, parts[0], f"arrays[{i}]", "arrays[0]"))
+    parts = arrays_of_one_type(xp, arrays, axis, promote)
     if axis is None:
-        parts = [xp.reshape(part, (-1,)) for part in parts]
+        parts = tuple(xp.reshape(part, (-1,)) for part in parts)
     number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
-    return tuple(parts), (number,), None
+    return parts, (number,), None
 
 
 def cast(xp: Namespace, x: Any, dtype: Any) -> Prepared:
@@ -218,9 +248,8 @@ def tile(xp: Namespace, x: Any, repeats: Any) -> Prepared:
 
 def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prepared:
     """A length for each sequence."""
-    data = xp.array(x, "x")
+    data, counts = array_and_lengths(xp, x, lengths)
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
-    counts = xp.indices(lengths, data, "lengths")
     counts = _arguments.spread(counts, shape, "lengths", xp.broadcast_to)
     return (data, counts), (number,), None

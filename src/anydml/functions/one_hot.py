@@ -33,10 +33,14 @@ _NUMBERS: Final = np.array(_ZERO_AND_ONE)
 # ---- for integrations: operands indices and values, attributes depth and axis --------------------
 
 
-def _prepare(xp: Namespace, indices: Any, values: Any, depth: Any, axis: Any) -> Prepared:
+def _as_arrays(xp: Namespace, indices: Any, values: Any, *others: Any) -> tuple[Array, Array]:
     lookup = xp.array(indices, "indices")
     lookup = xp.indices(lookup, lookup)
-    table = xp.array(values, "values", lookup)
+    return lookup, xp.array(values, "values", lookup)
+
+
+def _prepare(xp: Namespace, indices: Any, values: Any, depth: Any, axis: Any) -> Prepared:
+    lookup, table = _as_arrays(xp, indices, values)
     count = _arguments.integer(depth, "depth")
     return (lookup, table), (count, _axis(axis, lookup)), None
 
@@ -94,6 +98,7 @@ ONE_HOT: Final = FunctionSpec(
     ("indices", "values"),
     (Attribute("depth", "size"), Attribute("axis", "integer")),
     _prepare,
+    _as_arrays,
     arguments=lambda operands, a: a,
     keywords=lambda a: {"depth": a[0], "axis": a[1]},
     batch=_batch,
