@@ -133,6 +133,22 @@ nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char
   return allocated(call, purpose, rank, dims, descr);
 }
 
+// The array itself, or a copy of it in row-major order at an address that is a multiple of 64. XLA
+// reads such an array in place. It copies any other on a thread of its own, for which a small call
+// waits longer than it runs. `copy` asks for a copy in any case; `call` names the call in messages.
+nb::object aligned(nb::handle array, bool copy, const char* call) {
+  if (!PyArray_CheckExact(array.ptr()))
+    raise_argument(std::string(call) + ": expected an array of NumPy");
+  auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const bool in_place = PyArray_IS_C_CONTIGUOUS(given) &&
+                        reinterpret_cast<std::uintptr_t>(PyArray_DATA(given)) % 64 == 0;
+  if (PyArray_SIZE(given) == 0 || (in_place && !copy)) return nb::borrow(array);
+  nb::object made = nb::steal(reinterpret_cast<PyObject*>(new_aligned_copy(given)));
+  if (!made.is_valid())
+    raise_set(call, static_cast<unsigned long long>(PyArray_NBYTES(given)), "a copy of an operand");
+  return made;
+}
+
 nb::list kernels() {
   nb::list names;
   for (const Kernel& kernel : all_kernels()) names.append(kernel.name);
@@ -151,6 +167,7 @@ void bind_call_by_name(nb::module_& module) {
   module.def("kernels", &kernels);
   module.def("checks_indices", &checks_indices);
   module.def("empty", &empty);
+  module.def("aligned", &aligned);
 }
 
 }  // namespace anydml::python

@@ -267,6 +267,7 @@ void bind_function_call(nanobind::module_& module);
 void bind_compiled_call(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
 void bind_xla(nanobind::module_& module);
+void bind_call_key(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that says how much for what: the purpose, and its
 // number where there are several.

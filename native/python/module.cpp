@@ -41,4 +41,5 @@ NB_MODULE(_bindings, module) {
   bind_compiled_call(module);
   bind_cuda(module);
   bind_xla(module);
+  bind_call_key(module);
 }

@@ -121,6 +121,21 @@ PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr) {
   return block == nullptr ? nullptr : array_over(data, rank, dims, descr, block);
 }
 
+PyArrayObject* new_aligned_copy(PyArrayObject* array) {
+  PyArray_Descr* const descr = PyArray_DESCR(array);
+  const int rank = PyArray_NDIM(array);
+  const npy_intp* const dims = PyArray_DIMS(array);
+  void* data = nullptr;
+  PyObject* const block = new_block(bytes_of(rank, dims, descr), data);
+  if (block == nullptr) return nullptr;
+  PyArrayObject* const copy = array_over(data, rank, dims, descr, block);
+  if (copy != nullptr && PyArray_CopyInto(copy, array) < 0) {
+    Py_DECREF(copy);
+    return nullptr;
+  }
+  return copy;
+}
+
 PyArrayObject* ArrayMaker::make() {
   if (left_ == 0) {
     const Int wanted = rest_ < kSharedBytes / stride_ ? rest_ : kSharedBytes / stride_;

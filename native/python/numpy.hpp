@@ -100,6 +100,10 @@ Int bytes_of(int rank, const npy_intp* dims, const PyArray_Descr* descr);
 // descriptor, not only its number: dates carry their unit in it.
 PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr);
 
+// A copy of an array in row-major order, at an address that is a multiple of 64. Null with an
+// exception set.
+PyArrayObject* new_aligned_copy(PyArrayObject* array);
+
 // Many new arrays of one shape. Small ones share blocks: a thousand arrays of a few kilobytes cost
 // more in fresh pages than what is written to them. One that is kept keeps its block, so blocks are
 // no larger than this.

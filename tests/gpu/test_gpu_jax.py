@@ -116,6 +116,26 @@ def test_bad_indices():
     dml.synchronize()
 
 
+def test_operands_in_host_memory():
+    """They go to the GPU of the JAX arrays; calls that check indices wait."""
+    array, places = arrays("float32")
+    calls = [
+        lambda x: dml.gather(x, places[0]),
+        lambda x: dml.gather(x, places[0].tolist(), mode="wrap"),
+        lambda x: dml.scatter_elements(x, places[:1], 1.0),
+        lambda x: dml.join([x, array[::2]]),
+        lambda x: dml.reverse_subsequences(x, [[1, 2, 3, 4, 0]], axis=0),
+    ]
+    for call in calls:
+        for _ in range(2):
+            got = call(jnp.asarray(array))
+            assert {device.platform for device in got.devices()} == {"gpu"}
+            assert_same_bits(np.asarray(got), call(array))
+    large = 1 << 22
+    with pytest.raises(dml.IndexOutOfRangeError, match=rf"got {large}"):
+        dml.gather(jnp.ones(large), np.full(large, large, np.int32))
+
+
 def test_gradients():
     array = np.random.default_rng(3).standard_normal((40, 300)).astype(np.float32)
     x = jnp.asarray(array)

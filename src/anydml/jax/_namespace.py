@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import jax
 import numpy as np
@@ -16,6 +16,31 @@ from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
+
+with jax.ensure_compile_time_eval():  # the first import may come from code that is being traced
+    _EMPTY: Final = jnp.zeros(0)
+ARRAY: Final = type(_EMPTY)
+"""The class of JAX's arrays with memory."""
+
+_LIMITS: Final = {
+    np.dtype(kind): (np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int32, np.uint32)
+}
+
+
+def _in_jax_type(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """An array of a type that JAX keeps: without 64-bit types, integers that fit are narrowed."""
+    kind = array.dtype
+    if kind.itemsize < 8:
+        return array
+    wanted = jax.dtypes.canonicalize_dtype(kind)
+    if wanted == kind:
+        return array
+    if kind.kind in "iu":
+        low, high = _LIMITS[wanted]
+        if not array.size or (low <= array.min() and array.max() <= high):
+            return as_type(array, wanted, name)
+    check_dtype(_EMPTY, kind, name)
+    return array
 
 
 def _typed(value: Traced, name: str) -> Traced:
@@ -46,19 +71,16 @@ class Namespace:
         """Of a type that JAX does not change."""
         if isinstance(value, jax.Array):
             return _typed(value, name)
-        array = given_back(as_operand(value, name)[0])
-        wanted = jax.dtypes.canonicalize_dtype(array.dtype)
-        if wanted != array.dtype and array.dtype.kind in "iu":
-            limits = np.iinfo(wanted)
-            if not array.size or (limits.min <= array.min() and array.max() <= limits.max):
-                array = as_type(array, wanted, name)
-        check_dtype(jnp.zeros(0), array.dtype, name)
+        return self.place(_in_jax_type(given_back(as_operand(value, name)[0]), name))
+
+    def place(self, array: Any) -> Traced:
+        """A copy of an array of NumPy's."""
         return jnp.asarray(array)
 
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
         """Of 32 bits at least."""
         if not isinstance(value, jax.Array):
-            return self.array(_arguments.index_array(value, name), name)
+            return self.place(_in_jax_type(_arguments.index_array(value, name), name))
         _arguments.index_array(np.empty(0, value.dtype), name)
         return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
 
@@ -69,12 +91,12 @@ class Namespace:
             _arguments.same_type(known, known, name, like, like_name)
             return _typed(value, name)
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
-        return jnp.asarray(array)
+        return self.place(array)
 
     def value_type(self, given: Any) -> Any:
         """One that JAX has."""
         kind = _attributes.type_named(given)
-        check_dtype(jnp.zeros(0), kind, "dtype")
+        check_dtype(_EMPTY, kind, "dtype")
         return counterpart(kind, "dtype")
 
     def index_type(self, given: Any, x: Traced, sizes: Sequence[int]) -> Any:
@@ -89,9 +111,15 @@ class Namespace:
             value if isinstance(value, jax.Array) else as_operand(value, f"{name}[{i}]")[0]
             for i, value in enumerate(values)
         ]
-        kind = arrays.promoted(jnp.zeros(0), [part.dtype for part in parts], name)
-        check_dtype(jnp.zeros(0), kind, name)
-        return [jnp.asarray(part.astype(counterpart(kind, name))) for part in parts]
+        kind = arrays.promoted(_EMPTY, [part.dtype for part in parts], name)
+        check_dtype(_EMPTY, kind, name)
+        kind = counterpart(kind, name)
+        return [
+            self.astype(part, kind)
+            if isinstance(part, jax.Array)
+            else self.place(part.astype(kind))
+            for part in parts
+        ]
 
     # ---- shapes
 
@@ -153,7 +181,10 @@ class Namespace:
 
     run = staticmethod(_kernels.run)
     full = staticmethod(jnp.full)
-    astype = staticmethod(lax.convert_element_type)
+
+    def astype(self, x: Traced, kind: Any) -> Traced:
+        """By `lax.convert_element_type`."""
+        return lax.convert_element_type(x, kind)
 
     def divide(self, sums: Traced, counts: Traced) -> Traced:
         """In 32 bits at least."""
@@ -171,3 +202,32 @@ class Namespace:
         bits = np.uint32 if x.dtype.itemsize == 8 else np.uint64
         first, second = (lax.bitcast_convert_type(part, bits) for part in (x.real, x.imag))
         return ((first | second) << 1) != 0
+
+
+class HostNamespace(Namespace):
+    """Operands of a compiled program: `jax.jit` makes arrays of NumPy's, after these checks.
+
+    Arrays of JAX stay as they are, because the program checks them when it is traced.
+    """
+
+    def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
+        """Of a type that JAX does not change."""
+        return value if type(value) is ARRAY else super().array(value, name)
+
+    def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
+        """Of 32 bits at least."""
+        return value if type(value) is ARRAY else super().indices(value, like, name)
+
+    def same_type(self, value: Any, like: Traced, name: str, like_name: str = "x") -> Traced:
+        """Numbers and lists become the type where their values fit."""
+        if type(value) is ARRAY:
+            return value
+        return super().same_type(value, like, name, like_name)
+
+    def place(self, array: Any) -> Traced:
+        """NumPy's stay in host memory."""
+        return array if isinstance(array, np.ndarray) else jnp.asarray(array)
+
+    def astype(self, x: Traced, kind: Any) -> Traced:
+        """Left to the program."""
+        return x
