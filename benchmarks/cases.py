@@ -56,12 +56,12 @@ class Case:
     def job(self, pattern: str = "random") -> Job:
         """The job; always the same one for the same pattern."""
         strided = pattern == "strided"
-        made = self.recipe(
+        result = self.recipe(
             np.random.default_rng(SEED),
             **self.parameters,
             pattern="random" if strided else pattern,
         )
-        return made.strided() if strided else made
+        return result.strided() if strided else result
 
 
 def chosen(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:

@@ -270,9 +270,9 @@ def _on_arrays_of(
 ) -> list[Contestant]:
     """The array function on a peer's arrays, and the peer where it is among the contenders."""
     (library,) = peers.installed(threads, (module,))
-    beside = [peer for peer in contenders if peer.name == library.name]
+    siblings = [peer for peer in contenders if peer.name == library.name]
     entered = [ours.function(job, library=library)]
-    return entered + [c for peer in beside for c in peer.contestants(job)]
+    return entered + [c for peer in siblings for c in peer.contestants(job)]
 
 
 def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:

@@ -106,8 +106,8 @@ class Outcome:
     @property
     def spread(self) -> float:
         """Half of what lies between the quartiles: of the pairs, or of the rounds of one pair."""
-        several = len(self.pairs) > 1
-        values = [statistics.median(r) for r in self.pairs] if several else self.pairs[0]
+        has_pairs = len(self.pairs) > 1
+        values = [statistics.median(r) for r in self.pairs] if has_pairs else self.pairs[0]
         if len(values) < 2:
             return 0.0
         low, _, high = statistics.quantiles(values, n=4, method="inclusive")

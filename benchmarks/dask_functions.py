@@ -42,7 +42,7 @@ def calls_on(x: Any, chunks: tuple[int, int]) -> dict[str, Calls]:
     xp: Any = sys.modules[type(x).__module__.partition(".")[0]]
     lazy = dask.persist(da.from_array(x, chunks=chunks))[0]
     marks = dask.persist(lazy > 0.99)[0]
-    whole = x > 0.99
+    mask = x > 0.99
     rows = xp.asarray(np.random.default_rng(2).integers(0, len(x), (1000, 1)))
     near = rows // 64  # in the first blocks only
     ones = xp.ones((1000, COLUMNS), np.float32)
@@ -60,7 +60,7 @@ def calls_on(x: Any, chunks: tuple[int, int]) -> dict[str, Calls]:
         "coordinates of 1 % nonzero": {
             "here": lambda: dml.nonzero_coordinates(marks),
             "dask": lambda: da.argwhere(marks),
-            "in memory": lambda: dask.delayed(dml.nonzero_coordinates)(whole),
+            "in memory": lambda: dask.delayed(dml.nonzero_coordinates)(mask),
         },
         "1,000 rows gathered": {
             "here": lambda: dml.gather(lazy, rows[:, 0]),
@@ -110,11 +110,11 @@ def main() -> None:
                 by_workers = [
                     timed(calls, workers, arguments.repeat) for workers in arguments.workers
                 ]
-                shown = [f"{times[name]:.0f}" if name in times else ""
+                cells = [f"{times[name]:.0f}" if name in times else ""
                          for name in ("here", "dask") for times in by_workers]  # fmt: skip
                 blocks = f"{arguments.rows // chunks[0]} × {COLUMNS // chunks[1]}"
-                shown.append(f"{min(times['in memory'] for times in by_workers):.0f}")
-                print(f"| {what} | {blocks} | {' | '.join(shown)} |", flush=True)
+                cells.append(f"{min(times['in memory'] for times in by_workers):.0f}")
+                print(f"| {what} | {blocks} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

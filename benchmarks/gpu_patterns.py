@@ -44,22 +44,22 @@ def main() -> None:
     gpu = Gpu()
     rows: list[dict[str, Any]] = []
     for case in chosen(gpu_cases.adversarial(), options.cases):
-        some = [
+        measurements = [
             measured(gpu, case, pattern) for pattern in recipes.patterns(case.operation, case.dtype)
         ]
-        rows += some
-        usual = some[0]["ms"]
-        slowest = max(some, key=lambda row: float(row["ms"]))
-        beside = [row for row in some if row["torch_ms"]]
-        worst = min(beside, key=lambda row: float(row["torch_ms"] / row["ms"]), default=None)
-        told = (
+        rows += measurements
+        usual = measurements[0]["ms"]
+        slowest = max(measurements, key=lambda row: float(row["ms"]))
+        compared = [row for row in measurements if row["torch_ms"]]
+        worst = min(compared, key=lambda row: float(row["torch_ms"] / row["ms"]), default=None)
+        summary = (
             f"; least against PyTorch {worst['torch_ms'] / worst['ms']:.2f} ({worst['pattern']})"
             if worst
             else ""
         )
         print(
             f"{case.title:32} random {usual:.4f} ms, slowest {slowest['ms'] / usual:.2f} times "
-            f"({slowest['pattern']}){told}",
+            f"({slowest['pattern']}){summary}",
             flush=True,
         )
         if options.json:  # each time: a run may be ended early

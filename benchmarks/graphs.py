@@ -70,7 +70,9 @@ def onnx_session(sizes: tuple[int, ...], threads: int) -> Any:
         ("Sub", "c y", "d"), ("Mul", "d x", "e"), ("Relu", "e", "f"), ("Add", "f y", "g"),
         ("Sub", "g x", "z"),
     ]  # fmt: skip
-    nodes = [helper.make_node(kind, inputs.split(), [made]) for kind, inputs, made in steps]
+    nodes = [
+        helper.make_node(kind, inputs.split(), [output_name]) for kind, inputs, output_name in steps
+    ]
     bounds = [
         numpy_helper.from_array(np.array(value, np.float32), name)
         for name, value in (("low", LOW), ("high", HIGH))
@@ -164,11 +166,11 @@ def lines(budget: Budget) -> Iterator[str]:
     for title, (found, expected), copied in cases:
         for contestant in found:
             contestant.pass_gate(expected)  # type: ignore[arg-type]  # a gate of another job
-        beside = copies.contestants(2 * expected.result.nbytes)[:1] if copied else []
-        take_turns([*found, *beside], budget)
+        peers = copies.contestants(2 * expected.result.nbytes)[:1] if copied else []
+        take_turns([*found, *peers], budget)
         yield f"\n{title}"
-        copy = beside[0].statistic("minimum") if beside else 0.0
-        for contestant in (*beside, *found):
+        copy = peers[0].statistic("minimum") if peers else 0.0
+        for contestant in (*peers, *found):
             if contestant.problem:
                 yield f"  {contestant.label:<22} {contestant.problem}"
                 continue

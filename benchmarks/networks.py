@@ -181,10 +181,10 @@ class _Onnx:
         self, x: Any, weights: Array, bias: Array, stride: int, padding: int, groups: int
     ) -> Any:
         operands = x, self._weight(weights), self._weight(bias)
-        made = self._add(
+        result = self._add(
             "Conv", *operands, strides=[stride] * 2, pads=[padding] * 4, group=groups,
         )  # fmt: skip
-        return self._add("Relu", made)
+        return self._add("Relu", result)
 
     def max_pooling(self, x: Any) -> Any:
         return self._add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2])
@@ -205,8 +205,8 @@ def session(
     from onnx import TensorProto, helper
 
     input_infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in inputs]
-    made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-    graph = helper.make_graph(nodes, "graph", input_infos, made, weights)
+    output_infos = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "graph", input_infos, output_infos, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     options = onnxruntime.SessionOptions()
@@ -234,8 +234,8 @@ def contestants(
     """Everybody who can run a network on one picture, and what comes out."""
     picture = np.random.default_rng(0).random(sizes, np.float32)
     layers = _Anydml()
-    made = network(layers, layers.graph.input("x", dml.TensorDesc("FLOAT32", sizes)))
-    desc = layers.graph.build(y=made)
+    expression = network(layers, layers.graph.input("x", dml.TensorDesc("FLOAT32", sizes)))
+    desc = layers.graph.build(y=expression)
     compiled = dml.Device("cpu").compile_graph(desc).initialize(**layers.weights)
     reference = dml.Device("reference").compile_graph(desc).initialize(**layers.weights)
 

@@ -37,12 +37,12 @@ def draw(path: Path, outcomes: Sequence[Outcome], machine: str) -> None:
     machine : str
         What they were measured on and with, and when.
     """
-    shown = [(o, times_of(o)) for o in outcomes if o.ratio is not None]
-    names = list(dict.fromkeys(name for _, found in shown for name in found))
-    ours = shown[0][0].base.name if shown else ""
+    drawn = [(o, times_of(o)) for o in outcomes if o.ratio is not None]
+    names = list(dict.fromkeys(name for _, found in drawn for name in found))
+    ours = drawn[0][0].base.name if drawn else ""
     marks = {name: _peer(i) for i, name in enumerate(n for n in names if n != ours)} | {ours: _OURS}
-    decades = decades_of([seconds for _, found in shown for seconds in found.values()])
-    rows = [outcome for outcome, _ in shown]
+    decades = decades_of([seconds for _, found in drawn for seconds in found.values()])
+    rows = [outcome for outcome, _ in drawn]
     headings = rows[0].suite.headings if rows else ("", "", "")
     title = f"Time of a call. On the right: time of {headings[1]} ÷ time of {headings[0]}"
     body, y = "", float(_MARGIN)
@@ -52,7 +52,7 @@ def draw(path: Path, outcomes: Sequence[Outcome], machine: str) -> None:
     legend, y = _legend({ours: marks[ours], **marks} if rows else {}, y + 14)
     body += legend
     top, y = y, y + 6
-    for outcome, found in shown:
+    for outcome, found in drawn:
         body += _row(outcome, {name: (s, marks[name]) for name, s in found.items()}, decades, y)
         y += _ROW
     body = _axis(decades, top, y) + body
@@ -83,8 +83,8 @@ def decades_of(seconds: Sequence[float]) -> range:
 
 
 def _x(seconds: float, decades: range) -> float:
-    whole = _WIDTH - 4 * _MARGIN
-    return 2 * _MARGIN + whole * (log10(seconds) - decades[0]) / (decades[-1] - decades[0])
+    full_width = _WIDTH - 4 * _MARGIN
+    return 2 * _MARGIN + full_width * (log10(seconds) - decades[0]) / (decades[-1] - decades[0])
 
 
 def _letters() -> int:

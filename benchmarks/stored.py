@@ -47,18 +47,18 @@ def outcomes_in(document: Mapping[str, Any]) -> list[Outcome]:
         raise ValueError(f"expected what python -m benchmarks --json writes: {error!r}") from error
 
 
-def _outcome(suite: Suite, told: Mapping[str, Any]) -> Outcome:
-    recipe = getattr(recipes, told["operation"])
-    case = Case(told["name"], told["title"], recipe, told["parameters"])
-    base, *others = map(_contestant, told["contestants"])
-    copies = [*map(_contestant, told["copies"])]
-    into = [*map(_contestant, told.get("into", ()))]
-    return Outcome(suite, case, base, others, copies, told["bytes"], into)
+def _outcome(suite: Suite, record: Mapping[str, Any]) -> Outcome:
+    recipe = getattr(recipes, record["operation"])
+    case = Case(record["name"], record["title"], recipe, record["parameters"])
+    base, *others = map(_contestant, record["contestants"])
+    copies = [*map(_contestant, record["copies"])]
+    into = [*map(_contestant, record.get("into", ()))]
+    return Outcome(suite, case, base, others, copies, record["bytes"], into)
 
 
-def _contestant(told: Mapping[str, Any]) -> Contestant:
-    if "problem" in told:
-        return Contestant(told["name"], told["how"], problem=told["problem"])
+def _contestant(record: Mapping[str, Any]) -> Contestant:
+    if "problem" in record:
+        return Contestant(record["name"], record["how"], problem=record["problem"])
     # Of three samples these are the statistics again.
-    samples = [float(told[name]) for name in ("minimum", "median", "p90")]
-    return Contestant(told["name"], told["how"], samples=samples)
+    samples = [float(record[name]) for name in ("minimum", "median", "p90")]
+    return Contestant(record["name"], record["how"], samples=samples)

@@ -194,8 +194,8 @@ def movers(_full: bool = False) -> tuple[Case, ...]:
         _case(recipes.reverse_subsequences, "4096x4096", shape=square),
     ]
     cases += [
-        _case(recipes.upsample_2d, name, shape=(1, 64, 256, 256), scale=(2, 2), **how)
-        for name, how in {
+        _case(recipes.upsample_2d, name, shape=(1, 64, 256, 256), scale=(2, 2), **options)
+        for name, options in {
             "nearest-2x2": {},
             "nearest-float16-2x2": {"dtype": "float16"},
             "linear-2x2": {"mode": "linear"},

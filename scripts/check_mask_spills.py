@@ -186,15 +186,15 @@ def follow(code: list[Instruction], places: dict[int, int], start: int) -> Instr
     assert slot is not None
     width = WIDTHS[store.name[-1]]
     stale = ((1 << LONGEST) - 1) ^ ((1 << width) - 1)
-    seen: dict[tuple[int, int], int] = {}
+    visited: dict[tuple[int, int], int] = {}
     waiting = [(start + 1, slot.at, stale)]
-    while waiting and len(seen) < MOST_STEPS:
+    while waiting and len(visited) < MOST_STEPS:
         index, at, stale = waiting.pop()
         while index < len(code):
-            before = seen.get((index, at), 0)
+            before = visited.get((index, at), 0)
             if stale | before == before:
                 break
-            seen[index, at] = stale = stale | before
+            visited[index, at] = stale = stale | before
             instruction = code[index]
             used, reads, writes = accesses(instruction)
             if used is not None and used.base == slot.base and -64 < used.at - at < LONGEST:

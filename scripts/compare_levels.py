@@ -80,10 +80,10 @@ def calls(seed: int, count: int) -> Iterator[Call]:
             for i, size in enumerate(x.shape)
         )
         lookup = indices(generator, sizes, x.shape[axis], str(generator.choice(INDEX_TYPES)))
-        updates, how = array(sizes, x.dtype.str), reduction(x.dtype.str)
+        updates, combine = array(sizes, x.dtype.str), reduction(x.dtype.str)
         return (
-            f"scatter_elements {x.dtype} {x.shape} {lookup.dtype} {sizes} axis={axis} {how}",
-            lambda: dml.scatter_elements(x, lookup, updates, axis=axis, reduction=how),
+            f"scatter_elements {x.dtype} {x.shape} {lookup.dtype} {sizes} axis={axis} {combine}",
+            lambda: dml.scatter_elements(x, lookup, updates, axis=axis, reduction=combine),
         )
 
     def scatter_nd() -> Call:
@@ -93,10 +93,10 @@ def calls(seed: int, count: int) -> Iterator[Call]:
         many = int(generator.choice(SIZES))
         kind = str(generator.choice(INDEX_TYPES))
         lookup = indices(generator, (many, width), x.shape[:width], kind)
-        updates, how = array((many, *x.shape[width:]), x.dtype.str), reduction(x.dtype.str)
+        updates, combine = array((many, *x.shape[width:]), x.dtype.str), reduction(x.dtype.str)
         return (
-            f"scatter_nd {x.dtype} {x.shape} {lookup.dtype} {lookup.shape} {how}",
-            lambda: dml.scatter_nd(x, lookup, updates, reduction=how),
+            f"scatter_nd {x.dtype} {x.shape} {lookup.dtype} {lookup.shape} {combine}",
+            lambda: dml.scatter_nd(x, lookup, updates, reduction=combine),
         )
 
     def gathers() -> Call:

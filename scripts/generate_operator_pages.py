@@ -356,15 +356,15 @@ def _computed_example(kind: type[Computed]) -> str:
         with np.printoptions(precision=4):
             shown_result = repr(result)
     fields = [f"{info.attribute}=" for info in desc.fields()]
-    shown = repr(desc)
+    text = repr(desc)
     for field in fields[1:]:
-        shown = shown.replace(f", {field}", f",{_NEW_LINE}{field}")
-    if len(shown.partition("\n")[0]) > 58:
-        shown = shown.replace("(", f"({_NEW_LINE}", 1)
+        text = text.replace(f", {field}", f",{_NEW_LINE}{field}")
+    if len(text.partition("\n")[0]) > 58:
+        text = text.replace("(", f"({_NEW_LINE}", 1)
     return "\n".join(
         [
             *lines,
-            f">>> desc = {_qualified(shown)}",
+            f">>> desc = {_qualified(text)}",
             '>>> compiled = dml.Device("cpu").create_operator(desc).compile()',
             call,
             re.sub(r"\n\n+", "\n", shown_result),  # an empty line would end the session
@@ -372,8 +372,8 @@ def _computed_example(kind: type[Computed]) -> str:
     )
 
 
-def _qualified(shown: str) -> str:
-    return re.sub(r"\b([A-Z]\w+)\(", r"dml.\1(", shown)
+def _qualified(text: str) -> str:
+    return re.sub(r"\b([A-Z]\w+)\(", r"dml.\1(", text)
 
 
 def _reference(kind: type[Descriptor]) -> str:
@@ -394,10 +394,10 @@ def _error_bound(tolerance: Tolerance) -> str:
     return unit.format(f"{tolerance.count:g}")
 
 
-def _fields(kind: type[Descriptor], told: dict[str, str]) -> str:
+def _fields(kind: type[Descriptor], meanings: dict[str, str]) -> str:
     lines = ["| Python | DirectML | type | meaning |", "|---|---|---|---|"]
     lines += [
-        f"| `{info.attribute}` | {info.name} | {info.text} | {told[info.attribute]} |"
+        f"| `{info.attribute}` | {info.name} | {info.text} | {meanings[info.attribute]} |"
         for info in kind.fields()
     ]
     return "\n".join(lines)
@@ -423,9 +423,9 @@ def _markdown(text: str) -> Iterator[str]:
             yield "```text\n" + textwrap.dedent("\n".join(group)).strip("\n") + "\n```"
             continue
         for paragraph in "\n".join(group).strip("\n").split("\n\n"):
-            shown = re.sub(r"(?:^|(?<=\S))::$", ":", paragraph.strip("\n"))
-            if shown not in ("", ":"):
-                yield _inline(shown)
+            paragraph_text = re.sub(r"(?:^|(?<=\S))::$", ":", paragraph.strip("\n"))
+            if paragraph_text not in ("", ":"):
+                yield _inline(paragraph_text)
 
 
 def _groups(lines: Iterable[str]) -> Iterator[tuple[bool, list[str]]]:

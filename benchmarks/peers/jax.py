@@ -59,23 +59,23 @@ class JAX(Peer):
         self, x: Any, indices: Any, updates: Any, axis: int, reduction: str | None
     ) -> Ways:
         """An update at indices."""
-        how = _UPDATE[reduction]
+        method = _UPDATE[reduction]
         grid: list[Any] = list(np.indices(indices.shape, sparse=True))
 
         def updated(x: Any, indices: Any, updates: Any) -> Any:
             grid[axis] = indices
-            return getattr(x.at[tuple(grid)], how)(updates)
+            return getattr(x.at[tuple(grid)], method)(updates)
 
-        yield f"at[..].{how}", self._compiled(updated, x, indices, updates)
+        yield f"at[..].{method}", self._compiled(updated, x, indices, updates)
 
     def scatter_nd(self, x: Any, indices: Any, updates: Any, reduction: str | None) -> Ways:
         """An update at indices."""
-        how, jnp = _UPDATE[reduction], self.jax.numpy
+        method, jnp = _UPDATE[reduction], self.jax.numpy
 
         def updated(x: Any, indices: Any, updates: Any) -> Any:
-            return getattr(x.at[tuple(jnp.moveaxis(indices, -1, 0))], how)(updates)
+            return getattr(x.at[tuple(jnp.moveaxis(indices, -1, 0))], method)(updates)
 
-        yield f"at[..].{how}", self._compiled(updated, x, indices, updates)
+        yield f"at[..].{method}", self._compiled(updated, x, indices, updates)
 
     def split(self, x: Any, sections: int, axis: int) -> Ways:
         """The result needs no conversion."""

@@ -109,8 +109,8 @@ class NumPy(Peer):
                 _COMBINE[reduction].at(y, columns, updates)
             return y
 
-        how = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
-        yield f"copy, {how}", assigned
+        label = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
+        yield f"copy, {label}", assigned
 
     def split(self, x: Array, sections: int, axis: int) -> Ways:
         """Views, and copies of them."""
@@ -175,8 +175,8 @@ class NumPy(Peer):
             else:
                 _COMBINE[reduction].at(out, columns, updates)
 
-        how = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
-        yield f"copyto, {how}", assigned
+        label = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
+        yield f"copyto, {label}", assigned
 
     def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
         """Copies of views."""

@@ -170,12 +170,12 @@ class ONNXRuntime(Peer):
             "regions": np.zeros(0, np.float32),
             "scales": np.array([1] * (x.ndim - 2) + list(scale), np.float32),
         }
-        how: dict[str, Any] = (
+        options: dict[str, Any] = (
             {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
             if mode == "linear"
             else {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         )
-        yield "Resize", self._node("Resize", [x], constants=constants, **how)
+        yield "Resize", self._node("Resize", [x], constants=constants, **options)
 
     def _node(
         self,

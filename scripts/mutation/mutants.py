@@ -139,15 +139,15 @@ def mutants_of(name: str, text: str) -> list[Mutant]:
     left_out = list(speed_only(text, blank)) if blank is not text else []
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
     on_a_gpu = list(_gpu_spans(name, text, blank))
-    found, seen = [], dict[str, int]()
+    found, counts = [], dict[str, int]()
     for edit in sorted(set(rules.edits(text)), key=lambda edit: (edit.start, edit.end, edit.new)):
         begin = text.rfind("\n", 0, edit.start) + 1
         if any(first <= edit.start < last for first, last in left_out):
             continue
         end = text.find("\n", edit.start)
         label = f"{name}|{edit.rule}|{text[begin:end].strip()}|{edit.start - begin}|{edit.new}"
-        seen[label] = seen.get(label, 0) + 1
-        key = hashlib.sha256(f"{label}|{seen[label]}".encode()).hexdigest()[:12]
+        counts[label] = counts.get(label, 0) + 1
+        key = hashlib.sha256(f"{label}|{counts[label]}".encode()).hexdigest()[:12]
         line = text.count("\n", 0, edit.start) + 1
         gpu = any(first <= edit.start < last for first, last in on_a_gpu)
         found.append(Mutant(key, name, line, edit, source_hash, gpu))

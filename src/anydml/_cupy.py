@@ -76,8 +76,8 @@ def _block(x: Any) -> tuple[Any, ...]:
 
 
 def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
-    made = cupy.empty(shape, _TYPES[code])
-    return made, made.data.ptr
+    result = cupy.empty(shape, _TYPES[code])
+    return result, result.data.ptr
 
 
 def call_of(spec: FunctionSpec) -> Call:

@@ -234,7 +234,7 @@ _JSON_SHORT: Final = _short(_JsonRepr)
 
 
 def json_shown(value: Any) -> str:
-    """A value that comes from JSON, as `shown` gives it but with JSON's words."""
+    """A value that comes from JSON, as `short_repr` gives it but with JSON's words."""
     return short_repr(value, short=_JSON_SHORT)
 
 

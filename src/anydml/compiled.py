@@ -214,15 +214,15 @@ class Compiled:
         arrays: dict[str, Any] = {}
         is_plain = len(bindings) == len(self._bound_names)
         if is_plain and self._take_plain(self._spread(bindings), arrays):
-            made: dict[str, Any] = {
+            results: dict[str, Any] = {
                 slot.name: self._allocate(slot, None) for slot in self.program.outputs
             }
-            arrays.update(made)
+            arrays.update(results)
             self._run(arrays, private=True)
             for point in self._lists:
                 if point.output:
-                    made = {point.name: tuple(made[slot.name] for slot in point.slots)}
-            return made
+                    results = {point.name: tuple(results[slot.name] for slot in point.slots)}
+            return results
         bindings = self._by_name(bindings)
         outputs, wrap = self._allocated(bindings)
         self._run(self._bind({**bindings, **outputs}), private=True)

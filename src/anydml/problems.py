@@ -123,10 +123,10 @@ class Problem(str):
 
     def __new__(cls, text: str, code: str = "invalid_value", location: Location = ()) -> Self:
         """A message; one that is a problem already keeps its code and location."""
-        made = super().__new__(cls, text)
-        made.code = getattr(text, "code", code)
-        made.location = getattr(text, "location", location)
-        return made
+        result = super().__new__(cls, text)
+        result.code = getattr(text, "code", code)
+        result.location = getattr(text, "location", location)
+        return result
 
     def reworded(self, text: str, *above: str | int) -> Problem:
         """The same problem in other words, seen from further up."""

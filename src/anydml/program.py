@@ -276,16 +276,16 @@ class Program:
         return {array.spec.dtype for array in arrays}
 
     def __str__(self) -> str:
-        shown: dict[str | None, str] = {None: "nothing"}
+        labels: dict[str | None, str] = {None: "nothing"}
         named: tuple[Slot | Intermediate | Constant, ...] = (
             *self.inputs, *self.outputs, *self.intermediates, *self.constants,
         )  # fmt: skip
         for item in named:
-            shown[item.name] = f"{item.name}: {item.spec}"
+            labels[item.name] = f"{item.name}: {item.spec}"
         lines = []
         for call in self.calls:
-            inputs = [shown[name] for name in call.inputs]
+            inputs = [labels[name] for name in call.inputs]
             inputs += [f"{name}={value!r}" for name, value in call.attributes]
-            written = ", ".join(shown[name] for name in call.outputs)
+            written = ", ".join(labels[name] for name in call.outputs)
             lines.append(f"{written} = {call.kernel}({', '.join(inputs)})")
         return "\n".join(lines)

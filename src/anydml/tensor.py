@@ -360,14 +360,14 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
     spans = [0] * (len(dims) + 1)
     for i in range(len(dims) - 1, -1, -1):
         spans[i] = spans[i + 1] + (dims[i][1] - 1) * dims[i][0]
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
     steps = iter(range(_MOST_STEPS))
 
     def search(i: int, remainder: int, moved: bool) -> bool:
         if i == len(dims):
             return moved and remainder == 0
         stride, size = dims[i]
-        if (i, remainder) in seen:
+        if (i, remainder) in visited:
             return False
         below = spans[i + 1]
         # remainder + d·stride must be within ±below.
@@ -379,7 +379,7 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
             if next(steps, None) is None or search(i + 1, remainder + d * stride, moved or d != 0):
                 return True
         if moved:
-            seen.add((i, remainder))
+            visited.add((i, remainder))
         return False
 
     return search(0, 0, False)
@@ -388,21 +388,21 @@ def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
 NUMBERS = frozenset((bool, int, float, complex))
 
 
-def frozen(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
+def frozen(value: Any, visited: dict[int, tuple[Any, Any]] | None = None) -> Any:
     """Nested lists as tuples: what an item does while it is converted cannot change them.
 
     NumPy holds no reference to the items of a list that it converts, and crashes when they go.
     """
     if not isinstance(value, list | tuple):
         return value
-    seen = {} if seen is None else seen
-    if id(value) in seen:
-        return seen[id(value)][1]
-    seen[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
+    visited = {} if visited is None else visited
+    if id(value) in visited:
+        return visited[id(value)][1]
+    visited[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
     items = tuple(value)
     if not NUMBERS.issuperset(map(type, items)):  # numbers run no code
-        items = tuple([frozen(item, seen) for item in items])
-    seen[id(value)] = value, items
+        items = tuple([frozen(item, visited) for item in items])
+    visited[id(value)] = value, items
     return items
 
 

@@ -119,7 +119,7 @@ def test_every_beginning_is_looked_at_safely():
             for _ in range(20):
                 data = start[:length] + rng.bytes(length)
                 kind_of(data)
-                kind_of(data, whole=False)
+                kind_of(data, complete=False)
     assert kind_of(b"\x80" * 10**6) is None
 
 

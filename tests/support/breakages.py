@@ -90,8 +90,8 @@ def _tensor_rules(desc: Any, info: FieldInfo, path: str, tensor: TensorDesc) -> 
     yield broken("with a stride too large", "Strides[0]", strides=(2**32,) * rank, **large)
     for axis in range(rank):
         for size in (0, -1, 2**32):
-            made = (*sizes[:axis], size, *sizes[axis + 1 :])
-            yield broken(f"{axis} of {size}", f"Sizes[{axis}]", alone=False, sizes=made,
+            changed = (*sizes[:axis], size, *sizes[axis + 1 :])
+            yield broken(f"{axis} of {size}", f"Sizes[{axis}]", alone=False, sizes=changed,
                          strides=None, **large)  # fmt: skip
     if info.role is Role.OUTPUT:
         yield broken("owned", "Flags", flags="OWNED_BY_DML")
@@ -105,7 +105,7 @@ def _outputs(desc: Any) -> Iterator[Broken]:
         return
     attributes = desc.attributes()
     specs = desc.infer(desc._operands(desc._specs()), desc.attributes()).outputs
-    made = dict(zip(desc._slots(Role.OUTPUT), specs, strict=True))
+    outputs = dict(zip(desc._slots(Role.OUTPUT), specs, strict=True))
     for path, tensor, info in desc.tensors(Role.OUTPUT):
         for axis in range(tensor.dimension_count):
             for more in (1, 10_000):
@@ -120,7 +120,7 @@ def _outputs(desc: Any) -> Iterator[Broken]:
                 if more > 1 or other.attributes() == attributes:
                     part = path if other.attributes() == attributes else info.name
                     yield Broken(f"{path} of {sizes}", other, part, alone=True)
-        if made[path].dtype is None:
+        if outputs[path].dtype is None:
             continue
         for data_type in _accepted(desc, info):
             other = replaced(desc, path, TensorDesc(data_type, tensor.sizes))
@@ -130,17 +130,17 @@ def _outputs(desc: Any) -> Iterator[Broken]:
 
 def _is_made(desc: Any, path: str, sizes: list[int]) -> bool:
     """Whether inputs and attributes make an output of these sizes."""
-    made = desc.infer(desc._operands(desc._specs()), desc.attributes())
-    shapes = dict(zip(desc._slots(Role.OUTPUT), made.outputs, strict=True))
-    return not made.violations and [*shapes[path].shape] == sizes
+    inferred = desc.infer(desc._operands(desc._specs()), desc.attributes())
+    shapes = dict(zip(desc._slots(Role.OUTPUT), inferred.outputs, strict=True))
+    return not inferred.violations and [*shapes[path].shape] == sizes
 
 
 def _dimension_counts(desc: Any) -> Iterator[Broken]:
     """A DimensionCount that the table accepts, but no other tensor has."""
     (_, first, _), *others = desc.tensors()
     for path, tensor, info in others:
-        made = desc.NATURAL or (info.role is Role.OUTPUT and desc.bind_points(Role.INPUT))
-        if not made or (desc.NATURAL and not desc.ONE_DIMENSION_COUNT):
+        exact = desc.NATURAL or (info.role is Role.OUTPUT and desc.bind_points(Role.INPUT))
+        if not exact or (desc.NATURAL and not desc.ONE_DIMENSION_COUNT):
             continue
         rows = [row for row in desc.SUPPORT if desc._is_for(row)]
         if first.dimension_count + 1 in rows[-1].tensors[info.name].ranks:

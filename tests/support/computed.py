@@ -65,9 +65,9 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
             if x is not None and x.dtype.kind == "f":
                 x = change(x.astype(dtype) if desc.WIDENS else x)  # noqa: PLW2901  # widened
             wide.append(x)
-        made = type(desc).compute(NumpyEngine(), *wide, **attributes)
-        made = made if isinstance(made, tuple) else (made,)
-        return [result for result, is_kept in zip(made, kept, strict=True) if is_kept]
+        results = type(desc).compute(NumpyEngine(), *wide, **attributes)
+        results = results if isinstance(results, tuple) else (results,)
+        return [result for result, is_kept in zip(results, kept, strict=True) if is_kept]
 
     with np.errstate(all="ignore"):
         wanted = compute(np.float64, desc_attributes)

@@ -165,8 +165,8 @@ class Draft:
         accepted, choose = self.row.tensors[info.name], self.choose
         same = self.data_type in accepted.data_types and not choose.chance(30)
         data_type = self.data_type if same else self._data_type(info.name)
-        made = [size if choose.chance(200) else choose.between(1, 5) for size in self.sizes]
-        return TensorDesc(data_type, _of_rank(made, choose, accepted.ranks))
+        drawn = [size if choose.chance(200) else choose.between(1, 5) for size in self.sizes]
+        return TensorDesc(data_type, _of_rank(drawn, choose, accepted.ranks))
 
     def _attribute(self, info: FieldInfo, rank: int | None = None) -> Any:
         if info.name in self.row.when:
@@ -262,11 +262,11 @@ class Draft:
             wanted = _SIZES.match(rule)
             if wanted is None:
                 return self._tensor(info)
-            made = [int(size) for size in re.findall(r"\d+", wanted[1])]
-            ranks = range(max(len(made), tensor.dimension_count), MAX_DIMENSIONS + 1)
+            drawn = [int(size) for size in re.findall(r"\d+", wanted[1])]
+            ranks = range(max(len(drawn), tensor.dimension_count), MAX_DIMENSIONS + 1)
             if not ranks:
                 return self._tensor(info)
-            return _tensor_of(tensor.data_type, _of_rank(made, self.choose, ranks))
+            return _tensor_of(tensor.data_type, _of_rank(drawn, self.choose, ranks))
         number = _number(self.choose, rule, 1)
         if number is None:
             return self._tensor(info)
@@ -283,23 +283,28 @@ class Draft:
 
 
 def attribute(
-    choose: Choices, kind: Any, rank: int, data_type: DataType, beside: Fields, level: FeatureLevel
+    choose: Choices,
+    kind: Any,
+    rank: int,
+    data_type: DataType,
+    siblings: Fields,
+    level: FeatureLevel,
 ) -> Any:
     """A value of an attribute's kind, without regard to any rule of an operator."""
     if isinstance(kind, kinds.NestedKind):
         definitions = [one for one in kind.definitions if one.nested_since() <= level]
-        made = [
+        attributes = [
             _nested(choose, choose.among(definitions), data_type, level)
             for _ in range(choose.between(1, 3) if kind.many else 1)
         ]
-        return tuple(made) if kind.many else made[0]
+        return tuple(attributes) if kind.many else attributes[0]
     if isinstance(kind, kinds.EnumerationKind):
         if kind.members is DataType:
             return data_type
         late = {name for name, since in kind.later if level < since}
         return choose.among([member for member in kind.members if member.suffix not in late])
     if isinstance(kind, kinds.ScalarKind):
-        return scalar(choose, DataType.parse(beside.get(kind.typed_by, data_type)))
+        return scalar(choose, DataType.parse(siblings.get(kind.typed_by, data_type)))
     if isinstance(kind, kinds.FloatKind):
         return choose.among(_FLOATS)
     if isinstance(kind, kinds.ScaleBiasKind):
@@ -325,12 +330,12 @@ def scalar(choose: Choices, data_type: DataType) -> Any:
 
 def sizes(choose: Choices, rank: int, most: int = 120) -> tuple[int, ...]:
     """Sizes of few elements, most of them short and one perhaps long."""
-    made = []
+    sizes = []
     for _ in range(rank):
         limit = max(1, min(most, choose.among((4, 3, 2, 9, 70, most))))
-        made.append(choose.between(1, limit))
-        most //= made[-1]
-    return tuple(choose.shuffled(made)) if choose.chance(100) else tuple(made)
+        sizes.append(choose.between(1, limit))
+        most //= sizes[-1]
+    return tuple(choose.shuffled(sizes)) if choose.chance(100) else tuple(sizes)
 
 
 def _rows(kind: type[Descriptor], level: FeatureLevel) -> list[Support]:
@@ -375,24 +380,24 @@ def _number(choose: Choices, rule: str, least: int) -> int | None:
 
 
 def _with_size(tensor: TensorDesc, axis: int, size: int) -> TensorDesc:
-    made = list(tensor.sizes)
-    if not -len(made) <= axis < len(made):
+    sizes = list(tensor.sizes)
+    if not -len(sizes) <= axis < len(sizes):
         return tensor
-    made[axis] = size
-    return _tensor_of(tensor.data_type, made)
+    sizes[axis] = size
+    return _tensor_of(tensor.data_type, sizes)
 
 
-def _tensor_of(data_type: DataType, made: Any) -> TensorDesc:
+def _tensor_of(data_type: DataType, sizes: Any) -> TensorDesc:
     # Sizes that are too large are a rule's business, not an overflow's.
-    return TensorDesc(data_type, tuple(min(size, 2**31) for size in made))
+    return TensorDesc(data_type, tuple(min(size, 2**31) for size in sizes))
 
 
-def _of_rank(made: list[int], choose: Choices, ranks: range) -> tuple[int, ...]:
+def _of_rank(sizes: list[int], choose: Choices, ranks: range) -> tuple[int, ...]:
     """Sizes of an accepted rank: cropped in front, or behind 1s."""
-    if len(made) in ranks:
-        return tuple(made)
-    rank = max(ranks[0], min(len(made), ranks[-1]))
-    return (1,) * (rank - len(made)) + tuple(made[max(0, len(made) - rank) :])
+    if len(sizes) in ranks:
+        return tuple(sizes)
+    rank = max(ranks[0], min(len(sizes), ranks[-1]))
+    return (1,) * (rank - len(sizes)) + tuple(sizes[max(0, len(sizes) - rank) :])
 
 
 def plain_values(desc: Any) -> dict[str, Any]:

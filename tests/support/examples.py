@@ -63,7 +63,7 @@ def page_examples() -> list[Example]:
             arrays: dict[Role, dict[str, Any]] = {Role.INPUT: {}, Role.OUTPUT: {}}
             for info in desc.bind_points():
                 bound = command.bindings[info.name]
-                made = []
+                examples = []
                 for (_, tensor), one in zip(
                     info.paths(getattr(desc, info.attribute)), bound, strict=True
                 ):
@@ -75,8 +75,8 @@ def page_examples() -> list[Example]:
                         written[one.name] = np.array(printed[min(later)]).astype(kind)
                     flat = written.get(one.name, flat)
                     strides = [stride * kind.itemsize for stride in tensor.element_strides]
-                    made.append(np.ndarray(tensor.sizes, kind, flat, 0, strides).copy("C"))
-                arrays[info.role][info.name] = made if info.many else made[0]
+                    examples.append(np.ndarray(tensor.sizes, kind, flat, 0, strides).copy("C"))
+                arrays[info.role][info.name] = examples if info.many else examples[0]
             name = f"{path.stem}: {command.dispatchable}"
             packed = with_tensors(desc, lambda t, _: TensorDesc(t.data_type, t.sizes))
             found.append(Example(name, packed, arrays[Role.INPUT], arrays[Role.OUTPUT]))

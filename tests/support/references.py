@@ -101,12 +101,14 @@ def combine(element: Any, update: Any, reduction: str | None) -> Any:
     return update if better else element
 
 
-def _contribute(target: Array, at: Place, updates: Array, place: Place, how: str | None) -> None:
-    if how in (None, "none"):
+def _contribute(
+    target: Array, at: Place, updates: Array, place: Place, reduction: str | None
+) -> None:
+    if reduction in (None, "none"):
         _put(target, at, updates, place)
         return
     before, update = target[at], updates[place]
-    after = combine(before, update, how)
+    after = combine(before, update, reduction)
     # Where one of the two is taken, its bits are.
     if after is before:
         return
@@ -164,8 +166,8 @@ def one_hot(indices: Array, depth: int, values: Array, axis: int = -1) -> Array:
     rank = indices.ndim + 1
     places = np.expand_dims(np.where(at < 0, at + depth, at), axis % rank)
     numbers = np.arange(depth).reshape((-1,) + (1,) * (rank - 1 - axis % rank))
-    made: Array = np.where(np.array(places == numbers, bool), values[1], values[0])
-    return made
+    result: Array = np.where(np.array(places == numbers, bool), values[1], values[0])
+    return result
 
 
 def _positions(indices: Array, sizes: Any, clamp: bool) -> Array:

@@ -82,9 +82,9 @@ def _run(graph: dml.GraphDesc, inputs: Mapping[str, Any]) -> dict[str, Any]:
         declared = graph.outputs[edge.graph_output_index]
         at, index = edge.from_node_index, edge.from_node_output_index
         desc = graph.nodes[at].desc  # type: ignore[union-attr]
-        made = declared.desc or _tensors(desc, Role.OUTPUT)[index]
-        assert made is not None
-        outputs[declared.name] = _read(held[at, index], made).numpy().view(made.data_type.numpy)
+        output = declared.desc or _tensors(desc, Role.OUTPUT)[index]
+        assert output is not None
+        outputs[declared.name] = _read(held[at, index], output).numpy().view(output.data_type.numpy)
     return outputs
 
 
@@ -149,7 +149,7 @@ def convolution(desc: Any, x: Tensor, w: Tensor, bias: Tensor | None) -> Any:
         y = transpose(x, w, None, desc.strides, 0, 0, desc.group_count, desc.dilations)
         # The declared sizes say how much of the end is kept: zeros, where nothing is summed.
         sizes = zip(desc.output_tensor.sizes[2:], y.shape[2:], desc.start_padding, strict=True)
-        end = [size - (made - start) for size, made, start in sizes]
+        end = [size - (tensor - start) for size, tensor, start in sizes]
         y = _padded(y, [-n for n in desc.start_padding], end)
     return y if flat is None else y + flat.reshape(-1, *[1] * rank)
 

@@ -40,11 +40,11 @@ def _on_cuda(value: Any) -> DeviceArray:
         kind = counterpart(like, "result")
         try:
             with cupy.cuda.Device(device):
-                made = cupy.empty(shape, kind)
+                result = cupy.empty(shape, kind)
         except (MemoryError, ValueError):  # the latter: larger than any memory
             raise AllocationError("cupy", prod(shape) * like.itemsize, "an array") from None
         strides = packed_strides(shape, like.itemsize)
-        return DeviceArray(int(made.data.ptr), like, shape, strides, device, stream, made, make)
+        return DeviceArray(int(result.data.ptr), like, shape, strides, device, stream, result, make)
 
     address, dtype = int(value.data.ptr), np.dtype(value.dtype)
     return DeviceArray(address, dtype, value.shape, value.strides, device, stream, value, make)

@@ -150,9 +150,9 @@ class DeviceArray:
         added = len(shape) - self.ndim
         pairs = zip(self.shape, self.strides, shape[added:], strict=True)
         strides = (0,) * added + tuple(s if n == wanted else 0 for n, s, wanted in pairs)
-        made = self._like(self.dtype, tuple(shape), strides)
-        made.writeable = False
-        return made
+        result = self._like(self.dtype, tuple(shape), strides)
+        result.writeable = False
+        return result
 
     def view(self, dtype: Any) -> DeviceArray:
         """The same memory as another type of the same size."""

@@ -114,11 +114,11 @@ def _from_cuda(value: Any, name: str) -> DeviceArray:
     try:
         value.block_until_ready()
         _, device = map(int, value.__dlpack_device__())
-        seen = _as_bits(value)
-        address = int(seen.__cuda_array_interface__["data"][0])
+        bits = _as_bits(value)
+        address = int(bits.__cuda_array_interface__["data"][0])
     except Exception as error:  # deleted, donated, on several devices: whatever JAX raises
         raise unreadable(name, error) from error
-    return _placed(address, value.dtype, value.shape, device, seen, writeable=False)
+    return _placed(address, value.dtype, value.shape, device, bits, writeable=False)
 
 
 def _as_bits(value: Any) -> Any:
@@ -154,7 +154,7 @@ class _Exported:
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CUDA, self._array.device
 
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> Any:
         array = self._array
         native.cuda.synchronize(array.device, array.stream)
         kind = array.dtype

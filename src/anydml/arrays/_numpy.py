@@ -41,17 +41,17 @@ def unmasked(value: Any, name: str) -> Array:
     return np.asarray(value)
 
 
-def _check_members(values: Any, name: str, seen: set[int]) -> None:
+def _check_members(values: Any, name: str, visited: set[int]) -> None:
     # NumPy takes arrays inside lists too, and drops their masks and labels.
     if isinstance(values, np.ndarray):
         unmasked(values, name)
     elif not isinstance(values, tuple):
         check_unlabelled(values, name)
-    elif id(values) not in seen:
-        seen.add(id(values))
+    elif id(values) not in visited:
+        visited.add(id(values))
         if not NUMBERS.issuperset(map(type, values)):
             for i, member in enumerate(values):
-                _check_members(member, f"{name}[{i}]", seen)
+                _check_members(member, f"{name}[{i}]", visited)
 
 
 def from_values(value: Any, name: str) -> Array:
@@ -84,12 +84,12 @@ def _inside_its_buffer(array: Array, name: str) -> None:
     if array.base is None or isinstance(array.base, np.ndarray) or not array.size:
         return
     try:
-        whole = np.frombuffer(array.base, np.uint8)
+        buffer = np.frombuffer(array.base, np.uint8)
     except (TypeError, ValueError, BufferError):
         return  # a pointer, which only its owner can vouch for
-    begin, (low, high) = whole.__array_interface__["data"][0], _extent(array)
-    if low < begin or high > begin + whole.nbytes:
+    begin, (low, high) = buffer.__array_interface__["data"][0], _extent(array)
+    if low < begin or high > begin + buffer.nbytes:
         raise ArgumentTypeError(
-            f"{name}: expected an array within its buffer of {whole.nbytes} bytes, "
+            f"{name}: expected an array within its buffer of {buffer.nbytes} bytes, "
             f"got one from {low - begin} to {high - begin}"
         )

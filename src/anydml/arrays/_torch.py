@@ -207,11 +207,11 @@ def _on_cuda(torch: Any, value: Any, dtype: np.dtype[Any]) -> DeviceArray:
 
     def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
         try:
-            made = torch.empty(shape, dtype=_types(torch)[1][like], device=value.device)
+            result = torch.empty(shape, dtype=_types(torch)[1][like], device=value.device)
         except torch.OutOfMemoryError:
             raise AllocationError("torch", prod(shape) * like.itemsize, "a tensor") from None
         strides = packed_strides(shape, like.itemsize)
-        return DeviceArray(made.data_ptr(), like, shape, strides, device, stream, made, make)
+        return DeviceArray(result.data_ptr(), like, shape, strides, device, stream, result, make)
 
     strides = tuple([stride * size for stride in value.stride()])
     return DeviceArray(value.data_ptr(), dtype, tuple(value.shape), strides, device, stream,

@@ -143,9 +143,9 @@ def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
         return floats.view(np.float32).astype(wanted, copy=False)
     numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
     if wanted == ADDED["bfloat16"] and numbers.dtype.name in NUMBERS:
-        made = np.empty(array.shape, wanted)
-        native.run("cast", (numbers,), (made,), {}, True, get_num_threads())
-        return made
+        result = np.empty(array.shape, wanted)
+        native.run("cast", (numbers,), (result,), {}, True, get_num_threads())
+        return result
     if is_added(wanted) and wanted.itemsize == 1 and array.dtype.kind in "iuf" and not array.any():
         return np.zeros(array.shape, wanted)
     raise ArgumentTypeError(f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}")

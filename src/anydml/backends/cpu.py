@@ -114,8 +114,8 @@ class CpuKernels:
     def run_measured(self, kernel: str, x: Array, attributes: Mapping[str, Any],
                      make: Callable[[int], Array], threads: int) -> Array:  # fmt: skip
         """Run a kernel whose output's size the data decide."""
-        made: Array = native.run_measured(kernel, x, dict(attributes), make, threads)
-        return made
+        result: Array = native.run_measured(kernel, x, dict(attributes), make, threads)
+        return result
 
 
 _KERNELS: Final = CpuKernels()

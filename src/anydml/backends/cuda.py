@@ -141,8 +141,8 @@ def warm(device: int) -> tuple[int, int]:
 
     native_part, count = _cuda(), variants()
     with ThreadPoolExecutor(get_num_threads()) as pool:
-        made = sum(pool.map(lambda number: native_part.warm(device, number), range(count)))
-    return made, count
+        compiled = sum(pool.map(lambda number: native_part.warm(device, number), range(count)))
+    return compiled, count
 
 
 def synchronize() -> None:
@@ -226,17 +226,17 @@ class CudaKernels:
     def run_measured(self, kernel: str, x: Any, attributes: Mapping[str, Any],
                      make: Callable[[int], Any], threads: int) -> Any:  # fmt: skip
         """Run a kernel, and wait for the size of its output, which the host needs."""
-        made = []
+        buffers = []
 
         def operand(size: int) -> tuple[Any, ...]:
-            made.append(make(size))
-            return _operand(made[0])
+            buffers.append(make(size))
+            return _operand(buffers[0])
 
         _cuda().run_measured(
             kernel, self._device, self._stream, _operand(x), dict(attributes), operand
         )
         self._block()
-        return made[0]
+        return buffers[0]
 
     def _block(self) -> None:
         if os.environ.get(BLOCKING, "") not in ("", "0"):
@@ -276,10 +276,10 @@ class CudaBackend:
         dtype = np.dtype(slot.spec.dtype)
         if not isinstance(like, DeviceArray):
             return np.zeros(slot.declared, dtype)
-        made = like.make(slot.declared, dtype)
+        result = like.make(slot.declared, dtype)
         if cleared:
-            _cuda().clear(made.device, made.stream, made.address, made.nbytes)
-        return made
+            _cuda().clear(result.device, result.stream, result.address, result.nbytes)
+        return result
 
     def copy(self, array: Any, call: str, purpose: str) -> DeviceArray:
         """A copy of an array, on the GPU, in memory of this library."""
@@ -382,9 +382,9 @@ class _CudaMemory:
     def view(
         self, base: DeviceArray, offset: int, spec: ArraySpec, strides: tuple[int, ...]
     ) -> DeviceArray:
-        made = base.laid_out(spec.shape, np.dtype(spec.dtype), strides)
-        made.address += offset
-        return made
+        result = base.laid_out(spec.shape, np.dtype(spec.dtype), strides)
+        result.address += offset
+        return result
 
     def pack(self, array: DeviceArray) -> DeviceArray:
         if not array.flags.c_contiguous:
@@ -423,10 +423,10 @@ def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: i
 def uploaded(array: Array, device: int, stream: int) -> DeviceArray:
     """A host array on a GPU."""
     packed = np.ascontiguousarray(array).reshape(array.shape)
-    made = _buffer(packed.shape, packed.dtype, device, stream)
+    result = _buffer(packed.shape, packed.dtype, device, stream)
     if packed.size:
-        _cuda().upload(device, stream, made.address, packed.reshape(-1).view(np.uint8))
-    return made
+        _cuda().upload(device, stream, result.address, packed.reshape(-1).view(np.uint8))
+    return result
 
 
 def downloaded(array: DeviceArray) -> Array:

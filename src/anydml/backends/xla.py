@@ -129,8 +129,8 @@ class _Memory(HostMemory):
     """Views of `Fixed` arrays are `Fixed` too."""
 
     def view(self, base: Array, offset: int, spec: ArraySpec, strides: tuple[int, ...]) -> Array:
-        made = super().view(base, offset, spec, strides)
-        return made.view(Fixed) if isinstance(base, Fixed) else made
+        result = super().view(base, offset, spec, strides)
+        return result.view(Fixed) if isinstance(base, Fixed) else result
 
     def pack(self, array: Array) -> Array:
         packed = super().pack(array)

@@ -31,8 +31,8 @@ def call(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Sequen
         return run(spec, operands, attributes)
     if isinstance(chunking, _blocks.Blockwise):
         (kind,) = spec.types(operands, attributes, 1)
-        how = {"dtype": kind, "meta": _graphs.like(operands[0], operands[0].ndim, kind)}
-        return [operands[0].map_blocks(_blocks.call_block, spec.name, attributes, **how)]
+        options = {"dtype": kind, "meta": _graphs.like(operands[0], operands[0].ndim, kind)}
+        return [operands[0].map_blocks(_blocks.call_block, spec.name, attributes, **options)]
     if isinstance(chunking, _blocks.Tree):
         return _merged(spec, operands[0], attributes, shapes)
     if isinstance(chunking, _blocks.Rows):
@@ -76,8 +76,8 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
 
 def _checked(operand: Any, check: Callable[[Any], None]) -> Any:
     if _graphs.is_lazy(operand):
-        how = {"dtype": operand.dtype, "meta": meta_from_array(operand)}
-        return operand.map_blocks(_check, check, **how)
+        options = {"dtype": operand.dtype, "meta": meta_from_array(operand)}
+        return operand.map_blocks(_check, check, **options)
     check(operand)
     return operand
 

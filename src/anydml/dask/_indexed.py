@@ -177,18 +177,20 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
     updates = _graphs.rechunked(updates, (*places.outer, *places.behind))
     steps = _steps(x, places)
 
-    def run(start: Lazy, values: Any, how: str) -> Lazy:
+    def run(start: Lazy, values: Any, reduction: str) -> Lazy:
         """A chain of tasks for each block; `values` may be one value for all."""
         lazy = _graphs.is_lazy(values)
         key = values.name if lazy else values
-        name = _graphs.named(spec.name, start.name, places.array.name, key, how, places.pointing)
+        name = _graphs.named(
+            spec.name, start.name, places.array.name, key, reduction, places.pointing
+        )
         layer: _graphs.Layer = {}
         for at, chain in steps.items():
             state = _graphs.block(start, at)
             for i, (outer, back, span) in enumerate(chain):
                 new = _graphs.block(values, (*outer, *back)) if lazy else values
                 where = _graphs.block(places.array, places.key(outer))
-                arguments = (state, where, new, places.pointing, how, *span)
+                arguments = (state, where, new, places.pointing, reduction, *span)
                 state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *arguments)
             _graphs.same(layer, (name, *at), state)
         of = [start, places.array, *([values] if lazy else [])]
@@ -202,8 +204,8 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
     sums = run(start, updates, "add")
     kind = _graphs.like(x, x.ndim, np.int64)
     counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
-    how = {"dtype": x.dtype, "meta": meta_from_array(x)}
-    return [sums.map_blocks(_blocks.divide, counts, include_self, **how)]
+    options = {"dtype": x.dtype, "meta": meta_from_array(x)}
+    return [sums.map_blocks(_blocks.divide, counts, include_self, **options)]
 
 
 def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:

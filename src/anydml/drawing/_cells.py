@@ -138,14 +138,14 @@ def _labelled(path: str, tensor: TensorDesc, cells: _Cells) -> _Box:
         f'<text class="muted" y="{12 + _LINE}">{text(kind)}</text>'
     )
     grids = [*cells.grids()]
-    shown = [_grid(grid) for grid in grids[:_MOST_GRIDS]]
-    if len(grids) > len(shown):
-        more = f"and {len(grids) - len(shown)} more"
-        shown.append(
+    labels = [_grid(grid) for grid in grids[:_MOST_GRIDS]]
+    if len(grids) > len(labels):
+        more = f"and {len(grids) - len(labels)} more"
+        labels.append(
             _Box(_CHARACTER * len(more), _LINE, f'<text class="muted" y="12">{more}</text>')
         )
     body, y, width = head, 2.0 * _LINE + 2, _CHARACTER * max(len(label), len(kind))
-    for line in _flow(shown):
+    for line in _flow(labels):
         body += _at(0, y, line.body)
         y += line.height + _GAP / 2
         width = max(width, line.width)

@@ -181,9 +181,9 @@ class _Tracer:
             return {}
 
     def made_of(self) -> _MadeOf:
-        pointed = self._pointed()
-        if pointed:
-            return pointed
+        coordinate_rows = self._pointed()
+        if coordinate_rows:
+            return coordinate_rows
         found = self._changed(coarse=False)
         shapes: dict[tuple[int, ...], str] = {}
         for path, _ in found:
@@ -289,14 +289,14 @@ def _coloured(
 
 def _overlap(made_of: _MadeOf) -> bool:
     """Whether two elements share some, not all, of what they are made of in one tensor."""
-    seen: dict[_Element, frozenset[int]] = {}
+    sources_of: dict[_Element, frozenset[int]] = {}
     for sources in made_of.values():
         by_tensor: dict[str, set[int]] = {}
         for path, at in sources:
             by_tensor.setdefault(path, set()).add(at)
         for path, places in by_tensor.items():
-            whole = frozenset(places)
-            if any(seen.setdefault((path, at), whole) != whole for at in places):
+            all_places = frozenset(places)
+            if any(sources_of.setdefault((path, at), all_places) != all_places for at in places):
                 return True
     return False
 

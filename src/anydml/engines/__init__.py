@@ -56,7 +56,7 @@ class Engine(Protocol):
     def reduce_window(
         self,
         x: Array,
-        how: Reduction,
+        reduction: Reduction,
         *,
         sizes: Sequence[int],
         strides: Sequence[int],

@@ -88,7 +88,7 @@ class JaxEngine:
     def reduce_window(
         self,
         x: Array,
-        how: Reduction,
+        reduction: Reduction,
         *,
         sizes: Sequence[int],
         strides: Sequence[int],
@@ -97,12 +97,12 @@ class JaxEngine:
     ) -> Array:
         """A reduction of each window."""
         window = sizes, strides, pads, dilations
-        function = lax.max if how == "max" else jnp.logaddexp
-        neutral = 0 if how == "sum" else _lowest(x.dtype)
+        function = lax.max if reduction == "max" else jnp.logaddexp
+        neutral = 0 if reduction == "sum" else _lowest(x.dtype)
         if prod(sizes) <= _MOST_TAPS:
             taps = [tap.values for tap in _taps(x, neutral, *window)]
-            return sum(taps) if how == "sum" else reduce(function, taps)
-        if how != "sum":
+            return sum(taps) if reduction == "sum" else reduce(function, taps)
+        if reduction != "sum":
             return lax.reduce_window(x, neutral, function, **_dimensions(*window))
         # XLA adds one element after the other: too many for float32.
         wide = x.astype(jnp.float64) if x.dtype.kind == "f" else x

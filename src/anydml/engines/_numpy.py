@@ -50,9 +50,9 @@ class NumpyEngine:
         own = [replace(axis, size=n) for axis, n in zip(axes, x.shape[2:], strict=True)]
         return correlate_dilated(x, w, own, groups, steps)
 
-    def reduce_window(self, x: Array, how: Reduction, **window: Any) -> Array:
+    def reduce_window(self, x: Array, reduction: Reduction, **window: Any) -> Array:
         """A reduction of each window."""
-        return REDUCTIONS[how](x, _axes(x, **window))
+        return REDUCTIONS[reduction](x, _axes(x, **window))
 
     def locate_max(self, x: Array, **window: Any) -> tuple[Array, Array]:
         """The largest element of each window, and its place."""

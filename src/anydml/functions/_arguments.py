@@ -228,9 +228,9 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     )
     got, advice = "", ""
     if not typed:
-        made, unfit = _converted(array, value, wanted, name)
-        if made is not None:
-            return made if wanted == of.dtype else made.view(of.dtype)
+        converted, unfit = _converted(array, value, wanted, name)
+        if converted is not None:
+            return converted if wanted == of.dtype else converted.view(of.dtype)
         got = f" values that do not fit: {short_repr(unfit)}"
         if is_added(wanted) and wanted.itemsize == 1:  # which takes no number but zero
             advice = "; give an array of that type"
@@ -299,8 +299,8 @@ def spread(array: Any, shape: Sequence[Any], name: str, broadcast: Callable[...,
 
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
-    how = DeviceArray.broadcast_to if isinstance(array, DeviceArray) else np.broadcast_to
-    return cast(Array, spread(array, shape, name, how))
+    broadcast = DeviceArray.broadcast_to if isinstance(array, DeviceArray) else np.broadcast_to
+    return cast(Array, spread(array, shape, name, broadcast))
 
 
 def check_element_count(operands: Sequence[tuple[str, Array]]) -> None:

@@ -95,8 +95,8 @@ def call_block(chunk: Array, function: str, attributes: Attributes) -> Any:
 def select(chunk: Array, start: int, attributes: Attributes) -> Part:
     """The first k of a block."""
     k, axis, largest, _ = attributes
-    how = {"axis": axis, "largest": largest, "index_dtype": "int64"}
-    found = SPECS["top_k"].function(chunk, min(k, chunk.shape[axis]), **how)
+    options = {"axis": axis, "largest": largest, "index_dtype": "int64"}
+    found = SPECS["top_k"].function(chunk, min(k, chunk.shape[axis]), **options)
     found.indices[...] += start
     return tuple(found)
 
@@ -202,7 +202,7 @@ def join_parts(
 
 
 def write(
-    chunk: Any, places: Any, updates: Any, pointing: Pointing, how: str, low: Any, high: Any
+    chunk: Any, places: Any, updates: Any, pointing: Pointing, reduction: str, low: Any, high: Any
 ) -> Any:
     """A block with the updates that name its elements."""
     _, aligned, tuples = pointing
@@ -214,7 +214,7 @@ def write(
         where = np.nonzero(inside)
         found = np.stack([found if axis is None else where[axis] for axis in aligned], axis=-1)
     new = updates[inside] if updates.ndim else updates
-    return SPECS["scatter_nd"].function(chunk, found, new, reduction=how)
+    return SPECS["scatter_nd"].function(chunk, found, new, reduction=reduction)
 
 
 def divide(sums: Any, counts: Any, include_self: bool) -> Any:

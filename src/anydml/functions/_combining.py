@@ -93,7 +93,9 @@ class Scatter:
         self._given = attributes
         self._private = private
 
-    def run(self, operands: Sequence[Array], result: Array, how: str, include_self: bool) -> None:
+    def run(
+        self, operands: Sequence[Array], result: Array, reduction: str, include_self: bool
+    ) -> None:
         """Scatter the updates into the result, which may be the first operand's memory.
 
         Raises
@@ -104,51 +106,64 @@ class Scatter:
             Scratch cannot be allocated.
         """
         data, lookup, updates = operands
-        if how != "none" and data.dtype == np.bool_:
+        if reduction != "none" and data.dtype == np.bool_:
             bits = [array.view(np.uint8) for array in (data, updates, result)]
             data, updates, result = bits
-            how = OF_BOOLS[how]
+            reduction = OF_BOOLS[reduction]
         try:
-            self._run(data, lookup, updates, result, how, include_self or how == "none")
+            self._run(data, lookup, updates, result, reduction, include_self or reduction == "none")
         except AllocationError:
             raise
         except MemoryError:
             raise AllocationError(self._operator.KERNEL, None, "scratch") from None
 
     def _run(
-        self, data: Array, lookup: Array, updates: Array, result: Array, how: str, whole: bool
+        self,
+        data: Array,
+        lookup: Array,
+        updates: Array,
+        result: Array,
+        reduction: str,
+        include_self: bool,
     ) -> None:
-        if how == "mean":
-            mean = _MEAN if whole else _MEAN_OF_UPDATES
+        if reduction == "mean":
+            mean = _MEAN if include_self else _MEAN_OF_UPDATES
             self._once(data, lookup, updates, result, "add", mean)
-        elif whole:
-            self._once(data, lookup, updates, result, how)
+        elif include_self:
+            self._once(data, lookup, updates, result, reduction)
         else:
             if not isinstance(data, DeviceArray):
                 lookup = lookup.copy()  # what is checked once is what is used
-            number = np.asarray(neutral(how, data.dtype))
+            number = np.asarray(neutral(reduction, data.dtype))
             start = _arguments.broadcast_to(
                 _arguments.number_to_device_of(number, data), updates.shape, "updates"
             )
             self._once(data, lookup, start, result, "none")
-            self._once(result, lookup, updates, result, how)
+            self._once(result, lookup, updates, result, reduction)
 
     def _once(
-        self, data: Array, lookup: Array, updates: Array, result: Array, how: str, mean: int = 0
+        self,
+        data: Array,
+        lookup: Array,
+        updates: Array,
+        result: Array,
+        reduction: str,
+        mean: int = 0,
     ) -> None:
-        attributes = {**self._given, "reduction": how, "mean": mean}
+        attributes = {**self._given, "reduction": reduction, "mean": mean}
         inputs = (data, lookup, updates)
         _engine.run(self._operator, inputs, (result,), attributes, self._inferred, self._private)
 
 
-def divide(result: Array, counts: Array, whole: bool) -> None:
+def divide(result: Array, counts: Array, include_self: bool) -> None:
     """Turn sums into means, in place; integers are rounded down.
 
-    `counts` says how many updates are in a sum, `whole` whether the element itself is in it too.
+    `counts` says how many updates are in a sum, `include_self` whether the element itself is in
+    it too.
     """
     result = seen(result)
     touched = counts > 0  # what no update names keeps its bits
-    counts = np.maximum(counts + whole, 1)
+    counts = np.maximum(counts + include_self, 1)
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
         if is_added(part.dtype):
             sums = as_type(part, np.float32, "mean")
@@ -162,17 +177,17 @@ def divide(result: Array, counts: Array, whole: bool) -> None:
         np.copyto(part, means, where=touched)
 
 
-def neutral(how: str, dtype: np.dtype[Any]) -> Any:
+def neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
     """What leaves every other operand as it is."""
     if is_added(dtype):
-        return as_type(np.asarray(neutral(how, np.dtype(np.float32))), dtype, "x")
+        return as_type(np.asarray(neutral(reduction, np.dtype(np.float32))), dtype, "x")
     if dtype == np.bool_:
-        return np.bool_(OF_BOOLS[how] == "min")
-    if how in ("add", "mean"):
+        return np.bool_(OF_BOOLS[reduction] == "min")
+    if reduction in ("add", "mean"):
         return dtype.type(0)
-    if how == "mul":
+    if reduction == "mul":
         return dtype.type(1)
     if dtype.kind == "f" or dtype.name == "bfloat16":
-        return dtype.type(np.inf if how == "min" else -np.inf)
+        return dtype.type(np.inf if reduction == "min" else -np.inf)
     limits = np.iinfo(dtype)
-    return dtype.type(limits.max if how == "min" else limits.min)
+    return dtype.type(limits.max if reduction == "min" else limits.min)

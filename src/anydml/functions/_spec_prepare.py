@@ -183,9 +183,9 @@ def scatter_elements(
     if scalar:
         _attributes.check_scalar(lookup, values)
         data, lookup, values = (xp.reshape(array, (-1,)) for array in (data, lookup, values))
-    how = _combining.name_of(reduction)
-    whole = _arguments.flag(include_self, "include_self")
-    return (data, lookup, values), (number, how, whole), _one if scalar else None
+    reduction_name = _combining.name_of(reduction)
+    includes_self = _arguments.flag(include_self, "include_self")
+    return (data, lookup, values), (number, reduction_name, includes_self), _one if scalar else None
 
 
 def scatter_nd(
@@ -196,8 +196,12 @@ def scatter_nd(
     if values.ndim == 0 and lookup.ndim:
         shape = (*lookup.shape[:-1], *data.shape[lookup.shape[-1] :])
         values = xp.broadcast_to(values, shape)
-    how = _combining.name_of(reduction)
-    return (data, lookup, values), (how, _arguments.flag(include_self, "include_self")), None
+    reduction_name = _combining.name_of(reduction)
+    return (
+        (data, lookup, values),
+        (reduction_name, _arguments.flag(include_self, "include_self")),
+        None,
+    )
 
 
 # ---- slabs and movers ---------------------------------------------------------------------------

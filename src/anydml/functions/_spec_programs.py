@@ -37,8 +37,8 @@ def scatter(xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any)
     x, indices, updates = operands
     *leading, reduction, include_self = attributes
 
-    def once(data: Array, values: Array, how: str) -> Array:
-        combining = (*leading, how, True)
+    def once(data: Array, values: Array, reduction: str) -> Array:
+        combining = (*leading, reduction, True)
         return call_kernel(xp, spec, (data, indices, values), combining, mean=0)[0]
 
     if reduction != "none" and x.dtype == np.bool_:

@@ -388,8 +388,8 @@ def gradient_slice(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[
         if stride < 0:  # from the end of the window
             grad = xp.flip(grad, axis)
             first = start + (size - 1) % step if size else start
-        whole = (*grad.shape[:axis], shape[axis], *grad.shape[axis + 1 :])
-        grad = xp.place(grad, whole, axis, first, step)
+        full_shape = (*grad.shape[:axis], shape[axis], *grad.shape[axis + 1 :])
+        grad = xp.place(grad, full_shape, axis, first, step)
     return [grad]
 
 

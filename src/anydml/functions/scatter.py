@@ -349,13 +349,13 @@ def _scattered(
 ) -> Array:
     data, lookup, values = operands
     inferred = _engine.infer(operator, operands, attributes)
-    how = _combining.reduction_of(reduction, data)
-    whole = _arguments.flag(include_self, "include_self")
+    reduction_name = _combining.reduction_of(reduction, data)
+    includes_self = _arguments.flag(include_self, "include_self")
     named = [("x", data), ("indices", lookup), ("updates", values)]
     shape = () if scalar else data.shape
     result = _arguments.output(operator.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
     if scalar:
         result = result.reshape(1)
     call = _combining.Scatter(operator, inferred, attributes, private=out is None)
-    call.run(operands, result, how, whole)
+    call.run(operands, result, reduction_name, includes_self)
     return result

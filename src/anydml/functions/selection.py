@@ -250,8 +250,8 @@ def _top_k(
     if array.dtype == np.bool_:
         shaped, filled[0] = shaped.view(np.uint8), filled[0].view(np.uint8)
     _engine.run(TopK1, (shaped,), filled, attributes, inferred)
-    given_back = zip(results, outs, strict=True)
-    return TopKResult(*(_arguments.wrap_result(r, target, wrap) for r, target in given_back))
+    copies = zip(results, outs, strict=True)
+    return TopKResult(*(_arguments.wrap_result(r, target, wrap) for r, target in copies))
 
 
 @overload

@@ -324,13 +324,13 @@ def _cycle(graph: GraphDesc, ordered: set[int]) -> str:
         if all(0 <= end < len(graph.nodes) and end not in ordered for end in ends):
             before[edge.to_node_index] = edge.from_node_index
     node = next(iter(before))
-    seen: dict[int, None] = {}
-    while node not in seen:
-        seen[node] = None
+    visited: dict[int, None] = {}
+    while node not in visited:
+        visited[node] = None
         node = before[node]
-    passed = list(seen)
+    passed = list(visited)
     cycle = [node, *reversed(passed[passed.index(node) :])]
-    shown = [graph.label(i) for i in cycle]
-    if len(shown) > _LONGEST_CYCLE:
-        shown[_LONGEST_CYCLE - 2 : -1] = [f"{len(shown) - _LONGEST_CYCLE + 1} more"]
-    return " -> ".join(shown)
+    labels = [graph.label(i) for i in cycle]
+    if len(labels) > _LONGEST_CYCLE:
+        labels[_LONGEST_CYCLE - 2 : -1] = [f"{len(labels) - _LONGEST_CYCLE + 1} more"]
+    return " -> ".join(labels)

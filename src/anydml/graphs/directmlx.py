@@ -203,7 +203,7 @@ def describe(
     specs = list(_inferred(draft))
     if not outputs[0].many:  # of all outputs, those that are left out included
         specs = [spec for info, spec in zip(infos, specs, strict=True) if info in outputs]
-    made = []
+    described = []
     for spec, tensor in zip(specs, tensors, strict=True):
         shape = fixed(spec.shape)
         if kind.NATURAL:  # others have exactly the inferred DimensionCount
@@ -211,8 +211,8 @@ def describe(
         own = spec.dtype if len(tensors) > 1 or "output_data_type" not in hints else None
         found = DataType.from_numpy(own) if own is not None else hints.get("output_data_type")
         wanted = hints.get("output_sizes", shape)
-        made.append(policy(DataType.parse(found or "UINT32"), tuple(wanted)))
-    return kind(**fields, **_by_field(outputs, made))
+        described.append(policy(DataType.parse(found or "UINT32"), tuple(wanted)))
+    return kind(**fields, **_by_field(outputs, described))
 
 
 def _is_wanted(info: FieldInfo, arguments: Values) -> bool:

@@ -82,8 +82,8 @@ class _End:
 
 
 def _strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    seen = strides[len(strides) - len(shape) :]
-    return tuple(s if size > 1 else 0 for size, s in zip(shape, seen, strict=True))
+    trailing = strides[len(strides) - len(shape) :]
+    return tuple(s if size > 1 else 0 for size, s in zip(shape, trailing, strict=True))
 
 
 def _end_of(tensor: TensorDesc) -> _End:

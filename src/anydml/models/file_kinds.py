@@ -43,32 +43,32 @@ _ONNX_MESSAGES: Final = {2, 3, 4, 6, 7, 8, 14, 20, 25, 26}
 _ONNX_GRAPH: Final = 7
 
 
-def kind_of(data: bytes, whole: bool = True) -> str | None:
+def kind_of(data: bytes, complete: bool = True) -> str | None:
     """What the content is, and what to do with it; None where nothing is known.
 
     Parameters
     ----------
     data : bytes
         The content, or its beginning.
-    whole : bool
+    complete : bool
         Whether it is all of it.
     """
-    if whole and not data:
+    if complete and not data:
         return "an empty file"
-    if whole and not data.strip():
+    if complete and not data.strip():
         return "nothing but blanks"
     known = (kind for start, kind in _BEGINNINGS if data.startswith(start))
     found = next(known, None)
-    if found is None and _is_onnx(data, whole):
+    if found is None and _is_onnx(data, complete):
         found = "an ONNX model (protobuf), which ONNX Runtime runs"
     if found is None and is_flatbuffer(data):
         found = "a FlatBuffers file, as serialized graphs (dmlSerializedGraph) are"
     return found
 
 
-def _is_onnx(data: bytes, whole: bool) -> bool:
+def _is_onnx(data: bytes, complete: bool) -> bool:
     """Whether it is a protobuf message with the members of a model, up to its end."""
-    seen = set()
+    members = set()
     at = 0
     while at < len(data):
         tag, at = _number(data, at)
@@ -78,9 +78,9 @@ def _is_onnx(data: bytes, whole: bool) -> bool:
         if member not in known:
             return False
         if value:
-            seen.add(member)
+            members.add(member)
         at += value if wire == _LENGTH else 0
-    return _ONNX_GRAPH in seen and (at == len(data) or not whole)
+    return _ONNX_GRAPH in members and (at == len(data) or not complete)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -91,17 +91,17 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     ModelError
         It cannot be opened or read, or is a folder, a device or a pipe.
     """
-    shown = repr(str(path))
+    display_path = repr(str(path))
     try:
         with (
-            _reported(shown, "read"),
-            _regular(os.open(path, _READ & ~os.O_NOFOLLOW), shown) as file,
+            _reported(display_path, "read"),
+            _regular(os.open(path, _READ & ~os.O_NOFOLLOW), display_path) as file,
         ):
             yield file
     except ValueError as error:  # a NUL
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"File {shown} cannot be read: {error}.") from error
+        raise ModelError(f"File {display_path} cannot be read: {error}.") from error
 
 
 def state(file: BinaryIO) -> State:
@@ -267,12 +267,12 @@ def _reported(place: Place | str, done: str) -> Iterator[None]:
 
 
 @contextmanager
-def _regular(handle: int, shown: Place | str) -> Iterator[BinaryIO]:
+def _regular(handle: int, display_path: Place | str) -> Iterator[BinaryIO]:
     try:
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
             kind = next((kind for holds, kind in _KINDS if holds(mode)), "something else")
-            raise ModelError(f"Expected a regular file, got {shown} ({kind}).")
+            raise ModelError(f"Expected a regular file, got {display_path} ({kind}).")
     except BaseException:
         os.close(handle)
         raise

@@ -56,8 +56,8 @@ def many(data_type: DataType, values: list[Any]) -> Array:
                 numbers = numbers.astype(np.float32)
             return numbers.astype(dtype)
     info = np.iinfo(dtype)
-    whole = set(map(type, values)) <= {int}  # type by type, because bools are rejected
-    if not whole or min(values, default=0) < info.min or max(values, default=0) > info.max:
+    all_integers = set(map(type, values)) <= {int}  # type by type, because bools are rejected
+    if not all_integers or min(values, default=0) < info.min or max(values, default=0) > info.max:
         values = _json.each(values, _json.json_integer(int(info.min), int(info.max)))
     return np.array(values, dtype)
 

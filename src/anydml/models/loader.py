@@ -284,7 +284,7 @@ def _limited(file: BinaryIO, limits: Limits) -> bytes:
             most = limits.memory_limit
         data += piece
         if len(data) > most:
-            _refuse_others(bytes(data), whole=False)
+            _refuse_others(bytes(data), complete=False)
             raise ModelError(
                 f"Expected a model of at most {most} bytes (set by --memory-limit), "
                 "got a larger one."
@@ -296,12 +296,12 @@ def _parsed(data: bytes) -> Fields:
     try:
         return parse(data)
     except ModelError:
-        _refuse_others(data, whole=True)
+        _refuse_others(data, complete=True)
         raise
 
 
-def _refuse_others(data: bytes, whole: bool) -> None:
-    kind = kind_of(data, whole)
+def _refuse_others(data: bytes, complete: bool) -> None:
+    kind = kind_of(data, complete)
     if kind is not None:
         raise ModelError(f"Expected a JSON model of DxDispatch, got {kind}.")
 

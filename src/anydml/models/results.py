@@ -79,13 +79,13 @@ def as_json(model: Model, found: Mapping[str, Array]) -> dict[str, Any]:
         for command in model.commands.values()
         if isinstance(command, WriteFile)
     }
-    shown = {}
+    records = {}
     for name in sorted(_written(model)):
         array = found[name]
         values = {"file": files[name]} if name in files else {"values": json_numbers(array)}
         kind = DataType.from_numpy(array.dtype).name
-        shown[name] = {"dataType": kind, "sizes": list(array.shape), **values}
-    return {"resources": shown}
+        records[name] = {"dataType": kind, "sizes": list(array.shape), **values}
+    return {"resources": records}
 
 
 def _written(model: Model) -> set[str]:

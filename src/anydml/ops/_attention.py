@@ -46,8 +46,8 @@ def attend(
         past = past_key.shape[-2]
         lengths = xp.clip(e.cast(lengths.reshape(-1, 1, 1, 1), "int64"), 0, past)
         new = 0 if k is None else k.shape[2]
-        seen = lengths + xp.minimum(xp.arange(queries).reshape(-1, 1) + 1, new)
-        limit = seen[:, :, None]
+        visible = lengths + xp.minimum(xp.arange(queries).reshape(-1, 1) + 1, new)
+        limit = visible[:, :, None]
     k, v = _present(e, past_key, k, lengths), _present(e, past_value, v, lengths)
     keys = k.shape[2]
 
@@ -140,13 +140,13 @@ def _weighted(
     axis = next((axis for axis in range(4) if q.shape[axis] > 1), None)
     if axis is not None and 0 < e.scratch_nbytes < scores * _BYTES_OF_A_SCORE:
         half = q.shape[axis] // 2
-        made = []
+        blocks = []
         for part in (slice(half), slice(half, None)):
             at = (slice(None),) * axis + (part,)
             cut = [x if x is None or x.shape[axis] == 1 else x[at] for x in (q, *others)]
             own = (k, v) if axis > 1 else (k[at], v[at])
-            made.append(_weighted(e, cut[0], *own, cut[1:], scale, mask_filter_value))
-        return xp.concatenate(made, axis)
+            blocks.append(_weighted(e, cut[0], *own, cut[1:], scale, mask_filter_value))
+        return xp.concatenate(blocks, axis)
     relative, mask, start, end, limit = others
     products = e.dot(q, xp.swapaxes(k, -2, -1)) * scale
     if relative is not None:

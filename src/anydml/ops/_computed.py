@@ -72,13 +72,13 @@ class Computed(Descriptor):
         for info in cls.tensor_fields(Role.INPUT):
             if info.attribute in attributes:
                 values = attributes[info.attribute]
-                made = {
+                operands = {
                     path: np.array(one, _narrowest(cls, info.name, one))
                     for path, one in info.paths(values)
                 }
-                tensors = [*map(TensorDesc.from_array, made.values())]
+                tensors = [*map(TensorDesc.from_array, operands.values())]
                 attributes[info.attribute] = tensors if info.many else tensors[0]
-                arrays |= made
+                arrays |= operands
         return cls.with_outputs(**attributes), arrays
 
     def _can_infer(self) -> bool:
@@ -110,12 +110,12 @@ class Computed(Descriptor):
             raise InvalidDescriptorError(
                 [Violation(f"{cls.NAME}.{v.path}", v.rule, v.got) for v in inferred.violations]
             )
-        made = {
+        tensors = {
             info.attribute: TensorDesc(_type_of(cls, info.name, spec, chosen), spec.shape)
             for info, spec in zip(cls.tensor_fields(Role.OUTPUT), inferred.outputs, strict=True)
             if getattr(draft, info.attribute) is not None
         }
-        return replace(draft, **made)
+        return replace(draft, **tensors)
 
     def attributes(self) -> Attributes:
         infos = {info.attribute: info for info in self.fields()}
@@ -326,7 +326,7 @@ def broadcast_to_input(
             rule = f"{len(first.shape)} (InputTensor.DimensionCount)"
             yield Violation(f"{name}.DimensionCount", rule, len(spec.shape))
             continue
-        for i, (size, whole) in enumerate(zip(spec.shape, first.shape, strict=True)):
-            if size not in (1, whole):
-                rule = "1" if whole == 1 else f"1 or {whole} (InputTensor.Sizes[{i}])"
+        for i, (size, full_size) in enumerate(zip(spec.shape, first.shape, strict=True)):
+            if size not in (1, full_size):
+                rule = "1" if full_size == 1 else f"1 or {full_size} (InputTensor.Sizes[{i}])"
                 yield Violation(f"{name}.Sizes[{i}]", rule, size)

@@ -160,8 +160,10 @@ class Attention(Computed):
             violations += _misfits(name, sizes[name], got, name == broadcast)
         (first, spec), *others = ((n, spec) for n, spec in specs.items() if n != "MaskTensor")
         violations += same_as((first, spec), *others, sizes=False)
-        made = [ArraySpec(sizes[info.name], spec.dtype) for info in cls.tensor_fields(Role.OUTPUT)]
-        return Inferred(tuple(made), tuple(violations))
+        outputs = [
+            ArraySpec(sizes[info.name], spec.dtype) for info in cls.tensor_fields(Role.OUTPUT)
+        ]
+        return Inferred(tuple(outputs), tuple(violations))
 
 
 def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Iterator[Violation]:
@@ -219,16 +221,16 @@ def _misfits(
 
     Sizes that broadcast may be 1, and leading ones may be left out.
     """
-    shown, rank = "{" + ", ".join(map(str, expected)) + "}", len(got)
+    expected_text, rank = "{" + ", ".join(map(str, expected)) + "}", len(got)
     if rank < len(expected) and not broadcasts:
-        rule = f"at least {len(expected)} (for sizes {shown})"
+        rule = f"at least {len(expected)} (for sizes {expected_text})"
         yield Violation(f"{name}.DimensionCount", rule, rank)
         return
     wanted = ((1,) * rank + tuple(expected))[-rank:]
     for axis, (size, own) in enumerate(zip(wanted, got, strict=True)):
         if own != size and not (broadcasts and own == 1):
             or_one = " or 1" if broadcasts and size != 1 else ""
-            yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {shown})", own)
+            yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {expected_text})", own)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

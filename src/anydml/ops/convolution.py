@@ -153,8 +153,10 @@ class Convolution(Computed):
         names = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
         if len({len(array) for array in (*arrays, *(attributes[name] for name in names))}) != 1:
             return padding
-        made, _ = _transposed_sizes(spec_of(tensors[0]), spec_of(tensors[1]), attributes)
-        steps = zip(padding, self.output_tensor.sizes[2:], made, attributes["strides"], strict=True)
+        sizes, _ = _transposed_sizes(spec_of(tensors[0]), spec_of(tensors[1]), attributes)
+        steps = zip(
+            padding, self.output_tensor.sizes[2:], sizes, attributes["strides"], strict=True
+        )
         return tuple(
             padded + size - n if n < size and padded + size - n < stride else padded
             for padded, size, n, stride in steps

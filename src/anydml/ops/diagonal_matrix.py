@@ -56,8 +56,11 @@ class DiagonalMatrix(Computed):
     ALSO_KNOWN_AS = "onnx.EyeLike numpy.eye torch.eye jax.numpy.eye"
 
     def attributes(self) -> Attributes:
-        made = {"shape": self.output_tensor.sizes, "dtype": self.output_tensor.data_type.numpy.name}
-        return {**made, **super().attributes()}
+        attributes = {
+            "shape": self.output_tensor.sizes,
+            "dtype": self.output_tensor.data_type.numpy.name,
+        }
+        return {**attributes, **super().attributes()}
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -114,8 +117,11 @@ class DiagonalMatrix1(Computed):
         yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
 
     def attributes(self) -> Attributes:
-        made = {"shape": self.output_tensor.sizes, "dtype": self.output_tensor.data_type.numpy.name}
-        return {**made, **super().attributes()}
+        attributes = {
+            "shape": self.output_tensor.sizes,
+            "dtype": self.output_tensor.data_type.numpy.name,
+        }
+        return {**attributes, **super().attributes()}
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:

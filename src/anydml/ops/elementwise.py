@@ -278,11 +278,11 @@ class ElementWiseRound(Function):
     def compute(e: Engine, x: Array, *, rounding_mode: RoundingMode) -> Array:
         if rounding_mode == RoundingMode.HALVES_TO_NEAREST_EVEN:
             return e.xp.rint(x)
-        whole = e.xp.trunc(x)
+        truncated = e.xp.trunc(x)
         if rounding_mode == RoundingMode.TOWARD_ZERO:
-            return whole
-        half = e.xp.abs(x - whole) >= x.dtype.type(0.5)
-        return whole + e.xp.where(half, e.xp.copysign(x.dtype.type(1), x), x.dtype.type(0))
+            return truncated
+        half = e.xp.abs(x - truncated) >= x.dtype.type(0.5)
+        return truncated + e.xp.where(half, e.xp.copysign(x.dtype.type(1), x), x.dtype.type(0))
 
 
 class ElementWiseRecip(Unary):

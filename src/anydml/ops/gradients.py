@@ -219,13 +219,13 @@ class SliceGrad(Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
-        made = ArraySpec(attributes["shape"], gradient.dtype)
-        if len(made.shape) != len(gradient.shape):
+        output = ArraySpec(attributes["shape"], gradient.dtype)
+        if len(output.shape) != len(gradient.shape):
             rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
-            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
-            return Inferred((made,), (wrong,))
-        found = Slice1.infer([made], _window(attributes, gradient.shape)).violations
-        return Inferred((made,), tuple(map(_renamed, found)))
+            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(output.shape))
+            return Inferred((output,), (wrong,))
+        found = Slice1.infer([output], _window(attributes, gradient.shape)).violations
+        return Inferred((output,), tuple(map(_renamed, found)))
 
     def check(self) -> Iterator[Violation]:
         sizes, offsets = self.output_gradient_tensor.sizes, self.input_window_offsets

@@ -97,8 +97,8 @@ class MatrixMultiplyInteger(Computed):
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
-        made, found = _product(named_specs(cls, inputs))
-        return Inferred((ArraySpec(made.shape, np.dtype(np.int32)),), tuple(found))
+        output, found = _product(named_specs(cls, inputs))
+        return Inferred((ArraySpec(output.shape, np.dtype(np.int32)),), tuple(found))
 
     @staticmethod
     def compute(e: Engine, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
@@ -159,14 +159,14 @@ class MatrixMultiplyIntegerToFloat(Scaled):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
-        made, found = _product(specs)
+        output, found = _product(specs)
         scale, bias = specs["AScaleTensor"], specs["BiasTensor"]
         found += same_as(("ATensor", specs["ATensor"]), ("BTensor", specs["BTensor"]), sizes=False)
         typed = ("AScaleTensor", scale)
         found += same_as(typed, ("BScaleTensor", specs["BScaleTensor"]), ("BiasTensor", bias),
                          sizes=False)  # fmt: skip
-        found += same_as(("OutputTensor", made), ("BiasTensor", bias), types=False)
-        return Inferred((ArraySpec(made.shape, scale.dtype),), tuple(found))
+        found += same_as(("OutputTensor", output), ("BiasTensor", bias), types=False)
+        return Inferred((ArraySpec(output.shape, scale.dtype),), tuple(found))
 
     @staticmethod
     def compute(
@@ -203,11 +203,11 @@ class QuantizedLinearMatrixMultiply(Scaled):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
-        made, found = _product(specs)
+        output, found = _product(specs)
         names = [f"{tensor}{name}" for tensor in ("A", "B", "Output") for name in PARAMETERS]
         first, *others = [(name, specs[name]) for name in names]
         found += same_rank(first, *others)
-        return Inferred((ArraySpec(made.shape, type_of_output(specs)),), tuple(found))
+        return Inferred((ArraySpec(output.shape, type_of_output(specs)),), tuple(found))
 
     @staticmethod
     def compute(

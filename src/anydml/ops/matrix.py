@@ -100,9 +100,9 @@ class Gemm(Computed):
             if a.shape[own] != b.shape[other]:
                 rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"
                 found.append(Violation(f"BTensor.Sizes[{other}]", rule, b.shape[other]))
-        made = ArraySpec((*a.shape[:-2], a.shape[rows], b.shape[columns]), a.dtype)
-        found += _sizes_of_output(c, made)
-        return Inferred((made,), tuple(found))
+        output = ArraySpec((*a.shape[:-2], a.shape[rows], b.shape[columns]), a.dtype)
+        found += _sizes_of_output(c, output)
+        return Inferred((output,), tuple(found))
 
     @staticmethod
     def compute(
@@ -132,9 +132,9 @@ def _transform(e: Engine, x: Array, transform: MatrixTransform) -> Array:
     return e.xp.swapaxes(x, -2, -1) if transform is MatrixTransform.TRANSPOSE else x
 
 
-def _sizes_of_output(c: ArraySpec | None, made: ArraySpec) -> Iterator[Violation]:
-    if c is None or len(c.shape) != len(made.shape):
+def _sizes_of_output(c: ArraySpec | None, output: ArraySpec) -> Iterator[Violation]:
+    if c is None or len(c.shape) != len(output.shape):
         return
-    for axis, (expected, got) in enumerate(zip(made.shape, c.shape, strict=True)):
+    for axis, (expected, got) in enumerate(zip(output.shape, c.shape, strict=True)):
         if expected != got:
             yield Violation(f"CTensor.Sizes[{axis}]", f"{expected} (OutputTensor's size)", got)

@@ -98,9 +98,11 @@ class BatchNormalization(Computed):
             ("VarianceTensor", self.variance_tensor),
         ):
             sizes = [*zip(tensor.sizes, self.input_tensor.sizes, strict=False)]
-            for i, (size, whole) in [*enumerate(sizes)][-2:]:
-                if size == 1 != whole:
-                    rule = f"{whole} (InputTensor.Sizes[{i}], as Spatial is False) below level 4_0"
+            for i, (size, expected) in [*enumerate(sizes)][-2:]:
+                if size == 1 != expected:
+                    rule = (
+                        f"{expected} (InputTensor.Sizes[{i}], as Spatial is False) below level 4_0"
+                    )
                     yield Violation(f"{name}.Sizes[{i}]", rule, size)
 
     @staticmethod

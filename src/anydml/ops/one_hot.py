@@ -88,8 +88,8 @@ class OneHot(Descriptor):
             broken.append(Violation("ValuesTensor.Sizes", rule, values.shape))
         if depth < 0:
             broken.append(Violation("Depth", "at least 0", depth))
-        made = (*shape[:axis], depth, *shape[axis + 1 :])
-        return Inferred((ArraySpec(made, values.dtype),), tuple(broken))
+        output_shape = (*shape[:axis], depth, *shape[axis + 1 :])
+        return Inferred((ArraySpec(output_shape, values.dtype),), tuple(broken))
 
     def attributes(self) -> Attributes:
         sizes = self.output_tensor.sizes

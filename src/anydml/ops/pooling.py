@@ -41,16 +41,16 @@ class Pooling(Computed):
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
         found = list(check_arrays(data, attributes))
-        made = data
+        output = data
         if not found:
             paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
             sizes, found = count_windows(data, attributes["window_size"], paths, attributes)
-            made = ArraySpec((*data.shape[:2], *sizes), data.dtype)
+            output = ArraySpec((*data.shape[:2], *sizes), data.dtype)
         if attributes.get("p") == 0:
             found.append(Violation("P", "at least 1", 0))
-        indices = ArraySpec(made.shape, None)
+        indices = ArraySpec(output.shape, None)
         outputs = len(cls.tensor_fields(Role.OUTPUT))
-        return Inferred((made, indices)[:outputs], tuple(found))
+        return Inferred((output, indices)[:outputs], tuple(found))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

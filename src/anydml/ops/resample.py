@@ -268,16 +268,19 @@ class _Tap(NamedTuple):
 
 
 def _taps(
-    sizes: Sequence[int], made: Sequence[int], attributes: Attributes, backward: bool = False
+    sizes: Sequence[int],
+    output_sizes: Sequence[int],
+    attributes: Attributes,
+    backward: bool = False,
 ) -> Iterator[tuple[int, list[_Tap]]]:
     """The axes that change, each with the taps of its output elements.
 
     Those that make the array smaller come first, so that what is between two axes is never larger
     than the input or the result; `backward` goes from the result to the input.
     """
-    ratios = [count / size for size, count in zip(sizes, made, strict=True)]
+    ratios = [count / size for size, count in zip(sizes, output_sizes, strict=True)]
     for axis in sorted(range(len(sizes)), key=ratios.__getitem__, reverse=backward):
-        size, count, scale = sizes[axis], made[axis], attributes["scales"][axis]
+        size, count, scale = sizes[axis], output_sizes[axis], attributes["scales"][axis]
         start, end = (
             np.float32(attributes[name][axis] if name in attributes else centre)
             for name, centre in _CENTRES.items()

@@ -81,12 +81,12 @@ class AveragePoolingGrad(Windows, MeanGradients):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
-        made = ArraySpec(attributes["shape"], gradient.dtype)
-        if len(made.shape) != len(gradient.shape):
+        output = ArraySpec(attributes["shape"], gradient.dtype)
+        if len(output.shape) != len(gradient.shape):
             rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
-            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(made.shape))
-            return Inferred((made,), (wrong,))
-        return Inferred((made,), tuple(_pooled(made, gradient, attributes)))
+            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(output.shape))
+            return Inferred((output,), (wrong,))
+        return Inferred((output,), tuple(_pooled(output, gradient, attributes)))
 
     @staticmethod
     def compute(

@@ -119,9 +119,9 @@ class Upsample2D(Descriptor):
                 _between(*place) for place in zip(at[-2:], scales, image.shape, strict=True)
             )
             rows = [_mean(image[i], x, right) for i in ((y, y + 1) if down else (y,))]
-            made = _mean(rows, 0, down)
-            made = np.float32("nan") if made != made else made
-            output[at] = cast_element(made, output.dtype)
+            mean = _mean(rows, 0, down)
+            mean = np.float32("nan") if mean != mean else mean
+            output[at] = cast_element(mean, output.dtype)
 
 
 def _between(at: int, scale: int, size: int) -> tuple[int, Any]:

@@ -182,10 +182,10 @@ def tensor_of(desc: TensorDesc) -> tensor.TensorDesc:
     return desc._desc
 
 
-def desc_of(made: tensor.TensorDesc) -> TensorDesc:
+def desc_of(storage: tensor.TensorDesc) -> TensorDesc:
     """The other way round."""
     desc = TensorDesc.__new__(TensorDesc)
-    desc._desc = made
+    desc._desc = storage
     return desc
 
 

@@ -44,11 +44,11 @@ def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
 
     def make(code: int, shape: tuple[int, ...]) -> tuple[Tensor, int]:
         try:
-            made = torch.empty(shape, dtype=_TYPES[code], device=device)
+            result = torch.empty(shape, dtype=_TYPES[code], device=device)
         except torch.OutOfMemoryError as error:
             nbytes = prod(shape) * _TYPES[code].itemsize
             raise AllocationError("torch.empty", nbytes, "a result on the GPU") from error
-        return made, made.data_ptr()
+        return result, result.data_ptr()
 
     stream = native.stream_of(device.index)
     if stream is None:  # the same, in ten times the time

@@ -50,8 +50,8 @@ class Namespace:
         """A copy of another library's array, which has no gradient."""
         if isinstance(value, torch.Tensor):
             return value
-        made = torch.as_tensor(value) if is_compiling() else tensor_of(as_operand(value, name)[0])
-        return made if like is None else made.to(like.device)
+        result = torch.as_tensor(value) if is_compiling() else tensor_of(as_operand(value, name)[0])
+        return result if like is None else result.to(like.device)
 
     def indices(self, value: Any, like: Tensor, name: str = "indices") -> Tensor:
         """Lists become int64."""
@@ -75,8 +75,8 @@ class Namespace:
             return torch.tensor(value, dtype=like.dtype, device=like.device)
         empty = np.empty(0, type_of(_name(like.dtype)))
         array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
-        made = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
-        return made.to(like.device)
+        result = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
+        return result.to(like.device)
 
     def value_type(self, dtype: Any) -> Any:
         """A type with numbers."""

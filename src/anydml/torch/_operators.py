@@ -263,9 +263,9 @@ class Operator:
         if len(present) < len(outs):
             shapes = spec.shapes(operands, attributes)
             types = spec.types(operands, attributes, len(shapes))
-            for i, made in enumerate(zip(shapes, types, strict=True)):
+            for i, output in enumerate(zip(shapes, types, strict=True)):
                 if outs[i] is None:
-                    outs[i] = operands[0].new_empty(made[0], dtype=made[1])
+                    outs[i] = operands[0].new_empty(output[0], dtype=output[1])
         if spec.lists_results and is_tracing():  # torch.jit has no lists that are written
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
@@ -311,8 +311,8 @@ class Operator:
 
     def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
         """What calls the function on a user's arguments."""
-        spec, prepare, several = self.spec, self.spec.prepare, self.spec.several
-        single = several is None and not spec.lists_results
+        spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.several
+        single = result_type is None and not spec.lists_results
         run, plain, asks = self.run, self.plain, self.asks
         derives = spec.gradient is not None
         unusual = spec.lists_operands or bool(self._sizes)
@@ -336,7 +336,7 @@ class Operator:
                 results = results[0] if single else results
             if single:
                 return results
-            return tuple(results) if several is None else several(*results)
+            return tuple(results) if result_type is None else result_type(*results)
 
         return call
 

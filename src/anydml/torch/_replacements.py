@@ -100,36 +100,43 @@ def _nonzero(x: Tensor) -> Tensor:
 
 
 def _combined(
-    x: Tensor, updates: Tensor, how: str, include_self: bool, target: Tensor | None, run: Scatter
+    x: Tensor,
+    updates: Tensor,
+    reduction: str,
+    include_self: bool,
+    target: Tensor | None,
+    run: Scatter,
 ) -> Tensor:
     """Scatter by any reduction, of any type, through calls of `run` with what kernels have."""
-    if how == "none":
+    if reduction == "none":
         result = run(_bits(x), _bits(updates), "none", None if target is None else _bits(target))
         return result if result.dtype == x.dtype else result.view(x.dtype)
     if not include_self:
-        x = run(_bits(x), _identity(how, x), "none", None if target is None else _bits(target))
+        x = run(
+            _bits(x), _identity(reduction, x), "none", None if target is None else _bits(target)
+        )
         x = x if x.dtype == updates.dtype else x.view(updates.dtype)
-    if how == "mean":
+    if reduction == "mean":
         return _into(target, _mean(x, updates, include_self, run))
-    wide = _terms(x) if how in ("add", "mul") else _numbers(x)
+    wide = _terms(x) if reduction in ("add", "mul") else _numbers(x)
     if wide.dtype == x.dtype:
-        return run(x, updates, how, target)
-    return _into(target, run(wide, updates.to(wide.dtype), how, None).to(x.dtype))
+        return run(x, updates, reduction, target)
+    return _into(target, run(wide, updates.to(wide.dtype), reduction, None).to(x.dtype))
 
 
-def _identity(how: str, x: Tensor) -> Any:
+def _identity(reduction: str, x: Tensor) -> Any:
     """What leaves every other operand as it is, as one element."""
-    if how in ("add", "mean", "mul"):
-        number: Any = 1 if how == "mul" else 0
+    if reduction in ("add", "mean", "mul"):
+        number: Any = 1 if reduction == "mul" else 0
     elif x.is_complex():
         raise _no_kernel(x)
     elif x.is_floating_point():
-        number = float("inf") if how == "min" else -float("inf")
+        number = float("inf") if reduction == "min" else -float("inf")
     elif x.dtype == torch.bool:
-        number = how == "min"
+        number = reduction == "min"
     else:
         limits = torch.iinfo(x.dtype)
-        number = limits.max if how == "min" else limits.min
+        number = limits.max if reduction == "min" else limits.min
     return _bits(x.new_full((), number))
 
 
@@ -170,8 +177,8 @@ def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
 
 
 def _along(
-    x: Tensor, dim: int, index: Tensor, src: Any, how: str = "none", include_self: bool = True,
-    target: Tensor | None = None,
+    x: Tensor, dim: int, index: Tensor, src: Any, reduction: str = "none",
+    include_self: bool = True, target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     x = x.detach()
     if not index.numel():
@@ -182,7 +189,7 @@ def _along(
     if x.ndim == 0:
         flat = None if target is None else target.reshape(1)
         src = src.reshape(-1)
-        return _along(x.reshape(1), dim, index.reshape(-1), src, how, include_self, flat)[0]
+        return _along(x.reshape(1), dim, index.reshape(-1), src, reduction, include_self, flat)[0]
     if not index.ndim:
         index = index.reshape(1)
     if src.ndim != index.ndim and src.numel() == 1:
@@ -193,7 +200,7 @@ def _along(
     def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
         return _elements(x, index, updates, axis=dim, reduction=reduction, out=out)
 
-    return _combined(x, src, how, include_self, target, run)
+    return _combined(x, src, reduction, include_self, target, run)
 
 
 def _scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
@@ -202,8 +209,8 @@ def _scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "non
 
 def _scatter_(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
     operands = [index, src] if isinstance(src, torch.Tensor) else [index]
-    how = _REDUCTIONS.get(reduce, reduce)
-    return _written(x, operands, lambda out: _along(x, dim, index, src, how, True, out))
+    reduction = _REDUCTIONS.get(reduce, reduce)
+    return _written(x, operands, lambda out: _along(x, dim, index, src, reduction, True, out))
 
 
 def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -223,10 +230,10 @@ def _scatter_reduce(
 def _scatter_reduce_(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    how = _REDUCTIONS[reduce]
+    reduction = _REDUCTIONS[reduce]
 
     def run(out: Tensor | None) -> Tensor:
-        return _along(x, dim, index, src, how, include_self, out)
+        return _along(x, dim, index, src, reduction, include_self, out)
 
     return _written(x, (index, src), run)
 
@@ -235,21 +242,21 @@ def _scatter_reduce_(
 
 
 def _slices(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, how: str, include_self: bool = True,
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str, include_self: bool = True,
     target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     x, source = x.detach(), source.detach()
     if x.ndim == 0:
         flat = None if target is None else target.reshape(1)
-        return _slices(x.reshape(1), 0, index, source.reshape(-1), how, include_self, flat)[0]
+        return _slices(x.reshape(1), 0, index, source.reshape(-1), reduction, include_self, flat)[0]
     index = index.reshape(-1).unsqueeze(-1)
     source = source.reshape([1] * x.ndim) if source.ndim == 0 else source
-    return _tuples(x, index, source.movedim(dim, 0), how, include_self, target,
+    return _tuples(x, index, source.movedim(dim, 0), reduction, include_self, target,
                    lambda tensor: tensor.movedim(dim, 0))  # fmt: skip
 
 
 def _tuples(
-    x: Tensor, index: Tensor, updates: Tensor, how: str, include_self: bool,
+    x: Tensor, index: Tensor, updates: Tensor, reduction: str, include_self: bool,
     target: Tensor | None, turned: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
     """Scatter by tuples of indices into the axes that `turned` brings to the front."""
@@ -262,11 +269,11 @@ def _tuples(
         return back(result) if out is None else out
 
     def back(result: Tensor) -> Tensor:
-        made = result.new_empty(x.shape)
-        turned(made).copy_(result)
-        return made
+        unraveled = result.new_empty(x.shape)
+        turned(unraveled).copy_(result)
+        return unraveled
 
-    return _combined(x, updates, how, include_self, target, run)
+    return _combined(x, updates, reduction, include_self, target, run)
 
 
 def _scaled(source: Tensor, alpha: Any) -> Tensor:
@@ -306,10 +313,10 @@ def _index_reduce(
 def _index_reduce_(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    how = _REDUCTIONS[reduce]
+    reduction = _REDUCTIONS[reduce]
 
     def run(out: Tensor | None) -> Tensor:
-        return _slices(x, dim, index, source, how, include_self, out)
+        return _slices(x, dim, index, source, reduction, include_self, out)
 
     return _written(x, (index, source), run)
 
@@ -318,7 +325,7 @@ def _index_reduce_(
 
 
 def _put_at(
-    x: Tensor, indices: Sequence[Any], values: Tensor, how: str, target: Tensor | None = None
+    x: Tensor, indices: Sequence[Any], values: Tensor, reduction: str, target: Tensor | None = None
 ) -> Tensor:
     x, values = x.detach(), values.detach()
     axes: list[int] = []
@@ -345,7 +352,7 @@ def _put_at(
     sizes = [x.shape[axis] for axis in rest]
     updates = values.expand((*sizes[:before], *shape, *sizes[before:]))
     updates = updates.movedim(tuple(range(before, before + len(shape))), tuple(range(len(shape))))
-    return _tuples(x, torch.stack(columns, -1), updates, how, True, target,
+    return _tuples(x, torch.stack(columns, -1), updates, reduction, True, target,
                    lambda tensor: tensor.permute(*axes, *rest))  # fmt: skip
 
 
@@ -360,15 +367,15 @@ def _index_put_(
     unsafe: bool = False,
 ) -> Tensor:  # fmt: skip
     operands = [*(index for index in indices if index is not None), values]
-    how = "add" if accumulate else "none"
-    return _written(x, operands, lambda out: _put_at(x, indices, values, how, out))
+    reduction = "add" if accumulate else "none"
+    return _written(x, operands, lambda out: _put_at(x, indices, values, reduction, out))
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     if index.numel() != source.numel():
         raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
-    how = "add" if accumulate else "none"
-    flat = _along(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), how)
+    reduction = "add" if accumulate else "none"
+    flat = _along(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
     return flat.reshape(x.shape)
 
 

@@ -49,13 +49,13 @@ class NestedKind(Kind):
             raise TypeError("expected an operator that can be nested here")
         return operators if self.many else value
 
-    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
         for i, operator in enumerate(value if self.many else (value,)):
             below = f"[{i}]" if self.many else ""
             for violation in operator.violations_nested(level):
                 yield f"{below}.{violation.path}", violation.rule, violation.got
 
-    def read(self, value: Any, beside: Beside) -> Any:
+    def read(self, value: Any, siblings: Beside) -> Any:
         return tuple(_json.each(value, self._one)) if self.many else self._one(value)
 
     def _one(self, value: Any) -> Any:

@@ -66,8 +66,8 @@ class ScalarKind(Kind):
         except TypeError:
             return real_of(value)
 
-    def resolve(self, value: Any, beside: Beside) -> Any:
-        data_type = beside[self.typed_by]
+    def resolve(self, value: Any, siblings: Beside) -> Any:
+        data_type = siblings[self.typed_by]
         if _has_fraction(data_type):
             return rounded(real_of(value), data_type.numpy)
         if self.wraps and isinstance(value, int):
@@ -77,8 +77,8 @@ class ScalarKind(Kind):
             )
         return value
 
-    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
-        data_type = beside[self.typed_by]
+    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+        data_type = siblings[self.typed_by]
         if _has_fraction(data_type):
             if not fits(value, data_type.numpy):
                 yield "", f"{range_text(data_type.numpy)} ({data_type})", value
@@ -88,8 +88,8 @@ class ScalarKind(Kind):
             least = -(2 ** (data_type.bits - 1)) if self.wraps else low
             yield "", f"an integer in {least}..{high} ({data_type})", value
 
-    def read(self, value: Any, beside: Beside) -> Any:
-        data_type = beside[self.typed_by]
+    def read(self, value: Any, siblings: Beside) -> Any:
+        data_type = siblings[self.typed_by]
         if isinstance(value, Mapping):
             return self._member(value, data_type)
         if _has_fraction(data_type):

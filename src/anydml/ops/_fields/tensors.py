@@ -34,10 +34,10 @@ class TensorKind(Kind):
             raise TypeError("expected TensorDesc")
         return tensors if self.many else value
 
-    def outside(self, value: Any, beside: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
         yield from ()  # a tensor has rules of its own
 
-    def read(self, value: Any, beside: Beside) -> Any:
+    def read(self, value: Any, siblings: Beside) -> Any:
         return _json.each(value, TensorDesc.from_json) if self.many else TensorDesc.from_json(value)
 
     def write(self, value: Any) -> Any:
