@@ -255,7 +255,7 @@ def look(interpreters: tuple[str, str], suites: Sequence[str], name: str, plan: 
     return outcome
 
 
-def told(outcome: Outcome, limit: float) -> str:
+def format_outcome(outcome: Outcome, limit: float) -> str:
     """A line of the table."""
     mark = "  SLOWER" if outcome.ratio > limit else ""
     return (
@@ -299,14 +299,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = []
         for name in chosen:
             outcomes.append(look(interpreters, suites, name, plan))
-            print(told(outcomes[-1], plan.limit), file=sys.stderr, flush=True)
+            print(format_outcome(outcomes[-1], plan.limit), file=sys.stderr, flush=True)
     except RefusalError as refusal:
         print(f"compare_speed: {refusal}", file=sys.stderr)
         return 2
     outcomes.sort(key=lambda outcome: -outcome.ratio)
     print(f"{'case':<44}{'ratio':>7}{'pairs':>11}{'old µs':>13}{'new µs':>13}{'minima':>8}")
     for outcome in outcomes:
-        print(told(outcome, plan.limit))
+        print(format_outcome(outcome, plan.limit))
     slower = sum(outcome.ratio > plan.limit for outcome in outcomes)
     mean = statistics.geometric_mean([outcome.ratio for outcome in outcomes])
     print(f"{len(outcomes)} cases, geometric mean {mean:.3f}; {slower} above {plan.limit:g}")

@@ -38,7 +38,7 @@ def least(calls: list[Call], wait: Call) -> list[float]:
     return found
 
 
-def told(name: str, ours: Call, theirs: Call, wait: Call) -> None:
+def print_row(name: str, ours: Call, theirs: Call, wait: Call) -> None:
     """A line of the table."""
     a, b = least([ours, theirs], wait)
     print(f"{name:28s} anydml {a * 1e6:7.2f} us   its own {b * 1e6:7.2f} us   {a / b:.2f}")
@@ -79,7 +79,7 @@ def torch_calls() -> None:
         ),
     }
     for name, (ours, theirs) in cases.items():
-        told(f"torch {name}", ours, theirs, wait)
+        print_row(f"torch {name}", ours, theirs, wait)
 
 
 def cupy_calls() -> None:
@@ -101,7 +101,7 @@ def cupy_calls() -> None:
         "cupy.empty": (lambda: cupy.empty(16, "f4"), lambda: cupy.ndarray((16,), "f4")),
     }
     for name, (ours, theirs) in cases.items():
-        told(f"cupy {name}", ours, theirs, wait)
+        print_row(f"cupy {name}", ours, theirs, wait)
 
 
 def jax_calls() -> None:
@@ -135,7 +135,7 @@ def jax_calls() -> None:
         ),
     }
     for name, (ours, theirs) in cases.items():
-        told(f"jax {name}", ours, theirs, lambda: None)
+        print_row(f"jax {name}", ours, theirs, lambda: None)
 
 
 def main() -> None:

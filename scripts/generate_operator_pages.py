@@ -166,7 +166,7 @@ def _title(kinds: list[type[Descriptor]]) -> str:
     return ", ".join(kind.NAME for kind in kinds)
 
 
-def rooms() -> dict[str, list[type[Descriptor]]]:
+def operator_modules() -> dict[str, list[type[Descriptor]]]:
     """The descriptor classes by operator module, in the order of the registry."""
     found: dict[str, list[type[Descriptor]]] = {}
     for kind in dict.fromkeys(OPERATORS.values()):
@@ -177,7 +177,7 @@ def rooms() -> dict[str, list[type[Descriptor]]]:
 def families() -> dict[Family, list[list[type[Descriptor]]]]:
     """The descriptor classes of each module, by the family that the module names."""
     found: dict[Family, list[list[type[Descriptor]]]] = {family: [] for family in Family}
-    for module, kinds in rooms().items():
+    for module, kinds in operator_modules().items():
         found[sys.modules[module].FAMILY].append(kinds)
     return found
 
@@ -189,7 +189,9 @@ def page_of(kind: type[Descriptor]) -> str:
 
 def pages() -> dict[str, str]:
     """The text of every page by file name."""
-    written = {page_of(kinds[0]): _page(module, kinds) for module, kinds in rooms().items()}
+    written = {
+        page_of(kinds[0]): _page(module, kinds) for module, kinds in operator_modules().items()
+    }
     return written | {"index.md": _index()}
 
 

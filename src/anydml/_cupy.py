@@ -84,7 +84,7 @@ def call_of(spec: FunctionSpec) -> Call:
     """The call of a function with CuPy's arrays."""
     run = native.memory_call(spec.operator.KERNEL)
 
-    def quick(arguments: tuple[Any, ...]) -> Any:
+    def call_kernel(arguments: tuple[Any, ...]) -> Any:
         try:
             operands, attributes, finish = spec.prepare(_NAMESPACE, *arguments)
             kernel_arguments = spec.arguments(operands, attributes)
@@ -110,7 +110,7 @@ def call_of(spec: FunctionSpec) -> Call:
         # An iterator can be read once only.
         if out is None and not any(hasattr(value, "__next__") for value in arguments):
             try:
-                result = quick(arguments)
+                result = call_kernel(arguments)
             except MemoryError:
                 result = None  # the general path says how much for what
             if result is not None:

@@ -62,7 +62,7 @@ class Fields(dict[str, Any]):
             self.read = set()  # made when it is needed: most objects of a large text are small
         self.read.add(name)
 
-    def unread(self) -> list[str]:
+    def unread_names(self) -> list[str]:
         """Members that no reader has read."""
         return [name for name in self if name not in self.read]
 

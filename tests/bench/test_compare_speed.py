@@ -141,5 +141,5 @@ def test_outcomes():
     outcome.add([([1.0], [1.2])])
     assert outcome.ratio == 1.2
     assert outcome.spread == pytest.approx(0.25)
-    assert compare_speed.told(outcome, 1.25).split()[-1] != "SLOWER"
-    assert compare_speed.told(outcome, 1.15).split()[-1] == "SLOWER"
+    assert compare_speed.format_outcome(outcome, 1.25).split()[-1] != "SLOWER"
+    assert compare_speed.format_outcome(outcome, 1.15).split()[-1] == "SLOWER"

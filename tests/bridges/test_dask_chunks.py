@@ -49,8 +49,8 @@ def test_blocks_follow_one_another_and_are_no_larger(shape, chunks, expected):
 
 
 def test_indices_in_memory_are_cut_where_each_names_much():
-    assert _graphs.cut((4,), 2**60, 1) == ((1,) * 4,)
-    assert _graphs.cut((4,), 1, 2**30) == ((4,),)
+    assert _graphs.choose_chunks((4,), 2**60, 1) == ((1,) * 4,)
+    assert _graphs.choose_chunks((4,), 1, 2**30) == ((4,),)
 
 
 @pytest.mark.parametrize("chunks", [-1, 3])
@@ -109,6 +109,6 @@ def test_arrays_without_elements():
 def test_nothing_is_spread_to_less():
     for shape, wanted in (((2, 0), (0,)), ((3, 1), (1, 1)), ((2,), (3,))):
         with pytest.raises(ValueError, match="shape"):
-            _graphs.spread(da.zeros(shape), wanted)
-    assert _graphs.spread(da.zeros((1, 3)), (2, 3)).shape == (2, 3)
-    assert _graphs.spread(da.zeros((1,)), (0,)).shape == (0,)
+            _graphs.broadcast(da.zeros(shape), wanted)
+    assert _graphs.broadcast(da.zeros((1, 3)), (2, 3)).shape == (2, 3)
+    assert _graphs.broadcast(da.zeros((1,)), (0,)).shape == (0,)

@@ -8,7 +8,7 @@ from model_files import listed, run, split_model, tensor, write_model, zeros
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.checking import bound_wrongly, run_problems
+from anydml.models.checking import find_binding_problems, run_problems
 from anydml.models.loader import read_model
 from support.choices import Seeded
 from support.descriptors import descriptor, plain_values
@@ -392,7 +392,7 @@ def test_every_problem_is_told(tmp_path):
     assert starts == ["Resource 'A'", "Dispatchable 'more'", "Command at index 1"]
     # What could be read is checked further, and what could not is no second problem.
     broken = read_model(write_model(tmp_path, model))
-    assert [*bound_wrongly(broken)] == []
+    assert [*find_binding_problems(broken)] == []
 
 
 def test_a_refused_operator_stops_the_run_before_it_begins(tmp_path):

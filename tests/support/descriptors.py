@@ -344,12 +344,12 @@ def _rows(kind: type[Descriptor], level: FeatureLevel) -> list[Support]:
     return list(last.values())
 
 
-def _nested(choose: Choices, room: Any, data_type: DataType, level: FeatureLevel) -> Any:
+def _nested(choose: Choices, kind: Any, data_type: DataType, level: FeatureLevel) -> Any:
     fields: Fields = {}
-    for info in room.fields():
+    for info in kind.fields():
         if info.role is Role.ATTRIBUTE and info.counts is None:
             fields[info.attribute] = attribute(choose, info.kind, 1, data_type, fields, level)
-    return room(**fields)
+    return kind(**fields)
 
 
 def _small(choose: Choices, signed: bool) -> int:

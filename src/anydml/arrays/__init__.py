@@ -34,7 +34,7 @@ from anydml.arrays._types import (
     is_added,
     is_plain,
     own_type,
-    seen,
+    to_internal_dtype,
     type_of,
 )
 from anydml.errors import ArgumentTypeError
@@ -70,8 +70,8 @@ __all__ = [
     "own_type",
     "packed_strides",
     "promoted",
-    "seen",
     "stand_in",
+    "to_internal_dtype",
     "type_of",
     "unmasked",
 ]
@@ -182,7 +182,7 @@ def _numbers(array: Array, name: str) -> Array:
     except TypeError as error:  # types of NumPy 2's kind, as strings of any length
         raise _no_numbers(array.dtype, name) from error
     if is_added(own_type(native)):
-        return seen(array if array.dtype.isnative else as_type(array, native, name))
+        return to_internal_dtype(array if array.dtype.isnative else as_type(array, native, name))
     if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
         raise _no_numbers(array.dtype, name)
     if not array.dtype.isnative:

@@ -70,7 +70,7 @@ def type_of(name: str) -> np.dtype[Any]:
     return np.dtype(name) if own is None else own
 
 
-def seen(array: Array) -> Array:
+def to_internal_dtype(array: Array) -> Array:
     """An array as it is seen here, where it has a type of `ml_dtypes`."""
     own = own_type(array.dtype)
     return array if own is array.dtype else array.view(own)

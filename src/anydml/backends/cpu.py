@@ -133,7 +133,7 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: s
     return array
 
 
-def quick(kernel: str) -> Callable[..., Any]:
+def function_call(kernel: str) -> Callable[..., Any]:
     """The quick call of a kernel, which takes an array function's own arguments.
 
     It gives None where anything about them is unusual or wrong, and has done nothing then. First

@@ -27,7 +27,7 @@ def call(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Sequen
     shapes = spec.shapes(operands, attributes)
     chunking = spec.chunking
     if isinstance(chunking, _blocks.Indexed):
-        run = _indexed.write if chunking.writes else _indexed.read
+        run = _indexed.write if chunking.writes else _indexed.read_indexed
         return run(spec, operands, attributes)
     if isinstance(chunking, _blocks.Blockwise):
         (kind,) = spec.types(operands, attributes, 1)
@@ -91,7 +91,7 @@ def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any])
     tree = spec.chunking
     axis = attributes[tree.axis]
     chunks = (*x.chunks[:axis], (shapes[0][axis],), *x.chunks[axis + 1 :])
-    name = _graphs.named(spec.name, x.name, attributes)
+    name = _graphs.layer_name(spec.name, x.name, attributes)
     layer: _graphs.Layer = {}
     starts = [start for start, _ in _graphs.bounds(x.chunks[axis])]
     for at in _graphs.blocks(chunks):
@@ -105,16 +105,16 @@ def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any])
             groups = [found[i : i + FAN_IN] for i in range(0, len(found), FAN_IN)]
             found = [
                 _graphs.put(layer, (f"{name}-merged", level, i, *at), tree.merge,
-                            _graphs.listed(group), attributes)
+                            _graphs.as_list(group), attributes)
                 for i, group in enumerate(groups)
             ]  # fmt: skip
             level += 1
         _graphs.same(layer, (name, *at), found[0])
     results = []
-    parts = _graphs.made(name, layer, [x], chunks, x, x.dtype)
+    parts = _graphs.new_array(name, layer, [x], chunks, x, x.dtype)
     for i, kind in enumerate(spec.types([x], attributes, len(shapes))):
         meta = _graphs.like(x, len(chunks), kind)
-        named = _graphs.named(f"{spec.name}-result", name, i, str(kind))
+        named = _graphs.layer_name(f"{spec.name}-result", name, i, str(kind))
         results.append(parts.map_blocks(_part, i, kind, name=named, dtype=kind, meta=meta))
     return results
 
@@ -136,7 +136,7 @@ def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -
     if not _graphs.is_in_order(x.chunks):
         meta = _graphs.like(x, x.ndim, bool)
         read = _graphs.in_order(x.map_blocks(rows.mark, dtype=bool, meta=meta), x.ndim)
-    name = _graphs.named(spec.name, read.name, str(kind))
+    name = _graphs.layer_name(spec.name, read.name, str(kind))
     layer: _graphs.Layer = {}
     limits = [_graphs.bounds(sizes) for sizes in read.chunks]
     for i, at in enumerate(_graphs.blocks(read.chunks)):
@@ -144,4 +144,4 @@ def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -
         arguments = (rows.of_block, _graphs.block(read, at), starts, attributes)
         _graphs.put(layer, (name, i, 0), *arguments)
     chunks = ((math.nan,) * len(layer), (shapes[0][-1],))
-    return [_graphs.made(name, layer, [read], chunks, x, kind)]
+    return [_graphs.new_array(name, layer, [read], chunks, x, kind)]

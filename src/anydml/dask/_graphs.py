@@ -86,7 +86,7 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
     return lazy(value if isinstance(array, DeviceArray) else array, name)
 
 
-def spread(array: Any, shape: Sequence[int]) -> Any:
+def broadcast(array: Any, shape: Sequence[int]) -> Any:
     """A dask array, or one in memory, again and again, up to a shape."""
     if not is_lazy(array):
         return np.broadcast_to(array, shape)
@@ -109,7 +109,7 @@ def indices(value: Any, name: str) -> Any:
     return array.astype(index_array(meta_from_array(array), name).dtype)
 
 
-def named(function: str, *arguments: Any) -> str:
+def layer_name(function: str, *arguments: Any) -> str:
     """A layer's name, the same for the same call."""
     return f"anydml-{function}-{tokenize(*arguments)}"
 
@@ -130,7 +130,7 @@ def block(array: Lazy, at: Position) -> Any:
     return TaskRef((array.name, *at))
 
 
-def listed(references: Sequence[Any]) -> Any:
+def as_list(references: Sequence[Any]) -> Any:
     """Several references as one argument."""
     return List(*references)
 
@@ -146,7 +146,9 @@ def same(layer: Layer, key: tuple[Any, ...], reference: Any) -> None:
     layer[key] = Alias(key, reference.key)
 
 
-def made(name: str, layer: Layer, of: Sequence[Lazy], chunks: Any, kin: Lazy, dtype: Any) -> Lazy:
+def new_array(
+    name: str, layer: Layer, of: Sequence[Lazy], chunks: Any, kin: Lazy, dtype: Any
+) -> Lazy:
     """A dask array of a layer whose blocks are of the kind that another one's are."""
     graph = HighLevelGraph.from_collections(name, layer, dependencies=list(of))
     return _Array(graph, name, chunks=chunks, meta=like(kin, len(chunks), dtype))
@@ -167,17 +169,17 @@ def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
     return array.rechunk(chunks, block_size_limit=most)
 
 
-def cut(shape: tuple[int, ...], each: int, least: int) -> Chunks:
+def choose_chunks(shape: tuple[int, ...], each: int, least: int) -> Chunks:
     """Chunks of indices that are in memory, of which every one names `each` bytes.
 
     What those of a chunk name together is no larger than `least` bytes, or than a chunk as Dask's
     configuration has it (``array.chunk-size``).
     """
     most = max(least, parse_bytes(config.get("array.chunk-size"))) // max(each, POSITION)
-    cut: Chunks = normalize_chunks(
+    chunks: Chunks = normalize_chunks(
         ("auto",) * len(shape), shape, limit=max(1, most), dtype=np.dtype(np.uint8)
     )
-    return cut
+    return chunks
 
 
 def size_of(array: Lazy, chunks: Chunks | None = None) -> int:
@@ -222,13 +224,13 @@ def corners(limits: Sequence[Sequence[tuple[int, int]]], at: Position) -> tuple[
 def raveled(array: Lazy) -> Lazy:
     """The elements in row-major order, a chunk for each block."""
     array = in_order(array, array.ndim)
-    name = named("ravel", array.name)
+    name = layer_name("ravel", array.name)
     layer: Layer = {}
     sizes = []
     for i, at in enumerate(blocks(array.chunks)):
         put(layer, (name, i), np.ravel, block(array, at))
         sizes.append(math.prod(array.chunks[axis][n] for axis, n in enumerate(at)))
-    return made(name, layer, [array], (tuple(sizes),), array, array.dtype)
+    return new_array(name, layer, [array], (tuple(sizes),), array, array.dtype)
 
 
 def joined(parts: Sequence[Lazy], axis: int) -> Lazy:

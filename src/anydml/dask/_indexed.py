@@ -47,9 +47,9 @@ class _Places:
         before, aligned, tuples = spec.chunking.points((x, indices), attributes)
         self.pointing: Pointing = (before, aligned, tuples)
         self.aligned = {j: before + i for i, j in enumerate(aligned) if j is not None}
-        self.pointed = tuple(before + i for i, j in enumerate(aligned) if j is None)
+        self.indexed_axes = tuple(before + i for i, j in enumerate(aligned) if j is None)
         self.behind = x.chunks[before + len(aligned) :]
-        self._chunks: Chunks = tuple(x.chunks[axis] for axis in self.pointed)
+        self._chunks: Chunks = tuple(x.chunks[axis] for axis in self.indexed_axes)
         self.limits = [_graphs.bounds(sizes) for sizes in self._chunks]
         self._everywhere = list(_graphs.blocks(self._chunks))
         self._held: Any = None
@@ -59,9 +59,11 @@ class _Places:
         cut: Any = dict.fromkeys(own)
         if held:
             shape = tuple(indices.shape[axis] for axis in own)
-            others = [sizes for axis, sizes in enumerate(x.chunks) if axis not in self.pointed]
+            others = [sizes for axis, sizes in enumerate(x.chunks) if axis not in self.indexed_axes]
             each = _graphs.size_of(x, tuple(others))
-            cut = dict(zip(own, _graphs.cut(shape, each, _graphs.size_of(x)), strict=True))
+            cut = dict(
+                zip(own, _graphs.choose_chunks(shape, each, _graphs.size_of(x)), strict=True)
+            )
         elif spec.chunking.writes and len(own) > 1:
             last = (*indices.chunks[:rank], *((size,) for size in indices.shape[rank:]))
             indices = _graphs.in_order(_graphs.rechunked(indices, last), rank)
@@ -73,20 +75,20 @@ class _Places:
         )
         chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))
         clamp = spec.named(attributes).get("clamp", False)
-        sizes = [x.shape[axis] for axis in self.pointed]
-        arguments = (spec.name, sizes, list(self.pointed), clamp)
+        sizes = [x.shape[axis] for axis in self.indexed_axes]
+        arguments = (spec.name, sizes, list(self.indexed_axes), clamp)
         if held:
             self.array = self._known(indices, chunks, arguments)
             return
         indices = _graphs.rechunked(indices, chunks)
-        name = _graphs.named("places", indices.name, arguments)
+        name = _graphs.layer_name("places", indices.name, arguments)
         layer: _graphs.Layer = {}
         bounds = [_graphs.bounds(sizes) for sizes in chunks]
         for at in _graphs.blocks(chunks):
             origin = [bounds[axis][i][0] for axis, i in enumerate(at)]
             chunk = _graphs.block(indices, at)
             _graphs.put(layer, (name, *at), _blocks.resolve, chunk, *arguments, origin)
-        self.array = _graphs.made(name, layer, [indices], chunks, indices, np.int64)
+        self.array = _graphs.new_array(name, layer, [indices], chunks, indices, np.int64)
 
     def _known(self, indices: Any, chunks: Chunks, arguments: Any) -> Lazy:
         indices = np.asarray(indices)
@@ -102,7 +104,7 @@ class _Places:
             for size, sizes in zip(found.shape, chunks, strict=True)
         )
         self._bounds = [_graphs.bounds(sizes) for sizes in own]
-        array = from_array(found, chunks=own, name=_graphs.named("places", found, own))
+        array = from_array(found, chunks=own, name=_graphs.layer_name("places", found, own))
         if found.shape != indices.shape:
             array = broadcast_to(array, indices.shape, chunks=chunks)
         return array
@@ -132,13 +134,13 @@ def _limited(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(min(high, total) - low for low, high in spans if low < total) or (0,)
 
 
-def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[Lazy]:
+def read_indexed(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[Lazy]:
     """The elements that the indices name."""
     x, indices = operands
     places = _Places(spec, x, indices, attributes)
     before, aligned, _ = places.pointing
     chunks = (*x.chunks[:before], *places.outer, *places.behind)
-    name = _graphs.named(spec.name, x.name, places.array.name, attributes, chunks)
+    name = _graphs.layer_name(spec.name, x.name, places.array.name, attributes, chunks)
     meta = meta_from_array(x)
     layer: _graphs.Layer = {}
     for at in _graphs.blocks(chunks):
@@ -153,7 +155,7 @@ def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[L
             spans.append(_graphs.corners(places.limits, inner))
         if len(sources) == 1:
             arguments = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
-            _graphs.put(layer, (name, *at), _blocks.read, *arguments)
+            _graphs.put(layer, (name, *at), _blocks.read_indexed, *arguments)
             continue
         parts = [
             _graphs.put(layer, (f"{name}-found", i, *at), _blocks.read_part, source, where,
@@ -162,8 +164,8 @@ def read(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[L
         ]  # fmt: skip
         shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
         rest = (places.pointing, spans, shape, meta)
-        _graphs.put(layer, (name, *at), _blocks.join_parts, _graphs.listed(parts), where, *rest)
-    return [_graphs.made(name, layer, [x, places.array], chunks, x, x.dtype)]
+        _graphs.put(layer, (name, *at), _blocks.join_parts, _graphs.as_list(parts), where, *rest)
+    return [_graphs.new_array(name, layer, [x, places.array], chunks, x, x.dtype)]
 
 
 _ONE: Final = np.int64(1)
@@ -181,7 +183,7 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
         """A chain of tasks for each block; `values` may be one value for all."""
         lazy = _graphs.is_lazy(values)
         key = values.name if lazy else values
-        name = _graphs.named(
+        name = _graphs.layer_name(
             spec.name, start.name, places.array.name, key, reduction, places.pointing
         )
         layer: _graphs.Layer = {}
@@ -194,7 +196,7 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
                 state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *arguments)
             _graphs.same(layer, (name, *at), state)
         of = [start, places.array, *([values] if lazy else [])]
-        return _graphs.made(name, layer, of, x.chunks, x, start.dtype)
+        return _graphs.new_array(name, layer, of, x.chunks, x, start.dtype)
 
     start = x
     if not include_self and reduction != "none":
@@ -213,7 +215,7 @@ def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:
     reached = {at: set(places.reached(at)) for at in _graphs.blocks(places.outer)}
     steps: dict[Position, list[Any]] = {}
     for at in _graphs.blocks(x.chunks):
-        inner = tuple(at[axis] for axis in places.pointed)
+        inner = tuple(at[axis] for axis in places.indexed_axes)
         back = at[x.ndim - len(places.behind) :]
         span = _graphs.corners(places.limits, inner)
         choices = [

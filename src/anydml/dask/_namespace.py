@@ -67,7 +67,7 @@ class Namespace:
     # ---- shapes
 
     broadcast_shapes = staticmethod(np.broadcast_shapes)
-    broadcast_to = staticmethod(_graphs.spread)
+    broadcast_to = staticmethod(_graphs.broadcast)
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
         """In row-major order."""

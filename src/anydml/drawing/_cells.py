@@ -234,11 +234,11 @@ def _middle(desc: Descriptor) -> _Box:
 
 def _flow(boxes: list[_Box]) -> Iterator[_Box]:
     """Boxes in rows, wrapped to as many rows as needed."""
-    room = _WIDTH - 2 * _MARGIN
+    page_width = _WIDTH - 2 * _MARGIN
     rights, line = [], 0
     x = 0.0
     for box in boxes:
-        if x and x + box.width > room:
+        if x and x + box.width > page_width:
             line, x = line + 1, 0.0
         rights.append((line, x, box))
         x += box.width + 2 * _GAP

@@ -181,7 +181,7 @@ class _Tracer:
             return {}
 
     def made_of(self) -> _MadeOf:
-        coordinate_rows = self._pointed()
+        coordinate_rows = self._coordinate_rows()
         if coordinate_rows:
             return coordinate_rows
         found = self._changed(coarse=False)
@@ -236,7 +236,7 @@ class _Tracer:
                     for i in np.flatnonzero(_bits(output) != _bits(self._before[path]))
                 }
 
-    def _pointed(self) -> _MadeOf:
+    def _coordinate_rows(self) -> _MadeOf:
         """Rows of coordinates, of which each names the element whose loss removes just that row."""
         first, array = next(iter(self._inputs.items()), ("", np.empty(0)))
         found: _MadeOf = {}

@@ -26,7 +26,7 @@ from anydml.arrays import (
     is_added,
     is_symbol,
     own_type,
-    seen,
+    to_internal_dtype,
     unmasked,
 )
 from anydml.backends import kernels_for
@@ -286,7 +286,9 @@ def _unfit(array: Array, wanted: np.dtype[Any]) -> Array:
         return cast(Array, np.isfinite(array) & ~np.isfinite(array.astype(wanted)))
 
 
-def spread(array: Any, shape: Sequence[Any], name: str, broadcast: Callable[..., Any]) -> Any:
+def broadcast_with(
+    array: Any, shape: Sequence[Any], name: str, broadcast: Callable[..., Any]
+) -> Any:
     """An operand again and again, up to a shape, as its library does it."""
     try:
         return broadcast(array, shape)
@@ -300,7 +302,7 @@ def spread(array: Any, shape: Sequence[Any], name: str, broadcast: Callable[...,
 def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
     """The array over and over, in the memory that it has."""
     broadcast = DeviceArray.broadcast_to if isinstance(array, DeviceArray) else np.broadcast_to
-    return cast(Array, spread(array, shape, name, broadcast))
+    return cast(Array, broadcast_with(array, shape, name, broadcast))
 
 
 def check_element_count(operands: Sequence[tuple[str, Array]]) -> None:
@@ -345,7 +347,11 @@ def output(
     check_unlabelled(out, name)
     if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
         raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = seen(unmasked(out, name)) if isinstance(out, np.ndarray) else as_operand(out, name)[0]
+    array = (
+        to_internal_dtype(unmasked(out, name))
+        if isinstance(out, np.ndarray)
+        else as_operand(out, name)[0]
+    )
     if array.dtype != wanted:  # one in foreign byte order is another
         raise ArgumentTypeError(
             f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}"

@@ -153,7 +153,7 @@ def _relative(pointing: Pointing, places: Any, low: Any) -> Any:
     return places - np.array(low if pointing[2] else low[0], np.int64, like=places)
 
 
-def read(
+def read_indexed(
     chunk: Any, places: Any, pointing: Pointing, low: Any, function: str, attributes: Attributes
 ) -> Any:
     """The block of a result that has all its elements of one block."""
@@ -180,7 +180,7 @@ def read_part(
         mask = inside[..., None] if tuples else inside
         any_place = np.array(low, np.int64, like=places)
         chosen = np.where(mask, places, any_place)
-        return read(chunk, chosen, pointing, low, function, attributes)[inside]
+        return read_indexed(chunk, chosen, pointing, low, function, attributes)[inside]
     found = _relative(pointing, places[inside], low)
     if not tuples:
         return SPECS["gather"].function(chunk, found, axis=before)

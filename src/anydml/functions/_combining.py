@@ -13,7 +13,7 @@ import numpy as np
 
 from anydml._json import did_you_mean, short_repr
 from anydml._native import NUMBERS, REDUCTIONS
-from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added, seen
+from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added, to_internal_dtype
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.program import Inferred
@@ -161,7 +161,7 @@ def divide(result: Array, counts: Array, include_self: bool) -> None:
     `counts` says how many updates are in a sum, `include_self` whether the element itself is in
     it too.
     """
-    result = seen(result)
+    result = to_internal_dtype(result)
     touched = counts > 0  # what no update names keeps its bits
     counts = np.maximum(counts + include_self, 1)
     for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):

@@ -12,7 +12,7 @@ from anydml._json import short_repr
 from anydml.arrays import Array
 from anydml.backends import kernels_for
 from anydml.backends._sequence import index_error
-from anydml.backends.cpu import know_type, quick
+from anydml.backends.cpu import function_call, know_type
 from anydml.errors import AllocationError, ArgumentError
 from anydml.ops._descriptor import Descriptor
 from anydml.program import ArraySpec, IndexUse, Inferred
@@ -54,9 +54,9 @@ _FIELD = re.compile(r"\b([A-Z][a-z]+)\b")
 __all__ = [
     "OperatorClass",
     "dtype_of",
+    "function_call",
     "infer",
     "know_type",
-    "quick",
     "run",
     "run_measured",
     "scratch",

@@ -176,8 +176,8 @@ def scatter_elements(
     number = _arguments.axis_of(axis, xp.reshape(data, (1,)) if scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not scalar:
         shape = _attributes.updates_shape(number, data, lookup)
-        lookup = _arguments.spread(lookup, shape, "indices", xp.broadcast_to)
-        values = _arguments.spread(values, shape, "updates", xp.broadcast_to)
+        lookup = _arguments.broadcast_with(lookup, shape, "indices", xp.broadcast_to)
+        values = _arguments.broadcast_with(values, shape, "updates", xp.broadcast_to)
     elif values.ndim == 0:
         values = xp.broadcast_to(values, lookup.shape)
     if scalar:
@@ -255,5 +255,5 @@ def reverse_subsequences(xp: Namespace, x: Any, lengths: Any, axis: Any) -> Prep
     data, counts = array_and_lengths(xp, x, lengths)
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
-    counts = _arguments.spread(counts, shape, "lengths", xp.broadcast_to)
+    counts = _arguments.broadcast_with(counts, shape, "lengths", xp.broadcast_to)
     return (data, counts), (number,), None

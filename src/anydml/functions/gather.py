@@ -27,9 +27,9 @@ from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
 
-_quick_gather = _engine.quick(Gather.KERNEL)
-_quick_elements = _engine.quick(GatherElements.KERNEL)
-_quick_nd = _engine.quick(GatherND.KERNEL)
+_call_gather = _engine.function_call(Gather.KERNEL)
+_call_elements = _engine.function_call(GatherElements.KERNEL)
+_call_nd = _engine.function_call(GatherND.KERNEL)
 
 
 @overload
@@ -131,7 +131,7 @@ def gather(
     if unknown:
         raise unknown_keyword(gather, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_gather(None, x, indices, axis, mode)
+        result = _call_gather(None, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER, (x, indices, axis, mode), out)
@@ -265,7 +265,7 @@ def gather_elements(
     if unknown:
         raise unknown_keyword(gather_elements, unknown)
     if type(x) is ndarray and out is None and broadcast is False:
-        result = _quick_elements(None, x, indices, axis, mode)
+        result = _call_elements(None, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out)
@@ -393,7 +393,7 @@ def gather_nd(
     if unknown:
         raise unknown_keyword(gather_nd, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_nd(None, x, indices, batch_dims, mode)
+        result = _call_nd(None, x, indices, batch_dims, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out)

@@ -35,9 +35,9 @@ from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1
 from anydml.ops.slice1 import Slice1
 
-_quick_cast = _engine.quick(Cast.KERNEL)
-_quick_pad = _engine.quick(Padding1.KERNEL)
-_quick_window = _engine.quick(Slice1.KERNEL)
+_call_cast = _engine.function_call(Cast.KERNEL)
+_call_pad = _engine.function_call(Padding1.KERNEL)
+_call_window = _engine.function_call(Slice1.KERNEL)
 
 
 @overload
@@ -106,7 +106,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     if unknown:
         raise unknown_keyword(cast, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_cast(None, x, dtype)
+        result = _call_cast(None, x, dtype)
         if result is not None:
             return result
     return dispatch(CAST, (x, dtype), out)
@@ -207,7 +207,7 @@ def pad(
     if unknown:
         raise unknown_keyword(pad, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_pad(None, x, pad_width, mode, constant)
+        result = _call_pad(None, x, pad_width, mode, constant)
         if result is not None:
             return result
     return dispatch(PAD, (x, pad_width, mode, constant), out)
@@ -324,7 +324,7 @@ def slice_window(
     if unknown:
         raise unknown_keyword(slice_window, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_window(None, x, starts, sizes, strides)
+        result = _call_window(None, x, starts, sizes, strides)
         if result is not None:
             return result
     return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out)

@@ -26,7 +26,7 @@ from anydml.functions._spec import (
 from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.one_hot import OneHot
 
-_quick = _engine.quick(OneHot.KERNEL)
+_call_one_hot = _engine.function_call(OneHot.KERNEL)
 _ZERO_AND_ONE: Final = (0, 1)
 _NUMBERS: Final = np.array(_ZERO_AND_ONE)
 
@@ -221,7 +221,7 @@ def one_hot(
         raise unknown_keyword(one_hot, unknown, depth="num_classes classes size n")
     if type(indices) is ndarray and out is None:
         table = _NUMBERS if values is _ZERO_AND_ONE else values
-        result = _quick(None, indices, table, depth, axis)
+        result = _call_one_hot(None, indices, table, depth, axis)
         if result is not None:
             return result
     return dispatch(ONE_HOT, (indices, values, depth, axis), out)

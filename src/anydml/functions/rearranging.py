@@ -18,7 +18,7 @@ from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, 
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
 
-_quick_tile = _engine.quick(Tile.KERNEL)
+_call_tile = _engine.function_call(Tile.KERNEL)
 
 
 @overload
@@ -83,7 +83,7 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     if unknown:
         raise unknown_keyword(tile, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_tile(None, x, repeats)
+        result = _call_tile(None, x, repeats)
         if result is not None:
             return result
     return dispatch(TILE, (x, repeats), out)

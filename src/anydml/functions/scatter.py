@@ -25,8 +25,8 @@ from anydml.functions._types import (
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 
-_quick_elements = _engine.quick(Scatter.KERNEL)
-_quick_nd = _engine.quick(ScatterND.KERNEL)
+_call_elements = _engine.function_call(Scatter.KERNEL)
+_call_nd = _engine.function_call(ScatterND.KERNEL)
 
 
 @overload
@@ -161,7 +161,7 @@ def scatter_elements(
     if unknown:
         raise unknown_keyword(scatter_elements, unknown)
     if type(x) is ndarray and out is None and include_self is True and broadcast is False:
-        result = _quick_elements(None, x, indices, updates, axis, reduction)
+        result = _call_elements(None, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     return dispatch(
@@ -311,7 +311,7 @@ def scatter_nd(
     if unknown:
         raise unknown_keyword(scatter_nd, unknown)
     if type(x) is ndarray and out is None and include_self is True:
-        result = _quick_nd(None, x, indices, updates, reduction)
+        result = _call_nd(None, x, indices, updates, reduction)
         if result is not None:
             return result
     return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out)

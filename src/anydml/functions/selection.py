@@ -31,8 +31,8 @@ from anydml.ops.top_k import TopK1
 
 __all__ = ["TopKResult", "nonzero_coordinates", "top_k"]
 
-_quick_top_k = _engine.quick(TopK1.KERNEL)
-_quick_nonzero = _engine.quick(NonzeroCoordinates.KERNEL)
+_call_top_k = _engine.function_call(TopK1.KERNEL)
+_call_nonzero = _engine.function_call(NonzeroCoordinates.KERNEL)
 
 
 @overload
@@ -205,7 +205,7 @@ def top_k(
     if unknown:
         raise unknown_keyword(top_k, unknown)
     if type(x) is ndarray and out is None:
-        result = _quick_top_k(TopKResult, x, axis, k, largest, index_dtype)
+        result = _call_top_k(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
     arguments = (x, k, axis, largest, sorted, index_dtype)
@@ -403,7 +403,7 @@ def nonzero_coordinates(
     if unknown:
         raise unknown_keyword(nonzero_coordinates, unknown)
     if type(x) is ndarray and out is None and size is None:
-        coordinates = _quick_nonzero(None, x, index_dtype)
+        coordinates = _call_nonzero(None, x, index_dtype)
         if coordinates is not None:
             return coordinates
     return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out)

@@ -28,8 +28,8 @@ from anydml.functions._types import (
 from anydml.ops.join import Join
 from anydml.ops.split import Split
 
-_quick_split = _engine.quick(Split.KERNEL)
-_quick_join = _engine.quick(Join.KERNEL)
+_call_split = _engine.function_call(Split.KERNEL)
+_call_join = _engine.function_call(Join.KERNEL)
 
 
 @overload
@@ -142,7 +142,7 @@ def split(
     if unknown:
         raise unknown_keyword(split, unknown)
     if type(x) is ndarray and out is None and points is None and near_equal is False:
-        parts = _quick_split(None, x, sections_or_sizes, axis)
+        parts = _call_split(None, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     arguments = (x, sections_or_sizes, axis, points, near_equal)
@@ -264,7 +264,7 @@ def join(
         raise unknown_keyword(join, unknown)
     listed = type(arrays) is list or type(arrays) is tuple
     if listed and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
-        result = _quick_join(None, arrays, axis)
+        result = _call_join(None, arrays, axis)
         if result is not None:
             return result
     members = members_of(arrays)

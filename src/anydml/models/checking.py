@@ -17,7 +17,7 @@ from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc
 from anydml.lifecycle import CompiledOperator
 from anydml.models.commands import Dispatch, WriteFile
-from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, owned
+from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, is_owned
 from anydml.models.files import Place, target_problem
 from anydml.models.loader import Model
 from anydml.models.locations import within
@@ -64,7 +64,9 @@ def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Vi
     )
 
 
-def compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | CompiledGraph:
+def compile_dispatchable(
+    dispatchable: Dispatchable, device: Device
+) -> CompiledOperator | CompiledGraph:
     """A dispatchable that the device accepts, ready to run.
 
     Raises
@@ -89,7 +91,7 @@ def run_problems(
     model: Model, limits: Limits, device: Device, refused: frozenset[str] = frozenset()
 ) -> Iterator[str]:
     """Everything that would stop a run of what has been read and is not refused."""
-    wrong = [*bound_wrongly(model, refused)]
+    wrong = [*find_binding_problems(model, refused)]
     yield from wrong
     yield from _memory_problems(model, limits, device, refused)
     if fits(model, limits) and not wrong:
@@ -102,7 +104,7 @@ def fits(model: Model, limits: Limits) -> bool:
     return sum(resource.size for resource in model.resources.values()) <= limits.memory_limit
 
 
-def bound_wrongly(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:
+def find_binding_problems(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:
     """What is wrong with the bindings of dispatchables that are not refused."""
     for name, dispatchable in model.dispatchables.items():
         if name not in refused:
@@ -159,7 +161,7 @@ def _memory_problems(
         passing = device.backend.working_nbytes(desc.lower())
         for _, tensor, info in desc.tensors(Role.INPUT):
             packed = -(-tensor.element_count * tensor.data_type.bits // 8)
-            if owned(desc, info):
+            if is_owned(desc, info):
                 kept += packed
             else:
                 passing += max(packed - elements_size(tensor), 0)
@@ -188,7 +190,7 @@ def _refuse_overlap(
     bound = [
         (path, tensor, source, info.role)
         for info in desc.bind_points()
-        if not owned(desc, info)
+        if not is_owned(desc, info)
         for (path, tensor), source in zip(desc.paths(info), bindings[info.name], strict=True)
     ]
     written = {source.name for _, _, source, role in bound if role is Role.OUTPUT}
@@ -222,7 +224,7 @@ def _target_problems(model: Model, limits: Limits) -> Iterator[str]:
     folder = found[0].place.folder
     if own_folder(limits) and not limits.overwrite and os.path.lexists(folder.path):
         yield Problem(
-            f"Output folder {str(folder.shown)!r} exists: remove it, name another by "
+            f"Output folder {str(folder.display_path)!r} exists: remove it, name another by "
             "--output-dir, or let its files be replaced by --overwrite.",
             "output_path",
         )

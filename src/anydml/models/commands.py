@@ -10,7 +10,7 @@ from typing import Any, Final
 from anydml import _json
 from anydml.errors import ModelError
 from anydml.models import pictures
-from anydml.models.dispatchables import Bindings, named, read_bindings
+from anydml.models.dispatchables import Bindings, read_bindings, referenced_resources
 from anydml.models.resources import Array, Resource
 
 _KINDS: Final = "dispatch, print, writeFile"
@@ -27,7 +27,7 @@ class Dispatch:
 
     def resources(self) -> Iterator[str]:
         """The resources that the command names."""
-        return named(self.bindings)
+        return referenced_resources(self.bindings)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,13 @@ from anydml.backends._sequence import index_error
 from anydml.binding import bind, elements_size
 from anydml.errors import ModelError
 from anydml.models.commands import Dispatch
-from anydml.models.dispatchables import Dispatchable, Source, binding_problems, named, owned
+from anydml.models.dispatchables import (
+    Dispatchable,
+    Source,
+    binding_problems,
+    is_owned,
+    referenced_resources,
+)
 from anydml.models.loader import Model
 from anydml.models.locations import within
 from anydml.models.resources import Resource
@@ -103,9 +109,9 @@ def _constant_readings(
             uses[dispatchable.name] = [*_uses(desc.lower())]
         if uses[dispatchable.name] and _is_bound(dispatchable, command, model):
             for where, use in uses[dispatchable.name]:
-                tensor, source, is_owned = _bound(dispatchable, command, use.slot)
+                tensor, source, initial = _bound(dispatchable, command, use.slot)
                 # A copy of an owned tensor is made before the first command.
-                if is_owned or source.name not in written:
+                if initial or source.name not in written:
                     start = source.start(model.resources[source.name])
                     reading = _Reading(where, tensor, start, use)
                     found[source.name][reading].append(index)
@@ -126,7 +132,11 @@ def _uses(program: Program) -> Iterator[tuple[str, IndexUse]]:
 def _is_bound(dispatchable: Dispatchable, command: Dispatch, model: Model) -> bool:
     """Whether all tensors of a dispatch are bound to resources that they fit."""
     desc, resources = dispatchable.desc, model.resources
-    sources = [source for b in (dispatchable.bindings, command.bindings) for source in named(b)]
+    sources = [
+        source
+        for b in (dispatchable.bindings, command.bindings)
+        for source in referenced_resources(b)
+    ]
     return (
         all(source in resources for source in sources)
         and not any(binding_problems(desc, dispatchable.bindings, resources, initial=True))
@@ -140,11 +150,11 @@ def _bound(
     """The tensor of a program's slot, what is bound to it, and whether that is owned."""
     desc = dispatchable.desc
     info = next(info for info in desc.bind_points() if info.name in (slot, slot.partition("[")[0]))
-    is_owned = owned(desc, info)
-    bindings = dispatchable.bindings if is_owned else command.bindings
+    initial = is_owned(desc, info)
+    bindings = dispatchable.bindings if initial else command.bindings
     paths = desc.paths(info)
     return next(
-        (tensor, source, is_owned)
+        (tensor, source, initial)
         for (path, tensor), source in zip(paths, bindings[info.name], strict=True)
         if path == slot
     )

@@ -85,7 +85,7 @@ Bindings = Mapping[str, tuple[Source, ...]]
 """What is bound to each bind point, by the page's tensor names."""
 
 
-def named(bindings: Bindings) -> Iterator[str]:
+def referenced_resources(bindings: Bindings) -> Iterator[str]:
     """Every resource that bindings name."""
     for sources in bindings.values():
         for source in sources:
@@ -195,7 +195,7 @@ def _source(value: Any) -> Source:
     return source
 
 
-def owned(desc: Descriptor | GraphOperator, info: FieldInfo) -> bool:
+def is_owned(desc: Descriptor | GraphOperator, info: FieldInfo) -> bool:
     """Whether a tensor field is bound when the operator is initialised, not at dispatch."""
     flags = (tensor.flags for _, tensor in desc.paths(info))
     return TensorFlags.OWNED_BY_DML in flags
@@ -213,7 +213,7 @@ def binding_problems(
     """
     for info in desc.tensor_fields():
         sources = bindings.get(info.name, ())
-        if owned(desc, info) is not initial:
+        if is_owned(desc, info) is not initial:
             if sources:
                 yield (
                     f"Bind point '{info.name}' is {'not ' if initial else ''}flagged OWNED_BY_DML: "

@@ -59,15 +59,15 @@ class Place:
         return self.parts[-1]
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """The path as the user knows it."""
-        return str(self.folder.shown.joinpath(*self.parts))
+        return str(self.folder.display_path.joinpath(*self.parts))
 
     def __str__(self) -> str:
-        return repr(self.shown)
+        return repr(self.display_path)
 
     @contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
+    def open_file(self) -> Iterator[BinaryIO]:
         """A regular file, open for reading.
 
         Raises
@@ -83,7 +83,7 @@ class Place:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BinaryIO]:
     """A regular file of the user's, who may have put links on the way, open for reading.
 
     Raises
@@ -141,7 +141,8 @@ class Output:
             self._handle = _entered(self._folder.path)
         except OSError as error:
             raise ModelError(
-                f"Output folder {str(self._folder.shown)!r} cannot be made: {system_reason(error)}."
+                f"Output folder {str(self._folder.display_path)!r} cannot be made: "
+                f"{system_reason(error)}."
             ) from error
         return self
 

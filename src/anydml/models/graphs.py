@@ -101,7 +101,7 @@ def constants_in(
         if not folder.path.joinpath(*parts).exists():
             return None
         place = Place(folder, parts)
-        with place.opened() as file:
+        with place.open_file() as file:
             left = -1 if memory_limit is None else memory_limit - taken + 1
             data = file.read(left)
         taken += len(data)
@@ -117,7 +117,7 @@ def constants_in(
 
 def read_graph_at(place: Place, memory_limit: int) -> GraphDesc:
     """The serialized graph at a place that a model names."""
-    with place.opened() as file:
+    with place.open_file() as file:
         data = file.read(memory_limit + 1)
     if len(data) > memory_limit:
         raise ModelError(f"Expected at most {memory_limit} bytes (--memory-limit), got {place}.")

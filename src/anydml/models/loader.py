@@ -15,15 +15,21 @@ from anydml.errors import AnyDMLError, ModelError
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.serialized import graph_from_bytes
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
-from anydml.models.dispatchables import Dispatchable, Source, named, owned, read_dispatchable
+from anydml.models.dispatchables import (
+    Dispatchable,
+    Source,
+    is_owned,
+    read_dispatchable,
+    referenced_resources,
+)
 from anydml.models.file_kinds import is_flatbuffer, kind_of
-from anydml.models.files import opened, system_reason
+from anydml.models.files import open_file, system_reason
 from anydml.models.graphs import GraphOperator, constants_in, data_of_inputs
 from anydml.models.json_text import parse
 from anydml.models.locations import within, words
 from anydml.models.paths import Folder, Limits, model_name, output_folder, parts_below
 from anydml.models.resources import Resource, read_resource
-from anydml.models.unread_members import unread
+from anydml.models.unread_members import find_unread_members
 from anydml.ops._fields import Role
 from anydml.problems import Problem
 
@@ -137,7 +143,7 @@ def _document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
 def _model_of(graph: GraphDesc, path: str | Path, limits: Limits) -> Model:
     """A model that only has a graph."""
     name, operator = _name_of(path), GraphOperator(graph)
-    points = (info for info in operator.bind_points() if owned(operator, info))
+    points = (info for info in operator.bind_points() if is_owned(operator, info))
     dispatchable = Dispatchable(
         name, operator, {info.name: (Source(info.name),) for info in points}
     )
@@ -226,7 +232,7 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
     )
     read_commands = _each(commands, "commands", lambda index, value: read_command(value), problems)
     for key, dispatchable in read_dispatchables.items():
-        for source in named(dispatchable.bindings):
+        for source in referenced_resources(dispatchable.bindings):
             if source not in resources:
                 text = _unknown("resource", source, resources)
                 problems.add(within("dispatchables", key, text, "unknown_resource"))
@@ -234,7 +240,7 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
     for index, command in read_commands.items():
         for problem in _wrong_in(command, resources, dispatchables, read_resources, output):
             problems.add(within("commands", index, problem))
-    found = unread(document, read_resources, read_dispatchables, read_commands)
+    found = find_unread_members(document, read_resources, read_dispatchables, read_commands)
     warnings = _Collected()
     for warning in islice(found, _json.MOST_REPORTED + 1):
         warnings.add(warning)
@@ -262,7 +268,7 @@ class _Collected:
 
 
 def _text(path: Path, limits: Limits) -> bytes:
-    with opened(path) as file:
+    with open_file(path) as file:
         return _limited(file, limits)
 
 

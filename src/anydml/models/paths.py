@@ -61,12 +61,12 @@ class Folder:
     ----------
     path : Path
         Absolute and without links.
-    shown : Path
+    display_path : Path
         As its user knows it.
     """
 
     path: Path
-    shown: Path
+    display_path: Path
 
     @classmethod
     def of(cls, path: str | Path) -> Folder:
@@ -126,7 +126,7 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
     parts = tuple(posixpath.normpath(path).split("/"))
     if parts[0] in ("..", ".", ""):
         raise ModelError(
-            f"Expected a file inside folder {str(folder.shown)!r}, got {short_repr(name)}."
+            f"Expected a file inside folder {str(folder.display_path)!r}, got {short_repr(name)}."
         )
     # With a home folder as the output folder, these are what a model could do harm with.
     if any(part.startswith(".") for part in parts):
@@ -139,7 +139,7 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
 
 
 def _relative(folder: Folder, path: str) -> str:
-    for root in (folder.shown.absolute(), folder.path):
+    for root in (folder.display_path.absolute(), folder.path):
         relative = posixpath.relpath(posixpath.normpath(path), str(root))
         if relative.split("/")[0] != "..":
             return relative

@@ -13,7 +13,7 @@ from anydml.errors import ModelError, Violation
 from anydml.levels import FeatureLevel
 from anydml.models.checking import (
     Target,
-    compiled,
+    compile_dispatchable,
     fits,
     refused_text,
     run_problems,
@@ -126,7 +126,7 @@ class Report:
                 {
                     "command": target.at,
                     "resource": target.command.resource,
-                    "path": target.place.shown,
+                    "path": target.place.display_path,
                 }
                 for target in self.targets
             ],
@@ -137,7 +137,7 @@ def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> It
     for name, dispatchable in model.dispatchables.items():
         if name not in refused:
             try:
-                compiled(dispatchable, device)
+                compile_dispatchable(dispatchable, device)
             except ModelError as error:
                 yield from error.problems
 

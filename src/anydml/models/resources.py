@@ -201,7 +201,7 @@ def read_place(value: Any, folder: Folder | None) -> Place:
 
 
 def _npy(place: Place, data_type: DataType | None) -> _Data:
-    with place.opened() as file:
+    with place.open_file() as file:
         before = state(file)
         with _said_of(place):
             header = npy.read_header(file)
@@ -220,12 +220,12 @@ def _npy(place: Place, data_type: DataType | None) -> _Data:
 
 def _pixels(place: Place, data_type: DataType | None, picture: _Picture) -> _Data:
     known = pictures.check_type(data_type)
-    with place.opened() as file, _said_of(place):
+    with place.open_file() as file, _said_of(place):
         before = state(file)
         sizes = pictures.picture_sizes(file, picture.sizes, picture.limit)
 
     def fill(buffer: Array) -> None:
-        with place.opened() as file, _said_of(place):
+        with place.open_file() as file, _said_of(place):
             elements = pictures.decode(file, sizes, known.numpy)
             if state(file) != before:
                 raise _changed(place)
@@ -248,14 +248,14 @@ def _changed(place: Place) -> ModelError:
 
 
 def _raw(place: Place, data_type: DataType | None) -> _Data:
-    with place.opened() as file:
+    with place.open_file() as file:
         before = state(file)
     known = _required(data_type)
     return _Data(known, before.size, lambda buffer: _read(place, before, 0, buffer))
 
 
 def _read(place: Place, before: State, start: int, buffer: Array) -> None:
-    with place.opened() as file:
+    with place.open_file() as file:
         file.seek(start)
         # typeshed gives BinaryIO no readinto; every file that open() makes has it.
         count = file.readinto(buffer.data)  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from anydml.dtypes import DataType
 from anydml.errors import ModelError
 from anydml.models import npy
 from anydml.models.commands import Dispatch, WriteFile
-from anydml.models.files import opened
+from anydml.models.files import open_file
 from anydml.models.loader import Model
 from anydml.ops._fields import Role
 from anydml.tensor import TensorDesc
@@ -115,7 +115,7 @@ def read_array(path: Path) -> Array:
     ModelError
         The file cannot be read, or has elements of a type that no tensor has.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         if path.suffix.lower() != ".npy":
             return np.fromfile(file, np.uint8)
         try:

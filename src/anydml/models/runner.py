@@ -18,10 +18,10 @@ from anydml.errors import AnyDMLError, ArgumentError, ModelError
 from anydml.graphs.compiled import CompiledGraph
 from anydml.lifecycle import CompiledOperator
 from anydml.models import npy, pictures
-from anydml.models.checking import compiled, refusal, run_problems
+from anydml.models.checking import compile_dispatchable, refusal, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.constant_indices import index_problems
-from anydml.models.dispatchables import Bindings, Dispatchable, owned
+from anydml.models.dispatchables import Bindings, Dispatchable, is_owned
 from anydml.models.files import Output
 from anydml.models.loader import Model
 from anydml.models.paths import Limits, output_folder, own_folder
@@ -127,7 +127,7 @@ def _output(
     folder, own = output_folder(model.name, limits), own_folder(limits)
     with Output(folder, own and not limits.overwrite, limits.overwrite) as output:
         if own:
-            write(f"Files are written to {str(folder.shown)!r}.\n")
+            write(f"Files are written to {str(folder.display_path)!r}.\n")
         yield output
 
 
@@ -135,7 +135,7 @@ def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | 
     refused = refusal(dispatchable, device)
     if refused is not None:
         raise ModelError(refused)
-    return compiled(dispatchable, device)
+    return compile_dispatchable(dispatchable, device)
 
 
 def _allocated(resource: Resource) -> Array:
@@ -153,7 +153,7 @@ def _bound(
     desc = dispatchable.desc
     bound: dict[str, Any] = {}
     for info in desc.bind_points():
-        if owned(desc, info) is initial:
+        if is_owned(desc, info) is initial:
             tensors = desc.paths(info)
             views = [
                 _view(tensor.storage, buffers[source.name][source.start(resources[source.name]) :])

@@ -14,7 +14,7 @@ _CONTAINERS: Final = {Fields, list}
 _SILENT: Final = {"$schema"}
 
 
-def unread(
+def find_unread_members(
     document: Fields,
     resources: Mapping[str, object],
     dispatchables: Mapping[str, Dispatchable],
@@ -72,7 +72,7 @@ def _below(where: str, top: Fields, read: bool) -> Iterator[str]:
         key, value = found
         way.append(key)
         pending.append(_containers(value))
-        if isinstance(value, Fields) and (value.repeated or value.unread()):
+        if isinstance(value, Fields) and (value.repeated or value.unread_names()):
             yield from _of_object(f"{where}: {_path(way)}", value, read)
 
 
@@ -97,7 +97,7 @@ def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()
     for name in value.repeated:
         yield f"{where}: member {short_repr(name)} comes more than once; the last one counts."
     if read:
-        for name in value.unread():
+        for name in value.unread_names():
             if name not in silent:
                 yield (
                     f"{where}: nothing reads member "

@@ -48,7 +48,7 @@ def parameters(
                 yield Violation(f"{name}.Sizes[{i}]", "1", size)
 
 
-def spread(value: Array | None, axis: int) -> Any:
+def align_to_axis(value: Array | None, axis: int) -> Any:
     """A scale or zero point in FLOAT64, along an axis counted from the end."""
     if value is None:
         return 0.0
@@ -60,7 +60,7 @@ def spread(value: Array | None, axis: int) -> Any:
 
 def centred(x: Array, zero_point: Array | None, axis: int = -1) -> Array:
     """Integers without their zero point, in FLOAT64."""
-    return x.astype(np.float64) - spread(zero_point, axis)
+    return x.astype(np.float64) - align_to_axis(zero_point, axis)
 
 
 def wrapped(e: Engine, x: Array) -> Array:
@@ -70,7 +70,7 @@ def wrapped(e: Engine, x: Array) -> Array:
 
 def quantized(e: Engine, x: Array, scale: Any, zero_point: Array | None, axis: int = -1) -> Array:
     """Numbers as integers around a zero point; halves to even."""
-    return e.xp.rint(x / scale) + spread(zero_point, axis)
+    return e.xp.rint(x / scale) + align_to_axis(zero_point, axis)
 
 
 def type_of_output(specs: Specs) -> Any:

@@ -23,11 +23,11 @@ from anydml.ops._fields import input_field, output_field
 from anydml.ops._quantized import (
     PARAMETERS,
     Specs,
+    align_to_axis,
     centred,
     named_specs,
     parameters,
     quantized,
-    spread,
     type_of_output,
     wrapped,
 )
@@ -173,8 +173,8 @@ class MatrixMultiplyIntegerToFloat(Scaled):
         e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
         b_zero: Array | None, bias: Array | None,
     ) -> Array:  # fmt: skip
-        wide = centred(a, a_zero, -2) * spread(a_scale, -2)
-        y = e.dot(wide, centred(b, b_zero) * spread(b_scale, -1))
+        wide = centred(a, a_zero, -2) * align_to_axis(a_scale, -2)
+        y = e.dot(wide, centred(b, b_zero) * align_to_axis(b_scale, -1))
         return y if bias is None else y + bias
 
 
@@ -215,8 +215,8 @@ class QuantizedLinearMatrixMultiply(Scaled):
         b_zero: Array | None, scale: Array, zero: Array | None,
     ) -> Array:  # fmt: skip
         total = e.dot(centred(a, a_zero, -2), centred(b, b_zero))
-        real = total * spread(a_scale, -2) * spread(b_scale, -1)
-        return quantized(e, real, spread(scale, -2), zero, -2)
+        real = total * align_to_axis(a_scale, -2) * align_to_axis(b_scale, -1)
+        return quantized(e, real, align_to_axis(scale, -2), zero, -2)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -280,6 +280,6 @@ class ElementWiseQuantizedLinearAdd(Computed):
         e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
         b_zero: Array | None, scale: Array, zero: Array | None,
     ) -> Array:  # fmt: skip
-        real = centred(a, a_zero) * spread(a_scale, -1)
-        real = real + centred(b, b_zero) * spread(b_scale, -1)
-        return quantized(e, real, spread(scale, -1), zero)
+        real = centred(a, a_zero) * align_to_axis(a_scale, -1)
+        real = real + centred(b, b_zero) * align_to_axis(b_scale, -1)
+        return quantized(e, real, align_to_axis(scale, -1), zero)

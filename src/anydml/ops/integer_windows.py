@@ -19,11 +19,11 @@ from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import boolean, count_of, input_field, output_field, uint, uints
 from anydml.ops._quantized import (
+    align_to_axis,
     centred,
     named_specs,
     parameters,
     quantized,
-    spread,
     type_of_output,
     wrapped,
 )
@@ -192,8 +192,8 @@ class QuantizedLinearConvolution(Filtered, QuantizedTensors):
         total = _convolved(e, x, x_zero, w, w_zero, attributes)
         if bias is not None:
             total = total + bias
-        real = total * spread(x_scale, -1) * spread(w_scale, 1 - w.ndim)
-        return quantized(e, real, spread(scale, -1), zero)
+        real = total * align_to_axis(x_scale, -1) * align_to_axis(w_scale, 1 - w.ndim)
+        return quantized(e, real, align_to_axis(scale, -1), zero)
 
 
 def _convolved(
@@ -280,4 +280,6 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
     ) -> Array:  # fmt: skip
         channel = 1 - x.ndim
         mean = AveragePooling.compute(e, centred(x, x_zero, channel), **attributes)
-        return quantized(e, mean * spread(x_scale, channel), spread(scale, channel), zero, channel)
+        return quantized(
+            e, mean * align_to_axis(x_scale, channel), align_to_axis(scale, channel), zero, channel
+        )

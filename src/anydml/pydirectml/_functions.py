@@ -26,7 +26,7 @@ from anydml.pydirectml._graph import (
     GRUOutputs,
     MaxPoolingOutputs,
     call,
-    made,
+    to_expression,
     wrap,
 )
 from anydml.pydirectml._types import (
@@ -305,7 +305,7 @@ def reinterpret(
     new_strides: Sequence[int] | None,
 ) -> Expression:
     """The bytes of a tensor as those of another one."""
-    old = made("input", input)
+    old = to_expression("input", input)
     return wrap(old.builder.reinterpret(old, DataType(int(new_type)), new_size, new_strides))
 
 

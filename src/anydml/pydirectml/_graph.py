@@ -75,7 +75,7 @@ class Expression:
 
     def get_output_desc(self) -> TensorDesc:
         """The tensor."""
-        return desc_of(made("expression", self).desc)
+        return desc_of(to_expression("expression", self).desc)
 
     __add__ = __radd__ = _binary("element_wise_add", lambda value: (1, value))
     __sub__ = _binary("element_wise_subtract", lambda value: (1, -value))
@@ -105,7 +105,7 @@ def wrap(expression: build.Expression | None) -> Expression:
     return wrapped
 
 
-def made(name: str, value: Any) -> build.Expression:
+def to_expression(name: str, value: Any) -> build.Expression:
     """The builder's expression that an argument stands for."""
     if not isinstance(value, Expression) or value._made is None:
         got = "an absent output" if isinstance(value, Expression) else short_repr(value)
@@ -116,9 +116,9 @@ def made(name: str, value: Any) -> build.Expression:
 def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
     """What a function of the builder makes of expressions, None and sequences of expressions."""
     operands = [
-        [made(f"input[{i}]", item) for i, item in enumerate(value)]
+        [to_expression(f"input[{i}]", item) for i, item in enumerate(value)]
         if isinstance(value, list | tuple)
-        else None if value is None else made(f"{name}: input {at}", value)
+        else None if value is None else to_expression(f"{name}: input {at}", value)
         for at, value in enumerate(inputs)
     ]  # fmt: skip
     first: Any = operands[0]
@@ -162,7 +162,7 @@ class Binding:
     """
 
     def __init__(self, expr: Expression, data: Any) -> None:
-        desc = made("expr", expr).desc.storage
+        desc = to_expression("expr", expr).desc.storage
         array = np.ascontiguousarray(data, desc.data_type.numpy)
         if array.nbytes not in (elements_size(desc), desc.total_tensor_size_in_bytes):
             count = elements_size(desc) // desc.data_type.element_size
@@ -192,7 +192,9 @@ class GraphBuilder:
 
     def build(self, flags: ExecutionFlags, outputs: Sequence[Expression]) -> Model:
         """Compile the graph that computes some expressions."""
-        named = {f"output{i}": made(f"outputs[{i}]", value) for i, value in enumerate(outputs)}
+        named = {
+            f"output{i}": to_expression(f"outputs[{i}]", value) for i, value in enumerate(outputs)
+        }
         return Model(self._device._device.compile_graph(self._graph.build(**named)))
 
     def _input(self, index: int, desc: TensorDesc) -> Expression:
@@ -245,7 +247,7 @@ class Device:
         """
         graph = model._graph
         descs = [tensor.desc for tensor in graph.desc.outputs]
-        if [made(f"outputs[{i}]", value).desc for i, value in enumerate(outputs)] != descs:
+        if [to_expression(f"outputs[{i}]", value).desc for i, value in enumerate(outputs)] != descs:
             raise ArgumentError("outputs: expected the expressions that the model was built for")
         bindings = {f"input{i}": value for i, value in enumerate(inputs) if value is not None}
         bound: list[dict[str, Any]] = [{}, {}]

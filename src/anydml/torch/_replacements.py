@@ -176,7 +176,7 @@ def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
 # Along an axis, as torch.scatter has it: an index for each update.
 
 
-def _along(
+def _scatter_along_axis(
     x: Tensor, dim: int, index: Tensor, src: Any, reduction: str = "none",
     include_self: bool = True, target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
@@ -189,7 +189,9 @@ def _along(
     if x.ndim == 0:
         flat = None if target is None else target.reshape(1)
         src = src.reshape(-1)
-        return _along(x.reshape(1), dim, index.reshape(-1), src, reduction, include_self, flat)[0]
+        return _scatter_along_axis(
+            x.reshape(1), dim, index.reshape(-1), src, reduction, include_self, flat
+        )[0]
     if not index.ndim:
         index = index.reshape(1)
     if src.ndim != index.ndim and src.numel() == 1:
@@ -204,27 +206,31 @@ def _along(
 
 
 def _scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
-    return _along(x, dim, index, src, _REDUCTIONS.get(reduce, reduce))
+    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS.get(reduce, reduce))
 
 
 def _scatter_(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
     operands = [index, src] if isinstance(src, torch.Tensor) else [index]
     reduction = _REDUCTIONS.get(reduce, reduce)
-    return _written(x, operands, lambda out: _along(x, dim, index, src, reduction, True, out))
+    return _written(
+        x, operands, lambda out: _scatter_along_axis(x, dim, index, src, reduction, True, out)
+    )
 
 
 def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return _along(x, dim, index, src, "add")
+    return _scatter_along_axis(x, dim, index, src, "add")
 
 
 def _scatter_add_(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return _written(x, (index, src), lambda out: _along(x, dim, index, src, "add", True, out))
+    return _written(
+        x, (index, src), lambda out: _scatter_along_axis(x, dim, index, src, "add", True, out)
+    )
 
 
 def _scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    return _along(x, dim, index, src, _REDUCTIONS[reduce], include_self)
+    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS[reduce], include_self)
 
 
 def _scatter_reduce_(
@@ -233,7 +239,7 @@ def _scatter_reduce_(
     reduction = _REDUCTIONS[reduce]
 
     def run(out: Tensor | None) -> Tensor:
-        return _along(x, dim, index, src, reduction, include_self, out)
+        return _scatter_along_axis(x, dim, index, src, reduction, include_self, out)
 
     return _written(x, (index, src), run)
 
@@ -375,7 +381,7 @@ def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> 
     if index.numel() != source.numel():
         raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
     reduction = "add" if accumulate else "none"
-    flat = _along(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
+    flat = _scatter_along_axis(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
     return flat.reshape(x.shape)
 
 
@@ -390,7 +396,7 @@ def _embedding_backward(
     flat = indices.reshape(-1)
     rows = grad.reshape(-1, grad.shape[-1])
     if by_frequency:
-        often = _along(flat.new_zeros(count), 0, flat, 1, "add")
+        often = _scatter_along_axis(flat.new_zeros(count), 0, flat, 1, "add")
         rows = rows / often[flat].unsqueeze(-1)
     summed = _slices(rows.new_zeros((count, grad.shape[-1])), 0, flat, rows, "add")
     if 0 <= padding < count:

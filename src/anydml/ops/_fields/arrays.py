@@ -13,9 +13,9 @@ from anydml.ops._fields.base import (
     INT32_MIN,
     INT_TEXT,
     UINT_TEXT,
-    Beside,
     Kind,
     Outside,
+    Siblings,
     integer_of,
     json_int,
 )
@@ -48,7 +48,7 @@ class IntegersKind(Kind):
     def take(self, value: Any) -> Any:
         return tuple(map(integer_of, members_of(value)))
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         low, high, text = (
             (INT32_MIN, INT32_MAX, INT_TEXT) if self.signed else (0, _json.UINT32_MAX, UINT_TEXT)
         )
@@ -56,7 +56,7 @@ class IntegersKind(Kind):
             if not low <= number <= high:
                 yield f"[{i}]", text, number
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return tuple(_json.each(value, json_int if self.signed else _json.json_uint32))
 
     def write(self, value: Any) -> Any:
@@ -78,12 +78,12 @@ class FloatsKind(Kind):
     def take(self, value: Any) -> Any:
         return tuple(map(_FLOAT.take, members_of(value)))
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         for i, number in enumerate(value):
             for _, rule, got in _FLOAT.outside(number, siblings, level):
                 yield f"[{i}]", rule, got
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return tuple(_json.each(value, _json.json_float))
 
     def write(self, value: Any) -> Any:

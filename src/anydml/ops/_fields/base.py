@@ -21,7 +21,7 @@ UINT_TEXT: Final = "0..2^32 - 1 (UINT)"
 Outside = tuple[str, str, Any]
 """A path below the field, what would be accepted there, and what stands there."""
 
-Beside = Mapping[str, Any]
+Siblings = Mapping[str, Any]
 """The values of a descriptor's fields, or of those before this one, by attribute."""
 
 
@@ -57,16 +57,16 @@ class Kind:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
         return integer_of(value)
 
-    def resolve(self, value: Any, siblings: Beside) -> Any:
+    def resolve(self, value: Any, siblings: Siblings) -> Any:
         """The taken value in the light of the descriptor's other fields."""
         return value
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         """Where a value leaves what the field accepts."""
         if not 0 <= value <= _json.UINT32_MAX:
             yield "", UINT_TEXT, value
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         """The value from its JSON form."""
         return _json.json_uint32(value)
 
@@ -87,11 +87,11 @@ class IntKind(Kind):
     def text(self) -> str:
         return "INT"
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         if not INT32_MIN <= value <= INT32_MAX:
             yield "", INT_TEXT, value
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return json_int(value)
 
 
@@ -112,10 +112,10 @@ class BoolKind(Kind):
             raise TypeError("no bool")
         return bool(value)
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         yield from ()
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return _json.json_bool(value)
 
 
@@ -149,14 +149,14 @@ class EnumerationKind(Kind):
     def take(self, value: Any) -> Any:
         return self.members.parse(value)
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         late = [name for name, since in self.later if level < since]
         if value.suffix in late:
             rest = ", ".join(str(member) for member in self.members if member.suffix not in late)
             since = dict(self.later)[value.suffix]
             yield "", f"one of {rest} at feature level {level} ({value} from {since})", value
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return self.members.read_json(value)
 
     def write(self, value: Any) -> Any:

@@ -10,7 +10,7 @@ from anydml import _json
 from anydml.errors import ModelError
 from anydml.levels import FeatureLevel
 from anydml.ops._fields.arrays import members_of
-from anydml.ops._fields.base import Beside, Kind, Outside
+from anydml.ops._fields.base import Kind, Outside, Siblings
 
 PREFIX = "DML_OPERATOR_"
 
@@ -49,13 +49,13 @@ class NestedKind(Kind):
             raise TypeError("expected an operator that can be nested here")
         return operators if self.many else value
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         for i, operator in enumerate(value if self.many else (value,)):
             below = f"[{i}]" if self.many else ""
             for violation in operator.violations_nested(level):
                 yield f"{below}.{violation.path}", violation.rule, violation.got
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return tuple(_json.each(value, self._one)) if self.many else self._one(value)
 
     def _one(self, value: Any) -> Any:

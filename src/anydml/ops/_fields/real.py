@@ -12,7 +12,7 @@ import numpy as np
 
 from anydml import _json
 from anydml.levels import FeatureLevel
-from anydml.ops._fields.base import Beside, Kind, Outside
+from anydml.ops._fields.base import Kind, Outside, Siblings
 
 
 class Real(float):
@@ -92,11 +92,11 @@ class FloatKind(Kind):
     def take(self, value: Any) -> Any:
         return rounded(real_of(value), _FLOAT)
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         if not fits(value, _FLOAT):
             yield "", f"{range_text(_FLOAT)} (FLOAT)", value
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return _json.json_float(value)
 
     def write(self, value: Any) -> Any:

@@ -12,7 +12,7 @@ from anydml import _json
 from anydml.dtypes import DataType
 from anydml.errors import ModelError
 from anydml.levels import FeatureLevel
-from anydml.ops._fields.base import Beside, Kind, Outside, integer_of
+from anydml.ops._fields.base import Kind, Outside, Siblings, integer_of
 from anydml.ops._fields.real import Real, fits, range_text, real_of, rounded, written
 
 # The members of DML_SCALAR_UNION.
@@ -66,7 +66,7 @@ class ScalarKind(Kind):
         except TypeError:
             return real_of(value)
 
-    def resolve(self, value: Any, siblings: Beside) -> Any:
+    def resolve(self, value: Any, siblings: Siblings) -> Any:
         data_type = siblings[self.typed_by]
         if _has_fraction(data_type):
             return rounded(real_of(value), data_type.numpy)
@@ -77,7 +77,7 @@ class ScalarKind(Kind):
             )
         return value
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         data_type = siblings[self.typed_by]
         if _has_fraction(data_type):
             if not fits(value, data_type.numpy):
@@ -88,7 +88,7 @@ class ScalarKind(Kind):
             least = -(2 ** (data_type.bits - 1)) if self.wraps else low
             yield "", f"an integer in {least}..{high} ({data_type})", value
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         data_type = siblings[self.typed_by]
         if isinstance(value, Mapping):
             return self._member(value, data_type)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from anydml import _json
 from anydml.levels import FeatureLevel
-from anydml.ops._fields.base import Beside, Kind, Outside
+from anydml.ops._fields.base import Kind, Outside, Siblings
 from anydml.ops._fields.real import FloatKind
 
 
@@ -66,12 +66,12 @@ class _PairKind(Kind):
             raise TypeError("expected two numbers")
         return self.MADE(*map(self.MEMBER.take, value))
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         for name, member in zip(self.MEMBERS, value, strict=True):
             for _, rule, got in self.MEMBER.outside(member, siblings, level):
                 yield f".{name}", rule, got
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         record = _json.json_object(value)
         faults = _json.Faults()
         read = [

@@ -8,7 +8,7 @@ from typing import Any
 
 from anydml import _json
 from anydml.levels import FeatureLevel
-from anydml.ops._fields.base import Beside, Kind, Outside
+from anydml.ops._fields.base import Kind, Outside, Siblings
 from anydml.tensor import TensorDesc
 
 
@@ -34,10 +34,10 @@ class TensorKind(Kind):
             raise TypeError("expected TensorDesc")
         return tensors if self.many else value
 
-    def outside(self, value: Any, siblings: Beside, level: FeatureLevel) -> Iterator[Outside]:
+    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
         yield from ()  # a tensor has rules of its own
 
-    def read(self, value: Any, siblings: Beside) -> Any:
+    def read(self, value: Any, siblings: Siblings) -> Any:
         return _json.each(value, TensorDesc.from_json) if self.many else TensorDesc.from_json(value)
 
     def write(self, value: Any) -> Any:
