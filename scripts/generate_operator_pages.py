@@ -35,11 +35,9 @@ from anydml.functions._attributes import PADDING_SYNONYMS
 from anydml.functions._combining import NAMES as REDUCTIONS
 from anydml.functions._spec import SPECS
 from anydml.levels import FeatureLevel
-from anydml.models import load_model
-from anydml.models.commands import Dispatch
-from anydml.models.results import elements
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._examples import Example, examples_of
 from anydml.ops._family import Family
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES, TensorSupport
@@ -50,7 +48,6 @@ from anydml.registry import OPERATORS, PREFIX
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "operators"
 PICTURES = ROOT / "docs" / "images" / "operators"
-MODELS = ROOT / "examples" / "models"
 MENU = ROOT / "mkdocs.yml"
 DEFINITIONS = ROOT / "src" / "anydml" / "ops"
 IMPORTS = DEFINITIONS / "__init__.py"
@@ -247,17 +244,6 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
     ]
     for kind in kinds:
         parts += _operator(kind)
-    printed = [kind.NAME for kind in kinds if not issubclass(kind, Computed)]
-    if printed:
-        parts += [
-            "## Examples of the page",
-            "DirectML's examples, with results:",
-            "\n".join(
-                f"- `{name}`: `examples/{name.lower()}.py` in Python, "
-                f"`examples/models/{name.lower()}.json` as a JSON model"
-                for name in printed
-            ),
-        ]
     parts.append(f"Source: `{source}`.")
     return "\n\n".join(parts) + "\n"
 
@@ -275,12 +261,14 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
         if kind.ALSO_KNOWN_AS:
             names = (f"`{name}`" for name in kind.ALSO_KNOWN_AS.split())
             yield f"In other libraries: {', '.join(names)}."
-    yield "### Example"
-    example = parts.get("Examples") or _computed_example(kind)
-    yield f"```pycon\n{example}\n```"
-    if not issubclass(kind, Computed):
-        yield "The examples of DirectML's page:"
-    for i, name in enumerate(_pictures_of(kind), 1):
+    examples = [*examples_of(kind)]
+    yield "### Example" if len(examples) == 1 else "### Examples"
+    if "Examples" in parts:
+        yield f"```pycon\n{parts['Examples']}\n```"
+    for i, (example, name) in enumerate(zip(examples, _pictures_of(kind), strict=True), 1):
+        if "Examples" in parts:
+            yield f"Example {i} of DirectML's page:"
+        yield f"```pycon\n{_session(example)}\n```"
         what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by correspondence"
         yield f"![{what}](../images/operators/{name})"
     yield "### Support"
@@ -294,28 +282,8 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
 @cache
 def _pictures_of(kind: type[Descriptor]) -> dict[str, str]:
     """Pictures of an operator's examples by file name."""
-    drawn = [draw_operator(*example) for example in examples(kind)]
+    drawn = [draw_operator(example.desc, example.inputs) for example in examples_of(kind)]
     return {f"{kind.NAME.lower()}-{i}.svg": picture for i, picture in enumerate(drawn, 1)}
-
-
-def examples(kind: type[Descriptor]) -> Iterator[tuple[Descriptor, dict[str, np.ndarray]]]:
-    """An operator's examples: its own, or those of its page, which are a model."""
-    if issubclass(kind, Computed):
-        yield kind.example_call()
-        return
-    model = load_model(MODELS / f"{kind.NAME.lower()}.json")
-    for command in model.commands.values():
-        if isinstance(command, Dispatch):
-            desc, inputs = model.dispatchables[command.dispatchable].desc, {}
-            for info in desc.bind_points(Role.INPUT):
-                tensors = info.paths(getattr(desc, info.attribute))
-                for (path, tensor), source in zip(
-                    tensors, command.bindings[info.name], strict=True
-                ):
-                    resource = model.resources[source.name]
-                    octets = resource.allocate()[source.start(resource) :]
-                    inputs[path] = elements(tensor, octets)
-            yield desc, inputs
 
 
 def pictures() -> dict[str, str]:
@@ -338,8 +306,9 @@ def _array_text(value: np.ndarray | list[np.ndarray]) -> str:
     return f"np.array({_literal(value.tolist())}, np.{value.dtype})"
 
 
-def _computed_example(kind: type[Computed]) -> str:
-    desc, inputs = kind.example_call()
+def _session(example: Example) -> str:
+    """An example as an interactive session."""
+    desc, inputs = example.desc, example.inputs
     names = {
         info: [path for path, _ in info.paths(getattr(desc, info.attribute))]
         for info in desc.bind_points(Role.INPUT)
@@ -353,7 +322,7 @@ def _computed_example(kind: type[Computed]) -> str:
         call = f">>> compiled({_NEW_LINE}{f',{_NEW_LINE}'.join(arrays)})"
     lines = [">>> import numpy as np", ">>> import anydml as dml"]
     shown_result = repr(result)
-    if kind.TOLERANCE != EXACT:  # the last digits depend on the processor
+    if desc.TOLERANCE != EXACT:  # the last digits depend on the processor
         lines.append(">>> np.set_printoptions(precision=4)")
         with np.printoptions(precision=4):
             shown_result = repr(result)

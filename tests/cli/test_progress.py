@@ -5,15 +5,13 @@ import os
 import pty
 import select
 import sys
-from pathlib import Path
 
 import pytest
 
 from anydml import cli
 from anydml._progress import show_progress
-from anydml.models import load_model, run_model, runner
-
-MODEL = Path(__file__).parents[2] / "examples" / "models" / "tile.json"
+from anydml.models import run_model, runner
+from anydml.models.examples import example_model
 
 
 @pytest.fixture
@@ -56,13 +54,13 @@ def test_nothing_is_said_elsewhere(monkeypatch):
 def test_repeated_dispatches_say_how_far_they_are(monkeypatch):
     monkeypatch.setattr(runner, "_PROGRESS_SECONDS", 0)
     said = []
-    run_model(load_model(MODEL), repeat=4, write=lambda _: None, progress=said.append)
+    run_model(example_model("TILE"), repeat=4, write=lambda _: None, progress=said.append)
     assert said == [*(f"Command at index 0: {i} of 4 runs" for i in range(4)), ""]
 
 
 def test_the_command_says_it_on_a_terminal(capsys, terminal, monkeypatch):
     monkeypatch.setattr(runner, "_PROGRESS_SECONDS", 0)
     read = terminal()
-    assert cli.main(["run", str(MODEL), "--repeat", "3"]) == 0
+    assert cli.main(["run", "--example", "tile", "--repeat", "3"]) == 0
     assert "Command at index 0: 2 of 3 runs\r\033[K" in read()
     assert "\033" not in capsys.readouterr().out

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support.examples import page_example
 
 DEVICE = dml.Device("cpu")
 
@@ -47,7 +48,7 @@ def resample(x=(1, 5), out=(1, 9), **fields):
 
 
 def regions(kind=dml.RoiAlign, out=(2, 3, 2, 2), roi=(2, 4), batches=(2,), **changes):
-    example, _ = kind.example_call()
+    example = page_example(kind.NAME)
     fields = {info.attribute: getattr(example, info.attribute) for info in kind.fields()}
     fields["roi_tensor"] = tensor(*roi)
     if kind is dml.RoiPooling:

@@ -11,29 +11,14 @@ import anydml as dml
 from anydml.drawing import draw_operator
 from anydml.drawing._cells import number
 from anydml.drawing._links import trace
-from anydml.ops._computed import Computed
+from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
 from anydml.registry import OPERATORS
 from support.choices import Seeded
 from support.descriptors import descriptor
-from support.examples import page_examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = [*dict.fromkeys(OPERATORS.values())]
-
-
-def examples(kind):
-    """The operator's examples, with all inputs by path."""
-    if issubclass(kind, Computed):
-        yield kind.example_call()
-        return
-    for example in page_examples():
-        if type(example.desc) is kind:
-            inputs = {}
-            for name, given in example.inputs.items():
-                members = enumerate(given) if isinstance(given, list) else ()
-                inputs |= {f"{name}[{i}]": array for i, array in members} or {name: given}
-            yield example.desc, inputs
 
 
 def words(picture):
@@ -44,9 +29,9 @@ def words(picture):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 def test_every_value_is_in_the_picture(kind):
-    found = [*examples(kind)]
-    assert found
-    for desc, inputs in found:
+    examples = [*examples_of(kind)]
+    assert examples
+    for desc, inputs, _ in examples:
         values = {
             path: np.asarray(inputs[path], tensor.data_type.numpy)
             for path, tensor, _ in desc.tensors(Role.INPUT)

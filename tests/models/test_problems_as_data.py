@@ -15,6 +15,7 @@ from anydml.levels import LATEST, FeatureLevel
 from anydml.ops._computed import Computed
 from anydml.problems import Problem, accepted_by, members, pointer
 from anydml.registry import OPERATORS
+from support.examples import page_example
 
 MODELS = Path(__file__).resolve().parents[2] / "examples" / "models"
 
@@ -49,7 +50,7 @@ COMPUTED = [kind for kind in OPERATORS.values() if issubclass(kind, Computed)]
 
 @pytest.mark.parametrize("kind", COMPUTED, ids=lambda kind: kind.NAME)
 def test_what_the_support_table_accepts_is_data(kind):
-    desc, _ = kind.example_call()
+    desc = page_example(kind.NAME)
     tensor = dml.TensorDesc("INT64", (1,) * 8)
     wrong = {info.attribute: [tensor] if info.many else tensor for info in desc.bind_points()}
     codes = set()

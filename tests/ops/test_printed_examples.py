@@ -1,6 +1,6 @@
-"""The pages' examples, as the example models have them: descriptors, raw buffers and references.
+"""The pages' examples: descriptors on arrays and raw buffers, and the reference device.
 
-As models they run in tests/examples/test_examples.py, as array functions in the example programs.
+As models they run in tests/cli/test_run_example.py.
 """
 
 import numpy as np

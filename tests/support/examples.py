@@ -1,33 +1,25 @@
-"""The examples that the operators' pages print, as the example models have them."""
+"""The examples that DirectML's pages print, with arrays as a caller binds them."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from anydml.models.commands import Dispatch, Print
-from anydml.models.loader import load_model
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
-from support.descriptors import with_tensors
-
-MODELS = Path(__file__).parents[2] / "examples" / "models"
+from anydml.registry import OPERATORS
 
 
 @dataclass(frozen=True)
-class Example:
+class PageExample:
     """One example of a page.
 
     Attributes
     ----------
     name : str
-        The model's and the dispatchable's.
+        The operator's and the example's number.
     desc : Descriptor
         Its descriptor, with packed tensors.
     inputs, outputs : dict
@@ -44,45 +36,29 @@ class Example:
 
 
 @cache
-def page_examples() -> list[Example]:
-    """All examples of all pages."""
-    found = []
-    for path in sorted(MODELS.glob("*.out")):
-        model = load_model(path.with_suffix(".json"))
-        lines = iter(re.findall(r"Resource '\w+': (.*)", path.read_text()))
-        printed = {
-            (at, command.resource): [*map(float, next(lines).split(","))]
-            for at, command in model.commands.items()
-            if isinstance(command, Print)
-        }
-        written: dict[str, Any] = {}
-        for at, command in model.commands.items():
-            if not isinstance(command, Dispatch):
-                continue
-            desc = model.dispatchables[command.dispatchable].desc
-            arrays: dict[Role, dict[str, Any]] = {Role.INPUT: {}, Role.OUTPUT: {}}
-            for info in desc.bind_points():
-                bound = command.bindings[info.name]
-                examples = []
-                for (_, tensor), one in zip(
-                    info.paths(getattr(desc, info.attribute)), bound, strict=True
-                ):
-                    kind = tensor.data_type.numpy
-                    resource = model.resources[one.name]
-                    flat: Any = resource.elements(resource.allocate())
-                    if info.role is Role.OUTPUT:
-                        later = [key for key in printed if key[0] > at and key[1] == one.name]
-                        written[one.name] = np.array(printed[min(later)]).astype(kind)
-                    flat = written.get(one.name, flat)
-                    strides = [stride * kind.itemsize for stride in tensor.element_strides]
-                    examples.append(np.ndarray(tensor.sizes, kind, flat, 0, strides).copy("C"))
-                arrays[info.role][info.name] = examples if info.many else examples[0]
-            name = f"{path.stem}: {command.dispatchable}"
-            packed = with_tensors(desc, lambda t, _: TensorDesc(t.data_type, t.sizes))
-            found.append(Example(name, packed, arrays[Role.INPUT], arrays[Role.OUTPUT]))
-    return found
+def page_examples() -> list[PageExample]:
+    """The examples of all operators whose pages print outputs."""
+    return [
+        PageExample(
+            f"{kind.NAME} {i}",
+            example.desc,
+            _by_field(example.desc, Role.INPUT, example.inputs),
+            _by_field(example.desc, Role.OUTPUT, example.outputs),
+        )
+        for kind in dict.fromkeys(OPERATORS.values())
+        for i, example in enumerate(examples_of(kind), 1)
+        if example.outputs
+    ]
 
 
-def page_example(name: str) -> Any:
+def _by_field(desc: Descriptor, role: Role, arrays: dict[str, Any]) -> dict[str, Any]:
+    fields = {}
+    for info in desc.bind_points(role):
+        values = [arrays[path] for path, _ in desc.paths(info)]
+        fields[info.name] = values if info.many else values[0]
+    return fields
+
+
+def page_example(name: str) -> Descriptor:
     """The descriptor of the first example on an operator's page."""
-    return next(example.desc for example in page_examples() if name == example.desc.NAME)
+    return next(examples_of(OPERATORS[name])).desc

@@ -39,8 +39,6 @@ class Computed(Descriptor):
     """The most bytes that `compute` takes in float64 for each element of inputs and outputs."""
     IN_PIECES: ClassVar[bool] = False
     """Whether it takes the engine's `scratch_nbytes` besides, which no size of a tensor changes."""
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {}
-    """Attributes, and inputs as nested lists, that the operator's page shows."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -56,30 +54,6 @@ class Computed(Descriptor):
         out included.
         """
         raise NotImplementedError
-
-    @classmethod
-    def example(cls) -> dict[str, Any]:
-        """Attributes and inputs, as nested lists, of the example on the operator's page."""
-        return dict(cls.EXAMPLE)
-
-    @classmethod
-    def example_call(cls) -> tuple[Self, dict[str, np.ndarray[Any, Any]]]:
-        """The example as a descriptor, and its inputs as arrays by the page's names.
-
-        Floats are FLOAT32, integers of the narrowest type that has them all.
-        """
-        attributes, arrays = cls.example(), dict[str, Any]()
-        for info in cls.tensor_fields(Role.INPUT):
-            if info.attribute in attributes:
-                values = attributes[info.attribute]
-                operands = {
-                    path: np.array(one, _narrowest(cls, info.name, one))
-                    for path, one in info.paths(values)
-                }
-                tensors = [*map(TensorDesc.from_array, operands.values())]
-                attributes[info.attribute] = tensors if info.many else tensors[0]
-                arrays |= operands
-        return cls.with_outputs(**attributes), arrays
 
     def _can_infer(self) -> bool:
         return all(_in_table(self, info.name, tensor) for _, tensor, info in self.tensors())
@@ -218,14 +192,6 @@ def _value_of(value: Any, info: FieldInfo) -> Any:
     return tuple((nested.KERNEL, tuple(nested.attributes().items())) for nested in value)
 
 
-def _narrowest(kind: type[Descriptor], name: str, values: Any) -> np.dtype[Any]:
-    array = np.array(values)
-    types = [t.numpy for t in kind.SUPPORT[-1].tensors[name].data_types if t.bits >= 8]
-    if array.dtype.kind == "f":
-        return np.dtype(np.float32)
-    return next(t for t in types[::-1] if (array.astype(t) == array).all())
-
-
 def _type_of(
     kind: type[Descriptor], name: str, spec: ArraySpec, chosen: DataType | str | None
 ) -> DataType:
@@ -295,10 +261,11 @@ class Map(Computed):
     """What the examples of operators without inputs of their own show."""
 
     @classmethod
-    def example(cls) -> dict[str, Any]:
-        """`EXAMPLE` with inputs."""
+    def examples(cls) -> list[Mapping[str, Any]]:
+        """`EXAMPLES` with inputs."""
         names = [info.attribute for info in cls.tensor_fields(Role.INPUT)]
-        return {**dict(zip(names, cls.INPUTS, strict=False)), **cls.EXAMPLE}
+        inputs = dict(zip(names, cls.INPUTS, strict=False))
+        return [{**inputs, **example} for example in cls.EXAMPLES or ({},)]
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:

@@ -63,7 +63,11 @@ class Descriptor:
     """The level that made it possible to nest it, where the operator itself is older."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """How far a result may be from the exact one."""
+    EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """Examples of the operator's page: fields, with arrays, or nested lists, for the tensors.
 
+    A computed operator leaves out the outputs that its inputs determine.
+    """
     ALSO_KNOWN_AS: ClassVar[str] = ""
     """Full names of what has this meaning elsewhere, separated by blanks: ``onnx.TopK torch.topk``.
 
@@ -136,6 +140,11 @@ class Descriptor:
     def _length(self, attribute: str) -> int:
         value = getattr(self, attribute)
         return 0 if value is None else len(value)
+
+    @classmethod
+    def examples(cls) -> Sequence[Mapping[str, Any]]:
+        """`EXAMPLES`, completed."""
+        return cls.EXAMPLES
 
     @classmethod
     def tensor_fields(cls, role: Role | None = None) -> tuple[FieldInfo, ...]:

@@ -79,7 +79,7 @@ class ActivationLeakyRelu(Activation):
     alpha: float = floating()
 
     NAME = "ACTIVATION_LEAKY_RELU"
-    EXAMPLE = {"alpha": 0.1}
+    EXAMPLES = ({"alpha": 0.1},)
     TOLERANCE = ulp(1)
     ALSO_KNOWN_AS = "onnx.LeakyRelu torch.nn.functional.leaky_relu jax.nn.leaky_relu"
 
@@ -104,7 +104,7 @@ class ActivationLinear(Activation):
     beta: float = floating()
 
     NAME = "ACTIVATION_LINEAR"
-    EXAMPLE = {"alpha": 2.0, "beta": 1.0}
+    EXAMPLES = ({"alpha": 2.0, "beta": 1.0},)
     TOLERANCE = products(4)
 
     @staticmethod
@@ -151,7 +151,7 @@ class ActivationThresholdedRelu(Activation):
     alpha: float = floating()
 
     NAME = "ACTIVATION_THRESHOLDED_RELU"
-    EXAMPLE = {"alpha": 1.0}
+    EXAMPLES = ({"alpha": 1.0},)
     ALSO_KNOWN_AS = "onnx.ThresholdedRelu"
 
     @staticmethod
@@ -172,7 +172,7 @@ class ActivationElu(Activation):
     alpha: float = floating()
 
     NAME = "ACTIVATION_ELU"
-    EXAMPLE = {"alpha": 1.0}
+    EXAMPLES = ({"alpha": 1.0},)
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Elu torch.nn.functional.elu jax.nn.elu"
 
@@ -197,7 +197,7 @@ class ActivationScaledElu(Activation):
     gamma: float = floating()
 
     NAME = "ACTIVATION_SCALED_ELU"
-    EXAMPLE = {"alpha": 1.6732, "gamma": 1.0507}
+    EXAMPLES = ({"alpha": 1.6732, "gamma": 1.0507},)
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Selu torch.nn.functional.selu jax.nn.selu"
 
@@ -220,7 +220,7 @@ class ActivationCelu(Activation):
     alpha: float = floating()
 
     NAME = "ACTIVATION_CELU"
-    EXAMPLE = {"alpha": 2.0}
+    EXAMPLES = ({"alpha": 2.0},)
     TOLERANCE = ulp(8)
     ALSO_KNOWN_AS = "onnx.Celu torch.nn.functional.celu jax.nn.celu"
 
@@ -258,7 +258,7 @@ class ActivationSoftplus(Activation):
     steepness: float = floating()
 
     NAME = "ACTIVATION_SOFTPLUS"
-    EXAMPLE = {"steepness": 1.0}
+    EXAMPLES = ({"steepness": 1.0},)
     TOLERANCE = _SCALED
     ALSO_KNOWN_AS = "onnx.Softplus torch.nn.functional.softplus jax.nn.softplus"
 
@@ -291,7 +291,7 @@ class ActivationParametricSoftplus(Activation):
     beta: float = floating()
 
     NAME = "ACTIVATION_PARAMETRIC_SOFTPLUS"
-    EXAMPLE = {"alpha": 2.0, "beta": 1.0}
+    EXAMPLES = ({"alpha": 2.0, "beta": 1.0},)
     TOLERANCE = _SCALED
 
     @staticmethod
@@ -327,7 +327,7 @@ class ActivationHardSigmoid(Activation):
     beta: float = floating()
 
     NAME = "ACTIVATION_HARD_SIGMOID"
-    EXAMPLE = {"alpha": 0.2, "beta": 0.5}
+    EXAMPLES = ({"alpha": 0.2, "beta": 0.5},)
     TOLERANCE = products(4)
     ALSO_KNOWN_AS = "onnx.HardSigmoid torch.nn.functional.hardsigmoid jax.nn.hard_sigmoid"
 
@@ -352,7 +352,7 @@ class ActivationHardSwish(ActivationHardSigmoid):
 
     NAME = "ACTIVATION_HARD_SWISH"
     FUSED = False
-    EXAMPLE = {"alpha": 1 / 6, "beta": 0.5}
+    EXAMPLES = ({"alpha": 1 / 6, "beta": 0.5},)
     ALSO_KNOWN_AS = "onnx.HardSwish torch.nn.functional.hardswish jax.nn.hard_swish"
 
     @staticmethod
@@ -374,7 +374,7 @@ class ActivationSwish(Activation):
 
     NAME = "ACTIVATION_SWISH"
     FUSED = False
-    EXAMPLE = {"sigmoid_input_scale": 1.0}
+    EXAMPLES = ({"sigmoid_input_scale": 1.0},)
     TOLERANCE = _SCALED
     ALSO_KNOWN_AS = "onnx.Swish torch.nn.functional.silu jax.nn.silu jax.nn.swish"
 
@@ -404,7 +404,7 @@ class ActivationScaledTanh(Activation):
     beta: float = floating()
 
     NAME = "ACTIVATION_SCALED_TANH"
-    EXAMPLE = {"alpha": 2.0, "beta": 0.5}
+    EXAMPLES = ({"alpha": 2.0, "beta": 0.5},)
     TOLERANCE = ulp(8)
 
     @staticmethod
@@ -443,7 +443,7 @@ class ActivationShrink(Activation):
     threshold: float = floating()
 
     NAME = "ACTIVATION_SHRINK"
-    EXAMPLE = {"bias": 0.25, "threshold": 1.0}
+    EXAMPLES = ({"bias": 0.25, "threshold": 1.0},)
     ALSO_KNOWN_AS = "onnx.Shrink torch.nn.functional.softshrink torch.nn.functional.hardshrink"
 
     @staticmethod

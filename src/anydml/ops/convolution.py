@@ -130,14 +130,14 @@ class Convolution(Computed):
         "onnx.Conv onnx.ConvTranspose torch.nn.functional.conv2d "
         "torch.nn.functional.conv_transpose2d jax.lax.conv_general_dilated"
     )
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]],
         "filter_tensor": [[[[1, 0], [0, -1]]]],
         "bias_tensor": [[[[10]]]],
         "mode": "CROSS_CORRELATION", "direction": "FORWARD",
         "strides": (1, 1), "dilations": (1, 1), "start_padding": (0, 0), "end_padding": (0, 1),
         "output_padding": (0, 0), "group_count": 1,
-    }  # fmt: skip
+    },)  # fmt: skip
 
     def attributes(self) -> Attributes:
         attributes = super().attributes()

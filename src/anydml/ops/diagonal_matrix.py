@@ -52,7 +52,7 @@ class DiagonalMatrix(Computed):
     value: float = floating()
 
     NAME = "DIAGONAL_MATRIX"
-    EXAMPLE = {"output_tensor": TensorDesc("FLOAT32", (3, 4)), "offset": 1, "value": 1.0}
+    EXAMPLES = ({"output_tensor": TensorDesc("FLOAT32", (3, 4)), "offset": 1, "value": 1.0},)
     ALSO_KNOWN_AS = "onnx.EyeLike numpy.eye torch.eye jax.numpy.eye"
 
     def attributes(self) -> Attributes:
@@ -105,11 +105,11 @@ class DiagonalMatrix1(Computed):
     diagonal_fill_end: int = integer()
 
     NAME = "DIAGONAL_MATRIX1"
-    EXAMPLE = {
+    EXAMPLES = ({
         "output_tensor": TensorDesc("FLOAT32", (3, 4)),
         "value_data_type": "FLOAT32", "value": 7.0,
         "diagonal_fill_begin": 0, "diagonal_fill_end": 2,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "numpy.tri numpy.triu numpy.tril torch.triu torch.tril jax.numpy.tri"
 
     def check(self) -> Iterator[Violation]:

@@ -75,7 +75,7 @@ class ElementWiseAdd1(ElementWiseAdd):
 
     NAME = "ELEMENT_WISE_ADD1"
     ALSO_KNOWN_AS = ""
-    EXAMPLE = {"fused_activation": ActivationRelu()}
+    EXAMPLES = ({"fused_activation": ActivationRelu()},)
 
 
 class ElementWiseMultiply(Binary):
@@ -271,7 +271,7 @@ class ElementWiseRound(Function):
     rounding_mode: RoundingMode | RoundingModeName = enumeration(RoundingMode)
 
     NAME = "ELEMENT_WISE_ROUND"
-    EXAMPLE = {"rounding_mode": "HALVES_TO_NEAREST_EVEN"}
+    EXAMPLES = ({"rounding_mode": "HALVES_TO_NEAREST_EVEN"},)
     ALSO_KNOWN_AS = "onnx.Round numpy.round numpy.rint torch.round jax.numpy.round jax.lax.round"
 
     @staticmethod
@@ -309,7 +309,7 @@ class ElementWiseThreshold(Unary):
     min: float = floating()
 
     NAME = "ELEMENT_WISE_THRESHOLD"
-    EXAMPLE = {"min": 0.25}
+    EXAMPLES = ({"min": 0.25},)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, min: float) -> Array:
@@ -347,7 +347,7 @@ class ElementWiseClip(Activation):
 
     NAME = "ELEMENT_WISE_CLIP"
     FUSED_SINCE = FeatureLevel.LEVEL_6_0
-    EXAMPLE = {"min": -1.0, "max": 1.0}
+    EXAMPLES = ({"min": -1.0, "max": 1.0},)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, min: float, max: float) -> Array:
@@ -371,7 +371,7 @@ class ElementWiseClip1(Unary):
     max: int | float = scalar("min_max_data_type")
 
     NAME = "ELEMENT_WISE_CLIP1"
-    EXAMPLE = {"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0}
+    EXAMPLES = ({"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0},)
     ALSO_KNOWN_AS = "onnx.Clip numpy.clip torch.clamp jax.numpy.clip jax.lax.clamp"
 
     def check(self) -> Iterator[Violation]:
@@ -416,7 +416,7 @@ class ValueScale2D(Map):
     ELEMENTWISE = False
     TOLERANCE = ulp(1)
     INPUTS = ([[[[0.0, 255.0]], [[51.0, 102.0]], [[204.0, 153.0]]]],)
-    EXAMPLE = {"scale": 0.5, "bias": (-1.0, 0.0, 1.0)}
+    EXAMPLES = ({"scale": 0.5, "bias": (-1.0, 0.0, 1.0)},)
 
     def check(self) -> Iterator[Violation]:
         count = len(self.bias)

@@ -61,6 +61,13 @@ class FillValueConstant(Descriptor):
     NAME = "FILL_VALUE_CONSTANT"
     KERNEL = "fill_constant"
     ALSO_KNOWN_AS = "onnx.ConstantOfShape numpy.full torch.full jax.numpy.full"
+    EXAMPLES = (
+        {
+            "output_tensor": [[[[13.0, 13, 13, 13], [13, 13, 13, 13]]]],
+            "value_data_type": "FLOAT32",
+            "value": 13.0,
+        },
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

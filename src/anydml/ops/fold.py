@@ -53,10 +53,10 @@ class Windows(Computed):
     end_padding: Sequence[int] = uints()
 
     WORKING_BYTES = 48
-    EXAMPLE = {
+    EXAMPLES = ({
         "window_sizes": (2, 2), "strides": (1, 1), "dilations": (1, 1),
         "start_padding": (0, 0), "end_padding": (0, 0),
-    }  # fmt: skip
+    },)  # fmt: skip
 
 
 class Unfold(Windows):
@@ -71,7 +71,9 @@ class Unfold(Windows):
     """
 
     NAME = "UNFOLD"
-    EXAMPLE = {**Windows.EXAMPLE, "input_tensor": [[[[1.0, 2, 3], [4.0, 5, 6], [7.0, 8, 9]]]]}
+    EXAMPLES = (
+        {**Windows.EXAMPLES[0], "input_tensor": [[[[1.0, 2, 3], [4.0, 5, 6], [7.0, 8, 9]]]]},
+    )
     ALSO_KNOWN_AS = "torch.nn.functional.unfold torch.ops.aten.im2col"
 
     @staticmethod
@@ -104,12 +106,12 @@ class Fold(Windows, Sized):
 
     NAME = "FOLD"
     TOLERANCE = sums(4)
-    EXAMPLE = {
-        **Windows.EXAMPLE, "output_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
+    EXAMPLES = ({
+        **Windows.EXAMPLES[0], "output_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
         "input_tensor": [
             [[1.0, 2, 4, 5], [2.0, 3, 5, 6], [4.0, 5, 7, 8], [5.0, 6, 8, 9]]
         ],
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.Col2Im torch.nn.functional.fold torch.ops.aten.col2im"
 
     @staticmethod

@@ -85,7 +85,7 @@ class ElementWiseClipGrad(Gradient):
     max: float = floating()
 
     NAME = "ELEMENT_WISE_CLIP_GRAD"
-    EXAMPLE = {"min": -1.0, "max": 1.0}
+    EXAMPLES = ({"min": -1.0, "max": 1.0},)
 
     @staticmethod
     def compute(e: Engine, x: Array, dy: Array, *, min: float, max: float) -> Array:
@@ -109,7 +109,7 @@ class ElementWiseClipGrad1(Gradient):
     max: int | float = scalar("min_max_data_type")
 
     NAME = "ELEMENT_WISE_CLIP_GRAD1"
-    EXAMPLE = {"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0}
+    EXAMPLES = ({"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0},)
     ALSO_KNOWN_AS = "torch.ops.aten.hardtanh_backward"
 
     def check(self) -> Iterator[Violation]:
@@ -153,7 +153,7 @@ class LocalResponseNormalizationGrad(Gradient):
     TOLERANCE = ulp(1)
     WORKING_BYTES = 48
     INPUTS = ([[[[1.0]], [[2.0]], [[3.0]]]], [[[[1.0]], [[0.0]], [[0.0]]]])
-    EXAMPLE = {"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0}
+    EXAMPLES = ({"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0},)
 
     def check(self) -> Iterator[Violation]:
         if self.local_size < 1:
@@ -208,12 +208,12 @@ class SliceGrad(Sized):
 
     NAME = "SLICE_GRAD"
     WORKING_BYTES = 24
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_gradient_tensor": [[1.0, 2.0], [3.0, 4.0]],
         "output_gradient_tensor": TensorDesc("FLOAT32", (4, 4)),
         "input_window_offsets": (0, 0), "input_window_sizes": (3, 3),
         "input_window_strides": (2, 2),
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.ops.aten.slice_backward"
 
     @staticmethod

@@ -92,7 +92,7 @@ class MatrixMultiplyInteger(Computed):
     NAME = "MATRIX_MULTIPLY_INTEGER"
     WORKING_BYTES = 32
     IN_PIECES = True
-    EXAMPLE = _MATRICES
+    EXAMPLES = (_MATRICES,)
     ALSO_KNOWN_AS = "onnx.MatMulInteger"
 
     @classmethod
@@ -153,7 +153,7 @@ class MatrixMultiplyIntegerToFloat(Scaled):
 
     NAME = "MATRIX_MULTIPLY_INTEGER_TO_FLOAT"
     TOLERANCE = products(8)
-    EXAMPLE = {**_MATRICES, **_SCALES}
+    EXAMPLES = ({**_MATRICES, **_SCALES},)
     ALSO_KNOWN_AS = "com.microsoft.MatMulIntegerToFloat"
 
     @classmethod
@@ -197,7 +197,7 @@ class QuantizedLinearMatrixMultiply(Scaled):
     output_tensor: TensorDesc = output_field()
 
     NAME = "QUANTIZED_LINEAR_MATRIX_MULTIPLY"
-    EXAMPLE = {**_MATRICES, **_SCALES, **_OUTPUT}
+    EXAMPLES = ({**_MATRICES, **_SCALES, **_OUTPUT},)
     ALSO_KNOWN_AS = "onnx.QLinearMatMul"
 
     @classmethod
@@ -257,10 +257,10 @@ class ElementWiseQuantizedLinearAdd(Computed):
 
     NAME = "ELEMENT_WISE_QUANTIZED_LINEAR_ADD"
     WORKING_BYTES = 32
-    EXAMPLE = {
+    EXAMPLES = ({
         "a_tensor": [1, 2, 3], "a_scale_tensor": [0.5], "b_tensor": [10, 20, 30],
         "b_scale_tensor": [2.0], "output_scale_tensor": [1.0], "output_zero_point_tensor": [100],
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "com.microsoft.QLinearAdd torch.ops.quantized.add"
 
     @classmethod

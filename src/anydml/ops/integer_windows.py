@@ -122,7 +122,7 @@ class ConvolutionInteger(Filtered, IntegerTensors):
     """The convolution of integers from which their zero points are subtracted."""
 
     NAME = "CONVOLUTION_INTEGER"
-    EXAMPLE = _WINDOW
+    EXAMPLES = (_WINDOW,)
     ALSO_KNOWN_AS = "onnx.ConvInteger"
 
     @staticmethod
@@ -177,10 +177,10 @@ class QuantizedLinearConvolution(Filtered, QuantizedTensors):
     """The convolution of a quantized tensor with a quantized filter, quantized."""
 
     NAME = "QUANTIZED_LINEAR_CONVOLUTION"
-    EXAMPLE = {
+    EXAMPLES = ({
         **_WINDOW, "input_scale_tensor": [[[[0.5]]]], "filter_scale_tensor": [[[[2.0]]]],
         "bias_tensor": [[[[1]]]], "output_scale_tensor": [[[[2.0]]]],
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.QLinearConv torch.ao.nn.quantized.functional.conv2d"
 
     @staticmethod
@@ -254,10 +254,10 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
 
     NAME = "QUANTIZED_LINEAR_AVERAGE_POOLING"
     WORKING_BYTES = 48
-    EXAMPLE = {
-        **Dilated.EXAMPLE, "include_padding": False,
+    EXAMPLES = ({
+        **Dilated.EXAMPLES[0], "include_padding": False,
         "input_scale_tensor": [[[[0.5]]]], "output_scale_tensor": [[[[0.25]]]],
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "com.microsoft.QLinearAveragePool torch.ao.nn.quantized.functional.avg_pool2d"
 
     @classmethod

@@ -59,6 +59,43 @@ class Join(Descriptor):
     NAME = "JOIN"
     KERNEL = "join"
     ALSO_KNOWN_AS = "anydml.join onnx.Concat numpy.concatenate torch.cat jax.numpy.concatenate"
+    EXAMPLES = (
+        {
+            "input_tensors": [
+                [[[[1.0, 2, 3], [4, 5, 6]]]],
+                [[[[7.0, 8, 9, 10], [11, 12, 13, 14]]]],
+            ],
+            "output_tensor": [[[[1.0, 2, 3, 7, 8, 9, 10], [4, 5, 6, 11, 12, 13, 14]]]],
+            "axis": 3,
+        },
+        {
+            "input_tensors": [
+                [[[[1.0, 2], [3, 4]]]],
+                [[[[5.0, 6], [7, 8]]]],
+                [[[[9.0, 10], [11, 12]]]],
+            ],
+            "output_tensor": [[[[1.0, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]],
+            "axis": 1,
+        },
+        {
+            "input_tensors": [
+                [[[[1.0, 2], [3, 4]]]],
+                [[[[5.0, 6], [7, 8]]]],
+                [[[[9.0, 10], [11, 12]]]],
+            ],
+            "output_tensor": [[[[1.0, 2], [3, 4], [5, 6], [7, 8], [9, 10], [11, 12]]]],
+            "axis": 2,
+        },
+        {
+            "input_tensors": [
+                [[[[1.0, 2], [3, 4]]]],
+                [[[[5.0, 6], [7, 8]]]],
+                [[[[9.0, 10], [11, 12]]]],
+            ],
+            "output_tensor": [[[[1.0, 2, 5, 6, 9, 10], [3, 4, 7, 8, 11, 12]]]],
+            "axis": 3,
+        },
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

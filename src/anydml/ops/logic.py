@@ -178,7 +178,7 @@ class ElementWiseIsInfinity(Function):
     NAME = "ELEMENT_WISE_IS_INFINITY"
     SAME_TYPES = ()
     INPUTS = ([float("-inf"), -1.0, 0.0, 1.0, float("inf")],)
-    EXAMPLE = {"infinity_mode": "POSITIVE"}
+    EXAMPLES = ({"infinity_mode": "POSITIVE"},)
     ALSO_KNOWN_AS = "onnx.IsInf numpy.isinf torch.isinf jax.numpy.isinf"
 
     @staticmethod
@@ -213,11 +213,13 @@ class ElementWiseIf(Map):
     NAME = "ELEMENT_WISE_IF"
     SAME_TYPES = ("ATensor", "BTensor", "OutputTensor")
     WIDENS = False
-    EXAMPLE = {
-        "condition_tensor": [[1, 0], [1, 1]],
-        "a_tensor": [[1.0, 2.0], [3.0, 4.0]],
-        "b_tensor": [[9.0, 8.0], [7.0, 6.0]],
-    }
+    EXAMPLES = (
+        {
+            "condition_tensor": [[1, 0], [1, 1]],
+            "a_tensor": [[1.0, 2.0], [3.0, 4.0]],
+            "b_tensor": [[9.0, 8.0], [7.0, 6.0]],
+        },
+    )
     ALSO_KNOWN_AS = "onnx.Where numpy.where torch.where jax.numpy.where jax.lax.select"
 
     @staticmethod
@@ -283,7 +285,7 @@ class ElementWiseBitCount(Function):
     NAME = "ELEMENT_WISE_BIT_COUNT"
     WIDENS = False
     SAME_TYPES = ()
-    EXAMPLE = {"input_tensor": [[0, 123], [456, 789]]}
+    EXAMPLES = ({"input_tensor": [[0, 123], [456, 789]]},)
     ALSO_KNOWN_AS = "numpy.bitwise_count jax.numpy.bitwise_count jax.lax.population_count"
 
     @staticmethod

@@ -81,10 +81,10 @@ class Gemm(Computed):
     WORKING_BYTES = 24
     IN_PIECES = True
     ALSO_KNOWN_AS = "onnx.Gemm onnx.MatMul numpy.matmul torch.matmul jax.numpy.matmul"
-    EXAMPLE = {
+    EXAMPLES = ({
         "a_tensor": [[1, 2], [3, 4]], "b_tensor": [[1, 0], [0, 2]], "c_tensor": [[1, 1], [1, 1]],
         "trans_a": "NONE", "trans_b": "TRANSPOSE", "alpha": 1.0, "beta": 10.0,
-    }  # fmt: skip
+    },)  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

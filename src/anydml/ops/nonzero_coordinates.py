@@ -69,6 +69,26 @@ class NonzeroCoordinates(Descriptor):
         "anydml.nonzero_coordinates onnx.NonZero numpy.argwhere torch.nonzero "
         "torch.argwhere jax.numpy.argwhere"
     )
+    EXAMPLES = (
+        {
+            "input_tensor": [[[[1.0, 0, 0, 2], [-0.0, 3.5, 0, -5.2]]]],
+            "output_count_tensor": [[[[4]]]],
+            "output_coordinates_tensor": [
+                [
+                    [
+                        [0, 0, 0],
+                        [0, 0, 3],
+                        [0, 1, 1],
+                        [0, 1, 3],
+                        [0, 0, 0],
+                        [0, 0, 0],
+                        [0, 0, 0],
+                        [0, 0, 0],
+                    ]
+                ]
+            ],
+        },
+    )
 
     @property
     def effective_rank(self) -> int:

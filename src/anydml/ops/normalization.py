@@ -74,16 +74,18 @@ class BatchNormalization(Computed):
 
     NAME = "BATCH_NORMALIZATION"
     TOLERANCE = ulp(1)
-    EXAMPLE = {
-        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]],
-        "mean_tensor": [[[[2.0]], [[5.0]]]],
-        "variance_tensor": [[[[1.0]], [[4.0]]]],
-        "scale_tensor": [[[[1.0]], [[2.0]]]],
-        "bias_tensor": [[[[0.5]], [[0.0]]]],
-        "spatial": True,
-        "epsilon": 0.0,
-        "fused_activation": ActivationRelu(),
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]],
+            "mean_tensor": [[[[2.0]], [[5.0]]]],
+            "variance_tensor": [[[[1.0]], [[4.0]]]],
+            "scale_tensor": [[[[1.0]], [[2.0]]]],
+            "bias_tensor": [[[[0.5]], [[0.0]]]],
+            "spatial": True,
+            "epsilon": 0.0,
+            "fused_activation": ActivationRelu(),
+        },
+    )
     ALSO_KNOWN_AS = "onnx.BatchNormalization torch.nn.functional.batch_norm"
 
     @classmethod
@@ -173,12 +175,14 @@ class MeanVarianceNormalization(Computed):
 
     NAME = "MEAN_VARIANCE_NORMALIZATION"
     TOLERANCE = ulp(1)
-    EXAMPLE = {
-        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 6.0, 8.0]]]],
-        "cross_channel": False,
-        "normalize_variance": True,
-        "epsilon": 0.5,
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 6.0, 8.0]]]],
+            "cross_channel": False,
+            "normalize_variance": True,
+            "epsilon": 0.5,
+        },
+    )
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -244,14 +248,16 @@ class MeanVarianceNormalization1(AxesNormalization):
     fused_activation: Fusable | None = nested(*FUSABLE)
 
     NAME = "MEAN_VARIANCE_NORMALIZATION1"
-    EXAMPLE = {
-        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
-        "scale_tensor": [[2.0, 1.0, 1.0]],
-        "bias_tensor": [[0.0, 0.0, 0.5]],
-        "axes": (1,),
-        "normalize_variance": True,
-        "epsilon": 0.5,
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
+            "scale_tensor": [[2.0, 1.0, 1.0]],
+            "bias_tensor": [[0.0, 0.0, 0.5]],
+            "axes": (1,),
+            "normalize_variance": True,
+            "epsilon": 0.5,
+        },
+    )
 
     def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
         yield from _both_or_neither(self, level)
@@ -304,14 +310,16 @@ class MeanVarianceNormalization2(AxesNormalization):
     fused_activation: Fusable | None = nested(*FUSABLE)
 
     NAME = "MEAN_VARIANCE_NORMALIZATION2"
-    EXAMPLE = {
-        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
-        "scale_tensor": [[2.0, 1.0, 1.0]],
-        "axes": (1,),
-        "use_mean": False,
-        "use_variance": True,
-        "epsilon": 0.0,
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
+            "scale_tensor": [[2.0, 1.0, 1.0]],
+            "axes": (1,),
+            "use_mean": False,
+            "use_variance": True,
+            "epsilon": 0.0,
+        },
+    )
     ALSO_KNOWN_AS = (
         "onnx.MeanVarianceNormalization onnx.InstanceNormalization onnx.LayerNormalization "
         "onnx.RMSNormalization torch.nn.functional.instance_norm torch.nn.functional.layer_norm "
@@ -352,7 +360,7 @@ class LpNormalization(Computed):
 
     NAME = "LP_NORMALIZATION"
     TOLERANCE = ulp(1)
-    EXAMPLE = {"input_tensor": [[3.0, -4.0], [0.0, 0.0]], "axis": 1, "epsilon": 1e-5, "p": 2}
+    EXAMPLES = ({"input_tensor": [[3.0, -4.0], [0.0, 0.0]], "axis": 1, "epsilon": 1e-5, "p": 2},)
     ALSO_KNOWN_AS = "onnx.LpNormalization torch.nn.functional.normalize"
 
     @staticmethod
@@ -402,7 +410,7 @@ class LocalResponseNormalization(Map):
     ELEMENTWISE = False
     TOLERANCE = ulp(1)
     INPUTS = ([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]],)
-    EXAMPLE = {"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0}
+    EXAMPLES = ({"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0},)
     ALSO_KNOWN_AS = "onnx.LRN torch.nn.functional.local_response_norm"
 
     def check(self) -> Iterator[Violation]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -70,6 +70,62 @@ class PaddingMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_PADDING_MODE_"
+
+
+_INPUT: Final = [[1.0, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4], [5, 6, 7, 8]]
+_PADDED: Final = {
+    "CONSTANT": [
+        [9.0, 9, 9, 9, 9, 9, 9, 9, 9, 9],
+        [9, 9, 1, 2, 3, 4, 9, 9, 9, 9],
+        [9, 9, 5, 6, 7, 8, 9, 9, 9, 9],
+        [9, 9, 1, 2, 3, 4, 9, 9, 9, 9],
+        [9, 9, 5, 6, 7, 8, 9, 9, 9, 9],
+        [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
+        [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
+        [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
+    ],
+    "EDGE": [
+        [1.0, 1, 1, 2, 3, 4, 4, 4, 4, 4],
+        [1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
+        [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
+        [1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
+        [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
+        [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
+        [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
+        [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
+    ],
+    "REFLECTION": [
+        [7.0, 6, 5, 6, 7, 8, 7, 6, 5, 6],
+        [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
+        [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
+        [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
+        [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
+        [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
+        [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
+        [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
+    ],
+    "SYMMETRIC": [
+        [2.0, 1, 1, 2, 3, 4, 4, 3, 2, 1],
+        [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
+        [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
+        [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
+        [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
+        [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
+        [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
+        [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
+    ],
+}
+_EXAMPLES: Final = tuple(
+    {
+        "input_tensor": [[_INPUT]],
+        "output_tensor": [[padded]],
+        "padding_mode": mode,
+        "padding_value": 9.0,
+        "start_padding": (0, 0, 1, 2),
+        "end_padding": (0, 0, 3, 4),
+    }
+    for mode, padded in _PADDED.items()
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -120,6 +176,7 @@ class Padding1(Descriptor):
     NAME = "PADDING1"
     KERNEL = "pad"
     ALSO_KNOWN_AS = "anydml.pad onnx.Pad numpy.pad torch.nn.functional.pad jax.numpy.pad"
+    EXAMPLES = tuple({**e, "padding_value_data_type": "FLOAT32"} for e in _EXAMPLES)
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -205,6 +262,7 @@ class Padding(Descriptor):
     KERNEL = Padding1.KERNEL
 
     infer = staticmethod(Padding1.infer)
+    EXAMPLES = _EXAMPLES
 
     def attributes(self) -> Attributes:
         dtype = self.input_tensor.data_type.numpy

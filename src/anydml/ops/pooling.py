@@ -32,10 +32,10 @@ class Pooling(Computed):
 
     WORKING_BYTES = 32  # positions are INT64, and powers float64
     IN_PIECES = True
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[[[1, 2, 3], [4, 9, 6], [7, 8, 5]]]],
         "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 1),
-    }  # fmt: skip
+    },)  # fmt: skip
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -124,7 +124,7 @@ class Dilated(Windows):
 
     dilations: Sequence[int] = uints()
 
-    EXAMPLE = {**Pooling.EXAMPLE, "dilations": (1, 2)}
+    EXAMPLES = ({**Pooling.EXAMPLES[0], "dilations": (1, 2)},)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -141,7 +141,7 @@ class AveragePooling(Windows, Tensors):
 
     NAME = "AVERAGE_POOLING"
     TOLERANCE = sums(8)
-    EXAMPLE = {**Pooling.EXAMPLE, "include_padding": False}
+    EXAMPLES = ({**Pooling.EXAMPLES[0], "include_padding": False},)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, include_padding: bool, **attributes: Any) -> Array:
@@ -165,7 +165,7 @@ class AveragePooling1(Dilated, Tensors):
 
     NAME = "AVERAGE_POOLING1"
     TOLERANCE = sums(8)
-    EXAMPLE = {**Dilated.EXAMPLE, "include_padding": True}
+    EXAMPLES = ({**Dilated.EXAMPLES[0], "include_padding": True},)
     ALSO_KNOWN_AS = "onnx.AveragePool onnx.GlobalAveragePool torch.nn.functional.avg_pool2d"
 
     compute = staticmethod(AveragePooling.compute)
@@ -224,7 +224,7 @@ class LpPooling(Windows, Tensors):
 
     NAME = "LP_POOLING"
     TOLERANCE = sums(8)
-    EXAMPLE = {**Pooling.EXAMPLE, "p": 2}
+    EXAMPLES = ({**Pooling.EXAMPLES[0], "p": 2},)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, p: int, **attributes: Any) -> Array:
@@ -254,7 +254,7 @@ class LpPooling1(Dilated, Tensors):
 
     NAME = "LP_POOLING1"
     TOLERANCE = sums(8)
-    EXAMPLE = {**Dilated.EXAMPLE, "p": 1}
+    EXAMPLES = ({**Dilated.EXAMPLES[0], "p": 1},)
     ALSO_KNOWN_AS = "onnx.LpPool onnx.GlobalLpPool torch.nn.functional.lp_pool2d"
 
     compute = staticmethod(LpPooling.compute)

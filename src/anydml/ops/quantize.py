@@ -63,11 +63,13 @@ class ElementWiseQuantizeLinear(Linear):
     NAME = "ELEMENT_WISE_QUANTIZE_LINEAR"
     SAME_TYPES = ("ZeroPointTensor", "OutputTensor")
     WIDENS = False
-    EXAMPLE = {
-        "input_tensor": [0.0, 2.0, 3.0, 1000.0, -254.0],
-        "scale_tensor": [2.0] * 5,
-        "zero_point_tensor": [128] * 5,
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [0.0, 2.0, 3.0, 1000.0, -254.0],
+            "scale_tensor": [2.0] * 5,
+            "zero_point_tensor": [128] * 5,
+        },
+    )
     ALSO_KNOWN_AS = "torch.quantize_per_tensor"
 
     @classmethod
@@ -97,11 +99,13 @@ class ElementWiseDequantizeLinear(Linear):
     NAME = "ELEMENT_WISE_DEQUANTIZE_LINEAR"
     SAME_TYPES = ("InputTensor", "ZeroPointTensor")
     TOLERANCE = ulp(2)
-    EXAMPLE = {
-        "input_tensor": [0, 3, 128, 255],
-        "scale_tensor": [2.0] * 4,
-        "zero_point_tensor": [128] * 4,
-    }
+    EXAMPLES = (
+        {
+            "input_tensor": [0, 3, 128, 255],
+            "scale_tensor": [2.0] * 4,
+            "zero_point_tensor": [128] * 4,
+        },
+    )
     ALSO_KNOWN_AS = "torch.dequantize"
 
     @classmethod
@@ -150,7 +154,7 @@ class DynamicQuantizeLinear(Computed):
     NAME = "DYNAMIC_QUANTIZE_LINEAR"
     WIDENS = False
     WORKING_BYTES = 24
-    EXAMPLE = {"input_tensor": [0.0, 2.0, -3.0, -2.5, 1.34, 0.5]}
+    EXAMPLES = ({"input_tensor": [0.0, 2.0, -3.0, -2.5, 1.34, 0.5]},)
     ALSO_KNOWN_AS = "onnx.DynamicQuantizeLinear torch.quantize_per_tensor_dynamic"
 
     def attributes(self) -> Attributes:

@@ -64,10 +64,10 @@ class RandomGenerator(Sized):
 
     NAME = "RANDOM_GENERATOR"
     WORKING_BYTES = 64
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_state_tensor": [[[[0, 0, 0, 0, 0, 0]]]],
         "output_tensor": TensorDesc("UINT32", (1, 1, 2, 3)), "type": "PHILOX_4X32_10",
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.RandomUniform numpy.random.Philox torch.Generator jax.random.bits"
 
     @staticmethod

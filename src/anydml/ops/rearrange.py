@@ -96,7 +96,7 @@ def _divisors(data: ArraySpec, attributes: Attributes, divisors: dict[int, int])
 class ToSpace(Rearranged):
     """Base of the operators that make blocks of channels."""
 
-    EXAMPLE = {"input_tensor": [[[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]], "block_size": 2}
+    EXAMPLES = ({"input_tensor": [[[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]], "block_size": 2},)
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -113,7 +113,7 @@ class ToSpace(Rearranged):
 class ToDepth(Rearranged):
     """Base of the operators that make channels of blocks."""
 
-    EXAMPLE = {"input_tensor": [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], "block_size": 2}
+    EXAMPLES = ({"input_tensor": [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], "block_size": 2},)
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -152,7 +152,7 @@ class DepthToSpace1(ToSpace):
     order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
 
     NAME = "DEPTH_TO_SPACE1"
-    EXAMPLE = {**ToSpace.EXAMPLE, "order": "COLUMN_ROW_DEPTH"}
+    EXAMPLES = ({**ToSpace.EXAMPLES[0], "order": "COLUMN_ROW_DEPTH"},)
     ALSO_KNOWN_AS = "onnx.DepthToSpace torch.pixel_shuffle torch.nn.functional.pixel_shuffle"
 
     compute = staticmethod(_to_space)
@@ -181,7 +181,7 @@ class SpaceToDepth1(ToDepth):
     order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
 
     NAME = "SPACE_TO_DEPTH1"
-    EXAMPLE = {**ToDepth.EXAMPLE, "order": "COLUMN_ROW_DEPTH"}
+    EXAMPLES = ({**ToDepth.EXAMPLES[0], "order": "COLUMN_ROW_DEPTH"},)
     ALSO_KNOWN_AS = "onnx.SpaceToDepth torch.pixel_unshuffle torch.nn.functional.pixel_unshuffle"
 
     compute = staticmethod(_to_depth)

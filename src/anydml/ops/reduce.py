@@ -118,7 +118,7 @@ class Reduce(Computed):
 
     NAME = "REDUCE"
     TOLERANCE = ulp(1)
-    EXAMPLE = {"function": "SUM", "input_tensor": _INPUT, "axes": (1,)}
+    EXAMPLES = ({"function": "SUM", "input_tensor": _INPUT, "axes": (1,)},)
     ALSO_KNOWN_AS = (
         "onnx.ReduceSum onnx.ReduceMean onnx.ReduceMax onnx.ReduceMin onnx.ReduceProd "
         "onnx.ReduceL1 onnx.ReduceL2 onnx.ReduceLogSum onnx.ReduceLogSumExp onnx.ReduceSumSquare "
@@ -167,7 +167,7 @@ class Position(Computed):
     axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
 
     TOLERANCE = EXACT
-    EXAMPLE = {"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"}
+    EXAMPLES = ({"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"},)
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -259,10 +259,10 @@ class CumulativeSummation(Cumulative):
     has_exclusive_sum: bool = boolean()
 
     NAME = "CUMULATIVE_SUMMATION"
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[2.0, 1.0, 3.0, 5.0], [3.0, 8.0, 7.0, 3.0]],
         "axis": 1, "axis_direction": "DECREASING", "has_exclusive_sum": False,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.CumSum numpy.cumsum torch.cumsum jax.numpy.cumsum jax.lax.cumsum"
 
     @staticmethod
@@ -285,10 +285,10 @@ class CumulativeProduct(Cumulative):
     has_exclusive_product: bool = boolean()
 
     NAME = "CUMULATIVE_PRODUCT"
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[2.0, 1.0, 3.0, 5.0], [3.0, 8.0, 7.0, 3.0]],
         "axis": 1, "axis_direction": "INCREASING", "has_exclusive_product": True,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.CumProd numpy.cumprod torch.cumprod jax.numpy.cumprod jax.lax.cumprod"
 
     @staticmethod

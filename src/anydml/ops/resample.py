@@ -171,7 +171,7 @@ class Resample(Tensors):
     scales: Sequence[float] = floats()
 
     NAME = "RESAMPLE"
-    EXAMPLE = {**_EXAMPLE, "interpolation_mode": "LINEAR", "scales": (1.0, 1.5)}
+    EXAMPLES = ({**_EXAMPLE, "interpolation_mode": "LINEAR", "scales": (1.0, 1.5)},)
 
     @staticmethod
     def compute(e: Engine, x: Array, **attributes: Any) -> Array:
@@ -183,7 +183,7 @@ class Resample1(Placed, Tensors):
     """Resizes the input, with offsets of input and output."""
 
     NAME = "RESAMPLE1"
-    EXAMPLE = {**_EXAMPLE, **_PLACES, "interpolation_mode": "NEAREST_NEIGHBOR"}
+    EXAMPLES = ({**_EXAMPLE, **_PLACES, "interpolation_mode": "NEAREST_NEIGHBOR"},)
 
     compute = staticmethod(Resample.compute)
 
@@ -193,10 +193,10 @@ class Resample2(Placed, Rounded, Tensors):
     """Resizes the input, with a direction of rounding for the nearest element."""
 
     NAME = "RESAMPLE2"
-    EXAMPLE = {
+    EXAMPLES = ({
         **_EXAMPLE, **_PLACES,
         "interpolation_mode": "NEAREST_NEIGHBOR", "rounding_direction": "INCREASING",
-    }  # fmt: skip
+    },)  # fmt: skip
 
     compute = staticmethod(Resample.compute)
 
@@ -215,11 +215,11 @@ class Resample3(Placed, Rounded, Tensors):
     antialiased: bool = boolean()
 
     NAME = "RESAMPLE3"
-    EXAMPLE = {
+    EXAMPLES = ({
         **_EXAMPLE, **_PLACES, "scales": (1.0, 0.25), "antialiased": True,
         "output_tensor": TensorDesc("FLOAT32", (1, 1)),
         "interpolation_mode": "LINEAR", "rounding_direction": "DECREASING",
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.Resize torch.nn.functional.interpolate jax.image.resize"
 
     compute = staticmethod(Resample.compute)
@@ -237,7 +237,7 @@ class ResampleGrad(Placed, Gradients):
     """The gradient of RESAMPLE1."""
 
     NAME = "RESAMPLE_GRAD"
-    EXAMPLE = {**_GRADIENT, "interpolation_mode": "LINEAR"}
+    EXAMPLES = ({**_GRADIENT, "interpolation_mode": "LINEAR"},)
 
     @staticmethod
     def compute(e: Engine, dy: Array, **attributes: Any) -> Array:
@@ -252,9 +252,9 @@ class ResampleGrad1(Placed, Rounded, Gradients):
     """The gradient of RESAMPLE2."""
 
     NAME = "RESAMPLE_GRAD1"
-    EXAMPLE = {
+    EXAMPLES = ({
         **_GRADIENT, "interpolation_mode": "NEAREST_NEIGHBOR", "rounding_direction": "DECREASING",
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.ops.aten.upsample_bilinear2d_backward"
 
     compute = staticmethod(ResampleGrad.compute)

@@ -85,11 +85,11 @@ class RoiPooling(Computed):
 
     NAME = "ROI_POOLING"
     WORKING_BYTES = 64
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[[[1.0, 2.0, 3.0, 4.0], [5.0, 9.0, 7.0, 8.0], [6.0, 3.0, 2.0, 1.0]]]],
         "roi_tensor": [[[[0.0, 0.0, 0.0, 3.0, 1.0], [0.0, 2.0, 1.0, 3.0, 2.0]]]],
         "spatial_scale": 1.0, "pooled_size": (2, 1),
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.MaxRoiPool torchvision.ops.roi_pool"
 
     @staticmethod
@@ -313,7 +313,7 @@ class RoiAlign(Sampled, Bounded, Scaled, Tensors):
     """Regions of the input, resampled to one size."""
 
     NAME = "ROI_ALIGN"
-    EXAMPLE = {**_REGIONS, **_IMAGES}
+    EXAMPLES = ({**_REGIONS, **_IMAGES},)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -329,7 +329,7 @@ class RoiAlign1(Sampled, Bounded, Shifted, Scaled, Tensors):
     align_regions_to_corners: bool = boolean()
 
     NAME = "ROI_ALIGN1"
-    EXAMPLE = {**_REGIONS, **_IMAGES, **_CENTERS}
+    EXAMPLES = ({**_REGIONS, **_IMAGES, **_CENTERS},)
     ALSO_KNOWN_AS = "onnx.RoiAlign torchvision.ops.roi_align tensorflow.image.crop_and_resize"
 
 
@@ -380,13 +380,13 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     NAME = "ROI_ALIGN_GRAD"
     TOLERANCE = ulp(1)
     WORKING_BYTES = 320
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_gradient_tensor": [
             [[[1.0, 2.0, 3.0]]], [[[4.0, 5.0, 6.0]]], [[[7.0, 8.0, 9.0]]], [[[10.0, 11.0, 12.0]]]
         ],
         "output_gradient_tensor": TensorDesc("FLOAT32", (1, 1, 4, 4)),
         "output_roi_gradient_tensor": None, **_REGIONS, **_CENTERS,
-    }  # fmt: skip
+    },)  # fmt: skip
 
     def attributes(self) -> Attributes:
         """What `infer` and `compute` get: also the input's sizes, and which outputs there are."""

@@ -139,7 +139,7 @@ class AlongAxes(Activation):
     ELEMENTWISE = False
     FUSED = False
     INPUTS = ([[12.0, 0.0, -101.0, 11.0], [3.0, 234.0, 0.0, -101.0]],)
-    EXAMPLE = {"axes": (0,)}
+    EXAMPLES = ({"axes": (0,)},)
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:

@@ -59,6 +59,25 @@ class Split(Descriptor):
     NAME = "SPLIT"
     KERNEL = "split"
     ALSO_KNOWN_AS = "anydml.split onnx.Split numpy.split torch.split jax.numpy.split"
+    EXAMPLES = (
+        {
+            "input_tensor": [[[[1.0, 2], [3, 4], [5, 6], [7, 8], [9, 10], [11, 12]]]],
+            "output_tensors": [
+                [[[[1.0, 2], [3, 4]]]],
+                [[[[5.0, 6]]]],
+                [[[[7.0, 8], [9, 10], [11, 12]]]],
+            ],
+            "axis": 2,
+        },
+        {
+            "input_tensor": [[[[1.0, 2], [3, 4], [5, 6], [7, 8], [9, 10], [11, 12]]]],
+            "output_tensors": [
+                [[[[1.0], [3], [5], [7], [9], [11]]]],
+                [[[[2.0], [4], [6], [8], [10], [12]]]],
+            ],
+            "axis": 3,
+        },
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

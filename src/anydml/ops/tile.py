@@ -61,6 +61,24 @@ class Tile(Descriptor):
     NAME = "TILE"
     KERNEL = "tile"
     ALSO_KNOWN_AS = "anydml.tile onnx.Tile numpy.tile torch.tile jax.numpy.tile"
+    EXAMPLES = (
+        {
+            "input_tensor": [[[[1.0, 2, 3], [4, 5, 6]]]],
+            "output_tensor": [
+                [
+                    [
+                        [1.0, 2, 3, 1, 2, 3, 1, 2, 3],
+                        [4, 5, 6, 4, 5, 6, 4, 5, 6],
+                        [1, 2, 3, 1, 2, 3, 1, 2, 3],
+                        [4, 5, 6, 4, 5, 6, 4, 5, 6],
+                        [1, 2, 3, 1, 2, 3, 1, 2, 3],
+                        [4, 5, 6, 4, 5, 6, 4, 5, 6],
+                    ]
+                ]
+            ],
+            "repeats": (1, 1, 3, 3),
+        },
+    )
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

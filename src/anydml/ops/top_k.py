@@ -17,8 +17,9 @@ the size of the axis; K equal to it is accepted here, as real implementations do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +70,29 @@ class TopK(Descriptor):
 
     NAME = "TOP_K"
     KERNEL = "top_k"
+    EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {
+            "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
+            "output_value_tensor": [[[[11.0, 10], [9, 8], [7, 6]]]],
+            "output_index_tensor": [[[[3, 2], [2, 3], [3, 2]]]],
+            "axis": 3,
+            "k": 2,
+        },
+        {
+            "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
+            "output_value_tensor": [[[[4.0, 5, 10, 11], [3, 2, 9, 8]]]],
+            "output_index_tensor": [[[[2, 2, 0, 0], [1, 1, 1, 1]]]],
+            "axis": 2,
+            "k": 2,
+        },
+        {
+            "input_tensor": [[[[1.0, 2, 2, 3], [3, 4, 5, 5], [6, 6, 6, 6]]]],
+            "output_value_tensor": [[[[3.0, 2, 2], [5, 5, 4], [6, 6, 6]]]],
+            "output_index_tensor": [[[[3, 1, 2], [2, 3, 1], [0, 1, 2]]]],
+            "axis": 3,
+            "k": 3,
+        },
+    )
 
     @property
     def direction(self) -> AxisDirection:
@@ -139,6 +163,17 @@ class TopK1(TopK):
 
     NAME = "TOP_K1"
     ALSO_KNOWN_AS = "anydml.top_k onnx.TopK numpy.argpartition torch.topk jax.lax.top_k"
+    EXAMPLES = (
+        *({**example, "axis_direction": "DECREASING"} for example in TopK.EXAMPLES),
+        {
+            "input_tensor": [[[[1.0, 2, 2, 3], [3, 4, 5, 5], [6, 6, 6, 6]]]],
+            "output_value_tensor": [[[[1.0, 2, 2], [3, 4, 5], [6, 6, 6]]]],
+            "output_index_tensor": [[[[0, 1, 2], [0, 1, 2], [0, 1, 2]]]],
+            "axis": 3,
+            "k": 3,
+            "axis_direction": "INCREASING",
+        },
+    )
 
     @property
     def direction(self) -> AxisDirection:

@@ -67,10 +67,10 @@ class BatchNormalizationTraining(Computed):
     NAME = "BATCH_NORMALIZATION_TRAINING"
     TOLERANCE = ulp(1)
     WORKING_BYTES = 32
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[1.0, 4.0], [2.0, 4.0], [3.0, 10.0]],
         "scale_tensor": [[1.0, 2.0]], "bias_tensor": [[0.5, 0.0]], "epsilon": 0.5,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.ops.aten.native_batch_norm"
 
     @staticmethod
@@ -125,12 +125,12 @@ class NormalizationGradient(Computed):
 
     TOLERANCE = ulp(1)
     WORKING_BYTES = 48
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[1.0, 4.0], [2.0, 4.0], [3.0, 10.0]],
         "input_gradient_tensor": [[1.0, 0.0], [0.0, 0.0], [2.0, 1.0]],
         "mean_tensor": [[2.0, 6.0]], "variance_tensor": [[0.5, 8.0]],
         "scale_tensor": [[1.0, 2.0]], "epsilon": 0.5,
-    }  # fmt: skip
+    },)  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -220,14 +220,14 @@ class AdamOptimizer(Computed):
     NAME = "ADAM_OPTIMIZER"
     TOLERANCE = ulp(1)
     WORKING_BYTES = 24
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_parameters_tensor": [[[[1.0, 2.0]]]],
         "input_first_moment_tensor": [[[[0.0, 0.5]]]],
         "input_second_moment_tensor": [[[[0.0, 1.0]]]],
         "gradient_tensor": [[[[3.0, -1.0]]]],
         "training_step_tensor": [[[[1.0]]]],
         "learning_rate": 0.5, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.0,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.optim.Adam"
 
     @classmethod

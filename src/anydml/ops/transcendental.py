@@ -241,7 +241,7 @@ class ElementWiseConstantPow(Unary):
 
     NAME = "ELEMENT_WISE_CONSTANT_POW"
     TOLERANCE = ulp(8)
-    EXAMPLE = {"exponent": 2.0}
+    EXAMPLES = ({"exponent": 2.0},)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, exponent: float) -> Array:

@@ -70,12 +70,12 @@ class AveragePoolingGrad(Windows, MeanGradients):
     NAME = "AVERAGE_POOLING_GRAD"
     TOLERANCE = sums(8)
     IN_PIECES = False
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_gradient_tensor": [[[[1, 2], [3, 4]]]],
         "output_gradient_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
         "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 0),
         "include_padding": False,
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.ops.aten.avg_pool2d_backward"
 
     @staticmethod
@@ -150,12 +150,12 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
     NAME = "MAX_POOLING_GRAD"
     TOLERANCE = sums(4)
     WORKING_BYTES = 64
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[[[1, 2, 3], [2, 4, 2], [5, 6, 7]]]],
         "input_gradient_tensor": [[[[1, 2], [4, 5]]]],
         "strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0), "end_padding": (0, 0),
         "dilations": (1, 1),
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.ops.aten.max_pool2d_with_indices_backward"
 
     @staticmethod
@@ -205,10 +205,10 @@ class MaxUnpooling(Sized):
     NAME = "MAX_UNPOOLING"
     TOLERANCE = sums(4)
     WORKING_BYTES = 48
-    EXAMPLE = {
+    EXAMPLES = ({
         "input_tensor": [[[[4, 6], [7, 5]]]], "indices_tensor": [[[[4, 6], [2, 9]]]],
         "output_tensor": TensorDesc("FLOAT32", (1, 1, 3, 3)),
-    }  # fmt: skip
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.MaxUnpool torch.nn.functional.max_unpool2d"
 
     @staticmethod
