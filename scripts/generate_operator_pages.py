@@ -5,6 +5,7 @@
 - src/anydml/_literals.py: the words of native/common/*.def, for type checkers;
 - docs/operators/: a page for each module of definitions;
 - docs/images/operators/: a picture of each example;
+- docs/names.md, docs/array-functions.md: the first table of each;
 - mkdocs.yml: the navigation to these pages.
 
 A test compares the committed files with what it gives.
@@ -86,6 +87,57 @@ def public_functions() -> str:
     for spec in SPECS.values():
         found[spec.general.__module__].append(spec.name)
     return _importing(f"The array functions. {_WRITTEN}; the only list of them.", found)
+
+
+def documents() -> dict[Path, str]:
+    """The text of every document that has a table of this script, by its path."""
+    tables = {"names": _names_table(), "array-functions": _functions()}
+    paths = {name: ROOT / "docs" / f"{name}.md" for name in tables}
+    return {paths[name]: _with_table(paths[name], table) for name, table in tables.items()}
+
+
+def _with_table(path: Path, table: list[str]) -> str:
+    before, rest = path.read_text(encoding="utf-8").split(_TABLE)
+    _, after = rest.split(_TABLE_END)
+    return "\n".join([before + _TABLE, "", *table, "", _TABLE_END + after])
+
+
+_TABLE = "<!-- Written by scripts/generate_operator_pages.py: change the definitions instead. -->"
+_TABLE_END = "<!-- end of the table -->"
+
+
+def _names_table() -> list[str]:
+    """The names of the operators that have native kernels."""
+    libraries = {"anydml": "anydml", "onnx": "ONNX", "numpy": "NumPy", "torch": "PyTorch"}
+    libraries["jax"] = "JAX"
+    lines = [f"| DirectML | {' | '.join(libraries.values())} |", "|---" * 6 + "|"]
+    for kind in dict.fromkeys(OPERATORS.values()):
+        if kind.ALSO_KNOWN_AS and not issubclass(kind, Computed):
+            names = [name.partition(".") for name in kind.ALSO_KNOWN_AS.split()]
+            cells = [
+                ", ".join(
+                    f"`{short if library in ('anydml', 'onnx') else f'{library}.{short}'}`"
+                    for first, _, short in names
+                    if first == library
+                )
+                for library in libraries
+            ]
+            link = f"[{kind.NAME}](operators/{page_of(kind)}#{kind.__name__.lower()})"
+            lines.append(f"| {' | '.join([link, *(cell or '–' for cell in cells)])} |")
+    return lines
+
+
+def _functions() -> list[str]:
+    """The array functions: call, operator and meaning."""
+    lines = ["| function | operator | what it does |", "|---|---|---|"]
+    for spec in SPECS.values():
+        known = inspect.signature(spec.function).parameters.values()
+        shown = [p.replace(annotation=p.empty) for p in known if p.kind is not p.VAR_KEYWORD]
+        call = f"{spec.name}({', '.join(str(p) for p in shown if p.name != 'out')})"
+        summary = inspect.getdoc(spec.function).partition("\n")[0].removesuffix(".")
+        link = f"[{spec.operator.NAME}](operators/{page_of(spec.operator)})"
+        lines.append(f"| `{call}` | {link} | {_inline(summary)} |")
+    return lines
 
 
 _WRITTEN = f"Written by {Path(__file__).name}"
@@ -258,9 +310,9 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     if issubclass(kind, Computed):
         bound = f"[`{kind.TOLERANCE}`](../specification.md#tolerance)"
         yield f"Error bound: {_error_bound(kind.TOLERANCE)} ({bound})."
-        if kind.ALSO_KNOWN_AS:
-            names = (f"`{name}`" for name in kind.ALSO_KNOWN_AS.split())
-            yield f"In other libraries: {', '.join(names)}."
+    if kind.ALSO_KNOWN_AS:
+        names = (f"`{name}`" for name in kind.ALSO_KNOWN_AS.split())
+        yield f"In other libraries: {', '.join(names)}."
     examples = [*examples_of(kind)]
     yield "### Example" if len(examples) == 1 else "### Examples"
     if "Examples" in parts:
@@ -425,7 +477,8 @@ def main() -> None:
         path.write_text(text, encoding="utf-8")
     if outdated:
         os.execv(sys.executable, [sys.executable, *sys.argv])  # with the definitions that are new
-    MENU.write_text(menu(), encoding="utf-8")
+    for path, text in {MENU: menu(), **documents()}.items():
+        path.write_text(text, encoding="utf-8")
     for folder, pattern, written in (FOLDER, "*.md", pages()), (PICTURES, "*.svg", pictures()):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(pattern):

@@ -11,7 +11,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402 (PyTorch may be missing)
-from torch_calls import ALONG, BATCHED, CALLS, OPERATORS, OTHERS, TUPLES, floats, several  # noqa: E402 (PyTorch may be missing)
+from torch_calls import (  # noqa: E402 (PyTorch may be missing)
+    ALONG,
+    BATCHED,
+    CALLS,
+    OPERATORS,
+    OTHERS,
+    TUPLES,
+    can_have_a_gradient,
+    floats,
+    several,
+)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
 from anydml.torch import _operators  # noqa: E402 (PyTorch may be missing)
@@ -36,7 +46,7 @@ def fresh():
 @pytest.mark.parametrize("asks", [False, True], ids=["", "with a gradient"])
 def test_pytorchs_own_check_of_operators(name, asks):
     given = [*OPERATORS[name]]
-    i = next(i for i, x in enumerate(given) if isinstance(x, list) or x.is_floating_point())
+    i = next(i for i, x in enumerate(given) if can_have_a_gradient(x))
     operands = given[i] if isinstance(given[i], list) else [given[i]]
     operands = [operand.clone().requires_grad_(asks) for operand in operands]
     given[i] = operands if isinstance(given[i], list) else operands[0]

@@ -1,8 +1,10 @@
 """Calls of every array function on PyTorch's tensors, for the tests of the bridge."""
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import anydml as dml
+from support.documented_calls import documented_calls
 
 ALONG = torch.tensor([[0, 3, -1], [2, 2, 0]])  # duplicates, a negative one
 TUPLES = torch.tensor([[0, 1], [2, -1], [0, 1]])
@@ -99,21 +101,30 @@ OTHERS = {
     "nonzero then gather": lambda x: dml.gather_nd(x, dml.nonzero_coordinates(x > 0.5)),
 }  # fmt: skip
 
+
+def can_have_a_gradient(value):
+    tensors = value if isinstance(value, list) else [value]
+    return all(isinstance(x, torch.Tensor) and x.is_floating_point() for x in tensors)
+
+
+def _recorded_operators():
+    """The arguments of one call of each of torch.ops.anydml, of calls above and documented ones."""
+    found = {}
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            if operator.namespace == "anydml" and any(map(can_have_a_gradient, args)):
+                name = operator.name().removeprefix("anydml::").removesuffix("_plain")
+                found.setdefault(name, args)
+            return operator(*args, **(kwargs or {}))
+
+    with Recorder():
+        for call in (*CALLS.values(), *OTHERS.values()):
+            call(floats(3, 4))
+        for call in documented_calls():
+            call.with_operands(torch.from_numpy)
+    return found
+
+
 # torch.ops.anydml.*: arguments, of which the first of floats may ask for a gradient.
-OPERATORS = {
-    "top_k": (floats(3, 4), 2, 1, True, torch.int64),
-    "nonzero_coordinates": (floats(3, 4), torch.int32),
-    "gather": (floats(3, 4), ALONG, 1, False),
-    "gather_elements": (floats(3, 4), ALONG, 1, True),
-    "gather_nd": (floats(3, 4), BATCHED, 1, False),
-    "scatter_elements": (floats(3, 4), ALONG, floats(2, 3, seed=1), 1, "none", True),
-    "scatter_nd": (floats(3, 4), TUPLES, floats(3, seed=1), "add", True),
-    "split": (floats(3, 4), [1, 3], 1),
-    "join": ([floats(3, 4), floats(1, 4, seed=1)], 0),
-    "cast": (floats(3, 4), torch.float32),
-    "pad": (floats(3, 4), [1, 0], [0, 2], "constant", 1.5),
-    "slice_window": (floats(3, 4), [0, 1], [3, 3], [2, -1]),
-    "tile": (floats(3, 4), [2, 3]),
-    "reverse_subsequences": (floats(3, 4), torch.tensor([[1], [9], [3]]), 1),
-    "one_hot": (ALONG, floats(2), 4, 1),
-}
+OPERATORS = _recorded_operators()

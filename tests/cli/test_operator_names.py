@@ -1,14 +1,12 @@
 """Operators by other names: of other libraries, misspelt, and those that anydml lacks."""
 
 import importlib
-import re
 from pathlib import Path
 
 import pytest
 
 import anydml as dml
 from anydml import cli
-from anydml.ops._computed import Computed
 from anydml.ops._pages import PAGES
 from anydml.registry import OPERATORS, operator_meant, unknown_operator
 
@@ -109,39 +107,3 @@ def test_names_exist(library):
             if not hasattr(value, part):  # a module that is not loaded yet
                 importlib.import_module(f"{value.__name__}.{part}")
             value = getattr(value, part)
-
-
-def documented():
-    """Operators and other names of each row of the first table of docs/names.md."""
-    methods = {"NumPy": "numpy.ndarray", "PyTorch": "torch.Tensor", "JAX": "jax.Array"}
-    short = {"np": "numpy", "jnp": "jax.numpy"}
-    lines = TABLE.read_text(encoding="utf-8").partition("| DirectML |")[2].splitlines()
-    libraries = [cell.split()[0] for cell in lines[0].strip("| ").split(" | ")]
-    for line in lines[2:]:
-        if not line.startswith("|"):
-            return
-        operators, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        found = []
-        for library, cell in zip(libraries, cells, strict=True):
-            if library == "ONNX":
-                found.append("onnx." + re.match(r"\w+", cell)[0])
-                continue
-            for name in re.findall(r"`([\w.]+)`", cell):
-                first, dot, rest = name.partition(".")
-                if library == "anydml":
-                    found.append(f"anydml.{name}")
-                elif first == "x":
-                    found.append(f"{methods[library]}.{rest}")
-                else:
-                    found.append(f"{short.get(first, first)}.{rest}" if dot else name)
-        yield operators.split(", "), found
-
-
-def test_the_documented_names():
-    rows = [*documented()]
-    # Operators that calculate have their other names on their pages.
-    moving = {name for name, kind in OPERATORS.items() if not issubclass(kind, Computed)}
-    assert {name for operators, _ in rows for name in operators} == moving
-    for operators, names in rows:
-        kinds = dict.fromkeys(OPERATORS[name] for name in operators)
-        assert names == [also for kind in kinds for also in kind.ALSO_KNOWN_AS.split()], operators
