@@ -23,7 +23,7 @@ from anydml.errors import (
 )
 from anydml.exactness import Tolerance
 from anydml.functions import _public as _functions
-from anydml.functions._public import *  # noqa: F403
+from anydml.functions._public import *  # noqa: F403  # each has __all__
 from anydml.functions._specs import TopKResult
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.compiled import CompiledGraph
@@ -40,7 +40,7 @@ from anydml.graphs.serialized import read_serialized_graph
 from anydml.levels import FeatureLevel
 from anydml.lifecycle import CompiledOperator, Operator
 from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
-from anydml.ops import *  # noqa: F403
+from anydml.ops import *  # noqa: F403  # each has __all__
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops._pages import Support, TensorSupport

@@ -41,7 +41,7 @@ def call(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Sequen
         (kind,) = spec.types(operands, attributes, 1)
         return [zeros_like(operands[0], shape=shapes[0], dtype=kind, chunks=-1)]
     rule: Any = chunking or spec.composed
-    return rule(namespace, operands, attributes)  # type: ignore[no-any-return]
+    return rule(namespace, operands, attributes)  # type: ignore[no-any-return]  # rules are untyped
 
 
 namespace: Final = Namespace(call)

@@ -159,7 +159,7 @@ class _Lowering:
         return _End(port[1].storage, self._operator(place[0]).specs[port[0]])
 
     def _operator(self, node: int) -> _Operator:
-        desc: Any = self._graph.nodes[node].desc  # type: ignore[union-attr]
+        desc: Any = self._graph.nodes[node].desc  # type: ignore[union-attr]  # an operator
         if id(desc) not in self._operators:  # nodes that share a descriptor share its program
             program = desc.lower()
             specs = {slot.name: slot.spec for slot in (*program.inputs, *program.outputs)}
@@ -183,7 +183,7 @@ class _Lowering:
         self._inputs.append(Slot(declared.name, end.spec, end.tensor.sizes))
 
     def _add_constant(self, node: int) -> None:
-        data: bytes = self._graph.nodes[node].data  # type: ignore[union-attr]
+        data: bytes = self._graph.nodes[node].data  # type: ignore[union-attr]  # a constant
         name = f"{self._mark}{node}"
         readers = self._readers[(node, 0)]
         end = readers[0]

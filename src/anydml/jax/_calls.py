@@ -35,7 +35,7 @@ def call(spec: FunctionSpec, operands: Sequence[Traced], attributes: Any) -> Seq
     most = _kernels.threads.get()
     if spec.composed is None:
         named = {"function": spec.name, "attributes": attributes, "threads": most or 0}
-        return PRIMITIVE.bind(*operands, **named)  # type: ignore[no-any-return]
+        return PRIMITIVE.bind(*operands, **named)  # type: ignore[no-any-return]  # untyped
     if most is None:  # code that JAX can fuse, differentiate and batch
         return spec.composed(namespace, operands, attributes)
     return spec.program(namespace, spec, operands, attributes)

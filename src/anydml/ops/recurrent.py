@@ -307,7 +307,7 @@ class Gru(Rnn):
     ALSO_KNOWN_AS = "onnx.GRU torch.nn.GRU"
 
     @staticmethod
-    def compute(  # type: ignore[override]
+    def compute(  # type: ignore[override]  # names its tensors
         e: Engine, x: Array, weight: Array, recurrence: Array, bias: Array | None,
         hidden: Array | None, lengths: Array | None, *,
         activation_descs: Any, direction: RecurrentNetworkDirection, linear_before_reset: bool,

@@ -20,9 +20,9 @@ array([[[[3., 0.],
 """
 
 from anydml.pydirectml import _functions, _graph, _types
-from anydml.pydirectml._functions import *  # noqa: F403
-from anydml.pydirectml._graph import *  # noqa: F403
-from anydml.pydirectml._types import *  # noqa: F403
+from anydml.pydirectml._functions import *  # noqa: F403  # each has __all__
+from anydml.pydirectml._graph import *  # noqa: F403  # each has __all__
+from anydml.pydirectml._types import *  # noqa: F403  # each has __all__
 
 # pybind11 copies the members of an enumeration into the module; of equal names the last one stays.
 _members = {name: value for kind in _types.EXPORTED for name, value in kind.__members__.items()}

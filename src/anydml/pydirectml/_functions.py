@@ -102,7 +102,7 @@ def _operator(name: str, **renamed: str) -> Callable[[Function], Function]:
                 return results[0]
             return MaxPoolingOutputs(*results, *[wrap(None)] * (2 - len(results)))
 
-        return call_operator  # type: ignore[return-value]
+        return call_operator  # type: ignore[return-value]  # generic
 
     return decorate
 
@@ -214,7 +214,7 @@ def mean_variance_normalization(
 
 
 @_operator("slice1")
-def slice(  # noqa: A001
+def slice(  # noqa: A001  # PyDirectML's name
     input: Expression,
     input_window_offsets: Sequence[int],
     input_window_sizes: Sequence[int],

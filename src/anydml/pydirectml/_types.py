@@ -48,11 +48,11 @@ __all__ = [
 Dimensions = list
 """What sizes and strides are."""
 
-TensorDataType = enum.IntEnum(  # type: ignore[misc]  # its members are those of another one
+TensorDataType = enum.IntEnum(  # type: ignore[misc]  # its members are computed  # its members are those of another one
     "TensorDataType", {"UNKNOWN": 0, **{member.name: member.value for member in DataType}}
 )
 
-OperatorType = enum.StrEnum(  # type: ignore[misc]
+OperatorType = enum.StrEnum(  # type: ignore[misc]  # its members are computed
     "OperatorType", {name: name for name in ("INVALID", *PAGES)}
 )
 """Every operator of DirectML, by its name; the numbers of ``directml.h`` are not needed."""
