@@ -236,7 +236,7 @@ def test_memory_that_xla_cannot_have(device, monkeypatch):
     def fail(*_):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
-    monkeypatch.setattr(xla, "_compute", fail)
+    monkeypatch.setattr(xla, "compute_run", fail)
     with pytest.raises(dml.AllocationError, match="ELEMENT_WISE_ADD"):
         compiled(X, X)
 

@@ -56,7 +56,7 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
         )
     if _on_gpu(value):
         there: Any = _from_cuda(value, name)
-        return there, _wrap_cuda
+        return there, from_device_array
     _dlpack.on_host(value, name)
     try:
         array = np.asarray(value)
@@ -163,7 +163,8 @@ class _Exported:
                                   8 * kind.itemsize, list(array.shape))  # fmt: skip
 
 
-def _wrap_cuda(array: Any) -> Any:
+def from_device_array(array: Any) -> Any:
+    """A packed array on a GPU as one of JAX, of the same memory."""
     jax: Any = sys.modules["jax"]
     check_dtype(array.dtype, "result")
     return jax.dlpack.from_dlpack(_Exported(array))

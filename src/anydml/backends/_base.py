@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -80,6 +80,12 @@ class Backend(Protocol):
 
     def describe(self) -> tuple[str, str]:
         """What it computes with (an instruction set, say), and on how many threads, for people."""
+
+
+class FixedMemory(NamedTuple):
+    """The owner of a device array that nothing writes after it is made."""
+
+    buffer: Any
 
 
 def decline(bindings: dict[str, Any], threads: int) -> int | None:

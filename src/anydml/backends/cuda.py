@@ -16,7 +16,7 @@ import sys
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import PathFinder
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -25,7 +25,7 @@ import numpy as np
 
 from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
-from anydml.backends._base import Array, Executable, decline, out_of_range
+from anydml.backends._base import Array, Executable, FixedMemory, decline, out_of_range
 from anydml.backends._memory import working_nbytes
 from anydml.backends._sequence import Sequence, Step, host_constants
 from anydml.errors import (
@@ -36,6 +36,7 @@ from anydml.errors import (
     MissingKernelError,
 )
 from anydml.program import ArraySpec, KernelCall, Program, Slot
+from anydml.registry import is_computed
 from anydml.threads import get_num_threads
 
 CACHE: Final = "ANYDML_CACHE_DIR"
@@ -284,21 +285,23 @@ class CudaBackend:
     def copy(self, array: Any, call: str, purpose: str) -> DeviceArray:
         """A copy of an array, on the GPU, in memory of this library."""
         assert self.device is not None
-        if not isinstance(array, DeviceArray):
-            return uploaded(array, self.device, 0)
-        copied = _buffer(array.shape, array.dtype, self.device, array.stream)
-        kernels = CudaKernels(self.device, array.stream)
-        kernels.execute("identity", [array], [copied], {}, True, 1)
-        _cuda().synchronize(self.device, array.stream)  # another stream may read it
-        return copied
+        if isinstance(array, DeviceArray):
+            copied = _buffer(array.shape, array.dtype, self.device, array.stream)
+            kernels = CudaKernels(self.device, array.stream)
+            kernels.execute("identity", [array], [copied], {}, True, 1)
+        else:
+            copied = uploaded(array, self.device, 0)
+        return _fixed(copied)
 
     def compile(self, program: Program) -> Executable:
-        """Look up the kernels.
+        """Look up the kernels; computed calls are compiled when they first run.
 
         Raises
         ------
         MissingKernelError
             The operator has no kernel for CUDA.
+        DeviceError
+            A call is computed, and JAX is missing or does not see the GPU.
         """
         assert self.device is not None
         return CudaExecutable(program, self.device)
@@ -320,21 +323,29 @@ class CudaExecutable:
     """A program that runs on a GPU."""
 
     def __init__(self, program: Program, device: int) -> None:
+        computed = False
         for call in program.calls:
-            if call.kernel not in _cuda().kernels():
+            computed = computed or is_computed(call.kernel)
+            if not is_computed(call.kernel) and call.kernel not in _cuda().kernels():
                 raise MissingKernelError(call.source or program.name, "CUDA")
+        self._runs: Mapping[str, Step] = {}
+        if computed:
+            program, self._runs = _compiled_runs(program, device)
         self._padding = {slot.name: slot.padding for slot in (*program.inputs, *program.outputs)}
         self._outputs = [slot.name for slot in program.outputs]
         self._program = program
         self._device = device
-        constants = {name: uploaded(a, device, 0) for name, a in host_constants(program).items()}
-        if constants:
-            _cuda().synchronize(device, 0)  # any stream may read them
+        constants = {
+            name: _fixed(uploaded(array, device, 0))
+            for name, array in host_constants(program).items()
+        }
         self._sequence = Sequence(program, self._step, constants)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
 
     def _step(self, call: KernelCall) -> Step:
+        if call.kernel in self._runs:
+            return self._runs[call.kernel]
         attributes, indices = dict(call.attributes), None
         if call.indices is not None:
             use = call.indices
@@ -369,6 +380,20 @@ class CudaExecutable:
             arrays[name][...] = downloaded(buffers[name])
 
 
+def _compiled_runs(program: Program, device: int) -> tuple[Program, Mapping[str, Step]]:
+    """As `anydml.backends._cuda_runs.compiled_runs`, which needs JAX."""
+    try:
+        from anydml.backends import _cuda_runs
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "jaxlib"):
+            raise
+        raise DeviceError(
+            f"{program.name}: Device('cuda:{device}') calculates with JAX: "
+            "pip install 'jax[cuda13]'"
+        ) from error
+    return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device))
+
+
 class _CudaMemory:
     """Arrays on one GPU, used on one stream."""
 
@@ -387,11 +412,13 @@ class _CudaMemory:
         return result
 
     def pack(self, array: DeviceArray) -> DeviceArray:
-        if not array.flags.c_contiguous:
-            packed = _buffer(array.shape, array.dtype, self._device, self._stream)
-            self.copy(array, packed)
-            array = packed
-        return array.laid_out((array.nbytes,), np.dtype(np.uint8), (1,))
+        packed = array if array.flags.c_contiguous else self.packed(array)
+        return packed.laid_out((packed.nbytes,), np.dtype(np.uint8), (1,))
+
+    def packed(self, array: DeviceArray) -> DeviceArray:
+        result = _buffer(array.shape, array.dtype, self._device, self._stream)
+        self.copy(array, result)
+        return result
 
     def clear(self, array: DeviceArray) -> None:
         extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
@@ -402,6 +429,9 @@ class _CudaMemory:
     def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         kernels = CudaKernels(self._device, self._stream)
         kernels.execute("identity", [source], [target], {}, True, 1)
+
+    def wait(self) -> None:
+        _cuda().synchronize(self._device, self._stream)
 
 
 class OwnedArray(DeviceArray):
@@ -418,6 +448,13 @@ def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: i
     strides = packed_strides(shape, dtype.itemsize)
     return OwnedArray(buffer.address, dtype, shape, strides, device, stream, buffer,
                       lambda wanted, like: _buffer(wanted, like, device, stream))  # fmt: skip
+
+
+def _fixed(array: DeviceArray) -> DeviceArray:
+    """An array that is not written any more, and that any stream may read."""
+    _cuda().synchronize(array.device, array.stream)
+    array.owner = FixedMemory(array.owner)
+    return array
 
 
 def uploaded(array: Array, device: int, stream: int) -> DeviceArray:

@@ -7,8 +7,8 @@ on the CPU, XLA reads those that are aligned where they are; a GPU gets copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +30,7 @@ from anydml.registry import definition_of
 ENGINE: Final = JaxEngine()
 
 MOST_CONSTANT_BYTES: Final = 64 << 20
-"""Of the owned tensors of a run that are compiled as constants; larger ones are arguments."""
+"""Of the owned tensors of a run that are compiled as constants on a CPU; others are arguments."""
 
 _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
@@ -100,11 +100,11 @@ class XlaBackend:
         name = program.name
         program, runs = partition(program)
         place = self._first if self._platform else None
-        compiler_options = options(self._first.platform)
+        platform = self._first.platform
 
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
-                return _Step(name, runs[call.kernel], place, compiler_options)
+                return _Step(name, runs[call.kernel], place, platform)
             return _native_step(call)
 
         constants = {key: array.view(Fixed) for key, array in host_constants(program).items()}
@@ -113,6 +113,17 @@ class XlaBackend:
     def describe(self) -> tuple[str, str]:
         """The device, and JAX's version; XLA chooses how many threads there are."""
         return f"XLA on {self._first.device_kind}, JAX {jax.__version__}", "set by XLA"
+
+
+@contextmanager
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise this library's errors for those of XLA, which messages say of a program."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" in str(error):
+            raise AllocationError(name, None, "what XLA computes") from error
+        raise DeviceError(f"{name}: XLA failed: {error}") from error
 
 
 def _native_step(call: KernelCall) -> Step:
@@ -163,23 +174,21 @@ class _Function(NamedTuple):
 class _Step:
     """`Step` of a run."""
 
-    def __init__(self, name: str, run: Run, place: Any, compiler_options: dict[str, Any]) -> None:
+    def __init__(self, name: str, run: Run, place: Any, platform: str) -> None:
         self._name = name
         self._run = run
         self._place = place
-        self._compiler_options = compiler_options
+        self._compiler_options = options(platform)
+        # A GPU divides by a constant by multiplying with its rounded reciprocal.
+        self._may_have_constants = platform == "cpu"
         self._function: _Function | None = None
 
     def __call__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
     ) -> int:
-        with x64(), jax.default_device(self._place) if self._place else nullcontext():
-            try:
-                results = self._results(inputs)
-            except jax.errors.JaxRuntimeError as error:
-                if "RESOURCE_EXHAUSTED" in str(error):
-                    raise AllocationError(self._name, None, "what XLA computes") from error
-                raise DeviceError(f"{self._name}: XLA failed: {error}") from error
+        place = jax.default_device(self._place) if self._place else nullcontext()
+        with x64(), place, translate_errors(self._name):
+            results = self._results(inputs)
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
@@ -200,13 +209,14 @@ class _Step:
 
     def _specialized(self, fixed: Mapping[int, Any], identity: object) -> _Function:
         arrays = {i: _unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
-        constant = sum(x.nbytes for x in arrays.values()) <= MOST_CONSTANT_BYTES
+        nbytes = sum(x.nbytes for x in arrays.values())
+        constant = self._may_have_constants and nbytes <= MOST_CONSTANT_BYTES
         constants = arrays if constant else {}
         placed = {} if constant else {i: jax.device_put(x) for i, x in arrays.items()}
 
         def call(*arguments: Any) -> list[Any]:
             rest = iter(arguments)
-            return _compute(
+            return compute_run(
                 self._run,
                 [constants[i] if i in constants else next(rest)
                  for i in range(len(self._run.inputs))],
@@ -217,7 +227,7 @@ class _Step:
         )
 
 
-def _compute(run: Run, arrays: Sequence[Any]) -> list[Any]:
+def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of a run; each is rounded once, as it would be when it is written."""
     held: dict[str | None, Any] = {None: None}
 

@@ -43,6 +43,15 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         return getattr(jnp, name)
 
+    def argmax(self, x: Array, axis: int, **options: Any) -> Array:
+        if x.dtype.kind == "f":  # of several NaN, a GPU may find any
+            missing = jnp.isnan(x)
+            x = jnp.where(missing.any(axis, keepdims=True), missing.astype(x.dtype), x)
+        return jnp.argmax(x, axis, **options)
+
+    def argmin(self, x: Array, axis: int, **options: Any) -> Array:
+        return self.argmax(-x if x.dtype.kind == "f" else ~x, axis, **options)
+
     def cosh(self, x: Array) -> Array:
         return jnp.cosh(x.astype(jnp.float64)).astype(x.dtype)
 

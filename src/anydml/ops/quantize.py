@@ -176,6 +176,8 @@ class DynamicQuantizeLinear(Computed):
         wide = x.astype(xp.float32)
         low = xp.minimum(xp.min(wide, keepdims=True), np.float32(0))
         high = xp.maximum(xp.max(wide, keepdims=True), np.float32(0))
-        scale = xp.where(low == high, one, (high - low) / (most - least))
+        # In float64, since XLA multiplies by the rounded reciprocal of a constant on a GPU.
+        share = ((high - low).astype(xp.float64) / np.float64(most - least)).astype(xp.float32)
+        scale = xp.where(low == high, one, share)
         zero_point = xp.clip(xp.rint(least - low / scale), least, most)
         return xp.rint(wide / scale) + zero_point, scale, zero_point
