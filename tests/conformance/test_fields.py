@@ -360,7 +360,7 @@ def test_tensors_that_are_left_out(known):
 def test_a_kernel_of_the_cpu_is_given_nothing_for_what_is_left_out(monkeypatch):
     given = []
     native = SimpleNamespace(
-        Binder=lambda *_: SimpleNamespace(dispatch=None),
+        CompiledCall=lambda *_: SimpleNamespace(dispatch=None),
         kernels=lambda: ["everything"],
         run=lambda kernel, inputs, outputs, *_: given.extend((inputs, outputs)) or -1,
     )

@@ -19,19 +19,19 @@ def slot(name, sizes=(2, 3), output=False, member=-1, kind=1):
 
 def cast(sizes=(2, 3), kind=1):
     tensors = [slot("In", sizes, kind=kind), slot("Out", sizes, True, kind=kind)]
-    return native.Binder("CAST", "cast", tensors, {}, False)
+    return native.CompiledCall("CAST", "cast", tensors, {}, False)
 
 
 def join(count, size=2):
     parts = [slot("Parts", (size,), member=member) for member in range(count)]
     tensors = [*parts, slot("Out", (count * size,), True)]
-    return native.Binder("JOIN", "join", tensors, {"axis": 0}, False)
+    return native.CompiledCall("JOIN", "join", tensors, {"axis": 0}, False)
 
 
 def scatter(in_place=True):
     tensors = [slot("In", (4,)), slot("At", (2,), kind=3), slot("Updates", (2,)),
                slot("Out", (4,), True)]  # fmt: skip
-    return native.Binder("SCATTER", "scatter_elements", tensors, {"axis": 0}, in_place)
+    return native.CompiledCall("SCATTER", "scatter_elements", tensors, {"axis": 0}, in_place)
 
 
 def test_arrays_that_only_lie_side_by_side_are_taken():
@@ -150,14 +150,14 @@ def test_the_first_and_last_types_and_ranks():
 def test_eight_tensors_that_do_not_fit_together():
     parts = [slot("Parts", (2,), member=member) for member in range(7)]
     with pytest.raises(dml.ArgumentError, match="JOIN: operands of other sizes"):
-        native.Binder("JOIN", "join", [*parts, slot("Out", (13,), True)], {"axis": 0}, False)
+        native.CompiledCall("JOIN", "join", [*parts, slot("Out", (13,), True)], {"axis": 0}, False)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_another_number_of_tensors(count):
     inputs = [slot(f"In{i}") for i in range(count)]
     with pytest.raises(dml.ArgumentError, match="CAST: other tensors than it takes"):
-        native.Binder("CAST", "cast", [*inputs, slot("Out", output=True)], {}, False)
+        native.CompiledCall("CAST", "cast", [*inputs, slot("Out", output=True)], {}, False)
 
 
 # ---- calls by name
@@ -393,7 +393,7 @@ EMPTY, WHOLE = np.zeros((0, 3), "f4"), np.zeros((2, 3), "f4")
 def test_indices_of_no_quick_call(kernel, x, indices, number, mode):
     if x.size or mode == "clamp":  # else the kernel finds a bad index
         assert native.shapes(kernel, x, indices, number, mode) is None
-    assert native.quick(kernel)(None, x, indices, number, mode) is None
+    assert native.function_call(kernel)(None, x, indices, number, mode) is None
 
 
 @pytest.mark.parametrize("halves", [(1, 2), (2, 1), (0, 3)])

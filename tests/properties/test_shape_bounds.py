@@ -20,7 +20,7 @@ def check(name, expected, x, *arguments):
         return
     expected = expected if isinstance(expected, list) else [expected]
     assert [shape for shape, _ in found] == [part.shape for part in expected], arguments
-    got = native.quick(name)(None, x, *arguments)
+    got = native.function_call(name)(None, x, *arguments)
     got = got if isinstance(got, tuple) else [got]
     for one, part in zip(got, expected, strict=True):
         assert one.tobytes() == part.tobytes(), arguments
@@ -95,12 +95,12 @@ def test_gathers_have_their_mode(mode, wanted):
         ("gather", x, at, 0), ("gather_elements", x, at, 0), ("gather_nd", x, at[:, None], 0),
     )  # fmt: skip
     for name, *operands in calls:
-        got = native.quick(name)(None, *operands, mode)
+        got = native.function_call(name)(None, *operands, mode)
         assert got is None if wanted is None else got.tolist() == wanted, name
 
 
 def test_joins_of_what_does_not_fit():
-    x, quick = np.zeros((2, 3), "f4"), native.quick("join")
+    x, quick = np.zeros((2, 3), "f4"), native.function_call("join")
     for count in (1, 20):  # few parts are held one by one
         others = [np.zeros(shape, "f4") for shape in ((2, 4), (1, 3), (2, 3, 1), (2,), ())]
         for other in (*others, np.zeros((2, 3), "i4")):

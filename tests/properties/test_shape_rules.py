@@ -282,7 +282,7 @@ def test_same_results(case, data):
 
 def has_quick_way(name):
     try:
-        native.quick(name)
+        native.function_call(name)
     except ArgumentError:
         return False
     return True
@@ -348,7 +348,7 @@ TYPES = [
 @example(constant=float(np.finfo(np.float32).max) * (1 + 2.0**-25))
 def test_constants_are_what_the_general_path_makes_of_them(dtype, constant):
     x = np.zeros(2, dtype)
-    found = native.quick("pad")(None, x, 1, "constant", constant)
+    found = native.function_call("pad")(None, x, 1, "constant", constant)
     try:
         with np.errstate(over="ignore"):
             wanted = constant_of(constant, x, "constant")
@@ -388,7 +388,7 @@ def test_integers_are_exact(given_):
 
 
 def test_other_numbers_of_arguments():
-    call = native.quick("gather")
+    call = native.function_call("gather")
     x, i = np.zeros(3, "f4"), np.zeros(3, "i8")
     for values in ((), (None,), (None, x, i, 0), (None, x, i, 0, "raise", 1),
                    (x, i, 0, "raise")):  # fmt: skip

@@ -58,15 +58,15 @@ def test_lists_that_take_the_type_of_the_data(values, fits):
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_quick_calls_take_them(kind):
     x, order = some(kind), np.array([4, 0])
-    result = native.quick("gather")(None, x, order, 0, "raise")
+    result = native.function_call("gather")(None, x, order, 0, "raise")
     if result is None:  # a type is known once an array of it has been seen
         dml.gather(x, order)
-        result = native.quick("gather")(None, x, order, 0, "raise")
+        result = native.function_call("gather")(None, x, order, 0, "raise")
     assert_same_bits(result, x[order])
     assert result.dtype == x.dtype
     native.know_added_type(5, kind)  # not a type
     native.know_added_type(x.dtype, "float16")  # not one of these
-    assert native.quick("gather")(None, x, order, 0, "raise") is not None
+    assert native.function_call("gather")(None, x, order, 0, "raise") is not None
 
 
 class TestCast:

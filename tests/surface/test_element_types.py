@@ -42,7 +42,7 @@ def test_a_users_records_are_still_refused():
     """Records of one integer are not taken for bfloat16, by quick calls neither."""
     for field in ("bfloat16", "f0"):
         records = np.zeros((2, 2), [(field, "u2")])
-        assert native.quick("gather")(None, records, np.array([0]), 0, "raise") is None
+        assert native.function_call("gather")(None, records, np.array([0]), 0, "raise") is None
         with pytest.raises(dml.ArgumentTypeError, match=r"expected numbers .*got records"):
             dml.gather(records, [0])
 

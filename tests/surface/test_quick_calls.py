@@ -115,7 +115,7 @@ def test_constants_that_need_no_general_path(dtype, taken, left):
     x = np.ones(1, dtype)
     for value in taken:
         assert native.shapes("pad", x, 1, "constant", value) is not None, value
-        padded = native.quick("pad")(None, x, 1, "constant", value)
+        padded = native.function_call("pad")(None, x, 1, "constant", value)
         assert padded.tolist() == [value, x[0], value]
     for value in left:
         assert native.shapes("pad", x, 1, "constant", value) is None, value
