@@ -204,7 +204,12 @@ def by_specification(spec):
         arrays = [array(draw(SIZES), draw(kind)) for kind in kinds]
         given_ = tuple(draw(values[attribute.kind]) for attribute in spec.attributes)
         arguments = spec.arguments(arrays, given_)
-        return spec.operator, arrays, arguments, dict(spec.inferred(arrays, spec.named(given_)))
+        return (
+            spec.operator,
+            arrays,
+            arguments,
+            dict(spec.inferred(arrays, spec.attribute_values(given_))),
+        )
 
     case.__name__ = spec.name
     return case
