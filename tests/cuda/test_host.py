@@ -344,11 +344,11 @@ def test_a_library_on_the_gpu(with_stubs):
     print(stub().stub_lent(), stub().stub_depth())
     """
     program = CUPY + textwrap.dedent(code)
-    kind, streams, first, apart, gathered, balance = with_stubs(program).splitlines()
+    kind, streams, first, message, gathered, balance = with_stubs(program).splitlines()
     assert kind == "True (3,) (3,)"
     assert streams == "True"
     assert first == "push 1"
-    assert apart == "arrays: expected all on one device, got cuda:1 and the CPU"
+    assert message == "arrays: expected all on one device, got cuda:1 and the CPU"
     assert gathered == "(100,)"
     assert balance == "0 0"
 

@@ -98,13 +98,13 @@ def test_in_place_is_the_first_inputs_own_memory():
     ],
 )
 def test_other_arrays_than_the_descriptors_are_left(change):
-    binder, x, out = cast(), np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
+    call, x, out = cast(), np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
     for _ in range(2):  # what is left of a good call means nothing
-        assert binder.dispatch({"In": x, "Out": out}, 1) == -1
+        assert call.dispatch({"In": x, "Out": out}, 1) == -1
         out[:] = 0
-        assert binder.dispatch({"In": change(x), "Out": out}, 1) is None
+        assert call.dispatch({"In": change(x), "Out": out}, 1) is None
         assert not out.any()
-        assert binder.dispatch({"In": x, "Out": change(out)}, 1) is None
+        assert call.dispatch({"In": x, "Out": change(out)}, 1) is None
 
 
 def test_outputs_are_contiguous_and_writable():
@@ -248,22 +248,22 @@ def test_columns_of_a_scan_are_those_of_the_input():
 def test_reductions_by_their_number(kernel, reduction, mean):
     at = AT if kernel == "scatter_elements" else AT[:, None]
     inputs = [X, at, np.array([5, -6], "f4")]
-    given = {"reduction": reduction, "mean": mean}
+    arguments = {"reduction": reduction, "mean": mean}
     if kernel == "scatter_elements":
-        given["axis"] = 0
+        arguments["axis"] = 0
     out = np.zeros(4, "f4")
     if reduction == 1 and mean in (1, 2):
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
         assert out.tolist() == [-3 if mean == 1 else -6, 1, 2, 4 if mean == 1 else 5]
         return
     if 0 <= reduction <= 4 and mean == 0:
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
         at_0, at_3 = {0: (-6, 5), 1: (-6, 8), 2: (0, 15), 3: (-6, 3), 4: (0, 5)}[reduction]
         assert out.tolist() == [at_0, 1, 2, at_3]
         return
     message = "reduction" if 0 <= reduction <= 4 else "attributes"
     with pytest.raises(dml.ArgumentError, match=message):
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
     assert not out.any()
 
 
@@ -338,12 +338,12 @@ def test_windows_of_the_least_stride():
 
 @pytest.mark.parametrize("stride", [-(2**63), -3, -2, -1, 0, 1, 2, 3, 2**63 - 1])
 def test_windows_are_within_the_input(stride):
-    for start, size, wanted in itertools.product(range(-1, 6), range(-1, 6), range(6)):
-        out = np.full(wanted, -1, "f4")
+    for start, size, expected in itertools.product(range(-1, 6), range(-1, 6), range(6)):
+        out = np.full(expected, -1, "f4")
         inside = start >= 0 and size >= 0 and start + size <= 4 and stride not in (0, -(2**63))
-        if inside and (wanted == 0 or wanted <= len(X[start : start + size][::stride])):
+        if inside and (expected == 0 or expected <= len(X[start : start + size][::stride])):
             run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
-            assert out.tolist() == X[start : start + size][::stride][:wanted].tolist()
+            assert out.tolist() == X[start : start + size][::stride][:expected].tolist()
         else:
             with pytest.raises(dml.ArgumentError, match="slice_window: "):
                 run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])

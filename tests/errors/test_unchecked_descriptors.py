@@ -165,8 +165,8 @@ def dispatch(desc):
     arrays = {}
     for info in desc.tensor_fields():
         value = getattr(desc, info.attribute)
-        made = [np.zeros(t.sizes, t.data_type.numpy) for t in (value if info.many else [value])]
-        arrays[info.name] = made if info.many else made[0]
+        members = [np.zeros(t.sizes, t.data_type.numpy) for t in (value if info.many else [value])]
+        arrays[info.name] = members if info.many else members[0]
     compiled.dispatch(**arrays)
 
 

@@ -53,8 +53,8 @@ def without_denormals(x):
     """Zeros in place of denormals, and of what easily becomes one."""
     if x.dtype.kind != "f" or x.dtype == np.float16:
         return x
-    least = 2.0**-60 * float(np.finfo(x.dtype).smallest_normal) ** 0.5
-    return np.where(np.abs(x) < least, x.dtype.type(0), x)
+    minimum = 2.0**-60 * float(np.finfo(x.dtype).smallest_normal) ** 0.5
+    return np.where(np.abs(x) < minimum, x.dtype.type(0), x)
 
 
 def flushed(x):
@@ -62,24 +62,26 @@ def flushed(x):
     if x.dtype.kind != "f":
         return x
     kind = np.float16 if x.dtype == np.float16 else np.float32
-    least = 0 if kind is np.float16 else np.finfo(kind).smallest_normal
-    return np.where((np.abs(x) < least) | (x == 0), x.dtype.type(0), x)
+    minimum = 0 if kind is np.float16 else np.finfo(kind).smallest_normal
+    return np.where((np.abs(x) < minimum) | (x == 0), x.dtype.type(0), x)
 
 
 def assert_within_tolerance(kind, got, wide, magnitude, finite):
     rounded = kind.TOLERANCE.unit is Unit.BITS or got.dtype.kind != "f"
-    wanted = ENGINE.cast(wide, got.dtype) if rounded else wide
+    expected = ENGINE.cast(wide, got.dtype) if rounded else wide
     left = np.zeros(got.shape, bool)
     if kind.TOLERANCE.unit in (Unit.PRODUCTS, Unit.SUMS):
         # Parts that are not finite, or whose sum is not: padding and the order decide.
         left = ~np.isfinite(magnitude) | (np.isnan(got) & (not finite))
     elif kind.TOLERANCE.unit is Unit.ULP and finite:
         # What overflows on the way is an infinity, or NaN of two.
-        left = ~np.isfinite(magnitude) & ~np.isfinite(wanted) & ~np.isfinite(got)
-    got, wanted, magnitude = (np.where(left, x.dtype.type(0), x) for x in (got, wanted, magnitude))
-    got, wanted = flushed(got), flushed(wanted)
-    where = first_difference(got, wanted, magnitude, kind.TOLERANCE)
-    assert where is None, (where, got[where], wanted[where])
+        left = ~np.isfinite(magnitude) & ~np.isfinite(expected) & ~np.isfinite(got)
+    got, expected, magnitude = (
+        np.where(left, x.dtype.type(0), x) for x in (got, expected, magnitude)
+    )
+    got, expected = flushed(got), flushed(expected)
+    where = first_difference(got, expected, magnitude, kind.TOLERANCE)
+    assert where is None, (where, got[where], expected[where])
 
 
 def perturbed(arrays):
@@ -100,17 +102,17 @@ def check(kind, seed, flavours):
         results = compiled(**bindings(desc, arrays))
         finite = all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
         results = [*results] if isinstance(results, tuple) else [results]
-        wanted, magnitudes = exact(desc, arrays)
+        expected, magnitudes = exact(desc, arrays)
         if kind.TOLERANCE.unit is Unit.ULP:
             # What cancels in float64 depends on the order there.
             others, _ = exact(desc, perturbed(arrays))
             with np.errstate(invalid="ignore"):
                 near = [
                     np.abs(got - wide) <= 16 * np.abs(other - wide)
-                    for got, wide, other in zip(results, wanted, others, strict=True)
+                    for got, wide, other in zip(results, expected, others, strict=True)
                 ]
-            wanted = [np.where(n, g, w) for n, g, w in zip(near, results, wanted, strict=True)]
-        for got, wide, magnitude in zip(results, wanted, magnitudes, strict=True):
+            expected = [np.where(n, g, w) for n, g, w in zip(near, results, expected, strict=True)]
+        for got, wide, magnitude in zip(results, expected, magnitudes, strict=True):
             assert_within_tolerance(kind, got, wide, magnitude, finite)
 
 
@@ -125,16 +127,16 @@ def test_types_and_sizes_are_those_of_numpy(name):
         if kind.WIDENS:
             operands = [x if x is None or x.dtype != "f2" else x.astype("f4") for x in operands]
         with np.errstate(all="ignore"):
-            wanted = kind.compute(ENGINE, *operands, **desc.attributes())
+            expected = kind.compute(ENGINE, *operands, **desc.attributes())
         compute = partial(kind.compute, JaxEngine(), **desc.attributes())
         with x64():
             got = jax.eval_shape(compute, *operands)
-        pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (got, wanted)), strict=True)
-        for made, array in pairs:
+        pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (got, expected)), strict=True)
+        for result, array in pairs:
             if array is not None:
-                assert made.shape == array.shape
-                is_wider = array.dtype == np.float64 and made.dtype == np.float32
-                assert made.dtype == array.dtype or (is_wider and USES_ERF[name])
+                assert result.shape == array.shape
+                is_wider = array.dtype == np.float64 and result.dtype == np.float32
+                assert result.dtype == array.dtype or (is_wider and USES_ERF[name])
 
 
 @pytest.mark.parametrize("name", [*NAMES][::16])
@@ -163,13 +165,13 @@ def test_a_scale_and_an_activation():
         for seed in range(6)
         for kind in (dml.Gemm, dml.BatchNormalization, dml.ElementWiseAbs, dml.ElementWiseSqrt)
     }
-    several = 0
+    count = 0
     for kind, desc in chosen.items():
         arrays = inputs_of(desc, 0, Flavour.CONSTANT)
         arrays = [np.full_like(x, 0.75) for x in arrays]
-        got, wanted = (
+        got, expected = (
             dml.Device(name).create_operator(desc).compile()(*arrays) for name in ("xla", "cpu")
         )
-        several += len(desc.lower().calls) > 1
-        np.testing.assert_allclose(got, wanted, 1e-3, 1e-6, err_msg=kind.NAME)
-    assert several
+        count += len(desc.lower().calls) > 1
+        np.testing.assert_allclose(got, expected, 1e-3, 1e-6, err_msg=kind.NAME)
+    assert count

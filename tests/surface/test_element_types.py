@@ -48,9 +48,9 @@ def test_a_users_records_are_still_refused():
 
 
 def test_copies_are_made_in_memory_that_the_cpu_reads():
-    elsewhere = SimpleNamespace(dtype=np.dtype("f4"), size=1)
+    foreign = SimpleNamespace(dtype=np.dtype("f4"), size=1)
     with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected float64, got float32, which is"):
-        as_type(elsewhere, "f8", "x")
+        as_type(foreign, "f8", "x")
 
 
 @pytest.mark.parametrize("name", ADDED)
