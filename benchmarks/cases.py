@@ -66,11 +66,11 @@ class Case:
 
 def chosen(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
     """The cases whose name or title fits one of the glob patterns; all when there are none."""
-    wanted = tuple(patterns) or ("*",)
+    expected = tuple(patterns) or ("*",)
     return [
         case
         for case in cases
-        if any(fnmatchcase(case.name, p) or fnmatchcase(case.title, p) for p in wanted)
+        if any(fnmatchcase(case.name, p) or fnmatchcase(case.title, p) for p in expected)
     ]
 
 

@@ -95,9 +95,9 @@ def command(
         if (found := chosen(suite.cases(full), cases))
     ]
     if not selected:
-        named = ", ".join(suite_names)
+        suite_list = ", ".join(suite_names)
         raise click.UsageError(
-            f"no case of suite {named} is named {' or '.join(cases)}; --list prints the names"
+            f"no case of suite {suite_list} is named {' or '.join(cases)}; --list prints the names"
         )
     if only_list:
         _print_list(selected)
@@ -162,9 +162,9 @@ def _measured(
 ) -> tuple[dict[str, Any], list[report.Outcome]]:
     """The machine, and the outcomes, each printed, and in the file, as soon as it is there."""
     threads = get_num_threads()
-    wanted = any(suite.kind == "peers" for suite, _ in selected)
+    expected = any(suite.kind == "peers" for suite, _ in selected)
     place = _place(device, threads)
-    contenders = place.peers(threads) if with_peers and wanted else []
+    contenders = place.peers(threads) if with_peers and expected else []
     described = machine.describe(contenders)
     if device != "cpu":
         described["GPU"] = place.describe()

@@ -144,7 +144,7 @@ class Worker:
         self._process.kill()
         self._process.communicate()
 
-    def tell(self, *command: object) -> None:
+    def send(self, *command: object) -> None:
         """Send a command; `answer` waits for what comes of it."""
         assert self._process.stdin
         try:
@@ -163,7 +163,7 @@ class Worker:
 
     def ask(self, *command: object) -> Any:
         """A command and its answer."""
-        self.tell(*command)
+        self.send(*command)
         return self.answer()
 
 
@@ -209,11 +209,11 @@ def work(clock: Callable[[], float], commands: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def types_of(returned: Any) -> list[str]:
+def types_of(result: Any) -> list[str]:
     """Types of the arrays that a call returned; none if it returned none, or only small ones."""
-    if returned is None:
+    if result is None:
         return []
-    arrays = returned if isinstance(returned, (tuple, list)) else (returned,)
+    arrays = result if isinstance(result, (tuple, list)) else (result,)
     large = sum(array.nbytes for array in arrays) > LARGE
     return [str(array.dtype) for array in arrays] if large else []
 
@@ -226,7 +226,7 @@ def measure(
     with Worker(interpreters[0], plan.clock) as old, Worker(interpreters[1], plan.clock) as new:
         pair = (old, new)
         for i in order:
-            pair[i].tell("load", suites, name, {})
+            pair[i].send("load", suites, name, {})
         types = {i: pair[i].answer() for i in order}
         if types[0] != types[1]:
             types[1] = new.ask("load", suites, name, {"index_dtype": types[0][-1]})

@@ -81,8 +81,8 @@ def calls_on(x: Any, chunks: tuple[int, int]) -> dict[str, Calls]:
 
 def check(calls: Calls) -> None:
     """Ours gives what it gives in memory; Dask's own the same numbers."""
-    here, there = dask.compute(calls["here"](), calls["in memory"]())
-    assert here.tobytes() == there.tobytes()
+    here, in_memory = dask.compute(calls["here"](), calls["in memory"]())
+    assert here.tobytes() == in_memory.tobytes()
 
 
 def main() -> None:

@@ -92,7 +92,7 @@ def outputs(job: Job) -> Results:
         x, axis = job.arrays[0], job.options["axis"] % job.arrays[0].ndim
         shape = (*x.shape[:axis], job.options["k"], *x.shape[axis + 1 :])
         return np.full(shape, 1, x.dtype), np.full(shape, -1, np.intp)
-    return tuple(np.full(wanted.shape, 1, wanted.dtype) for wanted in reference(job))
+    return tuple(np.full(expected.shape, 1, expected.dtype) for expected in reference(job))
 
 
 def same_bits(a: Array, b: Array) -> bool:
@@ -140,9 +140,9 @@ def reference(job: Job) -> Results:
         case "tile":
             return (np.tile(first, options["repeats"]),)
         case "reverse_subsequences":
-            along = np.arange(first.shape[1]).reshape(-1, *(1 for _ in first.shape[2:]))
-            turned = np.where(along < others[0], others[0] - 1 - along, along)
-            return (np.take_along_axis(first, np.broadcast_to(turned, first.shape), 1),)
+            positions = np.arange(first.shape[1]).reshape(-1, *(1 for _ in first.shape[2:]))
+            sources = np.where(positions < others[0], others[0] - 1 - positions, positions)
+            return (np.take_along_axis(first, np.broadcast_to(sources, first.shape), 1),)
         case "upsample_2d":
             larger = _interpolated if options["mode"] == "linear" else np.repeat
             across = larger(first, options["scale"][1], first.ndim - 1)
@@ -234,11 +234,11 @@ def _gather_nd(x: Array, indices: Array, batch_dims: int) -> Array:
 
 def _before(a: Array, b: Array, largest: bool) -> Array:
     """Whether a precedes b in the requested order; NaN counts as the largest."""
-    ahead: Array = a > b if largest else a < b
+    precedes: Array = a > b if largest else a < b
     if a.dtype.kind == "f":
         high, low = (a, b) if largest else (b, a)
-        ahead |= np.isnan(high) & ~np.isnan(low)
-    return ahead
+        precedes |= np.isnan(high) & ~np.isnan(low)
+    return precedes
 
 
 def _top_k_problem(job: Job, values: Array, indices: Array, strict: bool) -> str | None:
@@ -265,14 +265,14 @@ def _top_k_problem(job: Job, values: Array, indices: Array, strict: bool) -> str
     if _before(second, first, largest).any():
         return "values are out of order"
     last = values[..., -1:]
-    ahead = _before(x, last, largest)
-    if (ahead.sum(-1) != _before(values, last, largest).sum(-1)).any():
+    precedes = _before(x, last, largest)
+    if (precedes.sum(-1) != _before(values, last, largest).sum(-1)).any():
         return "a better element was left out"
     if strict:
         tied = ~_before(first, second, largest)
         if (tied & (indices[..., :-1] > indices[..., 1:])).any():
             return "ties are not in ascending index order"
-        level = ~ahead & ~_before(last, x, largest) & (np.arange(size) <= indices[..., -1:])
+        level = ~precedes & ~_before(last, x, largest) & (np.arange(size) <= indices[..., -1:])
         if (level.sum(-1) != (~_before(values, last, largest)).sum(-1)).any():
             return "a tie with a smaller index was left out"
     return None

@@ -116,11 +116,11 @@ class Gpu:
     def function(self, job: Job) -> Contestant:
         """The array function on PyTorch's arrays."""
         taker = CudaTorch(1)
-        there = Job(job.operation, tuple(map(taker.take, job.arrays)), job.options)
-        contestant = ours.function(there)
+        on_gpu = Job(job.operation, tuple(map(taker.take, job.arrays)), job.options)
+        contestant = ours.function(on_gpu)
 
-        def results(returned: Any) -> Results:
-            return tuple(taker.give(value) for value in ours.results(returned))
+        def results(result: Any) -> Results:
+            return tuple(taker.give(value) for value in ours.results(result))
 
         contestant.results = results
         return contestant
@@ -133,16 +133,16 @@ class Gpu:
 
     def take_turns(self, contestants: Sequence[Contestant], budget: Budget) -> None:
         """Device times, round by round, as `measure.take_turns`."""
-        fit = [c for c in contestants if not c.problem]
-        used = dict.fromkeys(map(id, fit), 0.0)
-        hosts = {id(c): self._host_time(c) for c in fit}
-        while fit:
-            for contestant in fit:
+        candidates = [c for c in contestants if not c.problem]
+        used = dict.fromkeys(map(id, candidates), 0.0)
+        hosts = {id(c): self._host_time(c) for c in candidates}
+        while candidates:
+            for contestant in candidates:
                 contestant.samples.append(self._turn(contestant, hosts[id(contestant)]))
                 used[id(contestant)] += contestant.samples[-1] + 1e-3
-            fit = [
+            candidates = [
                 c
-                for c in fit
+                for c in candidates
                 if len(c.samples) < FEWEST
                 or (len(c.samples) < budget.runs and used[id(c)] < budget.seconds)
             ]

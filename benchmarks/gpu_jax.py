@@ -21,7 +21,7 @@ CALLS, ROUNDS = 100, 9
 MOST = 1.3  # of our own time on CuPy's arrays
 
 
-def least(calls: list[Call], wait: Callable[[Any], Any]) -> list[float]:
+def shortest_times(calls: list[Call], wait: Callable[[Any], Any]) -> list[float]:
     """Seconds of one call of each, in rounds that take turns."""
     found = [float("inf")] * len(calls)
     for call in calls:
@@ -71,15 +71,18 @@ def main() -> None:
 
     slow = []
     for name, ours, theirs, operands in cases():
-        there, here = [jax.numpy.asarray(a) for a in operands], [cupy.asarray(a) for a in operands]
+        by_jax, by_cupy = (
+            [jax.numpy.asarray(a) for a in operands],
+            [cupy.asarray(a) for a in operands],
+        )
         jitted, own = jax.jit(ours), jax.jit(theirs)
         calls: list[Call] = [
-            partial(jitted, *there),
-            partial(ours, *here),
-            partial(own, *there),
-            partial(ours, *there),
+            partial(jitted, *by_jax),
+            partial(ours, *by_cupy),
+            partial(own, *by_jax),
+            partial(ours, *by_jax),
         ]
-        traced, cupy_s, xla, eager = least(calls, wait)
+        traced, cupy_s, xla, eager = shortest_times(calls, wait)
         if traced > MOST * cupy_s:
             slow.append(name)
         print(

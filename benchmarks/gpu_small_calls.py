@@ -21,7 +21,7 @@ Call = Callable[[], Any]
 CALLS, ROUNDS = 300, 9
 
 
-def least(calls: list[Call], wait: Call) -> list[float]:
+def shortest_times(calls: list[Call], wait: Call) -> list[float]:
     """Seconds of one of each, the least of several rounds that take turns."""
     found = [float("inf")] * len(calls)
     for call in calls:
@@ -40,7 +40,7 @@ def least(calls: list[Call], wait: Call) -> list[float]:
 
 def print_row(name: str, ours: Call, theirs: Call, wait: Call) -> None:
     """A line of the table."""
-    a, b = least([ours, theirs], wait)
+    a, b = shortest_times([ours, theirs], wait)
     print(f"{name:28s} anydml {a * 1e6:7.2f} us   its own {b * 1e6:7.2f} us   {a / b:.2f}")
     sys.stdout.flush()
 
@@ -59,8 +59,12 @@ def torch_calls() -> None:
     wait = torch.cuda.synchronize
     empty = torch.empty(0, device="cuda")
     one = torch.zeros(1, device="cuda")
-    floor = least([lambda: torch.empty(16, device="cuda"), empty.zero_, one.zero_], wait)
-    for name, seconds in zip(("an array", "no launch", "a launch by PyTorch"), floor, strict=True):
+    launch_time = shortest_times(
+        [lambda: torch.empty(16, device="cuda"), empty.zero_, one.zero_], wait
+    )
+    for name, seconds in zip(
+        ("an array", "no launch", "a launch by PyTorch"), launch_time, strict=True
+    ):
         print(f"torch {name:22s} {seconds * 1e6:7.2f} us")
     cases: dict[str, tuple[Call, Call]] = {
         "top_k": (lambda: dml.top_k(x, 4), lambda: torch.topk(x, 4)),

@@ -96,8 +96,8 @@ class Job:
             return int(data.size // data.shape[axis] * indices.size)
         if self.operation == "gather_elements":
             return indices.size
-        named = int(self.options["batch_dims"]) + indices.shape[-1]
-        return int(indices.size // indices.shape[-1] * prod(data.shape[named:]))
+        indexed = int(self.options["batch_dims"]) + indices.shape[-1]
+        return int(indices.size // indices.shape[-1] * prod(data.shape[indexed:]))
 
 
 def _every_other(array: Array) -> Array:

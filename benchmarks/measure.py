@@ -104,19 +104,19 @@ def take_turns(contestants: Sequence[Contestant], budget: Budget) -> None:
     and its data in the caches, do not count. Results are freed outside the timed part. A contestant
     that has used up the budget is skipped, but each gets at least `FEWEST` turns.
     """
-    fit = [c for c in contestants if not c.problem]
-    used = dict.fromkeys(map(id, fit), 0.0)
+    candidates = [c for c in contestants if not c.problem]
+    used = dict.fromkeys(map(id, candidates), 0.0)
     collecting = gc.isenabled()
     gc.disable()
     try:
-        while fit:
-            for contestant in fit:
+        while candidates:
+            for contestant in candidates:
                 begin = time.perf_counter()
                 contestant.samples.append(_turn(contestant.call))
                 used[id(contestant)] += time.perf_counter() - begin
-            fit = [
+            candidates = [
                 c
-                for c in fit
+                for c in candidates
                 if len(c.samples) < FEWEST
                 or (len(c.samples) < budget.runs and used[id(c)] < budget.seconds)
             ]

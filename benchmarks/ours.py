@@ -78,9 +78,9 @@ def dispatch(job: Job) -> Contestant:
     return Contestant(NAME, "dispatch", call, got, strict=True)
 
 
-def results(returned: Any) -> Results:
+def results(result: Any) -> Results:
     """What an array function returned, as a plain tuple of arrays."""
-    return tuple(returned) if isinstance(returned, tuple) else (returned,)
+    return tuple(result) if isinstance(result, tuple) else (result,)
 
 
 def _needed(job: Job, name: str, value: Any) -> bool:

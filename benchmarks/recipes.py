@@ -137,7 +137,9 @@ def positions(rng: Generator, count: int, size: int, pattern: str, unique: bool)
     return drawn
 
 
-def along(rng: Generator, shape: Shape, axis: int, size: int, pattern: str, unique: bool) -> Array:
+def indices_along(
+    rng: Generator, shape: Shape, axis: int, size: int, pattern: str, unique: bool
+) -> Array:
     """Index arrays of a shape, pointing into an axis of a size; every line has its own order."""
     last = (*shape[:axis], *shape[axis + 1 :], shape[axis])
     lines, count = prod(last[:-1]), last[-1]
@@ -169,7 +171,9 @@ def scatter_elements(
 ) -> Job:
     """`count` updates on the axis (its size by default), to different targets if `unique`."""
     taken = (*shape[:axis], shape[axis] if count is None else count, *shape[axis + 1 :])
-    indices = along(rng, taken, axis, shape[axis], pattern, unique).astype(index_dtype, copy=False)
+    indices = indices_along(rng, taken, axis, shape[axis], pattern, unique).astype(
+        index_dtype, copy=False
+    )
     x, updates = numbers(rng, shape, dtype), numbers(rng, taken, dtype)
     options = {"axis": axis, "reduction": reduction}
     return Job("scatter_elements", (x, indices, updates), options)
@@ -256,7 +260,9 @@ def gather_elements(
 ) -> Job:
     """`count` elements of every line along the axis (its size by default)."""
     taken = (*shape[:axis], shape[axis] if count is None else count, *shape[axis + 1 :])
-    indices = along(rng, taken, axis, shape[axis], pattern, unique).astype(index_dtype, copy=False)
+    indices = indices_along(rng, taken, axis, shape[axis], pattern, unique).astype(
+        index_dtype, copy=False
+    )
     return Job("gather_elements", (numbers(rng, shape, dtype), indices), {"axis": axis})
 
 

@@ -196,7 +196,7 @@ class Lines:
         first = self._line(
             outcome.case.title,
             duration(outcome.time),
-            _named(outcome, duration),
+            _with_name(outcome, duration),
             times(outcome.ratio),
             outcome.share,
             times(outcome.ratio_into),
@@ -227,7 +227,7 @@ class Lines:
         return "  ".join(columns).rstrip()
 
 
-def _named(outcome: Outcome, form: Callable[[float | None], str]) -> str:
+def _with_name(outcome: Outcome, form: Callable[[float | None], str]) -> str:
     if outcome.against is None:
         return NONE
     name = f" ({outcome.against.name})" if outcome.suite.kind != "threads" else ""
@@ -331,7 +331,7 @@ def _table(suite: Suite, outcomes: Sequence[Outcome], complete: Sequence[Outcome
         [
             outcome.case.title,
             "**wrong**" if outcome.time is None else number(outcome.time),
-            _named(outcome, number),
+            _with_name(outcome, number),
             times(outcome.ratio),
             outcome.share,
             times(outcome.ratio_into),

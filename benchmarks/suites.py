@@ -53,14 +53,14 @@ class Suite:
 
 def calls(_full: bool = False) -> tuple[Case, ...]:
     """Calls of the array functions on 16 elements, of all that have a quick way."""
-    movers = (
+    data_movement = (
         Case("cast/16", "cast 16 elements", recipes.cast, {"shape": (16,), "to": "int32"}),
         Case("pad/16", "pad 16 elements", recipes.pad, {"shape": (16,), "pad_width": ((2, 2),)}),
         Case("slice_window/16", "window of 16 elements", recipes.slice_window,
              {"shape": (16,), "strides": (2,)}),
         Case("tile/16", "tile 16 elements", recipes.tile, {"shape": (16,), "repeats": (2,)}),
     )  # fmt: skip
-    return (*(case for case in small() if not case.dispatch), *movers)
+    return (*(case for case in small() if not case.dispatch), *data_movement)
 
 
 def small(_full: bool = False) -> tuple[Case, ...]:
@@ -141,7 +141,7 @@ def types(full: bool = False) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def movers(_full: bool = False) -> tuple[Case, ...]:
+def data_movement(_full: bool = False) -> tuple[Case, ...]:
     """Copies and conversions: arrays of 64 MiB, which no cache holds, and of 1 MiB."""
     cast, identity, fill = recipes.cast, recipes.element_wise_identity, recipes.fill_value_sequence
     pad, window = recipes.pad, recipes.slice_window
@@ -284,7 +284,9 @@ SUITES: Final = {
             headings=("all threads", "one thread", "speed-up"),
         ),
         Suite(
-            "movers", "copies and conversions of 64 MiB, as parts of a plain copy's rate", movers
+            "movers",
+            "copies and conversions of 64 MiB, as parts of a plain copy's rate",
+            data_movement,
         ),
         Suite("types", "all types, sizes, k, axes, densities", types),
     )
@@ -306,6 +308,6 @@ GPU_SUITES: Final = {
 
 def suites_named(names: Iterable[str], device: str = "cpu") -> list[Suite]:
     """A device's suites by name, each once; ``"all"`` is every one."""
-    wanted = set(names)
+    expected = set(names)
     known = SUITES if device == "cpu" else GPU_SUITES
-    return [suite for suite in known.values() if {"all", suite.name} & wanted]
+    return [suite for suite in known.values() if {"all", suite.name} & expected]

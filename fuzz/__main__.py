@@ -194,8 +194,8 @@ def _child(target: str, options: list[str]) -> None:
     mutators = {}
     if hasattr(module, "mutated"):
 
-        def mutator(data: bytes, most: int, seed: int) -> bytes:
-            return bytes(module.mutated(data, most, seed, atheris.Mutate))
+        def mutator(data: bytes, maximum: int, seed: int) -> bytes:
+            return bytes(module.mutated(data, maximum, seed, atheris.Mutate))
 
         mutators["custom_mutator"] = mutator
     # libFuzzer starts itself again to merge, by a shell.

@@ -35,9 +35,9 @@ def calls(seed: int, count: int) -> Iterator[Call]:
     generator = np.random.default_rng(seed)
     flavours = list(Flavour)
 
-    def shape(rank: int, most: int) -> tuple[int, ...]:
+    def shape(rank: int, maximum: int) -> tuple[int, ...]:
         sizes = [int(generator.choice(SIZES)) for _ in range(rank)]
-        while np.prod(sizes, dtype=np.int64) > most:
+        while np.prod(sizes, dtype=np.int64) > maximum:
             sizes[int(generator.integers(rank))] = int(generator.integers(1, 9))
         return tuple(sizes)
 
@@ -185,11 +185,11 @@ def differences(results: dict[str, list[str]]) -> list[str]:
     levels = list(results)
     if len({len(lines) for lines in results.values()}) != 1:
         return ["not the same number of calls"]
-    wanted: dict[int, str] = {}  # call → digest; two lines (numbers of threads) a call
+    expected: dict[int, str] = {}  # call → digest; two lines (numbers of threads) a call
     for number, lines in enumerate(zip(*results.values(), strict=True)):
         for level, line in zip(levels, lines, strict=True):
             digest, _, text = line.partition("\t")
-            first = wanted.setdefault(number // 2, digest)
+            first = expected.setdefault(number // 2, digest)
             if digest != first:
                 found.append(f"{level}: {digest}, not {first}: {text}")
     return found

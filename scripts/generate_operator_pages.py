@@ -429,10 +429,10 @@ def _fields(kind: type[Descriptor], meanings: dict[str, str]) -> str:
 def _support(kind: type[Descriptor]) -> str:
     lines = ["| from level | tensors | ranks | data types |", "|---|---|---|---|"]
     for row in kind.SUPPORT:
-        alike: dict[TensorSupport, list[str]] = {}
+        by_support: dict[TensorSupport, list[str]] = {}
         for name, accepted in row.tensors.items():
-            alike.setdefault(accepted, []).append(name)
-        for accepted, names in alike.items():
+            by_support.setdefault(accepted, []).append(name)
+        for accepted, names in by_support.items():
             ranks = accepted.ranks_text.replace("..", "–")
             types = ", ".join(map(str, accepted.data_types))
             lines.append(f"| {row.level} | {', '.join(names)} | {ranks} | {types} |")

@@ -21,16 +21,16 @@ class Signatures(griffe.Extension):
             return
         if "unknown" in func.parameters:
             del func.parameters["unknown"]
-        named: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for section in func.docstring.parse("numpy"):
             if section.kind is griffe.DocstringSectionKind.parameters:
                 for item in section.value:
-                    named[item.name] = _word(item.annotation)
+                    parameters[item.name] = _word(item.annotation)
             elif section.kind is griffe.DocstringSectionKind.returns:
-                named["return"] = _word(section.value[0].annotation)
+                parameters["return"] = _word(section.value[0].annotation)
         for parameter in func.parameters:
-            parameter.annotation = named.get(parameter.name) or None
-        func.returns = named.get("return") or None
+            parameter.annotation = parameters.get(parameter.name) or None
+        func.returns = parameters.get("return") or None
 
 
 def _word(annotation: object) -> str:

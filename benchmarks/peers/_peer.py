@@ -43,10 +43,10 @@ class Peer:
         """A NumPy array of one of its own."""
         return np.asarray(value)
 
-    def results(self, returned: Any) -> Results:
+    def results(self, result: Any) -> Results:
         """What a call returned, as the array functions return it."""
-        many = isinstance(returned, tuple | list)
-        return tuple(map(self.give, returned)) if many else (self.give(returned),)
+        many = isinstance(result, tuple | list)
+        return tuple(map(self.give, result)) if many else (self.give(result),)
 
     def contestants(self, job: Job) -> list[Contestant]:
         """One contestant for each of its ways, or one with the reason that there is none."""
@@ -74,7 +74,7 @@ class Peer:
             ways = list(method(*arrays, **options))
         except Exception as error:  # whatever it raises means that it does not do this job
             return [Contestant(self.name, problem=f"refused: {first_line(error)}")]
-        return [Contestant(self.name, how, call, results) for how, call in ways]
+        return [Contestant(self.name, keywords, call, results) for keywords, call in ways]
 
 
 def exact(dtype: str, last: float) -> bool:

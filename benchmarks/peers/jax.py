@@ -97,11 +97,11 @@ class JAX(Peer):
 
     def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
         """Without a check of the indices, which is its fastest."""
-        along = self.jax.numpy.take_along_axis
+        take_along_axis = self.jax.numpy.take_along_axis
         mode = "promise_in_bounds"
         yield (
             "take_along_axis",
-            self._compiled(lambda x, i: along(x, i, axis, mode=mode), x, indices),
+            self._compiled(lambda x, i: take_along_axis(x, i, axis, mode=mode), x, indices),
         )
 
     def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Ways:
@@ -121,8 +121,8 @@ class JAX(Peer):
 
     def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
         """The result needs no conversion."""
-        named, jnp = "reflect" if mode == "reflection" else mode, self.jax.numpy
-        yield "pad", self._compiled(lambda x: jnp.pad(x, pad_width, named), x)
+        mode_name, jnp = "reflect" if mode == "reflection" else mode, self.jax.numpy
+        yield "pad", self._compiled(lambda x: jnp.pad(x, pad_width, mode_name), x)
 
     def slice_window(self, x: Any, **options: Any) -> Ways:
         """Indexing by slices."""
@@ -161,13 +161,13 @@ class JAX(Peer):
     def reverse_subsequences(self, x: Any, lengths: Any, axis: int) -> Ways:
         """Positions, and a gather of them."""
         jnp = self.jax.numpy
-        along = jnp.arange(x.shape[axis]).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+        positions = jnp.arange(x.shape[axis]).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
 
-        def turned(x: Any, lengths: Any) -> Any:
-            at = jnp.where(along < lengths, lengths - 1 - along, along)
+        def reverse_rows(x: Any, lengths: Any) -> Any:
+            at = jnp.where(positions < lengths, lengths - 1 - positions, positions)
             return jnp.take_along_axis(x, at, axis, mode="promise_in_bounds")
 
-        yield "take_along_axis", self._compiled(turned, x, lengths)
+        yield "take_along_axis", self._compiled(reverse_rows, x, lengths)
 
     def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
         """Two passes, or the function for images."""

@@ -211,8 +211,8 @@ class NumPy(Peer):
 
     def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
         """The result needs no conversion."""
-        named: Any = "reflect" if mode == "reflection" else mode
-        yield "pad", lambda: np.pad(x, pad_width, named)
+        mode_name: Any = "reflect" if mode == "reflection" else mode
+        yield "pad", lambda: np.pad(x, pad_width, mode_name)
 
     def slice_window(self, x: Array, **options: Any) -> Ways:
         """A view, and a copy of it."""
@@ -256,14 +256,14 @@ class NumPy(Peer):
         """A sequence after the other, turned in place."""
         counts = lengths.reshape(-1).tolist()
 
-        def turned() -> Array:
+        def reverse_rows() -> Array:
             y = x.copy()
             for row, source, count in zip(y, x, counts, strict=True):
                 row[:count] = source[:count][::-1]
             return y
 
         if axis == 1:
-            yield "copy, x[:n][::-1]", turned
+            yield "copy, x[:n][::-1]", reverse_rows
 
     def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
         """Two passes, the nearest element only."""

@@ -136,12 +136,12 @@ class ONNXRuntime(Peer):
     def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
         """Pad."""
         pads = np.array([pair[side] for side in (0, 1) for pair in pad_width])
-        named = "reflect" if mode == "reflection" else mode
-        yield "Pad", self._node("Pad", [x], constants={"pads": pads}, mode=named)
+        mode_name = "reflect" if mode == "reflection" else mode
+        yield "Pad", self._node("Pad", [x], constants={"pads": pads}, mode=mode_name)
 
     def slice_window(self, x: Array, starts: Any, sizes: Any, strides: Any) -> Ways:
         """Slice, which begins at the end where a stride is negative."""
-        least = np.iinfo(np.int64).min
+        minimum = np.iinfo(np.int64).min
         triples = list(zip(starts, sizes, strides, strict=True))
         constants = {
             "starts": np.array([at if step > 0 else at + n - 1 for at, n, step in triples]),
@@ -150,7 +150,7 @@ class ONNXRuntime(Peer):
             "steps": np.array(strides),
         }
         below = [i for i, (at, _, step) in enumerate(triples) if step < 0 and at == 0]
-        constants["ends"][below] = least
+        constants["ends"][below] = minimum
         yield "Slice", self._node("Slice", [x], constants=constants)
 
     def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:

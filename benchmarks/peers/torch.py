@@ -196,28 +196,28 @@ class PyTorch(Peer):
     def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
         """Paddings from the last axis on; modes but the constant one take images only."""
         flat = [n for pair in reversed(pad_width) for n in pair]
-        named = {"reflection": "reflect", "edge": "replicate"}.get(mode, mode)
+        mode_name = {"reflection": "reflect", "edge": "replicate"}.get(mode, mode)
         padded = self.torch.nn.functional.pad
         if mode == "constant":
             yield "pad", lambda: padded(x, flat)
             return
         while len(flat) > 2 and flat[-2:] == [0, 0]:
             flat = flat[:-2]
-        yield "pad", lambda: padded(x, flat, named)
+        yield "pad", lambda: padded(x, flat, mode_name)
 
     def slice_window(self, x: Any, starts: Any, sizes: Any, strides: Any) -> Ways:
         """A view, and a copy of it; it has no negative strides, but turns axes round."""
         torch = self.torch
-        turned = [axis for axis, step in enumerate(strides) if step < 0]
+        reversed_axes = [axis for axis, step in enumerate(strides) if step < 0]
         window = tuple(
             slice(start, start + size) for start, size in zip(starts, sizes, strict=True)
         )
-        if not turned:
+        if not reversed_axes:
             steps = tuple(slice(None, None, step) for step in strides)
             form = torch.contiguous_format
             yield "x[::s].clone", lambda: x[window][steps].clone(memory_format=form)
         elif all(abs(step) == 1 for step in strides):
-            yield "flip", lambda: torch.flip(x[window], turned)
+            yield "flip", lambda: torch.flip(x[window], reversed_axes)
 
     def element_wise_identity(self, x: Any, scale: float | None, bias: float) -> Ways:
         """One pass, or two, the second in place."""

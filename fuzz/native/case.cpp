@@ -64,7 +64,7 @@ Operand::Operand(Bytes& bytes, const Sizes& sizes, int element_size, Role role, 
   constexpr Int kMaxBytes = Int{4} << 20;
   if (!lay_out(bytes, role) || high() - low() > kMaxBytes)
     set_packed_strides(tensor.layout, element_size);
-  // What does not matter may be anything.
+  // Fields that do not matter may be anything.
   if (bytes.chance(32)) {
     const Int wild[] = {0, 1, -1, Int{1} << 40, -(Int{1} << 40)};
     for (int i = 0; i < tensor.layout.rank; ++i)
@@ -168,9 +168,9 @@ void Operand::fill(Bytes& bytes) {
     if (size > 1) element[size - 2] = static_cast<char>(rest[draw % 5]);
     element[size - 1] = static_cast<char>(ends[draw >> 16 & 7]);
   };
-  char one[16], few[4][16];
+  char one[16], values[4][16];
   special(one);
-  for (char (&value)[16] : few) special(value);
+  for (char (&value)[16] : values) special(value);
   const Int odd = bytes.between(0, 255);
   for (Int i = 0; i < count_; ++i) {
     char* const element = at(i);
@@ -184,7 +184,7 @@ void Operand::fill(Bytes& bytes) {
         std::memcpy(element, one, size);
         break;
       case 2:
-        std::memcpy(element, few[draw % 4], size);
+        std::memcpy(element, values[draw % 4], size);
         break;
       case 3:
         special(element);

@@ -1,5 +1,5 @@
-// What the fuzzers of all kernels share: bytes as decisions, and operands of any layout in memory
-// of exactly their extent.
+// Helpers of all kernels' fuzzers: bytes as decisions, and operands of any layout in memory of
+// exactly their extent.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +27,12 @@ namespace anydml::fuzz {
 
 using Sizes = std::vector<Int>;
 
-// The fuzzer's bytes as decisions; when they are used up, every decision is the first choice.
+// The fuzzer's bytes as decisions; after the last byte, every decision is the first choice.
 class Bytes {
  public:
   Bytes(const uint8_t* data, std::size_t size) : data_(data), left_(size) {}
 
-  // In [low, high], from as few bytes as that takes.
+  // In [low, high], from as few bytes as possible.
   Int between(Int low, Int high) {
     const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     uint64_t value = 0;
@@ -59,7 +59,7 @@ class Bytes {
   std::size_t left_;
 };
 
-// Chance inside an operand: a byte of input decides about all of it (splitmix64).
+// Randomness inside an operand: one byte of input seeds it (splitmix64).
 class Noise {
  public:
   explicit Noise(Int seed) : state_(static_cast<uint64_t>(seed)) {}
@@ -100,7 +100,7 @@ inline Int ravel(const Sizes& at, const Sizes& sizes) {
 
 // The most elements of a case's tensors: mostly few, now and then enough for threads.
 Int any_limit(Bytes& bytes);
-// One size of at most `limit`: 0 and around powers of two more often than by chance.
+// One size of at most `limit`: 0 and sizes around powers of two are more likely.
 Int any_size(Bytes& bytes, Int limit);
 Sizes any_sizes(Bytes& bytes, int rank, Int limit);
 // Sizes of an index tensor: those of `in`, any on the axis, now and then smaller ones off it.
@@ -125,11 +125,11 @@ class Operand {
   // Row-major packed bytes of the elements.
   std::vector<unsigned char> elements() const;
 
-  // Any bits, few values, an order, everyday numbers: what a byte says.
+  // Random bits, few values, an order, everyday numbers: a byte chooses.
   void fill(Bytes& bytes);
   // Numbers whose sums are not all infinite.
   void tame(Bytes& bytes);
-  // Call when the contents are made.
+  // Called after the contents are filled.
   void remember();
   bool unchanged() const;
   bool gaps_intact() const;
@@ -157,7 +157,7 @@ using test::TypeInfo;
 // few that are not.
 void fill_indices(Bytes& bytes, Operand& indices, const Sizes& limits);
 
-// What the library must take a value for: a position, or -1.
+// The position that the library must use for a value, or -1.
 Int position_of(const Operand& indices, Int flat, Int size);
 // The same where out of range means the nearest; -1 on an axis of no elements.
 Int clamped_position(const Operand& indices, Int flat, Int size);

@@ -149,8 +149,9 @@ void fuzz_gather_nd(Bytes& bytes) {
   const Sizes limits(in.begin() + batch, in.begin() + batch + width);
   const Sizes block(in.begin() + batch + width, in.end());
   Sizes tuples(in.begin(), in.begin() + batch);
-  const Int each = std::max<Int>(1, product(tuples)) * std::max<Int>(1, product(block));
-  const Sizes more = any_sizes(bytes, bytes.number(2), std::max<Int>(1, 2 * limit / each));
+  const Int tuple_elements = std::max<Int>(1, product(tuples)) * std::max<Int>(1, product(block));
+  const Sizes more =
+      any_sizes(bytes, bytes.number(2), std::max<Int>(1, 2 * limit / tuple_elements));
   tuples.insert(tuples.end(), more.begin(), more.end());
   Sizes at = tuples, out = tuples;
   at.push_back(width);

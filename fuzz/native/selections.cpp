@@ -143,12 +143,12 @@ void fuzz_top_k(Bytes& bytes) {
                     largest);
     });
     for (Int j = 0; j < k; ++j) {
-      const Int wanted = order[static_cast<std::size_t>(j)], at = target + j * inner;
+      const Int expected = order[static_cast<std::size_t>(j)], at = target + j * inner;
       uint64_t got = 0;
       std::memcpy(&got, indices.at(at), static_cast<std::size_t>(index_size));
-      REQUIRE(got == static_cast<uint64_t>(wanted), "row %lld, place %lld: %llu, not %lld; %s", r,
-              j, static_cast<unsigned long long>(got), wanted, what.c_str());
-      REQUIRE(std::memcmp(values.at(at), input.at(base + wanted * inner),
+      REQUIRE(got == static_cast<uint64_t>(expected), "row %lld, place %lld: %llu, not %lld; %s", r,
+              j, static_cast<unsigned long long>(got), expected, what.c_str());
+      REQUIRE(std::memcmp(values.at(at), input.at(base + expected * inner),
                           static_cast<std::size_t>(type.size)) == 0,
               "row %lld, place %lld: wrong bits; %s", r, j, what.c_str());
     }
@@ -202,10 +202,10 @@ void fuzz_nonzero(Bytes& bytes) {
     for (int i = 0; i < columns; ++i) {
       uint64_t got = 0;
       std::memcpy(&got, rows.at(row * columns + i), static_cast<std::size_t>(value_size));
-      const Int wanted = at[static_cast<std::size_t>(rank - columns + i)];
-      REQUIRE(got == static_cast<uint64_t>(wanted), "row %lld, column %d: %llu, not %lld; %s to %s",
-              row, i, static_cast<unsigned long long>(got), wanted, what.c_str(),
-              rows.text().c_str());
+      const Int expected = at[static_cast<std::size_t>(rank - columns + i)];
+      REQUIRE(got == static_cast<uint64_t>(expected),
+              "row %lld, column %d: %llu, not %lld; %s to %s", row, i,
+              static_cast<unsigned long long>(got), expected, what.c_str(), rows.text().c_str());
     }
   }
   const std::vector<unsigned char> now = rows.elements();

@@ -41,16 +41,16 @@ def run(data: bytes) -> None:
                         else LEVELS[-1])  # fmt: skip
     found = device.check(desc)
     assert found == device.check(desc), "a check depends on the one before"
-    least = device.minimum_feature_level(desc)
+    minimum = device.minimum_feature_level(desc)
     if found:
         assert all(str(violation) for violation in found)
-        assert least is None or least > device.feature_level
+        assert minimum is None or minimum > device.feature_level
         with contextlib.suppress(dml.InvalidDescriptorError):
             device.create_operator(desc)
             raise AssertionError(f"created in spite of {found[0]}")
         return
-    assert least is not None
-    assert least <= device.feature_level
+    assert minimum is not None
+    assert minimum <= device.feature_level
     assert dml.from_json(desc.to_json()) == desc
     clamp = desc.CLAMPS and decide.chance(60)
     operator = device.create_operator(desc, out_of_range="clamp" if clamp else "raise")
@@ -115,8 +115,10 @@ class Dispatch:
         assert not self.bad_index, "a bad index was taken"
         expected = by_reference(self.desc, values)
         for name, results in outputs.items():
-            wanted = expected[name] if isinstance(expected[name], list) else [expected[name]]
-            for (_, view), reference in zip(results, wanted, strict=True):
+            expected_result = (
+                expected[name] if isinstance(expected[name], list) else [expected[name]]
+            )
+            for (_, view), reference in zip(results, expected_result, strict=True):
                 mask = self._defined(name, reference, expected)
                 assert_agrees(self.desc, view[mask], reference[mask], name)
         self._called(compiled, bound, expected)
@@ -139,8 +141,12 @@ class Dispatch:
             return
         results = compiled(**bound)
         results = list(results) if len(expected) > 1 else [results]
-        for got, (name, wanted) in zip(results, expected.items(), strict=True):
-            pairs = zip(got, wanted, strict=True) if isinstance(wanted, list) else [(got, wanted)]
+        for got, (name, expected_result) in zip(results, expected.items(), strict=True):
+            pairs = (
+                zip(got, expected_result, strict=True)
+                if isinstance(expected_result, list)
+                else [(got, expected_result)]
+            )
             for array, reference in pairs:
                 assert_agrees(self.desc, np.asarray(array), reference, f"{name}, allocated")
 

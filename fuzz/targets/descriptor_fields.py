@@ -33,7 +33,7 @@ def descriptor(decide: Decisions) -> Descriptor | None:
     for _ in range(changes):
         _spoil(decide, kind, fields)
     try:
-        return kind(**{name: _made(value) for name, value in fields.items()})
+        return kind(**{name: _built(value) for name, value in fields.items()})
     except dml.InvalidDescriptorError as error:
         violations = error.violations
     assert violations
@@ -69,9 +69,9 @@ def _unmade(value: Any) -> Any:
     return value
 
 
-def _made(value: Any) -> Any:
+def _built(value: Any) -> Any:
     if isinstance(value, list):
-        return [_made(item) for item in value]
+        return [_built(item) for item in value]
     if isinstance(value, dict) and "sizes" in value:
         fields = dict(value)
         return dml.TensorDesc(fields.pop("data_type"), fields.pop("sizes"), **fields)

@@ -54,7 +54,7 @@ def run(data: bytes) -> None:
     with watch.limits():
         try:
             wrong = _wrong(path)
-            run_model(load_model(path, _LIMITS), _DEVICE, _LIMITS, write=_shown)
+            run_model(load_model(path, _LIMITS), _DEVICE, _LIMITS, write=_check_printable)
         except ModelError as error:
             watch.message(str(error))
         else:
@@ -72,7 +72,7 @@ def _wrong(path: Path) -> list[str]:
     return [] if found.good else [*found.unreadable, *found.problems, "or something else"]
 
 
-def _shown(text: str) -> None:
+def _check_printable(text: str) -> None:
     assert text.replace("\n", "").isprintable(), f"not printable: {text!r}"
 
 
@@ -101,7 +101,9 @@ _NUMBERS = [
 ]  # fmt: skip
 
 
-def mutated(data: bytes, most: int, seed: int, any_bytes: Callable[[bytes, int], bytes]) -> bytes:
+def mutated(
+    data: bytes, maximum: int, seed: int, any_bytes: Callable[[bytes, int], bytes]
+) -> bytes:
     """Another model: a change of its tree mostly, of its bytes now and then."""
     chance = random.Random(seed)
     try:
@@ -109,14 +111,14 @@ def mutated(data: bytes, most: int, seed: int, any_bytes: Callable[[bytes, int],
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict) or chance.random() < 0.1:
-        return any_bytes(data, most)
+        return any_bytes(data, maximum)
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 5))):
         _change(tree, chance)
     try:
         text = json.dumps(tree).encode("utf-8", "surrogatepass")
     except (ValueError, RecursionError):
-        return any_bytes(data, most)
-    return text if len(text) <= most else any_bytes(data, most)
+        return any_bytes(data, maximum)
+    return text if len(text) <= maximum else any_bytes(data, maximum)
 
 
 def _change(tree: Any, chance: random.Random) -> None:

@@ -23,13 +23,13 @@ using Int = long long;
 
 constexpr int kMaxRank = 64;  // NumPy's limit
 
-// More than any memory has; broadcast arrays of more would take days to read.
+// More than any memory holds; reading broadcast arrays of more elements would take days.
 constexpr Int kMaxElements = Int{1} << 48;
 // Bytes between two elements of a tensor, at most: more than the address space.
 constexpr Int kMaxReach = Int{1} << 57;
 
-// The dimension after this one. Loops over dimensions take a few steps: in vectors they would take
-// longer, and a small call makes tens of them.
+// The dimension after this one. Kept scalar: vectorized, these short loops take longer, and a small
+// call runs tens of them.
 inline int after(int dimension) {
   asm("" : "+r"(dimension));
   return dimension + 1;

@@ -39,7 +39,7 @@ struct TypeFacts {
   bool in_numpy;
   int dlpack_code, xla_number;
 
-  // What operands of the type have for a type: complex numbers are moved, but by some reductions.
+  // Complex numbers are moved as plain bytes, except by the reductions that combine them.
   constexpr DataType operand_type() const { return kind == 'c' ? DataType::unknown : type; }
 };
 
@@ -62,11 +62,11 @@ constexpr TypeFacts facts_of(DataType type) {
 }
 
 // Switches, as a loop over the table would take longer than what a small call has to choose.
-constexpr bool is_kind(DataType type, char wanted) {
+constexpr bool is_kind(DataType type, char expected) {
   switch (type) {
 #define ANYDML_ELEMENT_TYPE(name, number, bytes, kind, ...) \
   case DataType::name:                                      \
-    return kind == wanted;
+    return kind == expected;
 #include "types.def"
     default:
       return false;

@@ -80,7 +80,7 @@ struct KernelTable {
 #undef ANYDML_KERNEL
   } kernels;
 
-  // These throw nothing.
+  // These do not throw.
   decltype(&anydml::available_threads) available_threads;
   decltype(&anydml::pool_acquire) pool_acquire;
   decltype(&anydml::pool_release) pool_release;

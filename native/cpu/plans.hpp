@@ -54,9 +54,9 @@ struct NonzeroPlan {
 
   struct Found {
     Int count = 0;
-    Scratch<uint64_t> bits;  // one bit an element, row-major, when `few` does not hold them
-    Scratch<Int> starts;     // non-zero elements before each chunk, when there are several
-    uint64_t few[16] = {};   // the bits of small inputs, which must not pay for a heap block
+    Scratch<uint64_t> bits;         // one bit an element, row-major, if `inline_bits` is too small
+    Scratch<Int> starts;            // non-zero elements before each chunk, when there are several
+    uint64_t inline_bits[16] = {};  // the bits of small inputs, which avoids a heap block for them
   };
   Found scan(const void* input, int threads) const;
   // rows: {count or more, columns}, one of the four index types.
@@ -101,7 +101,7 @@ void copy_elements(const Layout& target_layout, void* target, const Layout& sour
                    const void* source, int element_size, int threads);
 
 // Slabs along the axis, in order. `joined` is split's input or join's output. There may be a
-// million parts: of each only what is its own is kept, its size on the axis and its strides.
+// million parts, so each stores only its size on the axis and its strides.
 struct SlabsPlan {
   Tensor joined;
   int axis = 0;
@@ -173,7 +173,7 @@ struct SequencePlan {
 // size), or elements of the input. One without elements is padded by the value only.
 struct PaddingPlan {
   Tensor input, output;
-  const Int* starts;  // one a dimension, 0 to what the output has more
+  const Int* starts;  // one per dimension, 0 to the excess of the output
   PaddingMode mode = PaddingMode::constant;
   uint64_t value[2] = {0, 0};
 

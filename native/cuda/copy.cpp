@@ -19,7 +19,7 @@
 namespace anydml::cuda {
 namespace {
 
-// A source whose elements lie farther apart than this is not dense along any dimension.
+// Elements with larger strides than this are not dense along any dimension.
 constexpr Int kDense = 128;
 
 }  // namespace
@@ -65,7 +65,7 @@ bool reads_in_order(const Layout& original, int element_size) {
 
 namespace {
 
-// Shorter rows are copied in units even where these are small.
+// Shorter rows are copied in units, even if these are small.
 constexpr Int short_row(Int unit) { return unit <= 2 ? 64 : unit == 4 ? 128 : 256; }
 struct Job {
   Layout to, from;
@@ -78,10 +78,10 @@ struct Job {
 
   // The largest unit for all addresses, and for the strides of the first `dimensions`.
   Int common(int dimensions) const {
-    Int least = std::min(unit_of(target), unit_of(source));
+    Int unit_bytes = std::min(unit_of(target), unit_of(source));
     for (int i = 0; i < dimensions; ++i)
-      least = std::min({least, unit_of(to.strides[i]), unit_of(from.strides[i])});
-    return least;
+      unit_bytes = std::min({unit_bytes, unit_of(to.strides[i]), unit_of(from.strides[i])});
+    return unit_bytes;
   }
 
   void order() {
@@ -139,7 +139,7 @@ void fill_rows(const Job& job, Queue& queue) {
                static_cast<int>(job.unit));
 }
 
-// Where the source's elements lie closest together.
+// The dimension along which the source's elements are closest together.
 int densest(const Job& job) {
   const auto step = [&](int i) {
     return job.from.strides[i] < 0 ? -job.from.strides[i] : job.from.strides[i];

@@ -57,12 +57,13 @@ struct Job {
 
   // The largest unit for all addresses, and for the strides of the first `dimensions`.
   Int common(int dimensions) const {
-    Int least = std::min(unit_of(gather.head.target), unit_of(gather.head.source));
+    Int unit_bytes = std::min(unit_of(gather.head.target), unit_of(gather.head.source));
     for (int i = 0; i < dimensions; ++i)
-      least = std::min({least, unit_of(to.strides[i]), unit_of(from.strides[i])});
+      unit_bytes = std::min({unit_bytes, unit_of(to.strides[i]), unit_of(from.strides[i])});
     for (int c = 0; c < gather.head.tuple; ++c)
-      if (gather.axes[c].size > 1) least = std::min(least, unit_of(gather.axes[c].stride));
-    return least;
+      if (gather.axes[c].size > 1)
+        unit_bytes = std::min(unit_bytes, unit_of(gather.axes[c].stride));
+    return unit_bytes;
   }
 
   // Units of 1 to 16 bytes.
@@ -114,8 +115,8 @@ Gather<kDims> table_of(const Job& job) {
 
 enum class Way { units, runs, rows };
 
-// From this many bytes on, rows are faster than units.
-constexpr Int least_row(Int unit) {
+// Rows of at least this many bytes are faster than units.
+constexpr Int min_row_bytes(Int unit) {
   return unit <= 2 ? 64 : unit == 4 ? 128 : unit == 8 ? 256 : 512;
 }
 
@@ -123,7 +124,7 @@ Way way_of(const Job& job) {
   if (job.to.rank == 0) return Way::units;
   const int inner = job.inner();
   if (job.is_block(inner))
-    return job.to.sizes[inner] * job.unit >= least_row(job.unit) ? Way::rows : Way::units;
+    return job.to.sizes[inner] * job.unit >= min_row_bytes(job.unit) ? Way::rows : Way::units;
   const GatherHead& head = job.gather.head;
   if (head.tuple != 1 || job.unit > 8 || job.to.strides[inner] != job.unit ||
       job.index.strides[inner] != job.index_size)
@@ -168,26 +169,27 @@ void cut(Job& job, Way way) {
   head.tiles = blocks_for(items, per_tile);
 }
 
-// All units of a job that are few enough to be counted. `last`: nothing of the call is behind it;
-// whether it then settles the call.
+// All units of a job that can be counted in 32 bits. `last`: this is the last launch of the call;
+// it may then also end the call.
 bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
   const Way way = way_of(job);
   const bool lines = job.unit == 16;
   cut(job, way);
   GatherHead& head = job.gather.head;
-  // The end of a call costs each block a moment: little where all run at the same time, and more
-  // than a kernel of its own where many come one after the other.
+  // The end of a call costs each block some time: little if all blocks run at the same time, and
+  // more than a separate kernel if many run one after the other.
   head.last = last && !head.alone && report.slot != nullptr &&
               head.tiles <= static_cast<unsigned>(queue.multiprocessors() * kGatherBlocks);
-  const bool few = job.to.rank <= kSmallDims && head.tuple <= kSmallDims;
-  const char* const entry = way == Way::rows   ? (few ? "gather_rows_few" : "gather_rows_many")
-                            : way == Way::runs ? (few ? "gather_runs_few" : "gather_runs_many")
-                            : few              ? "gather_units_few"
-                                               : "gather_units_many";
+  const bool is_small_rank = job.to.rank <= kSmallDims && head.tuple <= kSmallDims;
+  const char* const entry =
+      way == Way::rows   ? (is_small_rank ? "gather_rows_few" : "gather_rows_many")
+      : way == Way::runs ? (is_small_rank ? "gather_runs_few" : "gather_runs_many")
+      : is_small_rank    ? "gather_units_few"
+                         : "gather_units_many";
   Function& function = queue.function(
       "gather", entry,
       {{"SIZE", way == Way::rows && !lines ? 1 : job.unit}, {"INDEX", job.index_size}});
-  if (few)
+  if (is_small_rank)
     queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kSmallDims>(job));
   else
     queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kMaxDims>(job));
@@ -214,11 +216,12 @@ bool run(const Job& job, bool last, const BadIndexReport& report, Queue& queue) 
   return false;
 }
 
-// Of an input that the second-level cache does not hold so much is read at a time; its lines.
+// From an input larger than the second-level cache, this many bytes are read at a time; their
+// lines.
 constexpr Int kFarInput = Int{24} << 20, kStripBytes = Int{8} << 20, kLine = 128;
 
-// Elements along the innermost dimension, of which each has an index, come from lines that are far
-// apart: strips of these lines one after the other.
+// Elements along the innermost dimension that each have an index and come from distant lines:
+// strips of these lines, one after the other.
 bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& queue) {
   if (job.to.rank < 2 || job.gather.head.tuple != 1 || job.gather.head.alone)
     return run(job, last, report, queue);
@@ -233,7 +236,7 @@ bool run_strips(const Job& job, bool last, const BadIndexReport& report, Queue& 
   while (2 * width * job.unit * depth <= kStripBytes) width *= 2;
   const Int strips = all / width;
   if (strips <= 1) return run(job, last, report, queue);
-  // One dimension of strips before all others; what is left over, for itself.
+  // One dimension of strips before all others; the remainder is a job of its own.
   Job full = job, rest = job;
   full.to.rank = full.from.rank = full.index.rank = full.flat.rank = 0;
   full.push(strips, width * job.to.strides[inner], width * job.from.strides[inner],
@@ -320,7 +323,7 @@ void gather_all(Job& job, const Tensor& input, const Tensor& indices, const Tens
   head.result_bytes = head.output_is_private ? results * output.element_size : 0;
   const void* const lookup = head.indices;
   job.resolve(input.element_size);
-  // One block knows of all indices before it writes.
+  // A single block knows all indices before it writes.
   head.alone = is_alone(job);
   if (looked_at) {
     report = queue.report(indices, input.layout, axis, head.tuple);

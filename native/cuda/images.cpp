@@ -212,8 +212,8 @@ void repeat(const UpsamplePlan& plan, const void* input, void* output, Queue& qu
 void interpolate(const Layout& images_to, char* target, const Layout& images_from,
                  const char* source, const Stretching& shape, DataType type, Int elements,
                  Queue& queue) {
-  const Int images = images_to.count(), each = shape.across * shape.down;
-  if (images > 1 && images * each > kMaxUnits) {  // the longest dimension in two halves
+  const Int images = images_to.count(), tiles_per_image = shape.across * shape.down;
+  if (images > 1 && images * tiles_per_image > kMaxUnits) {  // the longest dimension in two halves
     const int cut = static_cast<int>(
         std::max_element(images_to.sizes, images_to.sizes + images_to.rank) - images_to.sizes);
     const Int half = images_to.sizes[cut] / 2;
@@ -229,7 +229,7 @@ void interpolate(const Layout& images_to, char* target, const Layout& images_fro
   const unsigned rows = (kImageThreads >> shape.columns_log) * (wide ? kWideRows : kUpsampleRows);
   queue.launch(queue.function("upsample", wide ? "upsample_linear_wide" : "upsample_linear",
                               {{"TYPE", static_cast<Int>(type)}}),
-               {static_cast<unsigned>(images * each)}, {kImageThreads},
+               {static_cast<unsigned>(images * tiles_per_image)}, {kImageThreads},
                (rows + (static_cast<unsigned>(elements) << shape.columns_log)) * 16, target, source,
                walk_of(images_to, images_from, 0, images_to.rank), shape);
 }

@@ -59,11 +59,11 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   const bool packed = layout.packed(size);
   const char* const data = static_cast<const char*>(input);
   // Lines begin before the first element, where that is not at the beginning of one.
-  const Int ahead = packed ? static_cast<Int>(reinterpret_cast<unsigned long long>(data) & 15) : 0;
-  found.skip = ahead / size;
+  const Int lead = packed ? static_cast<Int>(reinterpret_cast<unsigned long long>(data) & 15) : 0;
+  found.skip = lead / size;
   const Int end = found.skip + elements, granules = granules_of(end);
   const Int groups = (granules + kGroup - 1) / kGroup;
-  // One block of scratch: small calls notice what each costs.
+  // One block of scratch, because each allocation slows down a small call.
   const Int sums_kept = groups > kSmallGroups ? groups : 0;
   char* next = static_cast<char*>(queue.scratch(granules * (kGranule / 8) + 8 * (granules + 2) +
                                                 4 * granules + 8 * sums_kept + 4 * 16));
@@ -90,7 +90,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   if (packed) {
     const Int many = std::max<Int>(1, 4 / size);  // granules of a block
     queue.launch(queue.function("nonzero", "nonzero_lines", {{"SIZE", size}, {"FLOAT", sign}}),
-                 {blocks_for(granules, many)}, {kNonzeroThreads}, 0, data - ahead,
+                 {blocks_for(granules, many)}, {kNonzeroThreads}, 0, data - lead,
                  static_cast<unsigned>(found.skip), end, granules, bits, counts, sums, to);
   } else {
     queue.launch(queue.function("nonzero", "nonzero_elements", {{"SIZE", size}, {"FLOAT", sign}}),
@@ -99,7 +99,7 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   }
   if (to.sum != nullptr) to.host_count = nullptr;  // the count has been written
   if (granules > 1)
-    queue.launch_behind(
+    queue.launch_dependent(
         queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
         {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules, to);
   return found;
@@ -117,10 +117,10 @@ void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int max_r
                       (plan.columns == 1 || column_step == size);
   const Int columns = packed && plan.columns <= 4 ? plan.columns : 0;
   const bool paired = columns == 2 && std::min(unit_of(coordinates), unit_of(row_step)) >= 2 * size;
-  // Enough blocks for the device, even where the granules are few.
+  // Enough blocks for the device, even if there are few granules.
   int granules_log = 3;
-  const Int wanted = Int{queue.multiprocessors()} * 8;
-  while (granules_log > 0 && (granules >> granules_log) < wanted) --granules_log;
+  const Int min_granules = Int{queue.multiprocessors()} * 8;
+  while (granules_log > 0 && (granules >> granules_log) < min_granules) --granules_log;
   queue.launch(
       queue.function("nonzero_rows", "nonzero_rows", {{"SIZE", size}, {"COLUMNS", columns}}),
       {blocks_for(granules, Int{1} << granules_log)}, {kNonzeroThreads}, 0,

@@ -97,9 +97,9 @@ void run(const Job& job, Queue& queue) {
     segment = (Int{kLaneBytes} << pad.lanes_log) / job.unit;
   } else {
     // Neighbouring threads on neighbouring units before several units a thread.
-    const unsigned least = std::min(log_above(row.size), log_above(64 / job.unit));
+    const unsigned min_log = std::min(log_above(row.size), log_above(64 / job.unit));
     pad.lanes_log =
-        std::clamp(log_above((row.size + kPadUnroll - 1) / kPadUnroll), least, kPadThreadsLog);
+        std::clamp(log_above((row.size + kPadUnroll - 1) / kPadUnroll), min_log, kPadThreadsLog);
     segment = Int{kPadUnroll} << pad.lanes_log;
   }
   const Int segments = (row.size + segment - 1) / segment, items = units / row.size * segments;

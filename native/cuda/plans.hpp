@@ -54,13 +54,13 @@ void scatter_elements(const ScatterPlan& plan, const void* input, const void* in
 void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indices,
                 const void* updates, void* output, bool output_is_private, Queue& queue);
 
-// Everything that a device may have to compile.
+// All variants that a device may have to compile.
 std::vector<Variant> top_k_variants();
 std::vector<Variant> nonzero_variants();
-std::vector<Variant> copy_variants();    // copy, split, join
-std::vector<Variant> mover_variants();   // cast, identity, sequence, pad
-std::vector<Variant> image_variants();   // reverse_subsequences, upsample
-std::vector<Variant> gather_variants();  // all three, and the checks of indices
+std::vector<Variant> copy_variants();           // copy, split, join
+std::vector<Variant> data_movement_variants();  // cast, identity, sequence, pad
+std::vector<Variant> image_variants();          // reverse_subsequences, upsample
+std::vector<Variant> gather_variants();         // all three, and the checks of indices
 std::vector<Variant> scatter_variants();
 
 }  // namespace anydml::cuda

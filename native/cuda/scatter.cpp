@@ -49,7 +49,7 @@ Int common_unit(const Job& job, Int max_unit) {
   return unit;
 }
 
-// Bits that are only moved are moved in units as large as they lie.
+// Elements that are only moved are moved in units as large as their layout allows.
 void resolve(Job& job) {
   Layout* slices[3] = {&job.slice_in, &job.slice_out, &job.slice_update};
   collapse(slices);
@@ -159,11 +159,11 @@ struct OutputCopy {
     Layout* both[2] = {&to, &from};
     collapse(both);
     const auto common = [&](Int max_unit, int dimensions) {
-      Int least = std::min(max_unit, unit_of(job.output_data));
-      if (with_input) least = std::min(least, unit_of(job.input_data));
+      Int unit_bytes = std::min(max_unit, unit_of(job.output_data));
+      if (with_input) unit_bytes = std::min(unit_bytes, unit_of(job.input_data));
       for (int i = 0; i < dimensions; ++i)
-        least = std::min({least, unit_of(to.strides[i]), unit_of(from.strides[i])});
-      return least;
+        unit_bytes = std::min({unit_bytes, unit_of(to.strides[i]), unit_of(from.strides[i])});
+      return unit_bytes;
     };
     unit = common(size, to.rank);
     if (unit < size) {
@@ -286,7 +286,7 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
   }
   const BadIndexReport report =
       queue.report(job.indices, job.output.layout, job.axis, std::max(job.length, 1));
-  if (job.slices() == 0 || job.slice_elements() == 0) {  // indices may be bad all the same
+  if (job.slices() == 0 || job.slice_elements() == 0) {  // indices may be bad nevertheless
     if (job.length > 0) check_indices(job, report, queue);
     return queue.publish_report(report);
   }

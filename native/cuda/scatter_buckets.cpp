@@ -39,12 +39,13 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (count < kMinUpdates || count >= Int{1} << 31 || slices > Int{kMaxBuckets} << max_log)
     return false;
   // Few buckets keep the updates of a tile together; of small outputs, as many as blocks can be.
-  const Int few = kMaxBuckets / 2;
+  const Int max_buckets = kMaxBuckets / 2;
   Partition part;
   part.order = nullptr;
   part.count = static_cast<unsigned>(count);
   part.slices = static_cast<unsigned>(slices);
-  part.bucket_log = std::clamp(log_above((slices + few - 1) / few), kMinBucketLog, max_log);
+  part.bucket_log =
+      std::clamp(log_above((slices + max_buckets - 1) / max_buckets), kMinBucketLog, max_log);
   part.buckets = blocks_for(slices, 1 << part.bucket_log);
   const unsigned part_shared = part_bytes(size, part.buckets);
   if (std::max(part_shared, kBucketBytes) > queue.max_shared()) return false;

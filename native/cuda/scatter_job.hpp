@@ -49,10 +49,10 @@ void check_indices(const Job& job, const BadIndexReport& report, Queue& queue);
 // Whether the job combines updates that may come in any order: integers, and minima and maxima of
 // floats, as codes (kernels/scatter_words.cuh).
 bool in_any_order(const Job& job);
-// The greatest key does not stand for a slice.
+// The bytes of a key, wide enough that the greatest key is not a slice.
 int key_width(Int slices);
 
-// output = input, unless the caller sees the output and an index is bad.
+// Copies input to output, unless the caller sees the output and an index is bad.
 void copy_input(const Job& job, const BadIndexReport& report, Queue& queue);
 // The end of a call: sets a private output to zeros if an index is bad.
 void publish_output(const Job& job, const BadIndexReport& report, Queue& queue);

@@ -71,7 +71,8 @@ struct Tiling {
   Int map, bytes;
 };
 
-// How wide strips are and how winners are counted; false where they do not fit shared memory.
+// Chooses the width of strips and the size of winner counts; false if they do not fit shared
+// memory.
 bool choose_tiling(const Lines& lines, int size, bool moves, Int max_bytes, Tiling& tiling) {
   const Int axis = lines.size, length = lines.length;
   const bool narrow = moves && length < 0xFFFF;
@@ -171,7 +172,7 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
                                     {{"TYPE", moves ? 0 : static_cast<Int>(job.type)},
                                      {"SIZE", job.size},
                                      {"WIDE", tiling.wide ? 1 : 0}});
-  // Few blocks look to the end of the call themselves: a kernel of its own costs more.
+  // With few blocks the kernel ends the call itself; a separate kernel costs more.
   published = job.output_is_private && plan.output.layout.packed(job.size) &&
               blocks <= queue.multiprocessors();
   const Int bytes = published ? plan.output.layout.count() * job.size : 0;

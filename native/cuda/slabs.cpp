@@ -33,10 +33,10 @@ struct Matrix {
 
   // With a table of the parts, as entries or as addresses.
   void start(std::string entry, Int size, Int blocks, unsigned shared, Queue& queue) const {
-    const bool few = parts.size() <= kSmallParts + 1;
+    const bool is_small_table = parts.size() <= kSmallParts + 1;
     const bool addresses = same_layout && entry != "segments";
-    const bool in_argument = addresses ? slabs.count <= kSmallAddresses : few;
-    entry += std::string(addresses ? "_alike" : "") + (in_argument ? "_few" : "");
+    const bool in_argument = addresses ? slabs.count <= kSmallAddresses : is_small_table;
+    entry += std::string(addresses ? "_same_layout" : "") + (in_argument ? "_few" : "");
     Function& function =
         queue.function("slabs", entry.c_str(), {{"SIZE", size}, {"SPLIT", split ? 1 : 0}});
     const Dim grid{static_cast<unsigned>(blocks)}, block{kSlabThreads};
@@ -66,11 +66,11 @@ struct Matrix {
     }
   }
 
-  // Calls body(rows) for stretches of rows of which each has a row at least, and no more than
-  // kMaxUnits things of which a row has `each`.
+  // Calls body(rows) for stretches of at least one row, and of at most kMaxUnits items, where a row
+  // has `row_items`.
   template <class Body>
-  void for_stretches(Int each, Body&& body) {
-    const Int max_rows = std::max<Int>(1, kMaxUnits / each);
+  void for_stretches(Int row_items, Body&& body) {
+    const Int max_rows = std::max<Int>(1, kMaxUnits / row_items);
     for (Int row = 0; row < rows; row += max_rows) {
       slabs.row = row;
       const Int chunk = std::min(max_rows, rows - row);
@@ -91,14 +91,14 @@ struct Matrix {
     slabs.segments = divisor_of(all);
     if (all <= kDirect) {
       slabs.direct = 1;
-      std::vector<SlabPart> each;
+      std::vector<SlabPart> entries;
       for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
         const Int piece = parts[p + 1].begin - parts[p].begin;
         for (Int at = 0; at < piece; at += length)
-          each.push_back({parts[p].data + at, parts[p].step, parts[p].begin + at,
-                          std::min(length, piece - at)});
+          entries.push_back({parts[p].data + at, parts[p].step, parts[p].begin + at,
+                             std::min(length, piece - at)});
       }
-      parts.swap(each);
+      parts.swap(entries);
     }
     keep_table(false, queue);
     for_stretches(all, [&](Int chunk) {
@@ -108,36 +108,36 @@ struct Matrix {
   }
 
   void units(Queue& queue) {
-    const Int each = bytes / unit, mean = bytes / slabs.count;
-    // Several rows a block, if pieces are short: of each a longer stretch is written, or read.
+    const Int row_units = bytes / unit, mean = bytes / slabs.count;
+    // Several rows a block if pieces are short, so that each part is accessed in longer stretches.
     slabs.shape = mean <= kTallPiece ? kManyRows : mean <= kShortRun ? kEightRows : kInOrder;
     const Int run = slabs.shape == kManyRows ? 32 : kSlabRun, height = kSlabBlock / run;
-    const Int across = (each + run - 1) / run;
-    if (rows < 8 * height || across * run > each + each / 8) slabs.shape = kInOrder;
+    const Int across = (row_units + run - 1) / run;
+    if (rows < 8 * height || across * run > row_units + row_units / 8) slabs.shape = kInOrder;
     slabs.across = divisor_of(across);
     keep_table(same_layout, queue);
-    for_stretches(each, [&](Int chunk) {
-      slabs.items = static_cast<unsigned>(chunk * each);
+    for_stretches(row_units, [&](Int chunk) {
+      slabs.items = static_cast<unsigned>(chunk * row_units);
       start("units", unit,
-            slabs.shape == kInOrder ? (chunk * each + kSlabBlock - 1) / kSlabBlock
+            slabs.shape == kInOrder ? (chunk * row_units + kSlabBlock - 1) / kSlabBlock
                                     : (chunk + height - 1) / height * across,
             0, queue);
     });
   }
 
   void tiles(Queue& queue) {
-    const Int each = bytes / unit;
+    const Int row_units = bytes / unit;
     const int size = static_cast<int>(unit);
     const unsigned all = tile_log(size);
-    slabs.column_log = std::min(log_above(each), all - 6);
+    slabs.column_log = std::min(log_above(row_units), all - 6);
     slabs.row_log = all - slabs.column_log;
     const Int columns = Int{1} << slabs.column_log, height = Int{1} << slabs.row_log;
-    const Int across = (each + columns - 1) / columns;
+    const Int across = (row_units + columns - 1) / columns;
     const unsigned shared =
         ((1u << slabs.column_log) + tile_pad(size)) * static_cast<unsigned>(size) << slabs.row_log;
     slabs.across = divisor_of(across);
     keep_table(same_layout, queue);
-    for_stretches(each, [&](Int chunk) {
+    for_stretches(row_units, [&](Int chunk) {
       start("tiles", unit, (chunk + height - 1) / height * across, shared, queue);
     });
   }
@@ -177,7 +177,7 @@ void move(const SlabsPlan& plan, bool split, char* joined, void* const* data, Qu
     if (!as_rows(layout, plan.joined.element_size, plan.axis, plan.length(p), plan.strides(p),
                  bytes, step))
       return by_layouts(plan, split, joined, data, queue);
-    if (bytes == 0) continue;  // nothing of it is read or written
+    if (bytes == 0) continue;  // it is neither read nor written
     matrix.parts.push_back({static_cast<char*>(data[p]), step, begin, 0});
     unit = std::min({unit, unit_of(data[p]), unit_of(bytes), one_row ? 16 : unit_of(step)});
     if (begin == 0) {
@@ -195,7 +195,7 @@ void move(const SlabsPlan& plan, bool split, char* joined, void* const* data, Qu
   const Int units = matrix.bytes / unit, mean = matrix.bytes / slabs.count;
   if ((unit < 16 && mean >= long_piece(unit)) || units > kMaxUnits) return matrix.segments(queue);
   slabs.units = divisor_of(units);
-  if (matrix.same_layout) slabs.each = divisor_of(first / unit);
+  if (matrix.same_layout) slabs.part_units = divisor_of(first / unit);
   if (mean <= kShortPiece && matrix.rows >= 32 && slabs.count > 1) return matrix.tiles(queue);
   matrix.units(queue);
 }

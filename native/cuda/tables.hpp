@@ -1,4 +1,4 @@
-// What the plans of several families need: tables for kernels, and what layouts allow.
+// Helpers of several families' plans: tables for kernels, and alignment of layouts.
 #pragma once
 
 #include "host/queue.hpp"
@@ -21,8 +21,8 @@ Entry* table_on_device(const Entry* table, Int count, Queue& queue) {
 // Dimensions [begin, end) of two layouts but for `without`.
 Walk walk_of(const Layout& to, const Layout& from, int begin, int end, int without = -1);
 
-// Whether elements are read well in row-major order: neighbours lie near each other, or no others
-// lie nearer.
+// Whether row-major order reads elements well: neighbours are close to each other, or no other
+// order is better.
 bool reads_in_order(const Layout& layout, int element_size);
 
 // The largest power of two, 16 at most, that divides the value.

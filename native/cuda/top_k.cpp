@@ -2,23 +2,23 @@
 // ascending position, NaN greatest; the order is order.hpp's, the results are those of
 // native/cpu/top_k.
 //
-//   ranks    n <= 32: the rank of every element by counting, some lanes of a warp a row.
-//   rounds   n <= 128, k <= 32: a warp a row, the best of the lanes' best, k times.
-//   short    n <= 8192: a row in the registers of a block; a bound from the threads' maxima, or
-//   all. long     k <= 4096: a bound from a sample, one reading that collects what reaches it,
-//   several
-//            blocks a row where rows are few, whose results are rows to choose from again.
-//   together few rows of 65536 and more: one launch, whose blocks make one bound for a row.
-//   columns  rows side by side in memory: exact, tile by tile, then as rows.
-//   pick     larger k: the k-th key by counting digits, a packing, then
-//   sort     a radix sort of keys and places; of whole rows when k is a good part of n.
+//   ranks        n <= 32: the rank of every element by counting, some lanes of a warp a row.
+//   rounds       n <= 128, k <= 32: a warp a row, the best of the lanes' best, k times.
+//   short        n <= 8192: a row in the registers of a block; a bound from the threads' maxima,
+//                or all.
+//   long         k <= 4096: a bound from a sample, one reading that collects what reaches it,
+//                several blocks a row if rows are few, whose results are rows to choose from again.
+//   cooperative  few rows of 65536 and more: one launch, whose blocks make one bound for a row.
+//   columns      rows side by side in memory: exact, tile by tile, then as rows.
+//   pick         larger k: the k-th key by counting digits, a packing, then
+//   sort         a radix sort of keys and places; of whole rows when k is a good part of n.
 //
 // What has another layout is packed first. All bounds are exact for every input, and places are
 // part of the order throughout: ties change nothing about the time.
 //
-// Should another stream change the input meanwhile, results are those of no moment: but a kernel
-// that counts first and moves then works on a copy, lists are bounded, and places come from
-// counters.
+// If another stream changes the input meanwhile, the results are unspecified: they may match no
+// single state of the input. But a kernel that counts first and then moves works on a copy, lists
+// are bounded, and places come from counters.
 #include "top_k_job.hpp"
 
 namespace anydml::cuda {
@@ -130,19 +130,21 @@ std::vector<Variant> top_k_variants() {
     };
     add("top_k_small", {});
     for (const Int threads : {64, 128, 256, 512})
-      for (const Int each : {16, 8}) {
-        if (each == 16)
-          add("top_k_short", {{"threads", threads}, {"few", 0}, {"each", each}, {"full", 0}});
-        if (width == 1 || (each == 16 && threads < 512)) continue;
+      for (const Int per_thread : {16, 8}) {
+        if (per_thread == 16)
+          add("top_k_short",
+              {{"threads", threads}, {"small_k", 0}, {"per_thread", per_thread}, {"full", 0}});
+        if (width == 1 || (per_thread == 16 && threads < 512)) continue;
         for (const Int full : {0, 1})
-          add("top_k_short", {{"threads", threads}, {"few", 1}, {"each", each}, {"full", full}});
+          add("top_k_short",
+              {{"threads", threads}, {"small_k", 1}, {"per_thread", per_thread}, {"full", full}});
       }
     for (Int smallest = 0; smallest <= (is_float != 0 ? 1 : 0); ++smallest) {
-      for (const char* const source : {"top_k_long", "top_k_together"})
+      for (const char* const source : {"top_k_long", "top_k_cooperative"})
         add(source, {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
       add("top_k_long", {{"smallest", smallest}, {"threads", 256}, {"blocks", 4}, {"unroll", 4}});
     }
-    add("top_k_columns", {{"each", width == 8 ? 8 : 16}});
+    add("top_k_columns", {{"per_thread", width == 8 ? 8 : 16}});
     for (const Int wide : {0, 1}) {
       add("top_k_sort", {{"wide", wide}});
       add("top_k_pick", {{"wide", wide}});

@@ -6,10 +6,10 @@
 
 namespace anydml::cuda::selection {
 
+using anydml::top_k::Cooperation;
 using anydml::top_k::Parts;
 using anydml::top_k::Rows;
 using anydml::top_k::Sampling;
-using anydml::top_k::Together;
 
 constexpr Int kMaxBlocks = Int{1} << 30;  // of a launch; the kernels go on from there
 constexpr Int kWide = Int{1} << 32;       // axes from here on have places of 64 bits
@@ -26,16 +26,16 @@ inline unsigned max_blocks(Int count) {
 }
 
 // At least 64.
-inline Int power_of_two(Int least) {
+inline Int power_of_two(Int minimum) {
   Int size = 64;
-  while (size < least) size *= 2;
+  while (size < minimum) size *= 2;
   return size;
 }
 
 // Rows of packed keys, by the size of a row and of k.
 void choose(const Job& job, Queue& queue);
 
-// Rows whose elements are not neighbours in memory while the rows are. False: not for this case.
+// Rows along a strided axis whose starts are neighbours in memory. False: the case does not apply.
 bool columns(const Job& job, Queue& queue);
 
 // Whole rows, or what was picked of them, sorted.

@@ -44,68 +44,71 @@ void rounds(const Job& job, Queue& queue) {
   queue.launch(kernel, {max_blocks((rows.rows + 7) / 8)}, {256}, 0, rows, fours ? 1 : 0);
 }
 
-// Behind the launch whose results are the rows, if there is one.
+// A dependent launch after the one whose results are the rows, if there is one.
 template <class... Arguments>
 void launch(const Job& job, Queue& queue, Function& kernel, Dim grid, Dim block, unsigned shared,
             Arguments... arguments) {
   if (job.rows.source != nullptr)
-    queue.launch_behind(kernel, grid, block, shared, arguments...);
+    queue.launch_dependent(kernel, grid, block, shared, arguments...);
   else
     queue.launch(kernel, grid, block, shared, arguments...);
 }
 
-// Threads, and how many of them at most reach the bound, 0 for all elements. No threads: not so.
+// Threads, and how many of them may reach the bound, 0 for all elements. No threads: the case does
+// not apply.
 struct Short {
   Int threads, high;
-  bool few = false;  // k is small
-  Int each = kElementsPerThread;
+  bool small_k = false;  // k is small
+  Int per_thread = kElementsPerThread;
 };
 Short short_plan(Int n, Int k, int width, bool is_aligned) {
   const Int vector = 16 / width, max_length = is_aligned ? n : n + vector - 1;
-  const Int least = power_of_two((max_length + kElementsPerThread - 1) / kElementsPerThread);
-  if (least > 512) return {0, 0};
-  // Of bytes too many are equal.
+  const Int min_threads = power_of_two((max_length + kElementsPerThread - 1) / kElementsPerThread);
+  if (min_threads > 512) return {0, 0};
+  // Bytes have too many ties.
   if (width > 1 && k <= 16 && 2 * k <= n / vector) {
     const Int threads =
         power_of_two((max_length + kSmallElementsPerThread - 1) / kSmallElementsPerThread);
     return {std::min<Int>(threads, 512), k + k / 2 + 4, true,
             threads > 512 ? kElementsPerThread : kSmallElementsPerThread};
   }
-  const Int threads = std::max(least, power_of_two(4 * k));
-  // k threads have to have something.
+  const Int threads = std::max(min_threads, power_of_two(4 * k));
+  // The k greatest must come from k different threads.
   if (threads <= 512 && 2 * k <= n / vector) return {threads, k + k / 2 + 4};
   if (n > 4096) return {0, 0};
-  return {std::min<Int>(std::max(least, power_of_two(n / 4)), 512), 0};
+  return {std::min<Int>(std::max(min_threads, power_of_two(n / 4)), 512), 0};
 }
 
 void short_rows(const Job& job, const Short& plan, Queue& queue) {
   const Rows& rows = job.rows;
-  const Int capacity = plan.high == 0 ? rows.n : std::min(rows.n, plan.each * plan.high);
-  const bool full = plan.few && rows.n == plan.threads * plan.each && aligned(job, 16);
+  const Int capacity = plan.high == 0 ? rows.n : std::min(rows.n, plan.per_thread * plan.high);
+  const bool full = plan.small_k && rows.n == plan.threads * plan.per_thread && aligned(job, 16);
   Function& kernel = queue.function("top_k_short", "top_k_short",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
                                      {"threads", plan.threads},
-                                     {"few", plan.few},
-                                     {"each", plan.each},
+                                     {"small_k", plan.small_k},
+                                     {"per_thread", plan.per_thread},
                                      {"full", full}});
   launch(job, queue, kernel, {max_blocks(rows.rows)}, {static_cast<unsigned>(plan.threads)},
          static_cast<unsigned>(power_of_two(capacity) * item_size(job.width)), rows,
          static_cast<int>(plan.high), static_cast<int>(capacity));
 }
 
-// How many candidates of a sample may reach the bound, so that k of n do for certain, nearly, and
-// not many more: the k greatest have k / n of the sample, with a deviation of its root, and what
-// lies together is sampled together.
+// How many candidates of a sample may reach the bound so that almost certainly k of n do, and not
+// many more. The k greatest are k / n of the sample, with a standard deviation of its square root;
+// neighbouring elements are sampled together.
 bool sampling_plan(Int n, Int k, int width, int threads, Sampling& sampling) {
-  const Int vector = 16 / width, each = std::min<Int>(vector, 4);
+  const Int vector = 16 / width, sampled_per_vector = std::min<Int>(vector, 4);
   const Int max_capacity = width == 8 ? 4096 : 8192;
-  const double size = static_cast<double>(each * std::min<Int>(threads, n / vector - 1));
+  const double size =
+      static_cast<double>(sampled_per_vector * std::min<Int>(threads, n / vector - 1));
   const double part = static_cast<double>(k) / static_cast<double>(n), expected = size * part;
-  const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
+  const double low =
+      expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(sampled_per_vector);
   const double high = low + std::max(2.0, low / 8);
-  double capacity =
-      (high + 4 * std::sqrt(high) + static_cast<double>(each)) * static_cast<double>(n) / size;
+  double capacity = (high + 4 * std::sqrt(high) + static_cast<double>(sampled_per_vector)) *
+                    static_cast<double>(n) / size;
   sampling.low = static_cast<int>(low);
   sampling.high = static_cast<int>(high);
   if (low > 0.8 * size || capacity > 0.9 * static_cast<double>(n)) {
@@ -162,7 +165,7 @@ Parts parts_of(Int n, Int segments) {
   return parts;
 }
 
-// Room for results of parts, and the job that chooses among them.
+// Allocates the results of parts, and makes the job that chooses among them.
 Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& next) {
   const Int count = job.rows.rows * segments * job.rows.k;
   Parts parts = parts_of(job.rows.n, segments);
@@ -181,7 +184,7 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
   return parts;
 }
 
-// Segments that are short enough for a sample to represent. False if there are none.
+// Segments short enough for a sample to represent. False if there are none.
 bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Sampling& sampling) {
   segments = segments_of(rows, width, queue);
   while (!sampling_plan(rows.n / segments, rows.k, width, long_threads(rows, segments, queue),
@@ -192,39 +195,41 @@ bool long_plan(const Rows& rows, int width, Queue& queue, Int& segments, Samplin
   return true;
 }
 
-// How the blocks of few long rows work together. False: not for this case.
-bool together_plan(const Job& job, Int blocks, Together& together) {
+// Plans a cooperative launch for few long rows. False: the case does not apply.
+bool plan_cooperation(const Job& job, Int blocks, Cooperation& cooperation) {
   const Rows& rows = job.rows;
-  const Int vector = 16 / job.width, each = std::min<Int>(vector, 4);
-  together = {};
-  together.segments = std::min(blocks / rows.rows, rows.n / 16384);
-  if (together.segments < 4) return false;
-  together.length = rows.n / together.segments;
-  together.longer = rows.n % together.segments;
+  const Int vector = 16 / job.width, sampled_per_vector = std::min<Int>(vector, 4);
+  cooperation = {};
+  cooperation.segments = std::min(blocks / rows.rows, rows.n / 16384);
+  if (cooperation.segments < 4) return false;
+  cooperation.length = rows.n / cooperation.segments;
+  cooperation.longer = rows.n % cooperation.segments;
   const double n = static_cast<double>(rows.n);
-  const double size = static_cast<double>(together.segments * kLongThreads * each);
+  const double size = static_cast<double>(cooperation.segments * kLongThreads * sampled_per_vector);
   const double part = static_cast<double>(rows.k) / n, expected = size * part;
-  const double low = expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(each);
+  const double low =
+      expected + 3.5 * std::sqrt(expected * (1 - part)) + static_cast<double>(sampled_per_vector);
   const double high = low + std::max(2.0, low / 8);
-  const double capacity = (high + 4 * std::sqrt(high) + static_cast<double>(each)) * n / size;
-  together.low = static_cast<int>(low);
-  together.high = static_cast<int>(high);
-  together.groups = 16;
-  while (together.groups < together.low) together.groups *= 2;
-  together.capacity = 4096;
+  const double capacity =
+      (high + 4 * std::sqrt(high) + static_cast<double>(sampled_per_vector)) * n / size;
+  cooperation.low = static_cast<int>(low);
+  cooperation.high = static_cast<int>(high);
+  cooperation.groups = 16;
+  while (cooperation.groups < cooperation.low) cooperation.groups *= 2;
+  cooperation.capacity = 4096;
   // Each block reads all results of the row's blocks.
-  return together.groups * together.segments <= kMaxPublished && together.groups <= kLongThreads &&
-         capacity <= 0.9 * together.capacity;
+  return cooperation.groups * cooperation.segments <= kMaxPublished &&
+         cooperation.groups <= kLongThreads && capacity <= 0.9 * cooperation.capacity;
 }
 
-// Few long rows, in one launch whose blocks wait for each other. False: not for this case.
-bool together_rows(const Job& job, Queue& queue) {
+// Few long rows, in one cooperative launch. False: the case does not apply.
+bool select_cooperatively(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
   if (rows.source != nullptr || rows.n < 65536 || rows.n >= kWide || rows.k > 1024) return false;
   const Int max_blocks = kLongBlocks * queue.multiprocessors();
-  Together together;
-  if (!together_plan(job, max_blocks, together)) return false;
-  Function& kernel = queue.function("top_k_together", "top_k_together",
+  Cooperation cooperation;
+  if (!plan_cooperation(job, max_blocks, cooperation)) return false;
+  Function& kernel = queue.function("top_k_cooperative", "top_k_cooperative",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
                                      {"smallest", job.is_float != 0 && rows.flip != 0},
@@ -232,16 +237,17 @@ bool together_rows(const Job& job, Queue& queue) {
                                      {"blocks", kLongBlocks},
                                      {"unroll", kLongUnroll}});
   const Int item = item_size(job.width);
-  const auto shared = static_cast<unsigned>(together.capacity * item);
+  const auto shared = static_cast<unsigned>(cooperation.capacity * item);
   const Int resident = Int{queue.resident(kernel, kLongThreads, shared)} * queue.multiprocessors();
-  if (resident < max_blocks && !together_plan(job, resident, together)) return false;
-  const Int words = rows.rows * anydml::top_k::kTogetherWords * static_cast<Int>(sizeof(unsigned));
-  together.work = static_cast<unsigned*>(queue.scratch(words));
-  queue.zero(together.work, words);
-  together.sample = queue.scratch(rows.rows * together.segments * together.groups * item);
-  together.found = queue.scratch(rows.rows * 2 * together.capacity * item);
-  queue.launch_together(kernel, {static_cast<unsigned>(rows.rows * together.segments)},
-                        {kLongThreads}, shared, rows, together);
+  if (resident < max_blocks && !plan_cooperation(job, resident, cooperation)) return false;
+  const Int words =
+      rows.rows * anydml::top_k::kCooperationWords * static_cast<Int>(sizeof(unsigned));
+  cooperation.work = static_cast<unsigned*>(queue.scratch(words));
+  queue.zero(cooperation.work, words);
+  cooperation.sample = queue.scratch(rows.rows * cooperation.segments * cooperation.groups * item);
+  cooperation.found = queue.scratch(rows.rows * 2 * cooperation.capacity * item);
+  queue.launch_cooperative(kernel, {static_cast<unsigned>(rows.rows * cooperation.segments)},
+                           {kLongThreads}, shared, rows, cooperation);
   return true;
 }
 
@@ -253,13 +259,13 @@ void choose(const Job& job, Queue& queue) {
   if (n <= 128 && k <= 32) return rounds(job, queue);
   const Short plan = short_plan(n, k, job.width, aligned(job, 16));
   if (plan.threads > 0) return short_rows(job, plan, queue);
-  if (together_rows(job, queue)) return;
+  if (select_cooperatively(job, queue)) return;
   Int segments;
   Sampling sampling;
   if (!long_plan(job.rows, job.width, queue, segments, sampling)) return sort(job, queue);
   if (segments == 1) return long_rows(job, sampling, parts_of(n, 1), queue);
-  // What is in no order only one block a row of the kernel of long rows can choose among: several
-  // would leave equals of one of these segments to two of their own.
+  // Unordered segments need the kernel of long rows with one block a row: several blocks could
+  // split the ties of one segment between them.
   Rows rest = job.rows;
   rest.n = segments * k;
   Int of_rest;
@@ -274,11 +280,11 @@ void choose(const Job& job, Queue& queue) {
 
 bool columns(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
-  const Int n = rows.n, k = rows.k, each = job.width == 8 ? 8 : 16;
-  const Int segments = (n + 32 * each - 1) / (32 * each);
+  const Int n = rows.n, k = rows.k, per_lane = job.width == 8 ? 8 : 16;
+  const Int segments = (n + 32 * per_lane - 1) / (32 * per_lane);
   // Of more than one tile a quarter is left at most: else it is a copy.
   if (rows.rank == 0 || rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
-      (segments > 1 && k > 4 * each))
+      (segments > 1 && k > 4 * per_lane))
     return false;
   const Int count = rows.sizes[rows.rank - 1];
   if (count < 8) return false;
@@ -287,9 +293,9 @@ bool columns(const Job& job, Queue& queue) {
   const Int across = std::min<Int>(count, 16), bands = (count + across - 1) / across;
   Function& kernel =
       queue.function("top_k_columns", "top_k_columns",
-                     {{"width", job.width}, {"is_float", job.is_float}, {"each", each}});
+                     {{"width", job.width}, {"is_float", job.is_float}, {"per_thread", per_lane}});
   queue.launch(kernel, {max_blocks(rows.rows / count * bands * segments)}, {256},
-               static_cast<unsigned>(across * (32 * each + 1) * job.width), rows, parts,
+               static_cast<unsigned>(across * (32 * per_lane + 1) * job.width), rows, parts,
                static_cast<int>(across), count, bands);
   choose(next, queue);
   return true;

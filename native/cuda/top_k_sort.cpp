@@ -15,7 +15,7 @@ using anydml::top_k::kSortThreads;
 using anydml::top_k::Pick;
 using anydml::top_k::Sort;
 
-constexpr Int kScratch = Int{1} << 29;  // bytes that rows sorted together should not go beyond
+constexpr Int kScratch = Int{1} << 29;  // limit in bytes for rows that are sorted together
 
 // Keys and places of some rows.
 struct Pairs {
@@ -32,9 +32,9 @@ void sum_up(Function& kernel, const Sort& sort, Int lists, Queue& queue) {
   queue.launch(kernel, {static_cast<unsigned>(blocks)}, {kSortThreads}, 0, sort, lists);
 }
 
-// The scratch of a call, for `together` rows at a time.
+// The scratch of a call, for `rows_at_once` rows at a time.
 struct Workspace {
-  Int together;
+  Int rows_at_once;
   bool wide, picks;
   Int tiles, picked_tiles;  // of a row; of what is picked of it
   Pairs first, second;      // `first` has the keys that are made of the elements, or what is picked
@@ -54,8 +54,8 @@ Workspace workspace_for(const Job& job, Queue& queue) {
   space.tiles = (rows.n + tile - 1) / tile;
   space.picked_tiles = (sorted + tile - 1) / tile;
   const Int bytes = 2 * sorted * (job.width + counter) + (space.picks ? rows.n * job.width : 0);
-  space.together = std::max<Int>(std::min(rows.rows, kScratch / bytes), 1);
-  const Int pairs = space.together * sorted;
+  space.rows_at_once = std::max<Int>(std::min(rows.rows, kScratch / bytes), 1);
+  const Int pairs = space.rows_at_once * sorted;
   // A single pass needs neither a second place nor places of its own.
   if (job.width > 1 || space.picks)
     space.first = pairs_for(pairs, job.width, space.wide, queue);
@@ -63,11 +63,11 @@ Workspace workspace_for(const Job& job, Queue& queue) {
     space.first.keys = queue.scratch(pairs);
   if (job.width > 1) space.second = pairs_for(pairs, job.width, space.wide, queue);
   const Int lists = std::max(256 * space.picked_tiles, space.picks ? 2 * space.tiles : 0);
-  space.counts = queue.scratch(space.together * lists * counter);
-  space.totals = queue.scratch(space.together * 256 * counter);
+  space.counts = queue.scratch(space.rows_at_once * lists * counter);
+  space.totals = queue.scratch(space.rows_at_once * 256 * counter);
   if (space.picks) {
-    space.key_buffer = queue.scratch(space.together * rows.n * job.width);
-    space.choices = queue.scratch_of<Choice>(space.together);
+    space.key_buffer = queue.scratch(space.rows_at_once * rows.n * job.width);
+    space.choices = queue.scratch_of<Choice>(space.rows_at_once);
   }
   return space;
 }
@@ -145,8 +145,8 @@ void passes(const Job& job, Int first_row, Int count, const Workspace& space, Qu
 
 void sort(const Job& job, Queue& queue) {
   const Workspace space = workspace_for(job, queue);
-  for (Int first = 0; first < job.rows.rows; first += space.together) {
-    const Int count = std::min(space.together, job.rows.rows - first);
+  for (Int first = 0; first < job.rows.rows; first += space.rows_at_once) {
+    const Int count = std::min(space.rows_at_once, job.rows.rows - first);
     if (space.picks) pick(job, first, count, space, queue);
     passes(job, first, count, space, queue);
   }

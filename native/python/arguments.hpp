@@ -1,5 +1,5 @@
-// The arguments of a quick call, whatever library its arrays are from: exact ints, bools, words and
-// types become numbers.
+// The arguments of a function call, for arrays of any library: exact ints, bools, words and types
+// become numbers.
 #pragma once
 
 #include <new>
@@ -13,9 +13,9 @@
 
 namespace anydml::python {
 
-// A type that is given by its code, or as PyTorch's; null for any other.
+// A type by its code, or PyTorch's type; null for any other object.
 inline PyArray_Descr* descr_of_type(PyObject* object) {
-  int overflow = 0;  // then -1, which is not a code
+  int overflow = 0;  // then -1, which is never a code
   return descr_of_code(PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow)
                                                  : tensors::code_of(object));
 }
@@ -55,7 +55,7 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
     case Argument::word:
       number = PyUnicode_CheckExact(object) ? code_of(object, *argument.words) : -1;
       return number >= 0;
-    default:  // Given::take_other
+    default:  // as Arguments::take_other
       return false;
   }
 }
@@ -90,7 +90,7 @@ class InlineVector {
  public:
   InlineVector() {}
   ~InlineVector() {
-    for (std::size_t i = 0; i < inline_count_; ++i) few()[i].~Kind();
+    for (std::size_t i = 0; i < inline_count_; ++i) inline_members()[i].~Kind();
   }
   InlineVector(const InlineVector&) = delete;
   InlineVector& operator=(const InlineVector&) = delete;
@@ -100,25 +100,25 @@ class InlineVector {
       many_ = std::vector<Kind>(count);
       return many_.data();
     }
-    for (; inline_count_ < count; ++inline_count_) new (few() + inline_count_) Kind;
-    return few();
+    for (; inline_count_ < count; ++inline_count_) new (inline_members() + inline_count_) Kind;
+    return inline_members();
   }
 
  private:
-  Kind* few() { return reinterpret_cast<Kind*>(inline_); }
+  Kind* inline_members() { return reinterpret_cast<Kind*>(inline_); }
 
   alignas(Kind) unsigned char inline_[kInlineCount * sizeof(Kind)];
   std::size_t inline_count_ = 0;
   std::vector<Kind> many_;
 };
 
-// A quick call's operands and arguments.
+// The operands and arguments of a function call.
 struct Arguments {
   Operand operands[kFunctionOperands];
   List list;
   Int arguments[kMaxNumbers];
   Integers integers[kMaxIntegers];
-  PyArray_Descr* type = nullptr;  // of a result, where an argument says it
+  PyArray_Descr* type = nullptr;  // of a result, if an argument determines it
 
   FunctionCall function_call() const { return {operands, list, arguments, integers}; }
 
@@ -134,7 +134,7 @@ struct Arguments {
                                                : number_of(argument, value, number);
   }
 
-  // The attributes of the call and its results, whose types are known then.
+  // The attributes of the call and its results, once the operand types are known.
   bool shape(const Kernel& kernel, Int* numbers, Call& call, Results& results) const {
     if (!kernel.attribute_numbers(function_call(), numbers, results)) return false;
     call.operands = operands;
@@ -160,7 +160,7 @@ struct Arguments {
   }
 
  private:
-  // Whether the type that was given is one for a result.
+  // Whether the requested type is valid for a result.
   bool takes(const Results::One& one) const {
     DataType known;
     int size;
@@ -175,7 +175,7 @@ struct Arguments {
         number = next_integers - integers;
         return integers_of(value, *next_integers++);
       case Argument::type: {
-        // NumPy's words and types first: there are many of other libraries'.
+        // NumPy's words and types first: other libraries have many more.
         type = PyLong_CheckExact(value) ? nullptr : known_type(value);
         if (type == nullptr) type = descr_of_type(value);
         return type != nullptr;
@@ -188,20 +188,20 @@ struct Arguments {
   }
 };
 
-// How many values a quick call takes for operands and arguments.
+// The number of values that a function call takes as operands and arguments.
 inline Py_ssize_t taken(const Kernel& kernel) {
   return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
          static_cast<Py_ssize_t>(kernel.arguments.size());
 }
 
-// How many threads a call may use; -1 with an exception set.
+// The number of threads that a call may use; -1 with an exception set.
 int threads_now();
 
-// A kernel with a quick way, by its name; ArgumentError for any other.
+// The kernel of a name, which must have a function call; ArgumentError otherwise.
 const Kernel& kernel_with_function(const std::string& name);
 
-// A function of Python's that gets the kernel as its self: the interpreter's own calling
-// convention, as what nanobind does for a call costs as much as a kernel does on 16 elements.
+// A Python function with the kernel as its `self`. It uses the interpreter's own calling
+// convention: nanobind's costs as much as a kernel does on 16 elements.
 nanobind::object bound_to(const Kernel& kernel, PyMethodDef& definition);
 
 }  // namespace anydml::python

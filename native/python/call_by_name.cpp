@@ -18,13 +18,13 @@ class Operands {
  public:
   explicit Operands(const Kernel& kernel) : kernel_(kernel) {}
 
-  void add(nb::handle arrays, int expected, bool listed, bool outputs) {
+  void add(nb::handle arrays, int expected, bool is_list, bool outputs) {
     nb::object held = nb::steal(PySequence_Tuple(arrays.ptr()));
     if (!held.is_valid()) raise_set(kernel_.name, kUncounted, "the list of arrays");
     PyObject** const items = PySequence_Fast_ITEMS(held.ptr());
     const std::size_t count = static_cast<std::size_t>(PyTuple_GET_SIZE(held.ptr()));
     held_[outputs ? 1 : 0] = std::move(held);
-    if (listed) {
+    if (is_list) {
       Operand operand;
       for (std::size_t i = 0; i < count; ++i) take(items[i], i, outputs, operand);
       list_ = {nullptr, items, count};
@@ -71,7 +71,7 @@ void raise_if_invalid(const Kernel& kernel, const char* wrong) {
 // The first bad index, or -1. `output_is_private`: the outputs are discarded if there is one.
 Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb::dict& attributes,
         bool output_is_private, int threads) {
-  const Kernel& kernel = kernel_named(name);
+  const Kernel& kernel = find_kernel(name);
   return translate_exceptions(kernel.name, [&] {
     Operands operands(kernel);
     operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
@@ -86,10 +86,11 @@ Int run(const std::string& name, nb::handle inputs, nb::handle outputs, const nb
   });
 }
 
-// A kernel whose output's size the data decide: `make` gives an array for a size, which comes back.
+// Calls a kernel whose output size depends on the data. `make` allocates an array of a given size,
+// which is returned.
 nb::object run_measured(const std::string& name, nb::handle input, const nb::dict& attributes,
                         const nb::object& make, int threads) {
-  const Kernel& kernel = kernel_named(name);
+  const Kernel& kernel = find_kernel(name);
   return translate_exceptions(kernel.name, [&] {
     if (!kernel.measured) refuse(kernel, "no kernel whose output's size the data decide");
     Operands operands(kernel);
@@ -110,7 +111,7 @@ nb::object run_measured(const std::string& name, nb::handle input, const nb::dic
   });
 }
 
-// An array of a result: `call` and `purpose` are for the message if the allocation fails.
+// The array of a result. `call` and `purpose` appear in the message if the allocation fails.
 nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char* purpose) {
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(dtype.ptr(), &descr) == NPY_FAIL) throw nb::python_error();
@@ -133,20 +134,21 @@ nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char
   return allocated(call, purpose, rank, dims, descr);
 }
 
-// The array itself, or a copy of it in row-major order at an address that is a multiple of 64. XLA
-// reads such an array in place. It copies any other on a thread of its own, for which a small call
-// waits longer than it runs. `copy` asks for a copy in any case; `call` names the call in messages.
+// Returns the array itself, or a row-major copy at an address that is a multiple of 64. XLA reads
+// such an array in place. It copies any other array on its own thread, which for a small call takes
+// longer than the call. `copy` forces a copy; `call` names the call in messages.
 nb::object aligned(nb::handle array, bool copy, const char* call) {
   if (!PyArray_CheckExact(array.ptr()))
     raise_argument(std::string(call) + ": expected an array of NumPy");
-  auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
-  const bool in_place = PyArray_IS_C_CONTIGUOUS(given) &&
-                        reinterpret_cast<std::uintptr_t>(PyArray_DATA(given)) % 64 == 0;
-  if (PyArray_SIZE(given) == 0 || (in_place && !copy)) return nb::borrow(array);
-  nb::object made = nb::steal(reinterpret_cast<PyObject*>(new_aligned_copy(given)));
-  if (!made.is_valid())
-    raise_set(call, static_cast<unsigned long long>(PyArray_NBYTES(given)), "a copy of an operand");
-  return made;
+  auto* const source = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const bool in_place = PyArray_IS_C_CONTIGUOUS(source) &&
+                        reinterpret_cast<std::uintptr_t>(PyArray_DATA(source)) % 64 == 0;
+  if (PyArray_SIZE(source) == 0 || (in_place && !copy)) return nb::borrow(array);
+  nb::object copied = nb::steal(reinterpret_cast<PyObject*>(new_aligned_copy(source)));
+  if (!copied.is_valid())
+    raise_set(call, static_cast<unsigned long long>(PyArray_NBYTES(source)),
+              "a copy of an operand");
+  return copied;
 }
 
 nb::list kernels() {
@@ -156,7 +158,7 @@ nb::list kernels() {
 }
 
 bool checks_indices(const std::string& name) {
-  return kernel_named(name).checks_indices.has_value();
+  return find_kernel(name).checks_indices.has_value();
 }
 
 }  // namespace

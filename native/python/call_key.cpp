@@ -1,5 +1,5 @@
-// Keys of calls, by which an integration finds the program that it has compiled for a call. Made in
-// Python, a key takes longer than a kernel takes on 16 elements.
+// Keys of calls, by which an integration finds the program that it has compiled for a call.
+// Building a key in Python takes longer than a kernel takes on 16 elements.
 #include "kernel.hpp"
 
 namespace nb = nanobind;
@@ -7,9 +7,9 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-nb::object checked(PyObject* made) {
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
+nb::object checked(PyObject* object) {
+  if (object == nullptr) throw nb::python_error();
+  return nb::steal(object);
 }
 
 // A tuple of a known length, filled from the front.
@@ -39,23 +39,23 @@ class RecursionGuard {
   RecursionGuard& operator=(const RecursionGuard&) = delete;
 };
 
-// The members of a list, held: `freeze` may run code that changes the list.
+// The members of a list, with references held: `freeze` may run code that changes the list.
 nb::object members_of(PyObject* list) { return checked(PySequence_Tuple(list)); }
 
 nb::object frozen(PyObject* value, PyObject* freeze);
 
-// A value follows its type, as 1, 1.0 and True are equal.
+// The type comes before the value, because 1, 1.0 and True compare equal.
 void add_frozen(TupleBuilder& key, PyObject* value, PyObject* freeze) {
   key.add_type_of(value);
   key.add(frozen(value, freeze));
 }
 
-// An immutable object that is equal for equal values of one type.
+// An immutable object that compares equal exactly for equal values of one type.
 nb::object frozen(PyObject* value, PyObject* freeze) {
   if (value == Py_None || PyUnicode_CheckExact(value) || PyLong_CheckExact(value) ||
       PyBool_Check(value))
     return nb::borrow(value);
-  if (PyFloat_CheckExact(value)) {  // its bits: -0.0 is not 0.0, and a NaN equals itself
+  if (PyFloat_CheckExact(value)) {  // the bits: -0.0 differs from 0.0, and a NaN equals itself
     const double number = PyFloat_AS_DOUBLE(value);
     return checked(
         PyBytes_FromStringAndSize(reinterpret_cast<const char*>(&number), sizeof number));
@@ -79,14 +79,14 @@ nb::object member_types(PyObject* list) {
   return types.finish();
 }
 
-nb::object key_of(PyObject* arguments, Py_ssize_t operands, bool listed, PyObject* threads,
+nb::object key_of(PyObject* arguments, Py_ssize_t operands, bool is_list, PyObject* threads,
                   PyObject* freeze) {
   const Py_ssize_t count = PyTuple_GET_SIZE(arguments);
   TupleBuilder key(1 + operands + 2 * (count - operands));
   key.add(nb::borrow(threads));
   for (Py_ssize_t i = 0; i < operands; ++i) {
     PyObject* const operand = PyTuple_GET_ITEM(arguments, i);
-    if (listed)
+    if (is_list)
       key.add(member_types(operand));
     else
       key.add_type_of(operand);
@@ -97,9 +97,9 @@ nb::object key_of(PyObject* arguments, Py_ssize_t operands, bool listed, PyObjec
 }
 
 // call_key(arguments, operands, listed, threads, freeze): the key of a call's arguments, a tuple.
-// The first `operands` count by their types alone, or by the types of their members where `listed`;
-// the others by type and value. `freeze` takes a value of an unusual type and returns a hashable
-// one, or raises a TypeError.
+// The first `operands` count by their types alone, or by the types of their members where
+// `is_list`; the others by type and value. `freeze` takes a value of an unusual type and returns a
+// hashable one, or raises a TypeError.
 PyObject* call_key(PyObject*, PyObject* const* values, Py_ssize_t count) {
   if (count != 5 || !PyTuple_CheckExact(values[0])) {
     PyErr_SetString(PyExc_TypeError, "call_key() takes a tuple and 4 other arguments");
@@ -125,7 +125,7 @@ PyMethodDef definition = {"call_key",
 
 }  // namespace
 
-// The interpreter's own calling convention: nanobind's costs as much again.
+// Uses the interpreter's own calling convention: nanobind's costs as much again.
 void bind_call_key(nb::module_& module) {
   module.attr("call_key") = checked(PyCFunction_NewEx(&definition, nullptr, nullptr));
 }

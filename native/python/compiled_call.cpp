@@ -1,5 +1,5 @@
-// The quick way of compiled operators: bindings that are plain NumPy arrays of the descriptor's
-// sizes and types, checked and run without leaving native code.
+// The fast path of compiled operators: bindings that are plain NumPy arrays of the descriptor's
+// sizes and types are checked and run without leaving native code.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -20,16 +20,16 @@ struct Slot {
   int padding;  // leading dimensions that the kernel does not see
 };
 
-class Binder {
+class CompiledCall {
  public:
   // operator_name: for messages; tensors: (name, list_position, output, data_type, sizes, padding)
-  // for each, inputs first; in_place: the output may be the first input's memory. An ArgumentError
-  // when they do not fit together: every dispatch binds arrays of just these sizes, so that what is
-  // checked here need not be checked again.
-  Binder(std::string operator_name, const std::string& kernel, nb::sequence tensors,
-         const nb::dict& attributes, bool in_place)
+  // for each, inputs first; in_place: the output may share the first input's memory. Raises
+  // ArgumentError if the tensors do not fit together. Every dispatch binds arrays of exactly these
+  // sizes, so the checks here need not be repeated.
+  CompiledCall(std::string operator_name, const std::string& kernel, nb::sequence tensors,
+               const nb::dict& attributes, bool in_place)
       : operator_name_(std::move(operator_name)),
-        kernel_(kernel_named(kernel)),
+        kernel_(find_kernel(kernel)),
         numbers_(numbers_of(kernel_, attributes)),
         in_place_(in_place) {
     for (nb::handle item : tensors) {
@@ -45,13 +45,14 @@ class Binder {
         slot.sizes.push_back(nb::cast<Int>(size));
       slot.padding = nb::cast<int>(fields[5]);
       if (slot.list_position <= 0) ++names_;
-      (slot.list_position >= 0 ? listed_ : single_) += 1;
+      (slot.list_position >= 0 ? list_count_ : operand_count_) += 1;
       slots_.push_back(std::move(slot));
     }
     if (const char* const wrong = check()) raise_argument(operator_name_ + ": " + wrong);
   }
 
-  // The dispatch, or None when a binding is unusual or wrong; else the first bad index, or -1.
+  // Dispatches, or returns None if a binding is unusual or wrong; otherwise returns the first bad
+  // index, or -1.
   nb::object dispatch(nb::dict bindings, int threads) const {
     return translate_exceptions(operator_name_.c_str(),
                                 [&] { return dispatched(bindings, threads); });
@@ -64,7 +65,8 @@ class Binder {
     if (count > kMaxOperands) return nb::none();
     Operand operands[kMaxOperands];
     Extent extents[kMaxOperands];
-    // Held: another thread, or a finalizer, may take the arrays out of a tensor list meanwhile.
+    // References are held: another thread or a finalizer may remove arrays from a tensor list
+    // meanwhile.
     nb::object held[kMaxOperands];
     for (std::size_t i = 0; i < count; ++i) {
       const Slot& slot = slots_[i];
@@ -90,25 +92,26 @@ class Binder {
     return nb::int_(kernel_.run(call(operands, threads)));
   }
 
-  // The members of the list lie together: they are all inputs, or all outputs.
+  // The members of the list are contiguous: all are inputs, or all are outputs.
   Call call(const Operand* operands, int threads) const {
     Call result{operands, {}, numbers_.data(), numbers_.size(), false, threads};
     if (kernel_.list == Lists::none) return result;
-    result.list = {operands, nullptr, listed_};
+    result.list = {operands, nullptr, list_count_};
     if (kernel_.list == Lists::inputs)
-      result.operands += listed_;
+      result.operands += list_count_;
     else
-      result.list.operands += single_;
+      result.list.operands += operand_count_;
     return result;
   }
 
-  // What does not fit together, or null; a list that is too long for this way has another.
+  // Returns what does not fit together, or null. A list too long for this path takes the general
+  // one.
   const char* check() const {
-    if (single_ != static_cast<std::size_t>(kernel_.inputs + kernel_.outputs) ||
-        (listed_ > 0) != (kernel_.list != Lists::none))
+    if (operand_count_ != static_cast<std::size_t>(kernel_.inputs + kernel_.outputs) ||
+        (list_count_ > 0) != (kernel_.list != Lists::none))
       return "other tensors than it takes";
     for (const Slot& slot : slots_)
-      if (slot.list_position >= static_cast<int>(listed_))
+      if (slot.list_position >= static_cast<int>(list_count_))
         return "a member that is not in the list";
     if (slots_.size() > kMaxOperands) return nullptr;  // checked at every dispatch
     Operand operands[kMaxOperands];
@@ -117,7 +120,7 @@ class Binder {
     return validate(kernel_, call(operands, 1));
   }
 
-  // The tensor of a slot as a packed array binds it.
+  // The tensor of a slot, as a packed array binds it.
   static bool describe(const Slot& slot, Tensor& tensor) {
     const std::size_t rank = slot.sizes.size();
     const TypeFacts facts = facts_of(static_cast<DataType>(slot.type));
@@ -138,7 +141,7 @@ class Binder {
 
   bool member(PyObject*& bound, const Slot& slot) const {
     if (!PyList_CheckExact(bound) && !PyTuple_CheckExact(bound)) return false;
-    if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(bound)) != listed_) return false;
+    if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(bound)) != list_count_) return false;
     bound = PySequence_Fast_GET_ITEM(bound, slot.list_position);
     return true;
   }
@@ -160,15 +163,15 @@ class Binder {
   std::vector<Slot> slots_;
   std::vector<Int> numbers_;
   bool in_place_;
-  std::size_t names_ = 0, single_ = 0, listed_ = 0;
+  std::size_t names_ = 0, operand_count_ = 0, list_count_ = 0;
 };
 
 }  // namespace
 
 void bind_compiled_call(nb::module_& module) {
-  nb::class_<Binder>(module, "Binder")
+  nb::class_<CompiledCall>(module, "CompiledCall")
       .def(nb::init<std::string, const std::string&, nb::sequence, const nb::dict&, bool>())
-      .def("dispatch", &Binder::dispatch);
+      .def("dispatch", &CompiledCall::dispatch);
 }
 
 }  // namespace anydml::python

@@ -1,6 +1,6 @@
-// GPU bindings: kernels by name on device memory, and what Python needs of the driver
-// besides. Operands come as (address, dtype, shape, strides in bytes); what they may be, and that
-// they live until the work has run, is the caller's to see to (src/anydml/backends/cuda.py).
+// GPU bindings: kernels by name on device memory, and what Python needs of the driver. Operands are
+// (address, dtype, shape, strides in bytes). The caller (src/anydml/backends/cuda.py) validates
+// them and keeps them alive until the work has run.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -53,7 +53,7 @@ Operand operand_on_device(const char* kernel, nb::handle object) {
                        number(kernel, PyTuple_GET_ITEM(strides, i)));
   if (!tensor.layout.normalize_checked(tensor.element_size))
     refuse(kernel, "expected at most 2^48 elements, within the address space");
-  // A GPU faults where a processor takes a little longer.
+  // A GPU faults on misaligned elements, where a processor only takes a little longer.
   const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
   std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : address;
   for (int i = 0; i < tensor.layout.rank; ++i)
@@ -65,10 +65,10 @@ Operand operand_on_device(const char* kernel, nb::handle object) {
 
 // The operands of a call on a device.
 struct Operands {
-  std::vector<Operand> operands, listed;
+  std::vector<Operand> operands, members;
 
   void add(const Kernel& kernel, nb::handle objects, bool list, int expected) {
-    std::vector<Operand>& to = list ? listed : operands;
+    std::vector<Operand>& to = list ? members : operands;
     int count = 0;
     for (nb::handle one : objects) {
       to.push_back(operand_on_device(kernel.name, one));
@@ -81,8 +81,8 @@ struct Operands {
   Call call(const std::vector<Int>& numbers) const {
     Call result;
     result.operands = operands.data();
-    result.list.operands = listed.data();
-    result.list.count = listed.size();
+    result.list.operands = members.data();
+    result.list.count = members.size();
     result.numbers = numbers.data();
     result.number_count = numbers.size();
     return result;
@@ -90,15 +90,15 @@ struct Operands {
 };
 
 const Kernel& kernel_on_device(const std::string& name) {
-  const Kernel& kernel = kernel_named(name);
+  const Kernel& kernel = find_kernel(name);
   if (kernel.enqueue == nullptr) raise_device(name + ": this operator has no kernel for CUDA yet");
   return kernel;
 }
 
 void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
-// `indices`: how messages call the operand that holds indices, and how many sizes of 1 it and the
-// data have in front that the kernel does not see; None for what array functions say.
+// `indices`: the name of the index operand in messages, and the number of leading sizes of 1 that
+// it and the data have and the kernel does not see; None for the name that array functions use.
 cuda::CallName name_of(const Kernel& kernel, nb::handle indices) {
   if (indices.is_none()) return {std::string(kernel.name) + ": indices"};
   const auto parts = nb::cast<nb::tuple>(indices);
@@ -128,7 +128,7 @@ void run(const std::string& name, int device, std::uintptr_t stream, nb::handle 
   });
 }
 
-// A kernel whose output's size the data decide: `make` gives an operand for a size.
+// Calls a kernel whose output size depends on the data: `make` returns an operand of a given size.
 void run_measured(const std::string& name, int device, std::uintptr_t stream, nb::handle input,
                   const nb::dict& attributes, const nb::object& make) {
   const Kernel& kernel = kernel_on_device(name);
@@ -160,7 +160,7 @@ void run_measured(const std::string& name, int device, std::uintptr_t stream, nb
   });
 }
 
-// Device memory of our own, for operands that no library holds.
+// Device memory owned by this library, for operands that no other library holds.
 class Buffer {
  public:
   Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
@@ -179,7 +179,7 @@ class Buffer {
   void* data_ = nullptr;
 };
 
-// What the consumer of a capsule holds.
+// The state that a DLPack capsule's consumer owns.
 struct Exported {
   dlpack::Managed managed;
   PyObject* owner;
@@ -188,7 +188,7 @@ struct Exported {
 
 void release_exported(dlpack::Managed* managed) {
   auto* const exported = static_cast<Exported*>(managed->context);
-  if (Py_IsInitialized() != 0) {  // at the end of the process the memory goes with it
+  if (Py_IsInitialized() != 0) {  // at process exit the memory is released anyway
     const PyGILState_STATE state = PyGILState_Ensure();
     Py_DECREF(exported->owner);
     PyGILState_Release(state);
@@ -196,8 +196,8 @@ void release_exported(dlpack::Managed* managed) {
   delete exported;
 }
 
-// A capsule of packed memory, on a GPU or (device -1) on the host; the owner lives until the
-// consumer lets go of it.
+// A capsule of packed memory, on a GPU or (device -1) on the host. The owner lives until the
+// consumer releases the capsule.
 nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
                       const std::vector<Int>& sizes) {
   if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
@@ -268,7 +268,8 @@ void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t byt
   });
 }
 
-// Waits for a stream, for the end of a call; or for the whole device. Raises what has been found.
+// Waits for a stream, for the end of a call, or for the whole device. Raises errors that kernels
+// have reported.
 void synchronize(int device, nb::object stream) {
   translate_exceptions("cuda", [&] {
     void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
@@ -284,7 +285,7 @@ void synchronize(int device, nb::object stream) {
   });
 }
 
-// Raises what calls that have run have found, without waiting for others.
+// Raises errors that finished calls have reported, without waiting for the others.
 void raise_bad_indices(int device) {
   translate_exceptions("cuda", [&] {
     cuda::Device& gpu = cuda::device_at(device);
@@ -306,7 +307,7 @@ nb::tuple devices() {
   });
 }
 
-// Kernels of one family have theirs in common.
+// Kernels of one family share their variants.
 std::vector<cuda::Variant> all_variants() {
   std::vector<cuda::Variant> all;
   std::vector<decltype(Kernel::variants)> seen = {nullptr};
@@ -319,7 +320,7 @@ std::vector<cuda::Variant> all_variants() {
   return all;
 }
 
-// Compiles variant `i` of `variants()` for a device, unless it is kept; whether it did.
+// Compiles variant `i` of `variants()` for a device unless it is cached; returns whether it did.
 bool warm(int device, std::size_t i) {
   return translate_exceptions("cuda", [&] {
     const std::vector<cuda::Variant> all = all_variants();
@@ -330,7 +331,7 @@ bool warm(int device, std::size_t i) {
   });
 }
 
-// Machine code for an architecture that need not be at hand, for tests, with options of theirs.
+// Machine code for an architecture that need not be present, for tests, with the caller's options.
 nb::bytes compile(const std::string& architecture, std::size_t i,
                   const std::vector<std::string>& more) {
   return translate_exceptions("cuda", [&] {

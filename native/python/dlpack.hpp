@@ -40,15 +40,15 @@ struct ManagedVersioned {
   Tensor tensor;
 };
 
-// The table of a library's own C functions, in the capsule "dlpack_exchange_api". All give 0 when
-// they have done it, and set an exception otherwise.
+// The table of a library's own C functions, in the capsule "dlpack_exchange_api". Each returns 0 on
+// success, and sets an exception otherwise.
 struct Exchange {
   Version version;
   Exchange* previous;
   int (*allocate)(Tensor* like, ManagedVersioned** result, void* context,
                   void (*set_error)(void* context, const char* kind, const char* message));
   int (*managed_of)(void* object, ManagedVersioned** result);
-  int (*object_of)(ManagedVersioned* managed, void** object);  // takes it over
+  int (*object_of)(ManagedVersioned* managed, void** object);  // takes ownership
   int (*tensor_of)(void* object, Tensor* tensor);              // borrowed
   int (*current_stream)(std::int32_t device_type, std::int32_t device, void** stream);
 };

@@ -29,7 +29,7 @@ void raise_allocation(const char* call, const nb::tuple& shape, const PyArray_De
   nb::object bytes = nb::int_(static_cast<Int>(PyDataType_ELSIZE(descr)));
   for (nb::handle size : shape) bytes = bytes * size;
   if (PyObject_IsTrue(bytes.ptr()) == 0)
-    // Memory is not what is missing: NumPy multiplies the other sizes as well.
+    // Not out of memory: NumPy multiplies the other sizes of an empty array as well.
     raise_argument(std::string(call) + ": expected sizes that a NumPy array can have for " +
                    purpose + ", got " + nb::cast<std::string>(nb::str(shape)));
   const nb::object kind = error_class("AllocationError");

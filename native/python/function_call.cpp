@@ -1,6 +1,6 @@
-// The array functions' quick way: NumPy arrays and a user's arguments as they are. It does the
-// whole job when nothing is unusual about them, and returns None otherwise: the general path then
-// finds out why.
+// Function calls: the fast path of the array functions, for NumPy arrays and arguments exactly as
+// the user passed them. It does the whole job if nothing about them is unusual, and returns None
+// otherwise; the general path then finds out why.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace nb = nanobind;
 namespace anydml::python {
 namespace {
 
-// The members of a list or tuple, held: another thread, or a finalizer that runs in between, may
-// take arrays out of the list.
+// The members of a list or tuple, with references held: another thread or a finalizer may remove
+// arrays from the list meanwhile.
 class Held {
  public:
   Held() = default;
@@ -55,7 +55,7 @@ class Held {
   nanobind::object many_;
 };
 
-// A quick call's inputs and arguments, taken from what Python gives.
+// The inputs and arguments of a function call, taken from Python objects.
 struct ArrayArguments : Arguments {
   Held held;
 
@@ -76,12 +76,12 @@ int max_axes() {
 
 nb::object result_of(const Kernel& kernel, const Results::One& one, Operand& operand) {
   nb::object array = allocated(kernel.name, one.purpose, one.rank, one.dims, one.descr);
-  // None is larger than what a kernel multiplies: memory is not.
+  // No product here overflows in a kernel; what limits the sizes is memory.
   if (!operand_of(array.ptr(), operand)) throw AllocationFailed(kUncounted, one.purpose);
   return array;
 }
 
-// Equal members of a list of results, in a tuple; the first of them as an operand.
+// Members of equal layout in a list of results, as a tuple; `list` describes the first one.
 nb::object equal_results(const Kernel& kernel, const Results& results, Operand& first, List& list) {
   const Results::One& one = results.one[0];
   nb::object tuple = nb::steal(PyTuple_New(results.equal));
@@ -116,16 +116,16 @@ nb::object equal_results(const Kernel& kernel, const Results& results, Operand& 
   return tuple;
 }
 
-// Several results, as a named tuple: made by its own class's __new__, without the keyword handling
-// of a call.
+// Several results as a named tuple. Calls its class's __new__ directly, which avoids the keyword
+// handling of a call.
 nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object& second) {
   const nb::object pair = nb::make_tuple(first, second);
   const nb::object arguments = nb::steal(PyTuple_Pack(1, pair.ptr()));
   if (!arguments.is_valid()) throw nb::python_error();
-  nb::object named = nb::steal(
+  nb::object result = nb::steal(
       PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(kind), arguments.ptr(), nullptr));
-  if (!named.is_valid()) throw nb::python_error();
-  return named;
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
 }
 
 [[gnu::noinline]] nb::object measured(const Kernel& kernel, ArrayArguments& arguments,
@@ -166,9 +166,10 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   return kernel.outputs > 1 ? named_tuple(values[0], outputs[0], outputs[1]) : outputs[0];
 }
 
-// What decides how many threads a call may use (threads.py): a block in the context, else the
-// process. Asked for here: a call of Python's for it costs a tenth of a small quick call.
-PyObject* in_context = nullptr;  // a ContextVar; 0 outside of every block
+// The number of threads that a call may use (threads.py): of the enclosing block in the context,
+// otherwise of the process. Looked up here, because a Python call for it costs a tenth of a small
+// function call.
+PyObject* in_context = nullptr;  // a ContextVar; 0 outside every block
 std::atomic<int> in_process{1};
 
 void use_threads(nb::handle context, int process) {
@@ -195,16 +196,16 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   }
 }
 
-// quick(name): the quick call of a kernel.
+// function_call(name): the function call of a kernel.
 nb::object make_function_call(const std::string& name) {
   static PyMethodDef definition = {
-      "quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)), METH_FASTCALL,
-      nullptr};
+      "function_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call)),
+      METH_FASTCALL, nullptr};
   return bound_to(kernel_with_function(name), definition);
 }
 
-// shapes(name, inputs.., arguments..): what the quick call's results would be, as pairs of shape
-// and type; None where it declines.
+// shapes(name, inputs.., arguments..): the results that the function call would make, as pairs of
+// shape and type; None where it declines.
 nb::object shapes(const std::string& name, const nb::args& values) {
   const Kernel& kernel = kernel_with_function(name);
   ArrayArguments arguments;
@@ -246,7 +247,7 @@ int threads_now() {
 }
 
 const Kernel& kernel_with_function(const std::string& name) {
-  const Kernel& kernel = kernel_named(name);
+  const Kernel& kernel = find_kernel(name);
   const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kFunctionOperands &&
                     kernel.arguments.size() <= kMaxNumbers &&
                     kernel.attributes.size() <= kMaxNumbers;
@@ -263,7 +264,7 @@ nb::object bound_to(const Kernel& kernel, PyMethodDef& definition) {
 }
 
 void bind_function_call(nb::module_& module) {
-  module.def("quick", &make_function_call);
+  module.def("function_call", &make_function_call);
   module.def("use_threads", &use_threads);
   module.def("shapes", &shapes);
 }

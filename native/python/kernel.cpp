@@ -21,7 +21,7 @@ void append(const Kernel& kernel, const Attribute& attribute, nb::handle value,
   Int number = 0;
   if (object == Py_None) {
     number = 0;
-  } else if (PyLong_Check(object)) {  // a bool is one
+  } else if (PyLong_Check(object)) {  // a bool counts as a number
     number = PyLong_AsLongLongAndOverflow(object, &overflow);
   } else if (PyFloat_Check(object)) {
     number = std::bit_cast<Int>(PyFloat_AS_DOUBLE(object));
@@ -103,22 +103,22 @@ const char* validate_type(const Results::One& one, const Tensor& output) {
   }
 }
 
-// `measured`: what a size that the data decide is at least; `but`: an axis of any size.
+// `measured`: the least value of a size that depends on the data; `but`: an axis of any size.
 const char* validate_output(const Results::One& one, const Tensor& output, Int measured = 0,
                             int but = -1) {
   const Layout& layout = output.layout;
   if (one.rank != kAnyRank && layout.rank != one.rank) return kRank;
   for (int i = 0; i < one.rank; ++i) {
-    const Int size = layout.sizes[i], wanted = one.dims[i];
-    if (i != but && (wanted == kMeasured ? size < measured
-                     : one.at_most       ? size > wanted
-                                         : size != wanted))
+    const Int size = layout.sizes[i], expected = one.dims[i];
+    if (i != but && (expected == kMeasured ? size < measured
+                     : one.at_most         ? size > expected
+                                           : size != expected))
       return kSizes;
   }
   return validate_type(one, output);
 }
 
-// Members of a list that make up the size of the first result on an axis.
+// The members of a list must add up to the size of the first result on an axis.
 const char* validate_list(const Results& results, const List& list) {
   const Results::One& one = results.one[0];
   if (list.count == 0) return "no parts";
@@ -165,7 +165,7 @@ Registration::Registration(Kernel kernel) { table().push_back(std::move(kernel))
 
 const std::vector<Kernel>& all_kernels() { return table(); }
 
-const Kernel& kernel_named(const std::string& name) {
+const Kernel& find_kernel(const std::string& name) {
   for (const Kernel& kernel : table())
     if (name == kernel.name) return kernel;
   raise_argument("kernel: expected one that is registered, got " + name);

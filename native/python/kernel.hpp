@@ -21,14 +21,14 @@
 
 namespace anydml::python {
 
-// The members of a kernel's list of arrays, as arrays or (few of them) as operands. There may be a
-// million arrays, and an operand takes a kilobyte, so operands are created on demand.
+// The members of a kernel's list of arrays, as arrays or (for short lists) as operands. A list may
+// hold a million arrays, and an operand takes a kilobyte, so operands are created on demand.
 struct List {
   const Operand* operands = nullptr;
   PyObject* const* arrays = nullptr;
   std::size_t count = 0;
-  const Operand* same_layout = nullptr;  // the type and layout of all members, where they have one
-  void* const* addresses = nullptr;      // of members of one layout that are not arrays
+  const Operand* same_layout = nullptr;  // the type and layout of all members, if they share one
+  void* const* addresses = nullptr;      // of members that share a layout and are not arrays
 
   // Member i; null if it is not an array that a kernel takes.
   const Tensor* get(std::size_t i, Operand& operand, void*& data) const {
@@ -47,7 +47,7 @@ struct List {
   }
 };
 
-// What a kernel is called with.
+// The arguments that a kernel runs with.
 struct Call {
   const Operand* operands = nullptr;  // inputs, then outputs; without the members of the list
   List list;
@@ -57,16 +57,16 @@ struct Call {
   int threads = 1;
 };
 
-// What outputs a call has: sizes and types, by which they are made or compared.
+// The outputs of a call: sizes and types, used to allocate results and to validate outputs.
 constexpr int kMaxResults = 2;
-constexpr npy_intp kMeasured = -1;  // a size that the data decide
+constexpr npy_intp kMeasured = -1;  // a size that depends on the data
 constexpr int kAnyRank = -1;
 struct Results {
   enum Type {
     like,      // the element type of an operand
-    index,     // an index type that has every position of `limit`
+    index,     // an index type that can hold every position of `limit`
     number,    // any type with numbers
-    sequence,  // one that sequences are made of
+    sequence,  // a type that sequences support
     count,     // uint32, and one element
     any,
   };
@@ -75,7 +75,7 @@ struct Results {
     Type type = like;
     DataType element;  // of an operand
     int element_size;
-    PyArray_Descr* descr = nullptr;  // where one is to be made
+    PyArray_Descr* descr = nullptr;  // if one is to be made
     Int limit = 0;                   // of an index type
     bool at_most = false;            // an output may be smaller
     int rank;
@@ -86,19 +86,19 @@ struct Results {
         if (dims[i] == kMeasured) dims[i] = size;
     }
   } one[kMaxResults];
-  Int equal = 0;               // of a list: the number of members like the first
-  const Int* sizes = nullptr;  // of a list: its members' sizes on an axis, where these differ
-  int axis = 0;                // of a list: where its members make up the size of the first
+  Int equal = 0;               // for a list: the number of members like the first
+  const Int* sizes = nullptr;  // for a list: its members' sizes on an axis, if these differ
+  int axis = 0;  // for a list: the axis on which its members add up to the size of the first
 };
 
-// An argument of integers: None, a number, a list of numbers or of pairs; all exact ints, read
-// where they are, so nothing of Python's may run before they are.
+// An argument of integers: None, a number, or a list of numbers or of pairs. All are exact ints,
+// read in place, so no Python code may run until they have been read.
 struct Integers {
   enum Depth { none, number, list, pairs } depth;
   int count;
   PyObject* const* items;
 
-  // Number i, of all pairs in a row; false where it is too large for any size.
+  // Number i, with all pairs flattened; false if it is too large for any size.
   bool get(int i, Int& value) const {
     PyObject* const object = depth == pairs ? PySequence_Fast_ITEMS(items[i / 2])[i % 2] : items[i];
     int overflow = 0;
@@ -107,7 +107,7 @@ struct Integers {
   }
 };
 
-// What a quick call's operands and arguments are.
+// The kinds of operands and arguments of a function call.
 struct FunctionCall {
   const Operand* inputs = nullptr;
   List list;
@@ -119,12 +119,12 @@ constexpr Int kDeclined = -2;
 
 enum class Lists { none, inputs, outputs };
 
-// Words that stand for numbers: each for its position.
+// Words that stand for numbers, each for its position.
 using Words = std::vector<const char*>;
 extern const Words kReductions;
 
 // The types of the indices that functions return, by their words, the default first. Descriptors
-// are borrowed: NumPy keeps its own types for ever.
+// are borrowed: NumPy keeps its own types for the life of the process.
 struct IndexType {
   PyArray_Descr* descr;
   DataType type;
@@ -134,14 +134,15 @@ const IndexType& index_type(Int number);
 
 struct Attribute {
   const char* name;
-  const Words* words = nullptr;             // where it is a word
+  const Words* words = nullptr;             // if it is a word
   enum { one, two, per_axis } count = one;  // numbers; an axis of the first operand
 };
 
-// How a quick call's argument becomes a number: an exact int, an exact bool, a word; or None, which
-// is the first word; a type of indices by its word, or as NumPy's type or dtype. Integers become
-// their position in FunctionCall::integers; any other type its descriptor's address (types.hpp); a
-// constant what an int or float is as the first operand's type, in its first eight bytes.
+// How an argument of a function call becomes a number. An exact int, an exact bool, or a word
+// stands for itself, and None for the first word. An index type is given by its word, or as NumPy's
+// type or dtype. Integers become their position in FunctionCall::integers. Any other type becomes
+// its descriptor's address (types.hpp). A constant is an int or float converted to the first
+// operand's type, in its first eight bytes.
 struct Argument {
   enum Kind {
     integer,
@@ -156,17 +157,17 @@ struct Argument {
   const Words* words = nullptr;
 };
 
-// Makes an output once the data have decided its size; null gives the call up. It may raise.
+// Allocates an output once the data have determined its size; null aborts the call. It may raise.
 using MakeOutput = std::function<const Operand*(Int size)>;
 
-// A kernel whose last output's size the data decide: how functions call it, with its inputs only.
+// A kernel whose last output's size depends on the data: how functions call it, with inputs only.
 struct Measured {
   void (*run)(const Call&, const MakeOutput&);
   void (*enqueue)(const Call&, cuda::Queue&, const MakeOutput&);
 };
 
-// Makes the output while a GPU's queue waits for it: with the interpreter lock, and in the context
-// that the caller had.
+// Allocates the output while a GPU's queue waits for it: with the interpreter lock, and in the
+// caller's context.
 template <class Make>
 const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
   queue.leave();
@@ -179,7 +180,7 @@ const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
   return result;
 }
 
-// A kernel that refuses indices out of range: which operand holds them, and into which they point.
+// A kernel that rejects indices out of range: which operand holds them, and what they point into.
 struct ChecksIndices {
   int indices, data;
 };
@@ -190,26 +191,26 @@ struct Kernel {
   Lists list = Lists::none;
   std::vector<Attribute> attributes;  // in the order of Call::numbers
 
-  // The outputs of a call, from its inputs and attributes, whose number has been checked; or what
-  // does not fit together. The only rule: functions make their results by it, and outputs that come
-  // from elsewhere are compared with it (`validate`) on the very layouts that the kernel gets.
-  // Even if operands have changed since an earlier check, no kernel reads or writes out of bounds.
-  // Of the operands, only the inputs are checked.
+  // The outputs of a call, from its inputs and attributes, whose count has been checked; or a
+  // message about what does not fit together. This is the only shape rule: functions allocate their
+  // results by it, and outputs from elsewhere are compared with it (`validate`) on the very layouts
+  // that the kernel gets. Even if operands have changed since an earlier check, no kernel reads or
+  // writes out of bounds. Only the inputs among the operands are validated.
   const char* (*shape)(const Call&, Results&);
 
-  // -1, or the position of the first bad index (ChecksIndices); or kDeclined, where a quick call
-  // turns out to be an unusual one. Gives up the interpreter lock where that is worth it.
+  // Returns -1, the position of the first bad index (ChecksIndices), or kDeclined if a function
+  // call turns out to be unusual. Releases the interpreter lock where that pays off.
   Int (*run)(const Call&);
 
-  // Functions: their arguments, and the attributes that these are; of a list of results, its
-  // members. False for whatever is unusual;
-  // the general path then applies the rules of the operator module; a test compares the two
-  // (tests/properties/test_shape_rules.py). Null: no function.
+  // For functions: their arguments, the attributes that these determine, and for a list of results
+  // its members. Returns false for anything unusual; the general path then applies the rules of the
+  // operator module. A test compares the two (tests/properties/test_shape_rules.py). Null: no
+  // function.
   std::vector<Argument> arguments = {};
   bool (*attribute_numbers)(const FunctionCall&, Int* numbers, Results&) = nullptr;
 
-  // The same work put into a GPU's queue, without waiting for it, and all that a GPU may have to
-  // compile for it. Null: none yet.
+  // Enqueues the same work on a GPU, without waiting for it, and lists the variants that a GPU may
+  // have to compile for it. Null: not supported yet.
   void (*enqueue)(const Call&, cuda::Queue&) = nullptr;
   std::vector<cuda::Variant> (*variants)() = nullptr;
 
@@ -217,7 +218,7 @@ struct Kernel {
   std::optional<ChecksIndices> checks_indices = {};
 };
 
-// `Kernel::run` of one of native/cpu/kernels with this number of operands.
+// `Kernel::run` for a kernel of native/cpu/kernels with this number of operands.
 template <Status (*function)(const Work&), int operands>
 Int run_work(const Call& call) {
   Work::Memory memory[operands];
@@ -233,33 +234,33 @@ Int run_work(const Call& call) {
 }
 
 constexpr std::size_t kMaxOperands = 16;      // of a call, without a list
-constexpr std::size_t kFunctionOperands = 4;  // of a quick call, which clears no more than it needs
-constexpr std::size_t kMaxNumbers = 8;        // of a quick call's arguments, and of its attributes
-constexpr std::size_t kMaxIntegers = 3;       // arguments of integers
-constexpr std::size_t kMaxValues = 3 + 3 * kMaxRank;  // of attributes, where they are arrays
+constexpr std::size_t kFunctionOperands = 4;  // of a function call, which clears only these
+constexpr std::size_t kMaxNumbers = 8;   // of a function call's arguments, and of its attributes
+constexpr std::size_t kMaxIntegers = 3;  // arguments of integers
+constexpr std::size_t kMaxValues = 3 + 3 * kMaxRank;  // of attributes that are arrays
 
 // Kernels register where they are defined, before the module is initialised.
 struct Registration {
   explicit Registration(Kernel kernel);
 };
-// The kernel of a name; ArgumentError for another name.
-const Kernel& kernel_named(const std::string& name);
+// The kernel of a name; ArgumentError for an unknown name.
+const Kernel& find_kernel(const std::string& name);
 const std::vector<Kernel>& all_kernels();
 
-// What does not fit together in a call with outputs, or null.
+// Returns what does not fit together in a call with outputs, or null.
 const char* validate(const Kernel& kernel, const Call& call);
-// The same of inputs and attributes alone.
+// The same for inputs and attributes alone.
 const char* validate_input(const Kernel& kernel, const Call& call, Results& results);
-// The same for the output of a `Measured` kernel alone, of the size that was measured.
+// The same for the output of a `Measured` kernel alone, whose size has been measured.
 const char* validate_measured(const Kernel& kernel, const Call& call, Int size);
 
 // The position of a word; -1 for an unknown one.
 Int code_of(PyObject* word, const Words& words);
 
-// The attributes of a call as numbers, from their names; those that are missing are 0.
+// The attributes of a call as numbers, by their names; missing ones are 0.
 std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attributes);
 
-// The most threads of a call outside of every num_threads block.
+// The thread limit of a call outside every num_threads block.
 int threads_of_process();
 
 void bind_call_by_name(nanobind::module_& module);
@@ -269,8 +270,8 @@ void bind_cuda(nanobind::module_& module);
 void bind_xla(nanobind::module_& module);
 void bind_call_key(nanobind::module_& module);
 
-// A new array, or an AllocationError of the call that says how much for what: the purpose, and its
-// number where there are several.
+// A new array, or an AllocationError of the call that states the size and the purpose, with its
+// number if there are several.
 nanobind::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,
                            PyArray_Descr* descr, Int number = -1);
 

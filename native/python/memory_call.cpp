@@ -22,7 +22,7 @@ Int code_of(const TypeFacts& facts) { return Int{facts.dlpack_code} << 8 | 8 * f
 
 constexpr Py_ssize_t kOperandParts = 7;
 
-// False, without an exception, for anything but a 64-bit integer.
+// Returns false, without an exception, for anything but a 64-bit integer.
 bool integer_of(PyObject* object, Int& number) {
   if (!PyLong_CheckExact(object)) return false;
   int overflow = 0;
@@ -58,7 +58,7 @@ bool take_layout(PyObject* sizes, PyObject* strides, Int unit, Operand& operand)
   return layout.normalize_checked(operand.tensor.element_size);
 }
 
-// A GPU faults where a processor takes a little longer.
+// A GPU faults on misaligned elements, where a processor only takes a little longer.
 bool is_aligned(const Operand& operand) {
   const Layout& layout = operand.tensor.layout;
   auto low_bits = reinterpret_cast<std::uintptr_t>(operand.data);
@@ -130,7 +130,7 @@ struct MemoryArguments : Arguments {
   }
 };
 
-// Results by the library's own allocator.
+// Results allocated by the caller's library.
 class Maker {
  public:
   explicit Maker(PyObject* make) : make_(make) {}
@@ -203,7 +203,7 @@ bool run(const Kernel& kernel, const Call& call, const Place& place) {
   return true;
 }
 
-// A result whose size the data decide.
+// A result whose size depends on the data.
 [[gnu::noinline]] nb::object measured(const Kernel& kernel, MemoryArguments& arguments,
                                       Results::One& one, Call& call, const Maker& maker) {
   Operand& operand = arguments.operands[kernel.inputs];
@@ -230,9 +230,9 @@ bool run(const Kernel& kernel, const Call& call, const Place& place) {
   return result;
 }
 
-// A list of results: members of one layout need no operand each, of which one takes a kilobyte.
-nb::object listed(const Kernel& kernel, const MemoryArguments& arguments, Results& results,
-                  Call& call, const Maker& maker) {
+// A list of results. Members of one layout share one operand, because an operand takes a kilobyte.
+nb::object call_with_list(const Kernel& kernel, const MemoryArguments& arguments, Results& results,
+                          Call& call, const Maker& maker) {
   Results::One& one = results.one[0];
   const auto count = static_cast<std::size_t>(results.equal);
   const bool equal = results.sizes == nullptr;
@@ -264,7 +264,7 @@ nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
   return kind == Py_None ? plain : nb::borrow(kind)(*nb::borrow<nb::tuple>(plain));
 }
 
-// values: the class of several results, the place, what makes results, inputs, arguments.
+// values: the class of several results, the place, the allocator of results, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   MemoryArguments arguments;
   Results results;
@@ -282,7 +282,7 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   const Maker maker(values[2]);
   if (kernel.measured)
     return measured(kernel, arguments, results.one[kernel.outputs - 1], call, maker);
-  if (kernel.list == Lists::outputs) return listed(kernel, arguments, results, call, maker);
+  if (kernel.list == Lists::outputs) return call_with_list(kernel, arguments, results, call, maker);
   nb::object outputs[kMaxResults];
   Operand* const next = arguments.operands + kernel.inputs;
   for (int i = 0; i < kernel.outputs; ++i) {
@@ -293,7 +293,7 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   return kernel.outputs == 1 ? outputs[0] : named_tuple(values[0], outputs, kernel.outputs);
 }
 
-constexpr Py_ssize_t kLeading = 3;  // values in front of a quick call's
+constexpr Py_ssize_t kLeading = 3;  // values that precede a function call's
 
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
@@ -326,7 +326,7 @@ nb::object memory_call(const std::string& name) {
 bool lies_within(const Operand& operand, Int offset, Int bytes) {
   const Layout& layout = operand.tensor.layout;
   if (bytes < 0 || layout.count() == 0) return true;
-  Int low = offset, high = offset;  // settled: no sum overflows but those with the offset
+  Int low = offset, high = offset;  // normalized: only sums with the offset can overflow
   for (int i = 0; i < layout.rank; ++i) {
     const Int reach = (layout.sizes[i] - 1) * layout.strides[i];
     if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))

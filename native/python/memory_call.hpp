@@ -2,20 +2,20 @@
 //
 // An operand is a tuple (type, sizes, strides, unit, address, offset, bytes, ..): `type` is
 // DLPack's code and bits as code << 8 | bits; `strides` and `offset` count units of `unit` bytes;
-// `address` and `bytes` are the block that all elements must lie in (bytes of -1: not known). What
-// follows is ignored, and may be what keeps the block alive.
+// `address` and `bytes` are the block that all elements must lie in (bytes of -1: unknown). Further
+// members are ignored, and may keep the block alive.
 #pragma once
 
 #include "kernel.hpp"
 
 namespace anydml::python {
 
-// The descriptor of a type by its code, borrowed for ever; null if there is none.
+// The descriptor of a type by its code, or null. Borrowed: descriptors live as long as the process.
 PyArray_Descr* descr_of_code(Int code);
-// -1 where DLPack has none.
+// -1 if DLPack has no code for it.
 Int code_of_descr(const PyArray_Descr* descr);
 
-// An operand's parts; a unit of 0 is an element.
+// The members of an operand; a unit of 0 is the element size.
 struct Block {
   Int code;
   PyObject *sizes, *strides;  // tuples
@@ -24,20 +24,20 @@ struct Block {
   Int offset, bytes;
 };
 
-// False, without an exception, for what no kernel takes.
+// Returns false, without an exception, for operands that no kernel takes.
 bool set_operand(const Block& block, Operand& operand);
 
 // Whether all elements lie in a block of this many bytes (-1: unknown), in which the operand's
-// first one is `offset` bytes from the begin.
+// first element is at byte `offset`.
 bool lies_within(const Operand& operand, Int offset, Int bytes);
 
 // memory_call(name): the call of a kernel, call(kind, place, make, inputs.., arguments..).
 //
 // `kind` is the class of several results, or None. `place` is None for host memory, else the pair
-// (device, stream). `make(type, shape)` makes a packed result and gives it with its address; where
-// it is None, operands and results are tensors in host memory (tensor_memory.hpp).
-// Arguments are a quick call's; a type may be a code. None where the shape rule declines or an
-// index is bad: nothing that a caller sees has been done then.
+// (device, stream). `make(type, shape)` allocates a packed result and returns it with its address;
+// if it is None, operands and results are tensors in host memory (tensor_memory.hpp). Arguments are
+// those of a function call; a type may be a code. Returns None where the shape rule declines or an
+// index is bad: no caller-visible memory has been written then.
 void bind_memory_call(nanobind::module_& module);
 
 }  // namespace anydml::python

@@ -1,5 +1,5 @@
-// The extension module: bindings, and the GPU's host side, for the oldest processor. The kernels
-// are libraries that it loads.
+// The extension module: bindings, and the host side of the GPU kernels, built for the oldest
+// processor. The CPU kernels are libraries that it loads.
 #define ANYDML_IMPORT_NUMPY
 #include "memory_call.hpp"
 #include "types.hpp"
@@ -26,7 +26,7 @@ nb::tuple pool() {
 
 NB_MODULE(_bindings, module) {
   using namespace anydml::python;
-  // A daemon thread that the exit finds in a call never gives back what it holds.
+  // A daemon thread that is in a call at exit never releases the references that it holds.
   nb::set_leak_warnings(false);
   if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
   module.def("load_kernels", &load_kernels);

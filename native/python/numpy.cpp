@@ -7,7 +7,7 @@
 namespace anydml::python {
 namespace {
 
-// Below this many bytes NumPy's own allocator is as good and its arrays are cheaper to make.
+// Below this size NumPy's own allocator is as good, and its arrays are cheaper to create.
 constexpr Int kPooledBytes = Int{64} << 10;
 
 const char* const kBlockName = "anydml.block";
@@ -45,7 +45,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
   operand.data = PyArray_DATA(array);
   operand.descr = PyArray_DESCR(array);
   operand.array = array;
-  unsigned long long sizes = 0, far = 0;  // the bits that are set in any
+  unsigned long long sizes = 0, far = 0;  // the bits set in any of them
   bool empty = false;
   for (int i = skip; i < rank; i = after(i)) {
     const Int size = dims[i], stride = strides[i];
@@ -54,7 +54,7 @@ bool operand_of(PyObject* object, Operand& operand, int skip) {
     far |= static_cast<unsigned long long>(stride ^ (stride >> 63));
     empty |= size == 0;
   }
-  // Nearly always: so small that no product can be out of bounds.
+  // The common case: so small that no product can overflow.
   const int bits = 64 - std::countl_zero(sizes), reach = bits + 64 - std::countl_zero(far);
   static_assert((Int{1} << 48) <= kMaxElements && (Int{kMaxRank} << 51) <= kMaxReach);
   if (!empty && bits * rank <= 48 && reach <= 51) return true;
@@ -80,7 +80,7 @@ PyArrayObject* array_over(void* data, int rank, const npy_intp* dims, PyArray_De
   return reinterpret_cast<PyArrayObject*>(array);
 }
 
-// A block of the pool as an object that gives it back when it dies.
+// A pool block as a Python object that releases it when it is destroyed.
 PyObject* new_block(Int bytes, void*& data) {
   data = pool_acquire(static_cast<std::size_t>(bytes));
   if (data == nullptr) return PyErr_NoMemory();
@@ -138,14 +138,14 @@ PyArrayObject* new_aligned_copy(PyArrayObject* array) {
 
 PyArrayObject* ArrayMaker::make() {
   if (left_ == 0) {
-    const Int wanted = rest_ < kSharedBytes / stride_ ? rest_ : kSharedBytes / stride_;
+    const Int count = rest_ < kSharedBytes / stride_ ? rest_ : kSharedBytes / stride_;
     Py_CLEAR(block_);
-    if (!shared_ || wanted < 2) return new_array(rank_, dims_, descr_);
+    if (!shared_ || count < 2) return new_array(rank_, dims_, descr_);
     void* data = nullptr;
-    block_ = new_block(wanted * stride_, data);
+    block_ = new_block(count * stride_, data);
     if (block_ == nullptr) return nullptr;
     next_ = static_cast<char*>(data);
-    left_ = wanted;
+    left_ = count;
   }
   void* const data = next_;
   next_ += stride_;

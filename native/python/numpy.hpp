@@ -25,16 +25,16 @@
 
 namespace anydml::python {
 
-// What an operand is to a call. Its layout is left as it is when one is made.
+// An array as an operand of a call. The constructor leaves its layout uninitialized.
 struct Operand {
   Operand() {}
   Tensor tensor;
   void* data = nullptr;
   PyArray_Descr* descr = nullptr;  // borrowed
-  PyArrayObject* array = nullptr;  // null where it is no NumPy array
+  PyArrayObject* array = nullptr;  // null if it is not a NumPy array
 };
 
-// What NumPy's own types are to kernels, by their numbers; a size of 0: no kernel takes it
+// NumPy's own types as kernels see them, by type number. A size of 0 means that no kernel takes it
 // (objects, strings, records, elements of 32 bytes).
 struct Element {
   DataType type = DataType::unknown;
@@ -73,10 +73,11 @@ inline constexpr std::array<Element, NPY_HALF + 1> kNumpyTypes = [] {
   return all;
 }();
 
-// The same of a type that NumPy lacks (types.hpp).
+// The same for a type that NumPy lacks (types.hpp).
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size);
 
-// DataType and element size of a type; false for what no kernel takes, foreign byte order included.
+// DataType and element size of a type; false for types that no kernel takes, foreign byte order
+// included.
 inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const auto number = static_cast<std::size_t>(descr->type_num);
   if (number >= kNumpyTypes.size() || kNumpyTypes[number].size == 0)
@@ -86,27 +87,27 @@ inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   return PyArray_ISNBO(descr->byteorder);
 }
 
-// NumPy's descriptor of a type that it has, borrowed for ever.
+// NumPy's descriptor of a type, borrowed: NumPy keeps its own types for the life of the process.
 PyArray_Descr* numpy_descr(const char* name);
 
-// An exact ndarray (no subclass) of such a type, its leading `skip` dimensions left out, whose
-// layout is accepted (layout.hpp). False otherwise, without an exception.
+// An exact ndarray (no subclass) of such a type, without its `skip` leading dimensions, whose
+// layout is valid (layout.hpp). Returns false otherwise, without an exception.
 bool operand_of(PyObject* object, Operand& operand, int skip = 0);
 
-// Bytes of an array of these sizes, or -1 when no array can have them.
+// Bytes of an array of these sizes, or -1 if no array can have them.
 Int bytes_of(int rank, const npy_intp* dims, const PyArray_Descr* descr);
 
-// A new array of undefined contents; on pooled memory when large. Null with an exception set. The
-// descriptor, not only its number: dates carry their unit in it.
+// A new array of undefined contents; on pooled memory when large. Null with an exception set. Takes
+// the descriptor, not only its number: the descriptor of dates holds their unit.
 PyArrayObject* new_array(int rank, const npy_intp* dims, PyArray_Descr* descr);
 
 // A copy of an array in row-major order, at an address that is a multiple of 64. Null with an
 // exception set.
 PyArrayObject* new_aligned_copy(PyArrayObject* array);
 
-// Many new arrays of one shape. Small ones share blocks: a thousand arrays of a few kilobytes cost
-// more in fresh pages than what is written to them. One that is kept keeps its block, so blocks are
-// no larger than this.
+// Allocates many new arrays of one shape. Small ones share blocks: for a thousand arrays of a few
+// kilobytes, fresh pages cost more than writing the data. An array that is kept alive keeps its
+// block, so the size of a block is limited.
 constexpr Int kSharedBytes = Int{1} << 20;
 class ArrayMaker {
  public:
@@ -133,9 +134,9 @@ struct Extent {
 Extent extent_of(const Operand& operand);
 inline bool overlap(const Extent& a, const Extent& b) { return a.begin < b.end && b.begin < a.end; }
 
-// Takes the interpreter lock back. While the interpreter shuts down, CPython before 3.14 ends a
-// thread that acquires the lock by unwinding its stack, through C++ that takes the unwinding for an
-// exception; such a thread waits for the end of the process instead, as it does from 3.14 on.
+// Reacquires the interpreter lock. While the interpreter shuts down, CPython before 3.14 ends a
+// thread that acquires the lock by unwinding its stack, which C++ code takes for an exception. Such
+// a thread instead waits for the end of the process, as it does from 3.14 on.
 inline void lock_again(PyThreadState* state) {
 #if defined(__GLIBCXX__)
   try {
@@ -148,11 +149,11 @@ inline void lock_again(PyThreadState* state) {
 #endif
 }
 
-// Runs the body without the interpreter lock when the work is worth it: below this many elements
-// giving the lock up costs more than the kernel. A thread of another library (xla_ffi.cpp) does not
+// Runs the body without the interpreter lock if the work is large enough: below this many elements
+// releasing the lock costs more than the kernel. A thread of another library (xla_ffi.cpp) does not
 // hold it.
 constexpr Int kUnlockElements = 8192;
-constexpr Int kDriver = kUnlockElements;  // a call of a GPU's driver, however little the work
+constexpr Int kDriver = kUnlockElements;  // a GPU driver call, however small the work
 template <class Body>
 void without_gil(Int elements, Body&& body) {
   if (elements < kUnlockElements || PyGILState_Check() == 0) {

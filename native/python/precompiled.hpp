@@ -1,5 +1,5 @@
-// What nearly every file of the extension module reads, compiled once: half of the module's build.
-// Not for module.cpp, which imports NumPy's API in another way.
+// Headers that nearly every file of the extension module includes, compiled once; this halves the
+// build time of the module. Not for module.cpp, which imports NumPy's API differently.
 #pragma once
 
 #include "kernel.hpp"

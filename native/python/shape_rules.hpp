@@ -24,7 +24,7 @@ inline bool same_element(const Tensor& a, const Tensor& b) {
   return a.element_size == b.element_size && a.type == b.type;
 }
 
-// As in NumPy: dates and complex numbers, which are only moved here, are distinct types.
+// As in NumPy, dates and complex numbers are distinct types, although here they are only moved.
 inline bool same_type(PyArray_Descr* type, const Operand& other) {
   return type == other.descr || PyArray_EquivTypes(type, other.descr) != 0;
 }
@@ -40,7 +40,7 @@ inline bool can_index(DataType type, Int size) {
                                     : true;
 }
 
-// But for one axis; -1 for none.
+// Compares all dimensions except one axis; -1 for no exception.
 bool same_sizes(const Layout& a, const Layout& b, int but = -1);
 bool fits_except(const Layout& a, const Layout& limits, int axis);
 // `to` has the first `count` sizes of `from` from dimension `at` on.
@@ -56,7 +56,7 @@ inline bool axis_in(Int argument, const Layout& layout, int& axis) {
   return true;
 }
 
-// The attributes of a kernel whose first argument is an axis, and the others numbers.
+// The attributes of a kernel whose first argument is an axis and whose other arguments are numbers.
 template <int kCount>
 bool axis_numbers(const FunctionCall& call, Int* numbers, Results&) {
   int axis = 0;
@@ -74,14 +74,14 @@ inline void begin(Results::One& one, const char* purpose, const Operand& like) {
   one.descr = like.descr;
   one.rank = 0;
 }
-// One of another type.
+// The same with another type.
 inline void begin(Results::One& one, const char* purpose, Results::Type type, Int limit = 0) {
   one.purpose = purpose;
   one.type = type;
   one.limit = limit;
   one.rank = 0;
 }
-// A result that is like an operand.
+// A result of an operand's sizes and type.
 inline void same_as(Results& results, const Operand& like) {
   begin(results.one[0], "the result", like);
   const Layout& layout = like.tensor.layout;

@@ -65,7 +65,7 @@ bool read_by_table(PyObject* tensor, Operand& operand, char* address, Int bytes)
   operand.data = static_cast<char*>(found.data) + found.offset;
   if (!own.layout.normalize_checked(own.element_size)) return false;
   if (own.layout.count() == 0) return true;
-  Int offset;  // another thread may have given the tensor other memory than the storage's
+  Int offset;  // another thread may have set other memory than the storage's
   return !__builtin_sub_overflow(reinterpret_cast<Int>(operand.data),
                                  reinterpret_cast<Int>(address), &offset) &&
          address != nullptr && lies_within(operand, offset, bytes);

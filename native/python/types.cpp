@@ -21,7 +21,7 @@ constexpr std::size_t kAdded =
                                    kElementTypes, [](const TypeFacts& f) { return f.in_numpy; }));
 AddedType added[kAdded];
 
-// Records of one field, whose name no user's records have by accident.
+// Records of one field, with a name that user records do not have by accident.
 PyArray_Descr* record_of(const AddedType& type) {
   const nb::tuple field = nb::make_tuple(std::string("anydml.") + type.facts->name,
                                          type.facts->size == 2 ? "u2" : "u1");
@@ -65,7 +65,7 @@ nb::dict tables() {
   return all;
 }
 
-// ml_dtypes' type of the same meaning: quick calls take arrays of it from now on.
+// Registers ml_dtypes' equivalent of a type: function calls take its arrays from then on.
 void know_added_type(nb::handle dtype, const std::string& name) {
   if (PyArray_DescrCheck(dtype.ptr()) == 0) return;
   const auto* const descr = reinterpret_cast<const PyArray_Descr*>(dtype.ptr());
@@ -75,7 +75,7 @@ void know_added_type(nb::handle dtype, const std::string& name) {
       type.user_number = descr->type_num;
 }
 
-// The tensor of a capsule of DLPack's; null for anything else, and for versions to come.
+// The tensor of a DLPack capsule; null for any other object, and for unknown versions.
 dlpack::Tensor* tensor_in(PyObject* capsule) {
   constexpr const char *kPlain = "dltensor", *kVersioned = "dltensor_versioned";
   if (PyCapsule_IsValid(capsule, kPlain) != 0)
@@ -86,8 +86,8 @@ dlpack::Tensor* tensor_in(PyObject* capsule) {
   return managed->version.major == 1 ? &managed->tensor : nullptr;
 }
 
-// as_integers(capsule): makes a capsule of an added type one of unsigned integers, which NumPy
-// imports, and gives the type's name; None, and nothing is changed, for any other.
+// as_integers(capsule): retypes a capsule of an added type as unsigned integers, which NumPy can
+// import, and returns the type's name. For any other type it returns None and changes nothing.
 nb::object as_integers(nb::handle capsule) {
   dlpack::Tensor* const tensor = tensor_in(capsule.ptr());
   if (tensor == nullptr || tensor->type.lanes != 1) return nb::none();
@@ -97,10 +97,11 @@ nb::object as_integers(nb::handle capsule) {
   return nb::str(type->facts->name);
 }
 
-PyObject* known = nullptr;  // descriptors by what stands for them
+PyObject* known = nullptr;  // descriptors by the objects that stand for them
 constexpr Py_ssize_t kMaxEntries = 256;
 
-// Whether hashing and comparing it runs no code of a user's, and it always means the same.
+// Whether the object can be cached: hashing and comparing it runs no user code, and its meaning
+// never changes.
 bool is_fixed(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyArray_DescrCheck(object) ||
          std::strcmp(Py_TYPE(object)->tp_name, "torch.dtype") == 0 ||
@@ -109,7 +110,7 @@ bool is_fixed(PyObject* object) {
           (reinterpret_cast<PyTypeObject*>(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0);
 }
 
-// Whether an integer type has a number.
+// Whether an integer type can represent a number.
 bool can_index(char kind, int size, Int number) {
   if (kind == 'i') return size == 8 || number >> (8 * size - 1) == (number < 0 ? -1 : 0);
   return number >= 0 && (size == 8 || number >> (8 * size) == 0);

@@ -1,4 +1,4 @@
-// Element types: those that NumPy lacks, and what users write for a type.
+// Element types: those that NumPy lacks, and the objects by which users name a type.
 #pragma once
 
 #include "failures.hpp"
@@ -24,15 +24,16 @@ const AddedType* added_type_of_dlpack(std::uint8_t code, std::uint8_t bits);
 
 void bind_types(nanobind::module_& module);
 
-// From now on this stands for the type: a string, a dtype, NumPy's class of a scalar or PyTorch's
-// type. What may mean something else the next time is not kept.
+// Caches an object that stands for a type: a string, a dtype, NumPy's scalar class or PyTorch's
+// type. An object whose meaning may change is not cached.
 void know_type(nanobind::handle object, nanobind::handle dtype);
 
-// The type that an object stands for, borrowed for ever; null where it is not known.
+// The descriptor of the type that an object stands for, or null if it is unknown. Borrowed:
+// descriptors live as long as the process.
 PyArray_Descr* known_type(PyObject* object);
 
-// An exact int or float as a value of the type, in its first eight bytes. False for what a type has
-// not, or rounds to infinity, and for types whose numbers are more than that.
+// An exact int or float as a value of the type, in its first eight bytes. Returns false if the type
+// cannot represent it or rounds it to infinity, and for types that are not plain numbers.
 bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits);
 
 }  // namespace anydml::python

@@ -91,19 +91,19 @@ struct Request {
     take(frame.results, kernel->outputs, kernel->list == Lists::outputs);
     call.operands = operands;
     call.list = {members.data(), nullptr, members.size()};
-    call.output_is_private = true;  // XLA drops the results of a call that fails
+    call.output_is_private = true;  // XLA drops the results of a failed call
     if (const char* const wrong = validate(*kernel, call)) throw Refused{wrong};
   }
 
  private:
   std::size_t taken_ = 0;
 
-  // As many operands as the kernel has, or the members of its list.
-  void take(const xla::Buffers& buffers, int expected, bool listed) {
+  // Takes as many operands as the kernel has, or the members of its list.
+  void take(const xla::Buffers& buffers, int expected, bool is_list) {
     const auto count = static_cast<std::size_t>(buffers.size);
-    if (listed ? expected != 0 : buffers.size != expected) throw Refused{kOthers};
+    if (is_list ? expected != 0 : buffers.size != expected) throw Refused{kOthers};
     Operand* to = operands + taken_;
-    if (listed) {
+    if (is_list) {
       members = std::vector<Operand>(count);
       to = members.data();
     } else {
@@ -154,7 +154,7 @@ Int index_at(const Operand& indices, Int position) {
   throw cuda::BadIndexFound(std::move(bad), -1, false);
 }
 
-// XLA's threads flush subnormal numbers to zero, and kernels do not.
+// XLA's threads flush subnormal numbers to zero; kernels do not.
 class UsualArithmetic {
  public:
   UsualArithmetic() {
@@ -194,7 +194,7 @@ xla::Error* error_of(const xla::CallFrame& frame, int code, const std::string& m
   return frame.api->create_error(&error);
 }
 
-// The message of the failure that is being handled, as the package's own exception has it.
+// The message of the current failure, as the package's own exception words it.
 std::string message_of_failure(const std::string& kernel) {
   if (Py_IsInitialized() == 0) return "the interpreter has ended";
   const nb::gil_scoped_acquire locked;
@@ -254,7 +254,7 @@ nb::tuple handlers(nb::handle describe_failure) {
 // The attributes of a kernel's call as numbers.
 nb::list attribute_numbers(const std::string& kernel, const nb::dict& attributes) {
   nb::list numbers;
-  for (const Int number : numbers_of(kernel_named(kernel), attributes)) numbers.append(number);
+  for (const Int number : numbers_of(find_kernel(kernel), attributes)) numbers.append(number);
   return numbers;
 }
 

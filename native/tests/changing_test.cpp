@@ -1,6 +1,6 @@
-// Operands that another thread changes while a kernel reads them: that may decide what comes out,
-// but nothing beside an output is written, every element of it is, coordinates are in range, and a
-// call that fails leaves its output as it was. Every algorithm is forced.
+// Operands that another thread changes while a kernel reads them. The changes may affect the
+// results, but nothing outside an output is written, every element of it is written, coordinates
+// are in range, and a call that fails leaves its output unchanged. Every algorithm is forced.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +15,7 @@ namespace {
 
 long passed = 0;
 
-// What no operand holds and no kernel here can make of what they hold.
+// A pattern that no operand holds and that no kernel here can compute from the operands.
 constexpr unsigned char kPoison = 0xA5;
 
 void poison(Buffer& buffer) {
@@ -25,7 +25,7 @@ void poison(Buffer& buffer) {
 }
 
 // True when no element is what poison() left there.
-bool written(const Buffer& buffer) {
+bool is_written(const Buffer& buffer) {
   const std::vector<unsigned char> all = buffer.elements();
   const auto size = static_cast<std::size_t>(buffer.tensor.element_size);
   for (std::size_t at = 0; at < all.size(); at += size) {
@@ -39,7 +39,7 @@ bool written(const Buffer& buffer) {
 // Writes to the elements of some operands, over and over, until it is destroyed.
 class Changer {
  public:
-  // value(i, turn): what element i is given in that turn.
+  // value(i, turn): the value of element i in that turn.
   using Value = uint64_t (*)(Int i, uint64_t turn);
   struct Changed {
     Buffer* buffer;
@@ -179,7 +179,7 @@ void scatter_case(Random& random, const std::vector<Int>& sizes,
           const Status status = run(input, indices, updates, output, output_is_private);
           EXPECT(output.gaps_intact(), "beside the output");
           if (status.ok())
-            EXPECT(written(output), "an element is not written; output_is_private %d",
+            EXPECT(is_written(output), "an element is not written; output_is_private %d",
                    output_is_private);
           else
             EXPECT(output_is_private || output.unchanged(), "failed on %lld and has written",
@@ -293,9 +293,9 @@ void slab_cases(Random& random) {
                           : join_by(plan, method, data.data(), joined.data(), 3);
         });
         if (!applies) continue;
-        if (!split) EXPECT(joined.gaps_intact() && written(joined), "join %d", int(method));
+        if (!split) EXPECT(joined.gaps_intact() && is_written(joined), "join %d", int(method));
         for (const Buffer& part : parts)
-          EXPECT(!split || (part.gaps_intact() && written(part)), "split %d", int(method));
+          EXPECT(!split || (part.gaps_intact() && is_written(part)), "split %d", int(method));
       }
 }
 
@@ -309,7 +309,7 @@ void copy_cases(Random& random) {
         poison(target);
         copy_elements(target.tensor.layout, target.data(), source.tensor.layout, source.data(),
                       size, 3);
-        EXPECT(target.gaps_intact() && written(target), "a copy");
+        EXPECT(target.gaps_intact() && is_written(target), "a copy");
       });
     }
 }

@@ -1,4 +1,4 @@
-// The limits of containers, read from folders that are laid out as Linux does it.
+// The limits of containers, read from folders laid out like Linux's.
 #include "../cpu/runtime/control_groups.hpp"
 
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ namespace {
 
 Int passed = 0;
 
-// A folder that is gone at the end.
+// A folder that is deleted at the end.
 class Folder {
  public:
   Folder() {
@@ -50,13 +50,13 @@ class Folder {
 
 struct Files {
   const char* membership;
-  std::vector<std::pair<const char*, const char*>> written;  // below the root
+  std::vector<std::pair<const char*, const char*>> contents;  // below the root
 };
 
 void expect(const Files& files, int processors, std::size_t memory) {
   Folder folder;
   if (files.membership != nullptr) folder.write("membership", files.membership);
-  for (const auto& [name, text] : files.written) folder.write(name, text);
+  for (const auto& [name, text] : files.contents) folder.write(name, text);
   const std::string root = folder.path("root"), membership = folder.path("membership");
   const ControlGroups groups{root.c_str(), membership.c_str()};
   EXPECT(processor_limit(groups) == processors, "%d, not %d", processor_limit(groups), processors);
@@ -80,7 +80,7 @@ void limits() {
          SIZE_MAX);
   for (const char* const odd : {"0 100000\n", "-1 100000\n", "100000 0\n", "100000 -1\n"})
     expect({"no colon\none:\n0::/a\n", {{"root/a/cpu.max", odd}}}, INT_MAX, SIZE_MAX);
-  // The least of the group and all above it, whichever that is.
+  // The lowest limit of the group and all groups above it.
   expect({"0::/a/b\n",
           {{"root/a/b/memory.max", "500\n"},
            {"root/a/memory.max", "300\n"},
@@ -90,7 +90,7 @@ void limits() {
          1, 300);
   expect({"0::/a/b\n", {{"root/a/b/memory.max", "200\n"}, {"root/a/memory.max", "300\n"}}}, INT_MAX,
          200);
-  // A neighbour's limit is not ours.
+  // The limit of a sibling group does not apply.
   expect({"0::/a\n", {{"root/b/memory.max", "1\n"}, {"root/a/c/memory.max", "2\n"}}}, INT_MAX,
          SIZE_MAX);
   // Version 1, alone and beside version 2; in a container the group's path may be the host's.

@@ -1,5 +1,4 @@
-// Elements at one step to elements at another, runs of bytes to others, between pages that may not
-// be touched.
+// Elements and runs of bytes from one stride to another, between pages that must not be touched.
 #include "../cpu/runtime/copy.hpp"
 
 #if defined(__linux__)
@@ -46,7 +45,8 @@ void check(Random& random, const Fenced& from, const Fenced& to, int size, Int t
   }
 }
 
-// Elements that a packer packs are right, and those after them untouched; how many it packed.
+// Elements that a packer packs are right, and those after them untouched; returns how many it
+// packed.
 Int check_packer(Random& random, const Fenced& from, const Fenced& to, int size, Int step,
                  Int count) {
   const Int from_span = span(step, count, size), to_span = count * size;
@@ -92,7 +92,7 @@ void check_pieces(Random& random, const Fenced& from, const Fenced& to, Int byte
   }
 }
 
-// A row at a step that goes past the cache, with nothing behind its last byte.
+// A streamed row at a stride, with nothing after its last byte.
 void check_long(Random& random, const Fenced& from, int size, Int step) {
   const Int count = kStreamBytes / size + 64, all = span(step, count, size);  // whole vectors
   char* const source = from.last(all);
@@ -119,7 +119,7 @@ void check_transposed(Random& random, int size, Int rows, Int columns, Int begin
   char* const target =
       memory.data() + begin + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   std::vector<char> expected = memory;
-  char* const wanted = expected.data() + (target - memory.data());
+  char* const expected_target = expected.data() + (target - memory.data());
   Layout to, from;
   to.push(rows, step);
   to.push(columns, size);
@@ -127,7 +127,7 @@ void check_transposed(Random& random, int size, Int rows, Int columns, Int begin
   from.push(columns, rows * size);
   for (Int r = 0; r < rows; ++r)
     for (Int c = 0; c < columns; ++c)
-      std::memcpy(wanted + r * step + c * size, source.data() + (c * rows + r) * size,
+      std::memcpy(expected_target + r * step + c * size, source.data() + (c * rows + r) * size,
                   static_cast<std::size_t>(size));
   CopyPlan(to, from, size).run(target, source.data(), 2, true);
   EXPECT(memory == expected, "%lld rows of %lld elements of %d, transposed", rows, columns, size);
@@ -176,9 +176,9 @@ void check_rows(Random& random) {
     }
 }
 
-// What a plan says of itself, by which others choose their ways.
+// The properties of a plan, by which others choose their paths.
 void check_plans() {
-  struct Wanted {
+  struct Expectation {
     Layout to, from;
     bool contiguous, single, packs;
   };
@@ -188,7 +188,7 @@ void check_plans() {
     return result;
   };
   const Layout packed = layout({{20, 4}});
-  const Wanted all[] = {
+  const Expectation all[] = {
       {packed, packed, true, true, true},
       {layout({{5, 4}, {4, 20}}), layout({{5, 4}, {4, 20}}), true, true, true},
       {layout({{2, 4}}), layout({{2, 4}}), true, false, false},
@@ -198,19 +198,19 @@ void check_plans() {
       {layout({{20, 8}}), packed, false, true, false},
       {layout({{3, 100}, {5, 4}}), layout({{3, 100}, {5, 4}}), false, false, false},
       {layout({{3, -100}, {5, 4}}), layout({{3, 20}, {5, 4}}), false, false, false}};
-  for (const Wanted& wanted : all) {
-    const CopyPlan plan(wanted.to, wanted.from, 4);
-    EXPECT(plan.contiguous() == wanted.contiguous, "case %td", &wanted - all);
-    EXPECT(plan.single() == wanted.single, "case %td", &wanted - all);
-    EXPECT(plan.packs() == wanted.packs, "case %td", &wanted - all);
-    EXPECT(plan.bytes() == wanted.to.count() * 4, "case %td", &wanted - all);
+  for (const Expectation& expectation : all) {
+    const CopyPlan plan(expectation.to, expectation.from, 4);
+    EXPECT(plan.contiguous() == expectation.contiguous, "case %td", &expectation - all);
+    EXPECT(plan.single() == expectation.single, "case %td", &expectation - all);
+    EXPECT(plan.packs() == expectation.packs, "case %td", &expectation - all);
+    EXPECT(plan.bytes() == expectation.to.count() * 4, "case %td", &expectation - all);
     ++passed;
   }
   const CopyPlan::Steps steps = CopyPlan(layout({{20, -8}}), packed, 4).steps();
   EXPECT(steps.to == -19 * 8 && steps.to_step == 8 && steps.from == 19 * 4 &&
              steps.from_step == -4 && steps.count == 20 && steps.size == 4,
          "steps");
-  // As many dimensions as there may be.
+  // The maximum number of dimensions.
   Layout largest;
   for (int i = 0; i < kMaxRank; ++i) largest.push(i % 9 == 0 ? 2 : 1, 3 << (i / 9));
   std::vector<char> source(2000), target(2000), expected(2000);
@@ -223,7 +223,7 @@ void check_plans() {
   ++passed;
 }
 
-// For one thread no other is started. (A sanitizer may have one.)
+// A call of one thread starts no other. (A sanitizer may have one.)
 void check_one_thread() {
 #if defined(__linux__)
   const auto running = [] {

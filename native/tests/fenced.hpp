@@ -1,4 +1,4 @@
-// Memory of which a byte too many cannot be touched.
+// Memory between guard pages.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace anydml::test {
 
-// Memory between two pages that end the program when they are touched, where the system has such.
+// Memory between two pages that end the program when they are touched, on systems that support it.
 class Fenced {
  public:
   explicit Fenced(Int bytes) : size_(bytes) {
@@ -32,7 +32,7 @@ class Fenced {
     begin_ = bytes_.data();
 #endif
   }
-  // Bytes that touch one of the pages.
+  // Bytes that touch one of the guard pages.
   char* first(Int) const { return begin_; }
   char* last(Int bytes) const { return begin_ + size_ - bytes; }
   Int size() const { return size_; }
@@ -43,7 +43,8 @@ class Fenced {
   char* begin_;
 };
 
-// Memory for a result at one end of such memory. On its other side are bytes that must not change.
+// Memory for a result that touches a guard page at one end. The bytes on its other side must not
+// change.
 class FencedTarget {
  public:
   FencedTarget(const Fenced& memory, bool first, Int bytes)

@@ -75,13 +75,13 @@ void fill(Random& random, Buffer& indices, const Sizes& limits, Pattern pattern,
   indices.remember();
 }
 
-// What a call must do: where every output element comes from, and the first bad index.
+// The expected outcome of a call: the source of every output element, and the first bad index.
 struct Expected {
   std::vector<Int> source;  // flat, of each output element; unused when an index is bad
   Int first_bad = -1;
 };
 
-// The position of value `flat` along an axis of `size`, noting it when it is bad.
+// The position of value `flat` along an axis of `size`; records a bad one.
 Int position(const Buffer& indices, Int flat, Int size, OutOfRange mode, Expected& expected) {
   __int128 at = value_of(indices, flat);
   if (mode == OutOfRange::wrap && size > 0) at = (at % size + size) % size;
@@ -365,7 +365,7 @@ void test_steps() {
   }
 }
 
-// Past the cache, with threads, and with bad indices near the ends of a long list.
+// Streamed outputs, with threads, and with bad indices near the ends of a long list.
 void test_large() {
   Random random(4);
   for (int n = 0; n < 6; ++n) {
@@ -395,10 +395,10 @@ void test_large() {
     check_elements(random, {1500000}, {800000 * k}, 0, options, GatherElementsMethod::choose);
     check_elements(random, {300000, 3}, {300000 * k, 3}, 0, options, GatherElementsMethod::choose);
     check_elements(random, {64, 20000}, {64, 50 * k}, 1, options, GatherElementsMethod::choose);
-    for (const Int few : {1, 127, 128, 129, 300}) {  // around the pieces of reads far away
-      check_gather(random, {300000}, {few}, 0, options);
-      check_elements(random, {300000}, {few}, 0, options, GatherElementsMethod::choose);
-      check_nd(random, {1000, 1000}, {few, 2}, 0, options);
+    for (const Int count : {1, 127, 128, 129, 300}) {  // around the pieces of reads far away
+      check_gather(random, {300000}, {count}, 0, options);
+      check_elements(random, {300000}, {count}, 0, options, GatherElementsMethod::choose);
+      check_nd(random, {1000, 1000}, {count, 2}, 0, options);
     }
     check_nd(random, {1000, 1000}, {500000 * k, 2}, 0, options);
     check_nd(random, {40, 50, 60}, {300000 * k, 3}, 0, options);
@@ -416,9 +416,10 @@ void test_large() {
   check_nd(random, {2, 3, 300000}, {2, 2}, 0, options);
 }
 
-// What few sizes lead to: blocks of megabytes behind several positions, far reads to an output with
-// gaps, from every batch, by tuples longer than what is read ahead; short lists that threads begin
-// in the middle of, rows that are packed before they are read or too long for it, a single byte.
+// Paths that few sizes reach: blocks of megabytes behind several positions, far reads to an output
+// with gaps, from every batch, by tuples longer than the prefetch distance; short lists that
+// threads begin in the middle of, rows that are packed before they are read or too long for it, a
+// single byte.
 void test_seldom() {
   Random random(8);
   Options options;

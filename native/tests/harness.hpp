@@ -17,20 +17,20 @@
 
 namespace anydml::test {
 
-// ANYDML_TEST_SHORT asks for fewer cases; a number above 1 divides these once more, for a sanitizer
-// under which each takes long. 0 without it.
+// ANYDML_TEST_SHORT requests fewer cases. A number above 1 divides their count once more, for slow
+// sanitizers. Returns 0 if it is not set.
 inline int shortening() {
   const char* const text = std::getenv("ANYDML_TEST_SHORT");
   return text == nullptr ? 0 : std::max(1, std::atoi(text));
 }
-// So many cases, or so few in a short run.
-inline int cases(int all, int few) {
+// The number of cases: `all`, or in a short run `short_count` divided by the shortening.
+inline int cases(int all, int short_count) {
   const int by = shortening();
-  return by == 0 ? all : (few + by - 1) / by;
+  return by == 0 ? all : (short_count + by - 1) / by;
 }
 
-// Whether it is the turn of a large case, of those that were chosen one by one: always, but where
-// ANYDML_TEST_TURN is set. There every third runs; 0, 1 and 2 make up all of them.
+// Whether a large case that was chosen by hand runs: always, unless ANYDML_TEST_TURN is set. Then
+// every third case runs; the turns 0, 1 and 2 cover all of them.
 inline bool has_turn() {
   static const char* const turn = std::getenv("ANYDML_TEST_TURN");
   static int asked = 0;
@@ -47,8 +47,8 @@ inline bool has_turn() {
     }                                                             \
   } while (0)
 
-// splitmix64: a few instructions for each number, for most of the time of a test under a sanitizer
-// goes into the contents of its operands.
+// splitmix64: a few instructions for each number, because under a sanitizer most of a test's time
+// goes into filling its operands.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -77,7 +77,7 @@ class Random {
   uint64_t state_;
 };
 
-// How many threads a case may use. A case of one thread has no races.
+// The number of threads of a case. A case of one thread has no races.
 #if defined(ANYDML_TEST_RACES)
 constexpr int kMinThreads = 2;
 #else
@@ -85,7 +85,7 @@ constexpr int kMinThreads = 1;
 #endif
 inline int any_threads(Random& random) { return static_cast<int>(random.between(kMinThreads, 4)); }
 
-// Whether two elements are the same. Sanitizers take long over a memcmp whose size is not known.
+// Whether two elements are equal. Sanitizers are slow on a memcmp of unknown size.
 inline bool same_bytes(const void* a, const void* b, std::size_t size) {
   const auto same = [a, b]<class T>(T) {
     return load<T>(static_cast<const char*>(a)) == load<T>(static_cast<const char*>(b));
@@ -115,7 +115,7 @@ inline Strides random_strides(Random& random) {
                               : Strides::stepped;
 }
 
-// Addresses of which only the pages that are touched take memory; null where the system has none.
+// Address space of which only touched pages use memory; null if the system does not support it.
 class Spread {
  public:
   explicit Spread(Int bytes) : size_(static_cast<std::size_t>(bytes)) {

@@ -30,7 +30,7 @@ const char* element(const Buffer& buffer, const std::vector<Int>& place) {
 constexpr DataType kLengths[] = {DataType::uint32, DataType::int32, DataType::uint64,
                                  DataType::int64};
 
-// Below zero none, beyond what a signed number holds all.
+// Negative lengths mean none; unsigned ones beyond the signed range mean all.
 Int length_of(const char* at, DataType type) {
   if (type == DataType::uint32) return load<uint32_t>(at);
   if (type == DataType::int32) return std::max(load<int32_t>(at), 0);
@@ -73,7 +73,7 @@ void check_reverse(Random& random, int element_size, const std::vector<Int>& siz
   ++passed;
 }
 
-// Nothing outside of three blocks of memory is touched, of which no byte is spare.
+// Nothing outside of three blocks of memory without spare bytes is touched.
 void check_exact_reverse(Random& random, Int lines, Int row) {
   std::vector<int32_t> source(static_cast<std::size_t>(lines * row)), target = source;
   std::vector<int64_t> counts(static_cast<std::size_t>(row));
@@ -104,8 +104,8 @@ void check_exact_reverse(Random& random, Int lines, Int row) {
 
 // Rows with lengths of their own, between pages that cannot be touched: side by side, with gaps,
 // the last one first, all the same one.
-void check_turned(Random& random, const Fenced& in, const Fenced& out, int size, Int count,
-                  Int rows, Int from_gap, Int to_gap, int threads) {
+void check_reversed(Random& random, const Fenced& in, const Fenced& out, int size, Int count,
+                    Int rows, Int from_gap, Int to_gap, int threads) {
   const Int row = count * size, to_step = row + to_gap;
   const Int from_step = from_gap == -1 ? -row : from_gap == -2 ? 0 : row + from_gap;
   const Int span = std::abs(from_step) * (rows - 1) + row, to_span = to_step * (rows - 1) + row;
@@ -145,16 +145,17 @@ void check_turned(Random& random, const Fenced& in, const Fenced& out, int size,
   ++passed;
 }
 
-void test_turned(Random& random) {
+void test_reversed(Random& random) {
   const Fenced in(Int{1} << 20), out(Int{1} << 20);
   for (const int size : {1, 2, 4, 8, 16}) {
     const Int longest = 8192 / size;
-    // Every part of every short row is turned.
+    // Every prefix of every short row is reversed.
     for (Int count = 1; count <= 192 / size + 2; ++count)
-      check_turned(random, in, out, size, count, count + 2, random.between(-2, 3),
-                   random.chance(0.7) ? 0 : random.between(1, 70), 1);
+      check_reversed(random, in, out, size, count, count + 2, random.between(-2, 3),
+                     random.chance(0.7) ? 0 : random.between(1, 70), 1);
     for (const Int count : {longest - 1, longest, longest + 1})
-      check_turned(random, in, out, size, count, 5, random.between(-2, 1), random.between(0, 1), 1);
+      check_reversed(random, in, out, size, count, 5, random.between(-2, 1), random.between(0, 1),
+                     1);
   }
   // Past the cache, in shares.
   const Int all = kStreamBytes + 5000, capacity = (all + 131072) / 65536 * 65536;
@@ -162,7 +163,7 @@ void test_turned(Random& random) {
   for (const int size : {1, 4})
     for (const Int row : {24, 8192})
       if (has_turn())
-        check_turned(random, much, more, size, row / size, all / row, 0, 0, kMinThreads + 2);
+        check_reversed(random, much, more, size, row / size, all / row, 0, 0, kMinThreads + 2);
 }
 
 void test_reverse(Random& random) {
@@ -180,8 +181,7 @@ void test_reverse(Random& random) {
                   random_strides(random), random_strides(random), random.chance(0.4),
                   static_cast<int>(random.between(1, 4)));
   }
-  // Around what a thread takes of a line, and the columns of a strip; lines with gaps past the
-  // cache.
+  // Sizes around the chunk of a thread and the columns of a strip; streamed lines with gaps.
   for (const Int more : {-1, 0, 1})
     check_reverse(random, 1, {65536 + more}, 0, Strides::packed, Strides::packed, true, 1);
   for (const Int more : {-1, 0, 1})
@@ -246,9 +246,9 @@ void check_upsample(Random& random, DataType type, std::vector<Int> sizes, Int h
     const Between right = between(place[rank - 1], width, sizes[rank - 1]);
     place[rank - 2] /= height;
     place[rank - 1] /= width;
-    uint64_t wanted = 0, got = 0;
+    uint64_t expected = 0, got = 0;
     std::memcpy(&got, target.at(i), bytes);
-    std::memcpy(&wanted, element(source, place), bytes);
+    std::memcpy(&expected, element(source, place), bytes);
     if (linear) {
       float rows[2] = {};
       for (Int r = 0; r < (down.part == 0 ? 1 : 2); ++r) {
@@ -262,11 +262,11 @@ void check_upsample(Random& random, DataType type, std::vector<Int> sizes, Int h
         }
         rows[r] = mean(pair[0], pair[1], right.part);
       }
-      wanted = nearest_bits(static_cast<long double>(mean(rows[0], rows[1], down.part)), type);
+      expected = nearest_bits(static_cast<long double>(mean(rows[0], rows[1], down.part)), type);
     }
-    EXPECT(got == wanted, "type %d, %lld times %lld, at %lld of %lld: %llx, not %llx",
+    EXPECT(got == expected, "type %d, %lld times %lld, at %lld of %lld: %llx, not %llx",
            static_cast<int>(type), height, width, i, target.count(),
-           static_cast<unsigned long long>(got), static_cast<unsigned long long>(wanted));
+           static_cast<unsigned long long>(got), static_cast<unsigned long long>(expected));
   }
   EXPECT(target.gaps_intact(), "gaps");
   EXPECT(source.unchanged(), "source");
@@ -307,7 +307,7 @@ void test_upsample(Random& random) {
 
 int main() {
   Random random(15);
-  test_turned(random);
+  test_reversed(random);
   test_reverse(random);
   test_upsample(random);
   std::printf("%lld passed, 0 failed\n", passed);

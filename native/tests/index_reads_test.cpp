@@ -1,11 +1,11 @@
-// Every index is read once for each use: the loader of this build (read_once.hpp) calls what
-// counts readings here, and gives another value, mostly a bad one, from the second reading of an
+// Every index is read once for each use: the loader of this build (read_once.hpp) calls a hook here
+// that counts readings, and returns another value, mostly a bad one, from the second reading of an
 // index on.
 //
-// Whatever it gives, no access may be out of bounds (run with the address sanitizer; operands are
-// allocations of their own), a status names an index or none, an output that has not failed is
-// written whole, and a bound one that has failed not at all. Where an algorithm reads every index
-// once, the result is that of the values as they were.
+// Whatever the hook returns, no access may be out of bounds (run with the address sanitizer;
+// operands are separate allocations), a status names an index or none, an output that has not
+// failed is written completely, and a bound one that has failed is not written. If an algorithm
+// reads every index once, the result is that of the original values.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -22,8 +22,8 @@ using namespace anydml;
 using namespace anydml::test;
 using Sizes = std::vector<Int>;
 
-// From the second reading on: huge, just outside, or inside but another one. first_bad: the first
-// reading of some is bad and all later ones are good.
+// The value from the second reading on: huge, just outside, or inside but different. first_bad: the
+// first reading of some indices is bad and all later ones are good.
 enum class Change { none, huge, outside, inside, first_bad };
 
 struct Watch {
@@ -89,7 +89,7 @@ struct Operand {
   }
   Int count() const { return tensor.layout.count(); }
   char* at(Int flat) { return bytes.data() + offset_at(tensor.layout, flat); }
-  // No byte of an element is that of unwritten memory.
+  // No byte of an element has the pattern of unwritten memory.
   void fill(Random& random) {
     for (char& byte : bytes) byte = static_cast<char>(random.between(0, 0x3F));
   }
@@ -141,14 +141,14 @@ struct Setting {
 // run(output, output_is_private) calls a kernel; `once`: it reads every index once when the output
 // is private.
 template <class Run>
-void check(const char* what, Indices& indices, Operand& output, const Setting& s, Int least,
+void check(const char* what, Indices& indices, Operand& output, const Setting& s, Int limit,
            bool once, Run&& run) {
-  Operand wanted = output;
-  start(indices, Change::none, least);
-  EXPECT(run(wanted).ok(), "%s: good indices fail", what);
+  Operand expected = output;
+  start(indices, Change::none, limit);
+  EXPECT(run(expected).ok(), "%s: good indices fail", what);
   for (const Change change : {Change::huge, Change::outside, Change::inside, Change::first_bad}) {
     output.clear();
-    start(indices, change, least);
+    start(indices, change, limit);
     const Status status = run(output);
     const int kind = static_cast<int>(change);
     EXPECT(status.bad_index >= -1 && status.bad_index < indices.count(), "%s: %lld of %lld", what,
@@ -162,7 +162,7 @@ void check(const char* what, Indices& indices, Operand& output, const Setting& s
     }
     if (once && s.output_is_private && change != Change::first_bad) {
       EXPECT(watch.peak.load() == 1, "%s: an index was read %lld times", what, watch.peak.load());
-      EXPECT(status.ok() && output.bytes == wanted.bytes, "%s: other values", what);
+      EXPECT(status.ok() && output.bytes == expected.bytes, "%s: other values", what);
     }
     ++calls;
   }

@@ -1,5 +1,5 @@
-// The memory pool: alignment, reuse and its books, no byte handed out twice, absurd sizes; and the
-// copy past the cache.
+// The memory pool: alignment, reuse and statistics, no byte lent twice, absurd sizes; and the
+// streaming copy.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -38,7 +38,7 @@ void alignment() {
       EXPECT(reinterpret_cast<uintptr_t>(blocks.back()) % 64 == 0, "%zu bytes", bytes);
       std::memset(blocks.back(), 0xA5, bytes);
     }
-    for (void* block : blocks) pool_release(block);
+    for (void* allocation : blocks) pool_release(allocation);
     ++passed;
   }
   pool_release(nullptr);
@@ -90,25 +90,26 @@ void reuse_and_books() {
   pool_set_limit(0);
   pool_set_limit(16 * kMega);
 
-  // The best fit; of equals the newest.
+  // Best fit; the newest of equal blocks.
   void* const a = pool_acquire(kMega);
   void* const b = pool_acquire(kMega + 64 * kKilo);
   void* const c = pool_acquire(kMega);
   void* const d = pool_acquire(kMega + 64 * kKilo);
-  for (void* each : {c, d, a, b}) pool_release(each);
+  for (void* allocation : {c, d, a, b}) pool_release(allocation);
   EXPECT(pool_acquire(kMega) == a, "the newest of equal size");
   EXPECT(pool_acquire(kMega) == c, "then the other");
   EXPECT(pool_acquire(kMega) == b, "then the newest of the next larger");
   EXPECT(pool_acquire(kMega) == d, "then the other");
-  for (void* each : {a, b, c, d}) pool_release(each);
+  for (void* allocation : {a, b, c, d}) pool_release(allocation);
 
-  // The oldest goes when the limit is reached, and what is larger than the limit is not kept.
+  // The oldest block is released when the limit is reached, and a block larger than the limit is
+  // not kept.
   pool_set_limit(0);
   pool_set_limit(3 * kMega);
   std::vector<void*> blocks;
   for (int i = 0; i < 5; ++i) blocks.push_back(pool_acquire(kMega));
   EXPECT(pool_state().lent == 5 * kMega, "%zu", pool_state().lent);
-  for (void* each : blocks) pool_release(each);
+  for (void* allocation : blocks) pool_release(allocation);
   EXPECT(pool_state().held == 3 * kMega && pool_state().lent == 0, "%zu", pool_state().held);
   for (std::size_t i : {4u, 3u, 2u}) EXPECT(pool_acquire(kMega) == blocks[i], "block %zu", i);
   for (std::size_t i : {2u, 3u, 4u}) pool_release(blocks[i]);
@@ -116,7 +117,7 @@ void reuse_and_books() {
   pool_release(large);
   EXPECT(pool_state().held == 3 * kMega, "%zu", pool_state().held);
 
-  // The peak stays when blocks go back, whether they were kept before or are new.
+  // The peak stays when blocks are returned, whether they were kept before or are new.
   pool_peak();
   void* const acquired = pool_acquire(kMega);
   void* const fresh = pool_acquire(2 * kMega);
@@ -127,8 +128,8 @@ void reuse_and_books() {
   EXPECT(pool_peak() == 2 * kMega && pool_peak() == 0, "nothing is lent");
   pool_set_limit(0);
   pool_set_limit(3 * kMega);
-  for (void*& each : blocks) each = pool_acquire(kMega);
-  for (void* each : blocks) pool_release(each);
+  for (void*& slot : blocks) slot = pool_acquire(kMega);
+  for (void* allocation : blocks) pool_release(allocation);
 
   // Small blocks are neither kept nor counted.
   void* const tiny = pool_acquire(100);

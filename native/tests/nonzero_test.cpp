@@ -102,7 +102,7 @@ void columns_cases(Random& random) {
   }
 }
 
-// Tiles of a transposed input, each by itself: the words of the others stay as they are.
+// Tiles of a transposed input, each by itself: the words of the others must not change.
 void tiles() {
   struct Shape {
     Int outer, size, length;
@@ -112,10 +112,10 @@ void tiles() {
     for (const int width : {1, 2, 4, 8, 16}) {
       const Int rows = shape.outer * shape.size, count = rows * shape.length;
       std::vector<char> memory(static_cast<std::size_t>(count * width), 0);
-      std::vector<uint64_t> words(static_cast<std::size_t>((count + 63) / 64)), wanted(words);
+      std::vector<uint64_t> words(static_cast<std::size_t>((count + 63) / 64)), expected(words);
       for (Int i = 0; i < count; ++i) {
         if (i % 3 != 0 && i % 7 != 0) continue;
-        wanted[static_cast<std::size_t>(i / 64)] |= uint64_t{1} << (i % 64);
+        expected[static_cast<std::size_t>(i / 64)] |= uint64_t{1} << (i % 64);
         const Int row = i / shape.length, column = i % shape.length;
         const Int at = (row / shape.size * shape.length + column) * shape.size + row % shape.size;
         memory[static_cast<std::size_t>(at * width + i % width)] = 1;
@@ -138,15 +138,16 @@ void tiles() {
         std::fill(words.begin(), words.end(), 0xA5A5A5A5A5A5A5A5u);
         nonzero::fill_transposed(source, tiling, tile, tile + 1, words.data());
         for (std::size_t word = 0; word < words.size(); ++word)
-          EXPECT(words[word] == (word >= first && word < last ? wanted[word] : 0xA5A5A5A5A5A5A5A5u),
-                 "%lld x %lld x %lld elements of %d bytes, tile %lld, word %zu", shape.outer,
-                 shape.size, shape.length, width, tile, word);
+          EXPECT(
+              words[word] == (word >= first && word < last ? expected[word] : 0xA5A5A5A5A5A5A5A5u),
+              "%lld x %lld x %lld elements of %d bytes, tile %lld, word %zu", shape.outer,
+              shape.size, shape.length, width, tile, word);
       }
       ++passed;
     }
 }
 
-// Rows at an address that is no multiple of a coordinate's size.
+// Rows at an address that is not a multiple of a coordinate's size.
 void unaligned_rows() {
   const unsigned char values[] = {1, 0, 1, 1};
   NonzeroPlan plan;
@@ -239,7 +240,7 @@ void deep_cases(Random& random, int count) {
   }
 }
 
-// Large enough that the plan itself takes every way: several threads, stores past the cache.
+// Large enough that the plan itself chooses every path: several threads, streaming stores.
 void large_cases(Random& random, bool brief) {
   for (const Kind& kind : {Kind{DataType::float32, 4}, Kind{DataType::uint8, 1}}) {
     for (Pattern pattern : {Pattern::all, Pattern::random, Pattern::runs}) {

@@ -20,7 +20,7 @@ inline int size_of(DataType type) { return facts_of(type).size; }
 
 // Digits, least exponent of a normal number and largest number of a float type.
 struct Format {
-  int digits, least;
+  int digits, min_exponent;
   long double max_value;
   uint64_t nan;
 };
@@ -35,7 +35,7 @@ inline uint64_t low_bits(uint64_t bits, DataType type) {
   return size_of(type) == 8 ? bits : bits & ((uint64_t{1} << (8 * size_of(type))) - 1);
 }
 
-// What the bits of an element say.
+// The number that the bits of an element represent.
 inline long double number_of(uint64_t bits, DataType type) {
   if (is_float_type(type)) {
     const Format format = format_of(type);
@@ -49,10 +49,10 @@ inline long double number_of(uint64_t bits, DataType type) {
     if (exponent == top)
       size = rest == 0 ? static_cast<long double>(INFINITY) : static_cast<long double>(NAN);
     else if (exponent == 0)
-      size = std::ldexp(static_cast<long double>(rest), format.least - fraction);
+      size = std::ldexp(static_cast<long double>(rest), format.min_exponent - fraction);
     else
       size = std::ldexp(static_cast<long double>(rest | uint64_t{1} << fraction),
-                        exponent - 1 + format.least - fraction);
+                        exponent - 1 + format.min_exponent - fraction);
     return negative ? -size : size;
   }
   if (!is_signed_type(type)) return static_cast<long double>(bits);
@@ -69,13 +69,13 @@ inline uint64_t nearest_bits(long double value, DataType type) {
   const uint64_t infinity = ((uint64_t{1} << (width - 1 - fraction)) - 1) << fraction;
   value = std::fabs(value);
   if (std::isinf(value)) return sign | infinity;
-  int exponent = value == 0 ? format.least : std::ilogb(value);
-  if (exponent < format.least) exponent = format.least;
+  int exponent = value == 0 ? format.min_exponent : std::ilogb(value);
+  if (exponent < format.min_exponent) exponent = format.min_exponent;
   // In units of the last place, exactly; nearbyint rounds ties to even.
   const long double units = std::nearbyint(std::ldexp(value, fraction - exponent));
   if (std::ldexp(units, exponent - fraction) > format.max_value) return sign | infinity;
   const uint64_t integer = static_cast<uint64_t>(units);
-  const uint64_t base = static_cast<uint64_t>(exponent - format.least) << fraction;
+  const uint64_t base = static_cast<uint64_t>(exponent - format.min_exponent) << fraction;
   return sign | (base + integer);  // a carry goes into the exponent
 }
 

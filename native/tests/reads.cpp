@@ -1,5 +1,5 @@
-// What kernels call in front of readings that another thread could change (ANYDML_TEST_READS), for
-// the tests that do not define it themselves: nothing.
+// An empty test hook for reads that another thread could change (ANYDML_TEST_READS), for the tests
+// that do not define their own.
 #include "../common/layout.hpp"
 
 namespace anydml {

@@ -23,7 +23,7 @@ struct Case {
   TypeInfo type{DataType::unknown, 4};
   DataType index_type = DataType::int64;
   Reduction reduction = Reduction::none;
-  Strides strides = Strides::packed, listed = Strides::packed;  // of indices and updates
+  Strides strides = Strides::packed, index_strides = Strides::packed;  // of indices and updates
   bool in_place = false, output_is_private = false, bad = false;
   bool transposed = false;  // a square input whose rows are columns in memory
   int threads = 1;
@@ -34,9 +34,9 @@ struct Case {
 void run(Random& random, const Case& c) {
   Buffer input(random, c.sizes, c.type.size, c.strides, c.in_place ? Role::output : Role::input,
                c.type.type);
-  Buffer indices(random, c.index_sizes, facts_of(c.index_type).size, c.listed, Role::input,
+  Buffer indices(random, c.index_sizes, facts_of(c.index_type).size, c.index_strides, Role::input,
                  c.index_type);
-  Buffer updates(random, c.index_sizes, c.type.size, c.listed, Role::input, c.type.type);
+  Buffer updates(random, c.index_sizes, c.type.size, c.index_strides, Role::input, c.type.type);
   Buffer other(random, c.sizes, c.type.size, c.strides, Role::output, c.type.type);
   Buffer& output = c.in_place ? input : other;
   if (c.transposed) std::swap(input.relaid().strides[0], input.relaid().strides[1]);
@@ -152,7 +152,7 @@ void random_case(Random& random, Int limit) {
       size = random.between(0, size);
   }
   c.strides = random_strides(random);
-  c.listed = random_strides(random);
+  c.index_strides = random_strides(random);
   c.in_place = random.chance(0.3);
   c.output_is_private = !c.in_place && random.chance(0.5);
   c.bad = random.chance(0.15);

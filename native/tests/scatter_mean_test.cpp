@@ -11,7 +11,7 @@ namespace {
 
 int passed = 0;
 
-// Which updates an element has, and what their sum is divided by.
+// The updates of an element, and the divisor of their sum.
 template <class T>
 void means(Random& random, DataType type) {
   for (int n = 0; n < 40; ++n) {
@@ -54,18 +54,18 @@ void means(Random& random, DataType type) {
         if (bad) EXPECT(output_is_private || output == before, "written");
         for (Int i = 0; !bad && i < size; ++i) {
           const T element = input[static_cast<std::size_t>(i)];
-          Int sum = mean == Mean::with_element ? static_cast<Int>(element) : 0, named = 0;
+          Int sum = mean == Mean::with_element ? static_cast<Int>(element) : 0, update_count = 0;
           for (std::size_t u = 0; u < indices.size(); ++u) {
             if (indices[u] != i && indices[u] != i - size) continue;
             sum += static_cast<Int>(updates[u]);
-            ++named;
+            ++update_count;
           }
-          const Int by = named + (mean == Mean::with_element ? 1 : 0);
-          const T wanted = named == 0 ? element
-                           : std::is_integral_v<T>
-                               ? static_cast<T>(std::floor(static_cast<double>(sum) / by))
-                               : static_cast<T>(sum) / static_cast<T>(by);
-          EXPECT(output[static_cast<std::size_t>(i)] == wanted, "mean %lld of %lld", i, size);
+          const Int by = update_count + (mean == Mean::with_element ? 1 : 0);
+          const T expected = update_count == 0 ? element
+                             : std::is_integral_v<T>
+                                 ? static_cast<T>(std::floor(static_cast<double>(sum) / by))
+                                 : static_cast<T>(sum) / static_cast<T>(by);
+          EXPECT(output[static_cast<std::size_t>(i)] == expected, "mean %lld of %lld", i, size);
         }
         ++passed;
       }

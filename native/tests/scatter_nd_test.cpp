@@ -173,8 +173,8 @@ void random_case(Random& random, Int limit) {
   run(random, c);
 }
 
-// Rows whose elements lie at a step in any of the tensors, for every type and size of element, and
-// rows longer than what is packed, gathered or shared out at a time.
+// Strided rows in any of the tensors, for every type and size of element, and rows longer than what
+// is packed, gathered or shared out at a time.
 void stepped_rows(Random& random) {
   for (int n = 0; n < cases(1500, 150); ++n) {
     Case c;
@@ -264,7 +264,7 @@ void spoilt_meanwhile(Random& random) {
 
 // Slices of whole pieces, of all but the last byte of one, and of one byte more; slices of which
 // several make a piece, but for the last.
-void whole_pieces(Random& random) {
+void check_piece_sizes(Random& random) {
   for (const Int bytes : {256, 255, 257, 16})
     for (const Strides output : {Strides::packed, Strides::stepped}) {
       Case c;
@@ -335,7 +335,7 @@ void first_bad(Random& random) {
         }
 }
 
-// In place the input's layout is not looked at, in SCATTER neither.
+// In place the input's layout is ignored, also by SCATTER.
 void in_place_by_another_layout(Random& random) {
   for (const NdMethod method : kMethods) {
     Buffer output(random, {5, 9}, 4, Strides::packed, Role::output);
@@ -427,7 +427,7 @@ int main() {
   for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
   stepped_rows(random);
   spoilt_meanwhile(random);
-  whole_pieces(random);
+  check_piece_sizes(random);
   shared_counts(random);
   first_bad(random);
   in_place_by_another_layout(random);

@@ -173,7 +173,7 @@ inline void set_nan(Random& random, Buffer& buffer, Int flat) {
     std::memset(buffer.at(flat), 0, static_cast<std::size_t>(buffer.tensor.element_size - 2));
 }
 
-// Numbers of everyday size among others, or sums are infinities and NaNs only.
+// Mostly everyday numbers, because otherwise sums are infinities and NaNs only.
 inline void tame(Random& random, Buffer& buffer) {
   const DataType type = buffer.tensor.type;
   const double wild = random.chance(0.2) ? 0.5 : 0.1;
@@ -197,7 +197,7 @@ inline void set_index(Buffer& indices, Int flat, uint64_t bits) {
     indices.set(flat, bits);
 }
 
-// What the library must take the value for, or -1.
+// The expected position of the value, or -1.
 inline Int position_of(const Buffer& indices, Int flat, Int size) {
   const bool wide = indices.tensor.element_size == 8;
   if (is_signed_type(indices.tensor.type)) {

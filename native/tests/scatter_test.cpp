@@ -17,10 +17,10 @@ void shared_cases(Random& random, int count) {
     c.axis = static_cast<int>(random.between(0, rank - 1));
     c.sizes[static_cast<std::size_t>(c.axis)] = size;
     c.index_sizes = c.sizes;
-    // From too few for sharing to several shares.
+    // From too few updates for sharing to several shares.
     c.index_sizes[static_cast<std::size_t>(c.axis)] =
         random.chance(0.1) ? random.between(60000, 100000) : random.between(1, 60 * size);
-    c.strides = c.listed = random_strides(random);
+    c.strides = c.index_strides = random_strides(random);
     c.in_place = random.chance(0.3);
     c.output_is_private = !c.in_place && random.chance(0.5);
     c.bad = random.chance(0.1);
@@ -113,22 +113,22 @@ void bad_in_a_later_round(Random& random) {
 
 // Partitions of a line by updates that lie apart, more than are gathered at a time; the last bucket
 // lacks one element or none, or has one alone, and so has the last piece of updates.
-void apart_updates(Random& random) {
+void check_distant_updates(Random& random) {
   for (const Int last : {-1, 0, 1})
     for (const Int round : {Int{700}, Int{1} << 60}) {
-      const Strides listed = last < 0 ? Strides::stepped : Strides::any;
+      const Strides index_strides = last < 0 ? Strides::stepped : Strides::any;
       Case c;
       c.sizes = {47 * 64 + last};
       c.index_sizes = {last > 0 ? 513 : 2500};
       c.tuning.bucket_bits = 6;
-      c.listed = listed;
+      c.index_strides = index_strides;
       c.method = Method::buckets;
       c.tuning.round = round;
       run(random, c);
     }
 }
 
-// Rounds of several parts: a later one is shared as evenly as the first, or pages do not suffice.
+// Rounds of several parts: a later round is shared as evenly as the first, or pages run out.
 void rounds_in_parts(Random& random) {
   Case c;
   c.sizes = {3000};
@@ -142,7 +142,7 @@ void rounds_in_parts(Random& random) {
   run(random, c);
 }
 
-// So many updates of one group that its columns are taken in strips, and groups in bands, of which
+// Enough updates of one group that its columns are taken in strips, and groups in bands, of which
 // the last has one, or lacks one; a block and a line of a byte more than a cache line.
 void strips_of_columns(Random& random) {
   for (const Int lines : {65, 33, 47})
@@ -362,7 +362,7 @@ int main() {
   shared_cases(random, rounds / 10);
   rounded_line(random);
   bad_in_a_later_round(random);
-  apart_updates(random);
+  check_distant_updates(random);
   rounds_in_parts(random);
   strips_of_columns(random);
   bad_in_every_place(random);

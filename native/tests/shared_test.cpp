@@ -1,5 +1,5 @@
-// One plan, run by several callers at once with other threads each time: plans are immutable, and
-// results do not depend on who else is at work. Meant for the thread sanitizer.
+// One plan, run by several callers at once with different thread counts: plans are immutable, and
+// results do not depend on other callers. Meant for the thread sanitizer.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -143,15 +143,17 @@ void test_moves(Random& random) {
            "index");
   });
   // Updates of one short line that threads share.
-  Packed few({50}, kNumber), many({400000}, kIndex), added({400000}, kNumber);
-  few.fill(random);
+  Packed short_line({50}, kNumber), many({400000}, kIndex), added({400000}, kNumber);
+  short_line.fill(random);
   many.fill<Int>(random, 50);
   added.fill(random);
   const Outputs sums = {Packed({50}, kNumber)};
-  const ScatterPlan sum{few.tensor, many.tensor, added.tensor, sums[0].tensor, 0, Reduction::add};
+  const ScatterPlan sum{short_line.tensor, many.tensor, added.tensor,
+                        sums[0].tensor,    0,           Reduction::add};
   check("scatter of sums", sums, [&](Outputs& own, int threads) {
-    EXPECT(sum.run(few.data(), many.data(), added.data(), own[0].data(), false, threads).ok(),
-           "index");
+    EXPECT(
+        sum.run(short_line.data(), many.data(), added.data(), own[0].data(), false, threads).ok(),
+        "index");
   });
 }
 
@@ -201,11 +203,11 @@ void shared_check(Random& random) {
     }
 }
 
-// Three workers at once on one line, each with a copy of its own: none goes on before all are
-// there.
+// Three workers at once on one line, each with its own copy: none continues before all have
+// arrived.
 std::atomic<int> arrived{0};
-bool convert_together(const char* source, Int stride, Int count, Int size, Int scale, Int base,
-                      Int step, Int* offsets) {
+bool convert_vectors(const char* source, Int stride, Int count, Int size, Int scale, Int base,
+                     Int step, Int* offsets) {
   thread_local bool here = false;
   if (!here) {
     here = true;
@@ -222,7 +224,7 @@ void three_workers() {
   const std::vector<int32_t> updates(static_cast<std::size_t>(length), 1);
   int32_t line[5] = {1, 2, 3, 4, 5};
   scatter::IndexReader reader = scatter::index_reader(DataType::int64);
-  reader.convert = convert_together;
+  reader.convert = convert_vectors;
   scatter::Problem problem{};
   problem.axis_size = 5;
   problem.length = length;

@@ -1,6 +1,6 @@
-// Sizes that nothing may overflow: what layouts refuse, what scratch refuses, exceptions of a
-// worker, and kernels on empty tensors of large sizes (under the undefined sanitizer, which sees a
-// product that overflows).
+// Overflow of sizes: layouts and scratch that are rejected, exceptions of a worker, and kernels on
+// empty tensors of large sizes (under the undefined sanitizer, which detects a product that
+// overflows).
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -98,7 +98,8 @@ void test_scratch() {
   }
 }
 
-// Whatever thread a body throws on: the caller gets it, once, after all have left.
+// Whatever thread a body throws on, the caller receives the exception once, after all threads have
+// left.
 void test_exceptions() {
   for (int threads = 1; threads <= 4; ++threads) {
     for (Int bad = 0; bad < 40; bad += 13) {
@@ -128,7 +129,7 @@ void test_exceptions() {
       caught = true;
     }
     EXPECT(caught, "a range");
-    std::atomic<Int> sum{0};  // the pool is as it was
+    std::atomic<Int> sum{0};  // the pool is unchanged
     parallel_chunks(100, threads, [&](Int chunk) { sum.fetch_add(chunk); });
     EXPECT(sum.load() == 4950, "afterwards");
     ++passed;

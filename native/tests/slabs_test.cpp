@@ -101,7 +101,7 @@ void test_copies() {
         check_copy(random, {height, 2, width}, element_size, Strides::packed, Strides::any, 2);
       }
   }
-  // Past the cache, blocks whose lines are aligned but not what is outside them.
+  // Streamed blocks whose lines are aligned but whose surroundings are not.
   if (kMinThreads == 1) check_permuted(random, {8000, 16, 17}, {2, 1, 0}, 4, 1);
   // Every method with threads, small and past the cache.
   for (int threads = 1; threads <= 4; threads += short_run ? 3 : 2) {
@@ -181,7 +181,7 @@ bool check_slabs(Random& random, std::vector<Int> before, const std::vector<Int>
   return applied;
 }
 
-// Parts with room behind each row, past the cache.
+// Parts with gaps behind each row, streamed.
 void check_gaps(Random& random, SlabMethod method) {
   constexpr Int rows = 800, piece = 6, step = 10, count = 8;
   Buffer joined(random, {rows, piece * count}, 1, Strides::packed, Role::input);
@@ -266,7 +266,7 @@ void check_alignment(Random& random, bool split, Int joined_offset, Int first_at
   ++passed;
 }
 
-// What is no matrix of bytes is left to layouts.
+// Layouts that are not a matrix of bytes use the general copy.
 void check_no_rows() {
   Tensor joined;
   joined.element_size = 4;
@@ -388,7 +388,7 @@ void test_slabs() {
       for (Int p = 0; p < 300; ++p) uneven.push_back(p == 7 ? 2000 : random.between(0, 40));
       check({300 * k}, uneven, {}, 1, Strides::packed);
       check({30, 20}, {5, 6, 7}, {3, 11 * k}, 8, Strides::any);
-      // Parts that a block's buffer does not hold, rows with gaps, tiles at no line's begin.
+      // Parts that exceed a block's buffer, rows with gaps, tiles that begin within a line.
       std::vector<Int> one_long(20, 16);
       one_long.push_back(400);
       check({130 * k}, one_long, {}, 1, Strides::packed);

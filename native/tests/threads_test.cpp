@@ -1,4 +1,5 @@
-// The thread pool: every chunk once, whoever calls, sleeps or forks; and both pools after a fork.
+// The thread pool: every chunk runs once, whoever calls, sleeps or forks; and both pools after a
+// fork.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,8 +17,8 @@
 #include "../cpu/runtime/threads.hpp"
 #include "harness.hpp"
 
-// Allocations that may fail: the next one after so many does, where that is not below zero. Clang's
-// memory sanitizer has these functions to itself.
+// Failing allocations: counts down to the next one that fails, unless it is negative. Clang's
+// memory sanitizer defines these functions itself.
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define ANYDML_FAILING_MEMORY 0
@@ -51,14 +52,14 @@ bool brief = false;
 
 int scaled(int times) { return brief ? times / 10 + 1 : times; }
 
-// Bodies stay in their chunk until so many threads are in theirs: none may be asleep for good.
+// Bodies stay in their chunk until `count` threads are in theirs: no thread may sleep forever.
 class Meeting {
  public:
-  explicit Meeting(int wanted) : wanted_(wanted) {}
+  explicit Meeting(int count) : count_(count) {}
   bool join() {
     here_.fetch_add(1);
     const auto end = Clock::now() + std::chrono::seconds(20);
-    while (here_.load() < wanted_) {
+    while (here_.load() < count_) {
       if (Clock::now() > end) return false;
       std::this_thread::yield();
     }
@@ -66,7 +67,7 @@ class Meeting {
   }
 
  private:
-  const int wanted_;
+  const int count_;
   std::atomic<int> here_{0};
 };
 
@@ -99,7 +100,7 @@ void every_chunk_once(Random& random) {
   }
 }
 
-// Chunks that take their time, after a job of more threads, which still look for the next one.
+// Slow chunks after a job of more threads, which are still waiting for the next one.
 void never_more_threads() {
   for (int round = 0; round < 40; ++round) {
     const int threads = 2 + round % 2;
@@ -157,8 +158,8 @@ void nested_calls() {
   }
 }
 
-// Each job's context lives on its caller's stack and is wiped afterwards: a worker that is late and
-// takes one job for another, or a body that outlives its job, is seen here and by the sanitizers.
+// Each job's context lives on its caller's stack and is wiped afterwards. A worker that mistakes
+// one job for another, or a body that outlives its job, is detected here and by the sanitizers.
 void many_callers() {
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 8; ++caller) {
@@ -186,11 +187,11 @@ void many_callers() {
   ++passed;
 }
 
-// All threads must turn up, however long the pool had been idle.
+// All threads must join, however long the pool has been idle.
 void no_lost_wake_up(Random& random) {
   for (int round = 0; round < scaled(4000); ++round) {
     const int threads = static_cast<int>(random.between(2, 5));
-    // About as long as an idle worker looks for work before it sleeps, or clearly longer.
+    // About as long as an idle worker spins before it sleeps, or clearly longer.
     const auto idle = std::chrono::nanoseconds(random.between(25000, 45000));
     if (random.chance(0.05)) std::this_thread::sleep_for(microseconds(random.between(0, 150)));
     for (const auto end = Clock::now() + idle; Clock::now() < end;) {
@@ -238,7 +239,7 @@ void workers_take_no_signals() {
   ++passed;
 }
 
-// A worker that is woken, or stands still, is moved to another processor for a moment only.
+// A worker that is woken or preempted is moved to another processor only for a moment.
 void workers_get_their_processors_back() {
 #if defined(__linux__)
   cpu_set_t all;
@@ -256,7 +257,7 @@ void workers_get_their_processors_back() {
     });
     return back.load();
   };
-  // On a busy machine the worker may just be moved once more.
+  // On a busy machine the worker may be in the middle of a move.
   const auto meet = [&](microseconds still) {
     bool back = met(still);
     for (int again = 0; again < 100 && !back; ++again) back = met(microseconds(0));
@@ -291,7 +292,7 @@ void threads_follow_affinity() {
     CPU_SET(sched_getcpu(), &one);
     if (sched_setaffinity(0, sizeof(one), &one) != 0) return;
     EXPECT(available_threads() == 1, "%d", available_threads());
-    // Work all the same, and with help, from a thread that may use one processor only.
+    // A thread that may use one processor only still works, and with help.
     std::atomic<int> runs{0};
     parallel_chunks(50, 4, [&](Int) { runs.fetch_add(1); });
     EXPECT(runs.load() == 50, "%d", runs.load());
@@ -302,7 +303,7 @@ void threads_follow_affinity() {
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-// True when a forked child does this and exits by itself.
+// Whether a forked child runs this and exits by itself.
 bool child_does(const std::function<bool()>& work) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -333,7 +334,7 @@ bool both_pools_work() {
 void fork_when_idle() {
   EXPECT(child_does(both_pools_work), "in the child of a process that never used them");
 #if ANYDML_FAILING_MEMORY
-  // Of the pool, the first worker and the second one, one finds no memory; the others do the work.
+  // One allocation fails: that of the pool, the first worker or the second; the others do the work.
   for (const int after : {0, 1, 2})
     EXPECT(child_does([after] {
              const pthread_t own = pthread_self();

@@ -1,4 +1,4 @@
-// Cases of TOP_K, and the check of one against a stable sort by an order written down here.
+// Cases of TOP_K, and the check of one against a stable sort by an independent order.
 #pragma once
 
 #include "../cpu/top_k/top_k.hpp"
@@ -33,17 +33,17 @@ constexpr Type kTypes[] = {
     {DataType::uint64, 8, false, false}, {DataType::bfloat16, 2, true, true},
 };
 
-// How the elements of a case are made.
+// The contents of a case.
 enum class Fill {
-  bits,     // any bit pattern: NaN of all kinds, infinities, subnormals
-  numbers,  // ordinary floats, small integers
-  few,      // few distinct values, zeros of both signs and NaN among them
+  bits,        // any bit pattern: NaN of all kinds, infinities, subnormals
+  numbers,     // ordinary floats, small integers
+  few_values,  // few distinct values, zeros of both signs and NaN among them
   constant,
   ascending,
   descending,
-  all_nan,  // or the greatest integer
-  crowded,  // one small range of bit patterns: long common prefixes
-  least,    // of integers the least one
+  all_nan,   // or the greatest integer
+  crowded,   // one small range of bit patterns: long common prefixes
+  smallest,  // for integers the lowest
   count_
 };
 
@@ -66,7 +66,7 @@ uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t se
     case Fill::numbers:
       if (type.is_float) return (one + (random.bits() >> (68 - bits))) ^ (random.bits() & sign);
       return random.bits() % 1000;
-    case Fill::few: {
+    case Fill::few_values: {
       const uint64_t specials[] = {0,
                                    sign,
                                    one,
@@ -93,14 +93,14 @@ uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t se
       if (type.width == 8)
         return ordered(seed) / 4 + ((random.bits() & 3) << 44) + (random.bits() & 0xFFF);
       return ordered(seed) / 2 + (random.bits() & 0x3F);
-    case Fill::least:
+    case Fill::smallest:
       return type.is_signed ? sign : 0;
     default:
       return random.bits();
   }
 }
 
-// The order, from its description: a double holds every float exactly, so compare as numbers.
+// The order by its definition: a double holds every float exactly, so compare as numbers.
 bool before(const Type& type, uint64_t a, uint64_t b, bool largest) {
   const int bits = 8 * type.width;
   if (type.is_float) {
@@ -204,13 +204,13 @@ void check(Random& random, const Case& c) {
                     c.largest);
     });
     for (Int j = 0; j < c.k; ++j) {
-      const Int wanted = order[static_cast<std::size_t>(j)];
+      const Int expected = order[static_cast<std::size_t>(j)];
       const Int got = static_cast<Int>(get_bits(indices, out + j * inner, index_width));
-      EXPECT(got == wanted, "row %lld rank %lld: index %lld, not %lld; %s", r, j, got, wanted,
+      EXPECT(got == expected, "row %lld rank %lld: index %lld, not %lld; %s", r, j, got, expected,
              what.c_str());
-      EXPECT(
-          get_bits(values, out + j * inner, c.type.width) == row[static_cast<std::size_t>(wanted)],
-          "row %lld rank %lld: wrong bits; %s", r, j, what.c_str());
+      EXPECT(get_bits(values, out + j * inner, c.type.width) ==
+                 row[static_cast<std::size_t>(expected)],
+             "row %lld rank %lld: wrong bits; %s", r, j, what.c_str());
     }
   }
   ++passed;

@@ -1,9 +1,9 @@
-// TOP_K while its input changes: what another thread writes decides values, and nothing else. Every
-// output element is written, every index lies on the axis, no access leaves its memory.
+// TOP_K while its input changes: another thread's writes may change values, and nothing else. Every
+// output element is written, every index lies on the axis, no access is out of bounds.
 //
-// The kernels call a hook in front of every reading of the input (ANYDML_TEST_READS). Here it
-// counts how often each element is read and changes it from the n-th reading on, which is what a
-// thread could do at the worst moment.
+// The kernels call a hook before every read of the input (ANYDML_TEST_READS). Here it counts how
+// often each element is read and changes it from the n-th reading on, as a thread could do at the
+// worst moment.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ constexpr int kTypeCount = 12;
 
 enum class Fill { random, zeros, ones, nan, ascending, descending, small, count_ };
 
-// A number that looks random, always the same for the same element and reading.
+// A pseudo-random number that depends only on the element and the reading.
 uint64_t mixed(uint64_t seed, Int element, Int reading) {
   uint64_t x = seed + static_cast<uint64_t>(element) * 0x9E3779B97F4A7C15ull +
                static_cast<uint64_t>(reading) * 0xD1B54A32D192ED03ull;
@@ -62,13 +62,13 @@ uint64_t filled(Fill fill, const Type& type, uint64_t seed, Int element, Int rea
   }
 }
 
-// The input of a call, and what happens to it.
+// The input of a call, and its changes.
 struct Changing {
   Type type;
   Fill before, after;
   uint64_t seed;
-  Int from;    // the reading from which on there is something else
-  bool again;  // and something else again at each later one
+  Int from;    // the reading from which on the value differs
+  bool again;  // and differs again at each later reading
   Int elements;
   std::vector<char> memory;
   std::unique_ptr<std::atomic<unsigned char>[]> readings;
@@ -169,7 +169,7 @@ void check(Random& random, Changing& input, const Case& c) {
     uint64_t value = 0;
     std::memcpy(&value, values.at(flat), static_cast<std::size_t>(width));
     const Int element = ((outer * n + static_cast<Int>(index)) * inner + row) * c.step;
-    // Of eight bytes a value may be put together from a key and what it was compared with before.
+    // An 8-byte value may combine a key and the key that it was compared with before.
     EXPECT(width == 8 ? value != 0xA5A5A5A5A5A5A5A5ull : input.had(element, value),
            "output %lld: %llx is not what element %llu had; %s", flat,
            static_cast<unsigned long long>(value), static_cast<unsigned long long>(index),
@@ -270,8 +270,8 @@ void long_cases(Random& random, int rounds) {
   }
 }
 
-// How often elements of an input that stays as it is are read: a bound that is too low or too high
-// is made up for by reading more, and shows nowhere else.
+// How often elements of an unchanged input are read: a bound that is too low or too high leads to
+// more reads, and has no other symptom.
 void work_cases(Random& random) {
   struct Limit {  // readings of an element, on average: of several bytes, of one
     double wide, narrow;
@@ -327,8 +327,8 @@ void work_cases(Random& random) {
         }
 }
 
-// The greatest key there is in 32 lanes: nothing behind them is read, nor before them twice; and
-// where it is nowhere, each element once and few of them again.
+// The greatest key of the type in 32 lanes: nothing after them is read, and nothing before them
+// twice. Without it, each element is read once and few of them again.
 void early_ends() {
   constexpr Int n = 20000, k = 32, full = 256;
   using Order = IntegerOrder<4>;

@@ -1,6 +1,6 @@
-// The pieces that the algorithms of TOP_K are made of, each against what its comment promises: a
-// bound that is looser than it need be costs time and alters no result, so that only a test of the
-// bound itself sees it.
+// The building blocks of TOP_K's algorithms, each against what its comment promises. A bound that
+// is looser than necessary costs time and changes no result, so only a test of the bound itself
+// detects it.
 #include "top_k_pieces.hpp"
 
 using namespace anydml;
@@ -13,7 +13,7 @@ Int passed = 0;
 
 Int padded(Int count) { return (count + kUnit - 1) / kUnit * kUnit; }
 
-// Of exactly the padded size: an access beyond it is an error.
+// Of exactly the padded size, so that an access beyond it is an error.
 template <int W>
 std::vector<Key<W>> random_keys(Random& random, Int count) {
   std::vector<Key<W>> keys(static_cast<std::size_t>(padded(count)), kMin<W>);
@@ -55,7 +55,7 @@ void bounds(Random& random, Int count) {
          "%d bytes, %lld keys: %lld reach the bound of %lld + %lld", W, count, reached, rank,
          slack);
 
-  // Counted in lanes of the keys' own width.
+  // Counted in lanes of the keys' width.
   if (W > 1 || (count < 127 && rank < 127)) {
     const Int lines = (count + kLineBytes / W - 1) / (kLineBytes / W) * (kLineBytes / W);
     EXPECT(bound_by_rank<W>(keys.data(), lines, rank) == ranked(rank),
@@ -95,9 +95,9 @@ void check_selected(Random& random, Int count) {
         });
     const auto size = static_cast<Int>(found.size());
     EXPECT(size >= k && size <= k + slack, "%d bytes: %lld kept of %lld + %lld", W, size, k, slack);
-    std::vector<Int> wanted(order.begin(), order.begin() + k);
-    std::sort(wanted.begin(), wanted.end());
-    EXPECT(std::includes(found.begin(), found.end(), wanted.begin(), wanted.end()),
+    std::vector<Int> expected(order.begin(), order.begin() + k);
+    std::sort(expected.begin(), expected.end());
+    EXPECT(std::includes(found.begin(), found.end(), expected.begin(), expected.end()),
            "%d bytes, %lld of %lld", W, k, count);
     EXPECT(slack > 0 || bound == last, "%d bytes, %lld of %lld", W, k, count);
     EXPECT(bound <= last, "%d bytes, %lld of %lld", W, k, count);
@@ -111,7 +111,7 @@ void filtered(Random& random, Int count) {
   using Unsigned = typename Order::Unsigned;
   const std::vector<Key<W>> keys = random_keys<W>(random, count);
   const Unsigned flip = static_cast<Unsigned>(random.chance(0.5) ? 0 : ~0ull);
-  // Only what is to be read, so that anything else is out of bounds.
+  // Holds only the elements to read, so that any other access is out of bounds.
   std::vector<Unsigned> row(static_cast<std::size_t>(count));
   for (Int i = 0; i < count; ++i)
     row[static_cast<std::size_t>(i)] =
@@ -121,12 +121,12 @@ void filtered(Random& random, Int count) {
   const Key<W> bound = keys[static_cast<std::size_t>(random.between(0, count - 1))];
   std::vector<uint32_t> out(static_cast<std::size_t>(count - begin + 64));
   const Int found = filter<Order>(data, begin, count, flip, bound, out.data(), 1000);
-  std::vector<uint32_t> wanted;
+  std::vector<uint32_t> expected;
   for (Int i = begin; i < count; ++i)
     if (keys[static_cast<std::size_t>(i)] >= bound)
-      wanted.push_back(static_cast<uint32_t>(1000 + i));
+      expected.push_back(static_cast<uint32_t>(1000 + i));
   out.resize(static_cast<std::size_t>(found));
-  EXPECT(out == wanted, "%d bytes from %lld to %lld", W, begin, count);
+  EXPECT(out == expected, "%d bytes from %lld to %lld", W, begin, count);
 
   std::vector<Key<W>> read_keys(static_cast<std::size_t>(count));
   keys_of<Order>(data, count, flip, read_keys.data());
@@ -178,12 +178,12 @@ void collected(Random& random, Int count) {
              list.count, k);
       std::vector<Int> found(index.begin(), index.begin() + list.count);
       EXPECT(std::is_sorted(found.begin(), found.end()), "%d bytes, k %lld", W, k);
-      std::vector<Int> wanted(order.begin(), order.begin() + k);
-      std::sort(wanted.begin(), wanted.end());
-      EXPECT(std::includes(found.begin(), found.end(), wanted.begin(), wanted.end()),
+      std::vector<Int> expected(order.begin(), order.begin() + k);
+      std::sort(expected.begin(), expected.end());
+      EXPECT(std::includes(found.begin(), found.end(), expected.begin(), expected.end()),
              "%d bytes, %lld of %lld", W, k, count);
-      // Where k have the greatest key there is, nothing else is a candidate.
-      if (bound == kMax<W>) EXPECT(found == wanted && list.done, "%d bytes, k %lld", W, k);
+      // If k elements have the greatest key of the type, nothing else is a candidate.
+      if (bound == kMax<W>) EXPECT(found == expected && list.done, "%d bytes, k %lld", W, k);
     }
   }
   ++passed;
@@ -216,7 +216,8 @@ void for_width(Random& random, int count) {
   }
 }
 
-// A list whose bound has risen to the greatest key there is: what it holds is not all as great.
+// A list whose bound has risen to the greatest key of the type: not all of its elements have that
+// key.
 void last_raise() {
   const Int k = 3, capacity = list_capacity(k), count = capacity + 5;
   std::vector<Key<1>> row(static_cast<std::size_t>(count), kMax<1> - 1);
@@ -265,8 +266,8 @@ void long_count() {
   ++passed;
 }
 
-// A row that several threads share, or one alone, in scratch that holds the greatest or the least
-// key or something else, and is no larger than the row needs.
+// A row that several threads share, or one alone, in scratch that initially holds the greatest or
+// the lowest key or another one, and is no larger than the row needs.
 template <int W>
 void shared_rows(Random& random, int count) {
   using Order = IntegerOrder<W>;
@@ -324,7 +325,8 @@ void sampled_positions() {
   ++passed;
 }
 
-// Which algorithm is taken, and which may be: none may that lacks the memory it relies on.
+// The algorithm that is chosen, and the applicable ones: none may apply without the memory that it
+// needs.
 void choices() {
   using A = TopKAlgorithm;
   struct Row {

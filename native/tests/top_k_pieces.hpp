@@ -1,4 +1,4 @@
-// What the tests of TOP_K's pieces share.
+// Helpers of the tests of TOP_K's building blocks.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ constexpr Key<W> kMin = std::numeric_limits<Key<W>>::min();
 template <int W>
 constexpr Key<W> kMax = std::numeric_limits<Key<W>>::max();
 
-// Positions in the order wanted: greater keys first, earlier ones among equals.
+// Positions in result order: greater keys first, earlier ones among equals.
 template <class T>
 std::vector<Int> order_of(const T* keys, Int count) {
   std::vector<Int> order(static_cast<std::size_t>(count));
@@ -31,7 +31,7 @@ struct Freed {
   void operator()(void* memory) const { std::free(memory); }
 };
 using Items = std::unique_ptr<uint64_t[], Freed>;
-// Lines of the cache, and not a byte more.
+// Lines of the cache, without a spare byte.
 inline Items items_of(Int count) {
   void* memory = nullptr;
   EXPECT(posix_memalign(&memory, 64, static_cast<std::size_t>(count * 8)) == 0, "memory");

@@ -15,28 +15,28 @@ void sorts(Random& random, Int count, int bits, int parts, bool even) {
   const std::unique_ptr<SortPart[]> scratch(new SortPart[static_cast<std::size_t>(parts)]);
   const uint64_t span = bits == 0 ? 1 : uint64_t{1} << bits;
   const uint64_t low = bits == 32 ? 0 : random.bits() % ((uint64_t{1} << 32) - span);
-  std::vector<uint64_t> wanted(static_cast<std::size_t>(count));
+  std::vector<uint64_t> expected(static_cast<std::size_t>(count));
   for (Int i = 0; i < count; ++i) {
     // Evenly spread keys make targets that lie in the same sets of the cache.
     const uint64_t key =
         even ? static_cast<uint64_t>(count - 1 - i) * span / static_cast<uint64_t>(count)
              : random.bits() % span;
     items[static_cast<std::size_t>(i)] = (low + key) << 32 | static_cast<uint64_t>(i);
-    wanted[static_cast<std::size_t>(i)] = items[static_cast<std::size_t>(i)];
+    expected[static_cast<std::size_t>(i)] = items[static_cast<std::size_t>(i)];
   }
-  std::stable_sort(wanted.begin(), wanted.end(),
+  std::stable_sort(expected.begin(), expected.end(),
                    [](uint64_t a, uint64_t b) { return a >> 32 < b >> 32; });
   const uint64_t* const sorted = sort_packed(
       items.get(), other.get(), count, static_cast<uint32_t>(low), bits, parts, scratch.get());
   EXPECT(sorted == items.get() || sorted == other.get(), "%lld items", count);
-  EXPECT(std::equal(wanted.begin(), wanted.end(), sorted), "%lld items of %d bits by %d, even %d",
-         count, bits, parts, even);
+  EXPECT(std::equal(expected.begin(), expected.end(), sorted),
+         "%lld items of %d bits by %d, even %d", count, bits, parts, even);
   ++passed;
 }
 
 void groups(Random& random, int parts, Int k) {
   const Int digits = Int{1} << random.between(8, kMaxFineBits);
-  const std::unique_ptr<SortPart[]> each(new SortPart[static_cast<std::size_t>(parts)]);
+  const std::unique_ptr<SortPart[]> sort_parts(new SortPart[static_cast<std::size_t>(parts)]);
   std::vector<Int> of_digit(static_cast<std::size_t>(digits)),
       of_part(static_cast<std::size_t>(parts));
   Int total = 0;
@@ -44,13 +44,13 @@ void groups(Random& random, int parts, Int k) {
   for (Int digit = 0; digit < digits; ++digit)
     for (int part = 0; part < parts; ++part) {
       const Int own = random.chance(0.3) ? 0 : random.between(0, limit);
-      each[static_cast<std::size_t>(part)].fine[digit] = static_cast<uint32_t>(own);
+      sort_parts[static_cast<std::size_t>(part)].fine[digit] = static_cast<uint32_t>(own);
       of_digit[static_cast<std::size_t>(digit)] += own;
       total += own;
     }
   std::vector<uint8_t> map(static_cast<std::size_t>(digits));
   std::vector<Bucket> bucket(kMaxBuckets + 1);
-  const Int count = group_digits(each.get(), parts, digits, k, map.data(), bucket.data());
+  const Int count = group_digits(sort_parts.get(), parts, digits, k, map.data(), bucket.data());
   EXPECT(count >= 1 && count <= kMaxBuckets, "%lld buckets", count);
   EXPECT(bucket[0].rank == 0 && bucket[0].item == 0 && bucket[0].digit == 0, "the first bucket");
   const Bucket& end = bucket[static_cast<std::size_t>(count)];
@@ -64,16 +64,16 @@ void groups(Random& random, int parts, Int k) {
       EXPECT(map[static_cast<std::size_t>(digit)] == b, "digit %lld", digit);
     }
     EXPECT(size > 0 && size == next.rank - own.rank, "bucket %lld", b);
-    // Full before the next one begins, and begun only while something is missing.
+    // A bucket is full before the next one begins, and begins only while items are missing.
     EXPECT(b + 1 == count || size >= 4096, "bucket %lld of %lld", b, size);
     EXPECT(own.rank < k, "bucket %lld begins at %lld", b, own.rank);
-    // At a line of its own, with one between.
+    // Each begins at its own line, with one line between.
     EXPECT(next.item % kLineItems == 0 && next.item >= own.item + size + kLineItems &&
                next.item < own.item + size + 2 * kLineItems,
            "bucket %lld", b);
     Int place = own.item;
     for (int part = 0; part < parts; ++part) {
-      const SortPart& scratch = each[static_cast<std::size_t>(part)];
+      const SortPart& scratch = sort_parts[static_cast<std::size_t>(part)];
       Int share = 0;
       for (Int digit = own.digit; digit < next.digit; ++digit) share += scratch.fine[digit];
       EXPECT(Int{scratch.places[b]} == place && Int{scratch.ends[b]} == place + share,
@@ -83,7 +83,7 @@ void groups(Random& random, int parts, Int k) {
   }
   for (Int digit = end.digit; digit < digits; ++digit)
     EXPECT(map[static_cast<std::size_t>(digit)] == count - 1, "digit %lld", digit);
-  EXPECT(end.item <= end.rank + count * 2 * kLineItems, "room for %lld", end.item);
+  EXPECT(end.item <= end.rank + count * 2 * kLineItems, "capacity for %lld", end.item);
   ++passed;
 }
 
@@ -140,17 +140,17 @@ void few_values(Int n) {
   ++passed;
 }
 
-// So many buckets that there would be one too many, were each as small as it is long enough.
+// Enough buckets to exceed the limit by one if each had the least size.
 void max_buckets() {
   constexpr Int digits = 1 << kMaxFineBits, size = 8000, k = size * (kMaxBuckets + 2);
-  const std::unique_ptr<SortPart[]> each(new SortPart[1]);
-  std::fill_n(each[0].fine, digits, static_cast<uint32_t>(size));
+  const std::unique_ptr<SortPart[]> sort_parts(new SortPart[1]);
+  std::fill_n(sort_parts[0].fine, digits, static_cast<uint32_t>(size));
   std::vector<uint8_t> map(digits);
   std::vector<Bucket> bucket(kMaxBuckets + 1);
-  const Int count = group_digits(each.get(), 1, digits, k, map.data(), bucket.data());
+  const Int count = group_digits(sort_parts.get(), 1, digits, k, map.data(), bucket.data());
   EXPECT(count <= kMaxBuckets && bucket[static_cast<std::size_t>(count)].rank >= k, "%lld buckets",
          count);
-  EXPECT(sort_slack(kBucketSort, 1) >= 2 * kLineItems * kMaxBuckets + kBucketBlock, "room");
+  EXPECT(sort_slack(kBucketSort, 1) >= 2 * kLineItems * kMaxBuckets + kBucketBlock, "capacity");
   EXPECT(fine_digit_bits(1000) == 8 && fine_digit_bits(Int{1} << 40) == kMaxFineBits, "digits");
   ++passed;
 }

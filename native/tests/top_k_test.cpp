@@ -1,4 +1,4 @@
-// TOP_K against a stable sort by an order that is written down a second time here.
+// TOP_K against a stable sort by an independent definition of the order.
 #include "top_k_cases.hpp"
 
 namespace {
@@ -141,13 +141,13 @@ void large_cases(Random& random) {
   if (has_turn()) check(random, strided_case);
   // Many rows, a strided long row, a tall matrix along its first axis.
   const std::vector<Int> sizes[] = {{300, 2000}, {150000, 2}, {20000, 40}, {2, 400000}};
-  for (const auto& each : sizes) {
+  for (const auto& own_sizes : sizes) {
     for (int axis = 0; axis < 2; ++axis) {
       Case c = random_case(random);
       c.strides = Strides::packed;
       c.threads = 3;
-      c.sizes = each;
-      if (short_run) c.sizes[each[0] > each[1] ? 0 : 1] /= 8;
+      c.sizes = own_sizes;
+      if (short_run) c.sizes[own_sizes[0] > own_sizes[1] ? 0 : 1] /= 8;
       c.axis = axis;
       c.k = std::min<Int>(c.sizes[static_cast<std::size_t>(axis)], 10);
       if (has_turn()) check(random, c);
@@ -198,9 +198,9 @@ void limits(Random& random) {
        }) {
     Case c = random_case(random);
     c.type = kTypes[limit.type];
-    c.fill = limit.sizes[0] == 100 ? Fill::least : Fill::bits;
+    c.fill = limit.sizes[0] == 100 ? Fill::smallest : Fill::bits;
     c.strides = Strides::packed;
-    c.threads = limit.k == 161 ? 0 : 1;  // as few as there are
+    c.threads = limit.k == 161 ? 0 : 1;  // the fewest possible
     c.largest = true;
     c.sizes = limit.sizes;
     c.axis = 0;
@@ -208,7 +208,7 @@ void limits(Random& random) {
     c.algorithm = limit.algorithm;
     check(random, c);
   }
-  // Memory is for threads, not for rows.
+  // Scratch grows with threads, not with rows.
   Case c = random_case(random);
   for (const bool side_by_side : {false, true}) {
     c.type = kTypes[7];
@@ -233,7 +233,7 @@ void limits(Random& random) {
   EXPECT(bytes < 1 << 18, "%zu bytes", bytes);
 }
 
-// A row made against the sample: all sampled elements are great, all others small.
+// An adversarial row for the sample: all sampled elements are great, all others small.
 void misleading_samples(Random& random) {
   for (const Int n : {Int{20000}, Int{200000}}) {
     const Type type = kTypes[5];  // int32

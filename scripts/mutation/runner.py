@@ -103,12 +103,12 @@ class Tree:
 
     def copy(self) -> None:
         """Make the copy equal to the working tree; what is equal keeps its time stamp."""
-        listed = subprocess.run(
+        paths = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"],
             cwd=self.root, capture_output=True, text=True, check=True,
         ).stdout.splitlines()  # fmt: skip
-        wanted = set(listed)
-        for name in listed:
+        expected = set(paths)
+        for name in paths:
             source, target = self.root / name, self.tree / name
             if not source.is_file():
                 continue
@@ -120,7 +120,7 @@ class Tree:
         for path in self.tree.rglob("*"):
             name = path.relative_to(self.tree).as_posix()
             built = "__pycache__" in name or path.suffix == ".so"
-            if path.is_file() and name not in wanted and not built:
+            if path.is_file() and name not in expected and not built:
                 path.unlink()
 
     def prepare(self) -> None:
@@ -148,8 +148,8 @@ class Tree:
             if path.suffix in (".py", ".c", ".cpp", ".hpp", ".cu", ".cuh")
         )
         script = "import anydml, sys; sys.exit(anydml.__file__ != sys.argv[1])"
-        wanted = self.tree / "src/anydml/__init__.py"
-        if self._run([sys.executable, "-c", script, wanted], 60) != 0:
+        expected = self.tree / "src/anydml/__init__.py"
+        if self._run([sys.executable, "-c", script, expected], 60) != 0:
             raise SystemExit(
                 "anydml is not imported from the copy: use an environment without an editable "
                 "install of it"
@@ -203,8 +203,8 @@ class Tree:
                 if self._machine_code(".o") == self.machine_code[0]:
                     break  # then it may still be in the bindings, by a header
                 # A loop without end is found soon.
-                most = min(self.timeout, 20 + 6 * self.sound[name][1])
-                if self._run([self.native / name], most, _NATIVE) != 0:
+                maximum = min(self.timeout, 20 + 6 * self.sound[name][1])
+                if self._run([self.native / name], maximum, _NATIVE) != 0:
                     return "killed", name
             if not self._build_extension(must=False):
                 return "not viable", "the compiler"

@@ -99,7 +99,7 @@ def call_of(spec: FunctionSpec) -> Call:
             return None
         place = device, cupy.cuda.get_current_stream().ptr
         return run(
-            spec.several,
+            spec.result_class,
             place,
             _make,
             *([blocks] if spec.lists_operands else blocks),

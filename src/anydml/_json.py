@@ -68,9 +68,9 @@ class Fields(dict[str, Any]):
 
 
 def field(
-    fields: Mapping[str, Any], name: str, read: Callable[[Any], T], default: T = _REQUIRED
+    fields: Mapping[str, Any], name: str, parse: Callable[[Any], T], default: T = _REQUIRED
 ) -> T:
-    """The field `name`, read by `read`; required unless there is a default."""
+    """The field `name`, parsed by `parse`; required unless there is a default."""
     if isinstance(fields, Fields):
         fields.note(name)
     if name not in fields:
@@ -79,7 +79,7 @@ def field(
             raise ModelError(Problem(text, "missing_field", (name,)))
         return default
     try:
-        return read(fields[name])
+        return parse(fields[name])
     except AnyDMLError as error:
         found = [
             problem.reworded(problem.removeprefix(f"{name}: ")) for problem in problems_of(error)
@@ -124,12 +124,12 @@ class Faults:
         self,
         fields: Mapping[str, Any],
         name: str,
-        read: Callable[[Any], T],
+        parse: Callable[[Any], T],
         default: T = _REQUIRED,
     ) -> T:
         """The same as `field`; None, which `finish` keeps from being used, if that raises."""
         with self.kept():
-            return field(fields, name, read, default)
+            return field(fields, name, parse, default)
         return cast(T, None)
 
     def finish(self) -> None:
@@ -154,8 +154,8 @@ def _within(where: str, member: str | int, found: Iterable[Problem]) -> list[Pro
     ]
 
 
-def each(
-    value: Any, read: Callable[[Any], T], name_of: Callable[[Any], str] = lambda member: ""
+def parse_members(
+    value: Any, parse: Callable[[Any], T], name_of: Callable[[Any], str] = lambda member: ""
 ) -> list[T]:
     """The members of a JSON array, each read; a message says which ones are wrong.
 
@@ -165,7 +165,7 @@ def each(
     faults = Faults()
     for i, member in enumerate(json_array(value)):
         try:
-            found.append(read(member))
+            found.append(parse(member))
         except AnyDMLError as error:
             faults.add(error, i, name_of(member))
             if faults.full:
@@ -194,13 +194,13 @@ def or_similar(name: str, known: Iterable[str]) -> str:
 
 def _near(one: str, other: str) -> bool:
     longest = max(len(one), len(other))
-    ahead = _alike(one, other)
-    behind = _alike(one[ahead:][::-1], other[ahead:][::-1])
-    differing = longest - ahead - behind
+    prefix = _common_prefix(one, other)
+    suffix = _common_prefix(one[prefix:][::-1], other[prefix:][::-1])
+    differing = longest - prefix - suffix
     return differing <= 2 and 2 * differing < longest
 
 
-def _alike(one: str, other: str) -> int:
+def _common_prefix(one: str, other: str) -> int:
     """How many characters two names begin with in common."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
@@ -265,14 +265,14 @@ def json_bool(value: Any) -> bool:
 def json_integer(low: int, high: int) -> Callable[[Any], int]:
     """A reader of integers in [low, high]; 1.0 and true are not integers."""
 
-    def read(value: Any) -> int:
+    def parse(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
         if not low <= value <= high:
             raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
         return value
 
-    return read
+    return parse
 
 
 def json_float(value: Any) -> float:
@@ -295,7 +295,7 @@ json_uint64 = json_integer(0, UINT64_MAX)
 
 
 def json_uint32_array(value: Any) -> tuple[int, ...]:
-    return tuple(each(value, json_uint32))
+    return tuple(parse_members(value, json_uint32))
 
 
 def operator_type(fields: Mapping[str, Any]) -> str:

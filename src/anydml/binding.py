@@ -41,16 +41,16 @@ def bind(
         itself.
     """
     array = _memory(name, tensor, value, device)
-    wanted = tensor.data_type.numpy
-    if array.shape == tensor.sizes and (array.dtype.type is wanted.type or _as_bool(array, tensor)):
+    kind = tensor.data_type.numpy
+    if array.shape == tensor.sizes and (array.dtype.type is kind.type or _as_bool(array, tensor)):
         if not array.dtype.isnative:
-            raise BindingError(f"{name}: expected {wanted} in native byte order, got {array.dtype}")
-        view = array.view(wanted) if array.dtype != wanted else array
+            raise BindingError(f"{name}: expected {kind} in native byte order, got {array.dtype}")
+        view = array.view(kind) if array.dtype != kind else array
     else:
         view = _raw_buffer(name, tensor, array)
     if not view.flags.aligned:
         raise BindingError(
-            f"{name}: expected memory aligned to the element size ({wanted.itemsize} bytes), "
+            f"{name}: expected memory aligned to the element size ({kind.itemsize} bytes), "
             f"got address {address_of(view):#x} with strides {view.strides}"
         )
     if output:
@@ -81,8 +81,8 @@ def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Ar
     except ArgumentTypeError as error:
         raise BindingError(str(error)) from error
     if isinstance(array, DeviceArray) and array.device != device:
-        wanted = "in memory that the CPU reads" if device is None else f"on cuda:{device}"
-        raise BindingError(f"{name}: expected an array {wanted}, got one on {array.place}")
+        memory = "in memory that the CPU reads" if device is None else f"on cuda:{device}"
+        raise BindingError(f"{name}: expected an array {memory}, got one on {array.place}")
     return array
 
 
@@ -91,31 +91,31 @@ def _as_bool(array: Array, tensor: TensorDesc) -> bool:
 
 
 def _raw_buffer(name: str, tensor: TensorDesc, array: Array) -> Array:
-    wanted = tensor.data_type.numpy
-    expected = f"{wanted} of shape {tensor.sizes}"
+    kind = tensor.data_type.numpy
+    expected = f"{kind} of shape {tensor.sizes}"
     if array.ndim != 1 or not array.flags.c_contiguous:
         raise BindingError(
             f"{name}: expected {expected} or a flat contiguous buffer, "
             f"got {dtype_name(array.dtype)} of shape {array.shape}"
         )
-    if array.dtype != wanted and array.dtype not in _RAW:
+    if array.dtype != kind and array.dtype not in _RAW:
         raise BindingError(
-            f"{name}: expected {expected} or a flat buffer of {wanted} or bytes, "
+            f"{name}: expected {expected} or a flat buffer of {kind} or bytes, "
             f"got a flat buffer of {dtype_name(array.dtype)}"
         )
-    total, least = tensor.total_tensor_size_in_bytes, elements_size(tensor)
-    exact = total == tensor.minimum_size_in_bytes and array.nbytes >= least
-    if array.nbytes < max(total, least) and not exact:
+    total, minimum = tensor.total_tensor_size_in_bytes, elements_size(tensor)
+    exact = total == tensor.minimum_size_in_bytes and array.nbytes >= minimum
+    if array.nbytes < max(total, minimum) and not exact:
         raise BindingError(
-            f"{name}: expected at least {max(total, least)} bytes (TotalTensorSizeInBytes), "
+            f"{name}: expected at least {max(total, minimum)} bytes (TotalTensorSizeInBytes), "
             f"got {array.nbytes}"
         )
-    strides = tuple(stride * wanted.itemsize for stride in tensor.element_strides)
+    strides = tuple(stride * kind.itemsize for stride in tensor.element_strides)
     if isinstance(array, DeviceArray):
-        return array.laid_out(tensor.sizes, wanted, strides)
+        return array.laid_out(tensor.sizes, kind, strides)
     # The bytes up to the last element only: the array may end before the rounded-up size.
-    flat = array.view(np.uint8)[:least].view(np.uint8)
-    return np.ndarray(tensor.sizes, wanted, flat, 0, strides)
+    flat = array.view(np.uint8)[:minimum].view(np.uint8)
+    return np.ndarray(tensor.sizes, kind, flat, 0, strides)
 
 
 def elements_size(tensor: TensorDesc) -> int:

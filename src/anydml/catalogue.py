@@ -52,12 +52,12 @@ def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int]:
     widths = [max(map(len, column)) for column in columns]
     if width is None:
         return widths
-    least = [
-        max(min(_NARROWEST, most), *(len(word) for cell in column for word in cell.split()))
-        for column, most in zip(columns, widths, strict=True)
+    minimum = [
+        max(min(_NARROWEST, maximum), *(len(word) for cell in column for word in cell.split()))
+        for column, maximum in zip(columns, widths, strict=True)
     ]
     for _ in range(sum(widths) + len(_GAP) * len(widths) - width):
-        wide = [i for i, size in enumerate(widths) if size > least[i]]
+        wide = [i for i, size in enumerate(widths) if size > minimum[i]]
         if wide:
             widths[max(wide, key=widths.__getitem__)] -= 1
     return widths

@@ -139,7 +139,7 @@ def run(
         if name not in loaded.resources:
             raise click.UsageError(f"--expect: the model has no resource {name!r}"
                                    f"{did_you_mean(name, loaded.resources)}")  # fmt: skip
-    wanted = [(name, path, read_array(path)) for name, path in expected]
+    expected_arrays = [(name, path, read_array(path)) for name, path in expected]
     chosen = Device(device, feature_level=feature_level)
     write = (lambda _: None) if as_json else sys.stdout.write
     results = run_model(
@@ -148,7 +148,7 @@ def run(
     if as_json:
         _echo_json(as_data(loaded, results))
     differ = False
-    for name, path, array in wanted:
+    for name, path, array in expected_arrays:
         result = results[name]
         names = f"{visible(name)}, {visible(str(path))}"
         found = compare(result, comparable(array, result, path), bounds, names)

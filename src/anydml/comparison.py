@@ -121,10 +121,10 @@ def compare(
         one, other = getattr(got, name), getattr(expected, name)
         if one != other:
             raise ArgumentError(f"{names}: expected the same {name}, got {one} and {other}")
-    flat, wanted = got.reshape(-1), expected.reshape(-1)
+    flat, expected_values = got.reshape(-1), expected.reshape(-1)
     beyond, largest, first = 0, None, None
     for start in range(0, flat.size, _CHUNK):
-        a, b = flat[start : start + _CHUNK], wanted[start : start + _CHUNK]
+        a, b = flat[start : start + _CHUNK], expected_values[start : start + _CHUNK]
         difference, steps = _differences(a, b), _steps(a, b)
         with np.errstate(all="ignore"):
             allowed = bounds.atol + bounds.rtol * np.abs(b.astype(np.float64))

@@ -56,8 +56,8 @@ _Plain = tuple[str, tuple[int, ...], np.dtype[Any]]
 
 
 def _plain_slots(point: Point) -> list[_Plain]:
-    named = zip(point.slots, point.tensors, strict=True)
-    return [(slot.name, tensor.sizes, tensor.data_type.numpy) for slot, tensor in named]
+    pairs = zip(point.slots, point.tensors, strict=True)
+    return [(slot.name, tensor.sizes, tensor.data_type.numpy) for slot, tensor in pairs]
 
 
 class Compiled:
@@ -145,12 +145,12 @@ class Compiled:
         """
         if self._dispatch_plain(bindings):
             return
-        named = self._by_name(bindings)
-        if named.keys() != bindings.keys() and self._dispatch_plain(named):
+        by_name = self._by_name(bindings)
+        if by_name.keys() != bindings.keys() and self._dispatch_plain(by_name):
             return
-        self._run(self._bind(named), private=False)
+        self._run(self._bind(by_name), private=False)
         for point in self._outputs:
-            bound = named[point.name]
+            bound = by_name[point.name]
             for value in bound if point.many else (bound,):
                 bump_version(value)
 

@@ -23,7 +23,7 @@ class NamedEnum(enum.IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """The member that `value` names: the member itself, its full name or its suffix."""
-        member = cls._named(value)
+        member = cls._find(value)
         if member is None:
             raise ArgumentError(
                 f"{cls.__name__}: expected {cls._expected(value, short_repr(value))}"
@@ -33,13 +33,13 @@ class NamedEnum(enum.IntEnum):
     @classmethod
     def read_json(cls, value: object) -> Self:
         """The same from a JSON field, whose name is the reader's to say."""
-        member = cls._named(value)
+        member = cls._find(value)
         if member is None:
             raise ModelError(f"Expected {cls._expected(value, json_shown(value))}")
         return member
 
     @classmethod
-    def _named(cls, value: object) -> Self | None:
+    def _find(cls, value: object) -> Self | None:
         if isinstance(value, cls):
             return value
         if isinstance(value, str):

@@ -190,14 +190,14 @@ class CompiledOperator(Compiled):
 def _points(desc: Descriptor, program: Program) -> Iterator[Point]:
     slots = {slot.name: slot for slot in (*program.inputs, *program.outputs)}
     for info in desc.bind_points():
-        named = list(info.paths(getattr(desc, info.attribute)))
+        named_tensors = list(info.paths(getattr(desc, info.attribute)))
         yield Point(
             info.name,
             info.attribute,
-            tuple(tensor.storage for _, tensor in named),
+            tuple(tensor.storage for _, tensor in named_tensors),
             info.many,
             info.role is Role.OUTPUT,
-            tuple(slots[path] for path, _ in named),
+            tuple(slots[path] for path, _ in named_tensors),
         )
 
 

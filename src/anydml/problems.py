@@ -51,8 +51,8 @@ def accepted_by(rule: str) -> dict[str, Any] | None:
         bound = text.removeprefix(begin).removesuffix(end)
         if text.startswith(begin) and text.endswith(end) and _VALUE.fullmatch(bound):
             return {key: _value(bound)}
-    listed = text if _VALUE.fullmatch(text) else text.removeprefix("one of ")
-    values = [listed] if listed.startswith("(") else re.split(r", | or ", listed)
+    values_text = text if _VALUE.fullmatch(text) else text.removeprefix("one of ")
+    values = [values_text] if values_text.startswith("(") else re.split(r", | or ", values_text)
     if all(map(_VALUE.fullmatch, values)):
         return {"values": [_value(value) for value in values]}
     return None

@@ -263,10 +263,10 @@ class Program:
         }
         inputs = {slot.name for slot in self.inputs}
         return tuple(
-            (written, read)
+            (target, source)
             for position, call in enumerate(self.calls)
-            for written, read in call.in_place
-            if written in outputs and read in inputs and last_read.get(read, 0) <= position
+            for target, source in call.in_place
+            if target in outputs and source in inputs and last_read.get(source, 0) <= position
         )
 
     def types(self) -> set[np.dtype[Any] | None]:
@@ -277,10 +277,10 @@ class Program:
 
     def __str__(self) -> str:
         labels: dict[str | None, str] = {None: "nothing"}
-        named: tuple[Slot | Intermediate | Constant, ...] = (
+        arrays: tuple[Slot | Intermediate | Constant, ...] = (
             *self.inputs, *self.outputs, *self.intermediates, *self.constants,
         )  # fmt: skip
-        for item in named:
+        for item in arrays:
             labels[item.name] = f"{item.name}: {item.spec}"
         lines = []
         for call in self.calls:

@@ -77,8 +77,8 @@ def operator_meant(name: str) -> str | None:
         return full[spelled]
     # A library has a function in several places: torch.conv2d, torch.nn.functional.conv2d.
     top, end = f"{spelled.partition('.')[0]}.", f".{spelled.rpartition('.')[2]}"
-    alike = (also for also in full if also.startswith(top) and also.endswith(end))
-    return full.get(min(alike, key=len, default=""))
+    candidates = (also for also in full if also.startswith(top) and also.endswith(end))
+    return full.get(min(candidates, key=len, default=""))
 
 
 def function_called(name: str) -> str | None:

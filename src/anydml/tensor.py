@@ -98,22 +98,22 @@ class TensorDesc:
         put = object.__setattr__
         problems: list[Violation] = []
 
-        def take(name: str, page_name: str, read: Any, value: Any, rule: str) -> None:
+        def convert(name: str, page_name: str, parse: Any, value: Any, rule: str) -> None:
             try:
-                put(self, name, read(value))
+                put(self, name, parse(value))
             except (TypeError, ValueError):
                 problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.short_repr(value)))
 
         types = "one of " + ", ".join(map(str, DataType))
-        take("data_type", "DataType", DataType.parse, data_type, types)
-        take("sizes", "Sizes", _integers, sizes, "at most 8 integers")
-        take("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
+        convert("data_type", "DataType", DataType.parse, data_type, types)
+        convert("sizes", "Sizes", _integers, sizes, "at most 8 integers")
+        convert("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
              "at most 8 integers, or None")  # fmt: skip
-        take("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
-        take("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
+        convert("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
+        convert("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
              guaranteed_base_offset_alignment, "an integer")  # fmt: skip
         if total_tensor_size_in_bytes is not None:
-            take("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", _integer,
+            convert("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", _integer,
                  total_tensor_size_in_bytes, "an integer or None")  # fmt: skip
         if problems:
             raise InvalidDescriptorError(problems)
@@ -244,9 +244,9 @@ class TensorDesc:
                 if not 0 <= stride <= _json.UINT32_MAX:
                     strides_fit = False
                     yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
-        total, least = self.total_tensor_size_in_bytes, self.minimum_size_in_bytes
-        if strides_fit and total < least:
-            yield Violation("TotalTensorSizeInBytes", f"at least {least}", total)
+        total, minimum = self.total_tensor_size_in_bytes, self.minimum_size_in_bytes
+        if strides_fit and total < minimum:
+            yield Violation("TotalTensorSizeInBytes", f"at least {minimum}", total)
         if total % 4 or total > _json.UINT64_MAX:
             yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
         alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
@@ -299,15 +299,15 @@ class TensorDesc:
             if nested in fields:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
-        read = faults.field
-        data_type = read(fields, "DataType", DataType.read_json)
-        sizes = read(fields, "Sizes", _dimensions)
+        parse_field = faults.field
+        data_type = parse_field(fields, "DataType", DataType.read_json)
+        sizes = parse_field(fields, "Sizes", _dimensions)
         count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
-        read(fields, "DimensionCount", count, None)
-        strides = read(fields, "Strides", _optional_strides, None)
-        flags = read(fields, "Flags", _json_flags, TensorFlags.NONE)
-        total = read(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
-        alignment = read(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
+        parse_field(fields, "DimensionCount", count, None)
+        strides = parse_field(fields, "Strides", _optional_strides, None)
+        flags = parse_field(fields, "Flags", _json_flags, TensorFlags.NONE)
+        total = parse_field(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
+        alignment = parse_field(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
         faults.finish()
         return cls(
             data_type,
@@ -415,7 +415,7 @@ def parse_flags(value: Any) -> TensorFlags:
             f"TensorFlags: expected a name or a list of names, got {_json.short_repr(value)}"
         )
     try:
-        names = _few(value)
+        names = _take_sizes(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"TensorFlags: {error}") from error
     return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
@@ -423,7 +423,7 @@ def parse_flags(value: Any) -> TensorFlags:
 
 def _json_flags(value: Any) -> TensorFlags:
     if isinstance(value, list):
-        return max(_json.each(value, TensorFlags.read_json), default=TensorFlags.NONE)
+        return max(_json.parse_members(value, TensorFlags.read_json), default=TensorFlags.NONE)
     return TensorFlags.read_json(value)
 
 
@@ -439,10 +439,10 @@ def _integer(value: Any) -> int:
 def _integers(values: Any) -> tuple[int, ...]:
     if isinstance(values, str | bytes | Mapping):
         raise TypeError("expected a sequence of integers")
-    return tuple(map(_integer, _few(values)))
+    return tuple(map(_integer, _take_sizes(values)))
 
 
-def _few(values: Iterable[Any]) -> list[Any]:
+def _take_sizes(values: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:  # which may have no end
         if len(found) == _MOST_SIZES:
@@ -469,9 +469,9 @@ def _buffer_type(value: Any) -> None:
 
 
 def _exactly(count: int) -> Any:
-    def read(value: Any) -> int:
+    def parse(value: Any) -> int:
         if _json.json_uint32(value) != count:
             raise ModelError(f"Expected {count} (the length of Sizes), got {value}.")
         return count
 
-    return read
+    return parse

@@ -24,7 +24,7 @@ of_context: Final = _in_context.get
 """What the innermost `num_threads` block says; 0 outside of every block."""
 
 # What the enclosing blocks set. With the context, not the block: threads may share one.
-_outside: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside", default=())
+_enclosing: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside", default=())
 
 
 def _checked(count: object, name: str) -> int:
@@ -110,7 +110,7 @@ class num_threads:
         self.count = _checked(count, "count")
 
     def __enter__(self) -> None:
-        _outside.set((*_outside.get(), _in_context.get()))
+        _enclosing.set((*_enclosing.get(), _in_context.get()))
         _in_context.set(self.count)
 
     def __exit__(
@@ -119,6 +119,6 @@ class num_threads:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        *rest, before = _outside.get()
-        _outside.set(tuple(rest))
+        *rest, before = _enclosing.get()
+        _enclosing.set(tuple(rest))
         _in_context.set(before)

@@ -28,9 +28,9 @@ TYPES = ("uint32", "int64", "int32", "uint64")
 def filled(shape: tuple[int, ...], value: int, dtype: str = "float32") -> Array:
     """An array of one value between pages of others."""
     count = int(np.prod(shape))
-    whole = np.full(count + 2048, BESIDE, dtype)
-    whole[1024 : 1024 + count] = value
-    return whole[1024 : 1024 + count].reshape(shape)
+    full = np.full(count + 2048, BESIDE, dtype)
+    full[1024 : 1024 + count] = value
+    return full[1024 : 1024 + count].reshape(shape)
 
 
 class Case:
@@ -44,15 +44,15 @@ class Case:
         limit: int,
         updates: tuple[int, ...] | None = None,
         dtype: str = "float32",
-        apart: bool = False,
+        is_strided: bool = False,
     ) -> None:
-        self.call, self.lookup, self.limit, self.apart = call, lookup, limit, apart
+        self.call, self.lookup, self.limit, self.is_strided = call, lookup, limit, is_strided
         self.x = filled(shape, IN, dtype)
         self.updates = None if updates is None else filled(updates, UPDATE, dtype)
 
     def indices(self, dtype: str) -> Array:
-        """Memory for the indices; `apart` puts gaps between them."""
-        if not self.apart:
+        """Memory for the indices; `is_strided` puts gaps between them."""
+        if not self.is_strided:
             return np.zeros(self.lookup, dtype)
         return np.zeros((*self.lookup[:-1], 3 * self.lookup[-1]), dtype)[..., ::3]
 
@@ -97,7 +97,7 @@ def cases(operator: str) -> Iterator[Case]:
     if operator == "gather":
         yield Case(gather(0), (3000,), (20_000,), 3000)
         yield Case(gather(0), (400_000,), (60_000,), 400_000)
-        yield Case(gather(0), (400_000,), (60_000,), 400_000, apart=True)
+        yield Case(gather(0), (400_000,), (60_000,), 400_000, is_strided=True)
         yield Case(gather(1), (40, 3000), (2000,), 3000)
         yield Case(gather(1), (400, 300, 2), (300,), 300)
         yield Case(gather(0, "clamp"), (3000,), (20_000,), 3000)
@@ -105,7 +105,7 @@ def cases(operator: str) -> Iterator[Case]:
         yield Case(gather_elements(1), (100, 600), (100, 600), 600)
         yield Case(gather_elements(1), (100, 600), (100, 600), 600, dtype="float16")
         yield Case(gather_elements(1), (100, 600), (100, 600), 600, dtype="float64")
-        yield Case(gather_elements(1), (100, 600), (100, 600), 600, apart=True)
+        yield Case(gather_elements(1), (100, 600), (100, 600), 600, is_strided=True)
         yield Case(gather_elements(0), (400, 700), (400, 700), 400)
         yield Case(gather_elements(0), (400_000,), (60_000,), 400_000)
     elif operator == "gather_nd":
@@ -120,7 +120,7 @@ def cases(operator: str) -> Iterator[Case]:
             yield Case(scatter(0, reduction), (400, 200), (400, 200), 400, (400, 200))
             yield Case(scatter(0, reduction), (500_000,), (100_000,), 500_000, (100_000,))
             yield Case(scatter(0, reduction), (500_000,), (300,), 500_000, (300,))
-        yield Case(scatter(1), (60, 600), (60, 600), 600, (60, 600), apart=True)
+        yield Case(scatter(1), (60, 600), (60, 600), 600, (60, 600), is_strided=True)
         yield Case(scatter(0, "max"), (300,), (300_000,), 300, (300_000,), dtype="int32")
     else:
         for reduction in (None, "max"):
@@ -128,7 +128,7 @@ def cases(operator: str) -> Iterator[Case]:
             yield Case(scatter_nd(reduction), (600, 500), (60_000, 2), 500, (60_000,))
             yield Case(scatter_nd(reduction), (800, 300), (900, 1), 800, (900, 300))
             yield Case(scatter_nd(reduction), (40, 40, 40, 3), (40_000, 3), 40, (40_000, 3))
-        yield Case(scatter_nd(), (600, 500), (60_000, 2), 500, (60_000,), apart=True)
+        yield Case(scatter_nd(), (600, 500), (60_000, 2), 500, (60_000,), is_strided=True)
 
 
 class Changer:
@@ -172,8 +172,8 @@ def call(case: Case, indices: Array, out: Array | None) -> None:
     try:
         check(case, case.run(indices, out))
     except dml.IndexOutOfRangeError as error:
-        least = -error.size if indices.dtype.kind == "i" else 0
-        if least <= error.value < error.size and "changed" not in str(error):
+        minimum = -error.size if indices.dtype.kind == "i" else 0
+        if minimum <= error.value < error.size and "changed" not in str(error):
             raise AssertionError(str(error)) from error
 
 
@@ -186,15 +186,15 @@ def main() -> None:
         indices = case.indices(dtype)
         shape = np.shape(case.run(indices, None))
         out = filled(shape, IN, case.x.dtype.name)
-        beside = out.base
-        assert beside is not None
+        surroundings = out.base
+        assert surroundings is not None
         with Changer(indices, case.limit):
             end = time.monotonic() + seconds / len(every)
             while time.monotonic() < end:
                 call(case, indices, None)
                 call(case, indices, out)
                 calls += 2
-        ends = np.concatenate([beside[:1024], beside[-1024:]])
+        ends = np.concatenate([surroundings[:1024], surroundings[-1024:]])
         assert (ends == BESIDE).all(), "written beside the output"
     print(calls)
 

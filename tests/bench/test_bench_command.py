@@ -27,18 +27,18 @@ def small_sizes(monkeypatch):
 
 
 def test_list_prints_names_and_measures_nothing():
-    told = run("--list", "top_k/*")
-    assert told.exit_code == 0
-    assert "top_k/16M-k100" in told.stdout
-    assert "scatter/" not in told.stdout
+    output = run("--list", "top_k/*")
+    assert output.exit_code == 0
+    assert "top_k/16M-k100" in output.stdout
+    assert "scatter/" not in output.stdout
     everything = run("--list", "--suite", "all").stdout
     assert all(f"{name}: " in everything for name in SUITES)
 
 
 def test_an_unknown_case_is_wrong_usage():
-    told = run("no/such")
-    assert told.exit_code == 2
-    assert "no case of suite table is named no/such" in told.stderr
+    output = run("no/such")
+    assert output.exit_code == 2
+    assert "no case of suite table is named no/such" in output.stderr
 
 
 @pytest.mark.slow
@@ -49,12 +49,12 @@ def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
     if arrays := SUITES[suite].arrays:
         pytest.importorskip(arrays)
     files = [tmp_path / "times.json", tmp_path / "times.md"]
-    told = run(
+    output = run(
         *("*512*", "*16", "*2048x2048-axis1", "--suite", suite, "--no-peers", *QUICK),
         *("--json", str(files[0]), "--markdown", str(files[1])),
     )
-    assert told.exit_code == 0, told.output
-    assert "geometric mean" in told.stdout
+    assert output.exit_code == 0, output.output
+    assert "geometric mean" in output.stdout
     text = files[0].read_text(encoding="utf-8")
     document = json.loads(text)
     cases = document["suites"][suite]["cases"]
@@ -70,10 +70,10 @@ def test_a_case_of_every_suite(small_sizes, tmp_path, suite):
 def test_what_was_written_is_shown_again(small_sizes, tmp_path):
     results, first, again = (tmp_path / name for name in ("r.json", "1.md", "2.md"))
     join = ("join/3-of*", "join/8-of*")
-    told = run(*join, "--no-peers", *QUICK, "--json", str(results), "--markdown", str(first))
-    assert told.exit_code == 0, told.output
-    shown = run("--from", str(results), "--markdown", str(again))
-    assert (shown.exit_code, shown.stdout) == (0, told.stdout)
+    output = run(*join, "--no-peers", *QUICK, "--json", str(results), "--markdown", str(first))
+    assert output.exit_code == 0, output.output
+    text = run("--from", str(results), "--markdown", str(again))
+    assert (text.exit_code, text.stdout) == (0, output.stdout)
     assert again.read_text() == first.read_text()
     one = run("--from", str(results), "join/8-of*").stdout
     assert ("join 8 of" in one, "join 3 of" in one) == (True, False)
@@ -86,40 +86,40 @@ def test_what_was_written_is_shown_again(small_sizes, tmp_path):
 
 @pytest.mark.parametrize("option", ["--json", "--markdown", "--plot"])
 def test_a_folder_that_is_not_there_is_told_before_anything_is_measured(tmp_path, option):
-    told = run(option, str(tmp_path / "none" / "file.svg"))
-    assert told.exit_code == 2
-    assert "there is no folder" in told.stderr
+    output = run(option, str(tmp_path / "none" / "file.svg"))
+    assert output.exit_code == 2
+    assert "there is no folder" in output.stderr
 
 
 @pytest.mark.filterwarnings("ignore")  # what peers warn of
 def test_beside_a_peer(small_sizes):
-    told = run("scatter/16M-from-1M", *QUICK)
-    assert told.exit_code == 0, told.output
-    assert "NumPy" in told.stdout
+    output = run("scatter/16M-from-1M", *QUICK)
+    assert output.exit_code == 0, output.output
+    assert "NumPy" in output.stdout
 
 
 @pytest.mark.parametrize(("suite", "peer"), [("torch", "PyTorch"), ("jax", "JAX")])
 def test_on_a_peers_own_arrays(suite, peer):
     pytest.importorskip(suite)
-    told = run("gather/16", "--suite", suite, *QUICK)
-    assert told.exit_code == 0, told.output
-    (line,) = (line for line in told.stdout.splitlines() if line.startswith("gather"))
+    output = run("gather/16", "--suite", suite, *QUICK)
+    assert output.exit_code == 0, output.output
+    (line,) = (line for line in output.stdout.splitlines() if line.startswith("gather"))
     assert f"({peer})" in line
 
 
 def test_without_the_peer_whose_arrays_are_wanted(monkeypatch):
     monkeypatch.setattr("benchmarks.command.find_spec", lambda name: None)
-    told = run("gather/16", "--suite", "torch", "--suite", "small", "--no-peers", *QUICK)
-    assert told.exit_code == 0, told.output
-    assert "torch: left out, as torch is not installed" in told.stdout
-    assert "gather 16 elements" in told.stdout
+    output = run("gather/16", "--suite", "torch", "--suite", "small", "--no-peers", *QUICK)
+    assert output.exit_code == 0, output.output
+    assert "torch: left out, as torch is not installed" in output.stdout
+    assert "gather 16 elements" in output.stdout
 
 
 def test_a_wrong_result_of_this_library_fails(small_sizes, monkeypatch):
-    monkeypatch.setattr(ours, "results", lambda returned: (returned.copy() * 2,))
-    told = run("join/3-of*", "--no-peers", *QUICK)
-    assert told.exit_code == 1
-    assert "join/3-of-4096x4096-axis1, anydml: wrong: wrong values" in told.stderr
+    monkeypatch.setattr(ours, "results", lambda returned_value: (returned_value.copy() * 2,))
+    output = run("join/3-of*", "--no-peers", *QUICK)
+    assert output.exit_code == 1
+    assert "join/3-of-4096x4096-axis1, anydml: wrong: wrong values" in output.stderr
 
 
 def test_what_is_measured_is_in_the_file_though_the_command_is_ended(
@@ -133,8 +133,8 @@ def test_what_is_measured_is_in_the_file_though_the_command_is_ended(
         return measured(*arguments)
 
     monkeypatch.setattr(command_module, "run_case", ends)
-    told = run("top_k/*", "--no-peers", *QUICK, "--json", str(path))
-    assert told.exit_code != 0
+    output = run("top_k/*", "--no-peers", *QUICK, "--json", str(path))
+    assert output.exit_code != 0
     (case,) = json.loads(path.read_text(encoding="utf-8"))["suites"]["table"]["cases"]
     assert case["contestants"][0]["median"] > 0
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

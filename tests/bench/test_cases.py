@@ -39,11 +39,11 @@ def test_this_library_does_the_jobs_of_the_table(case):
 @pytest.mark.parametrize("case", table(), ids=lambda case: case.name)
 def test_this_library_writes_the_results_of_the_table_into_arrays_that_are_there(case):
     job = shrunk(case).job()
-    given = outputs(job)
-    contestant = ours.function(job, given)
+    targets = outputs(job)
+    contestant = ours.function(job, targets)
     contestant.pass_gate(Gate(job))
     assert contestant.problem == ""
-    assert Gate(job).problem(given, strict=True) is None
+    assert Gate(job).problem(targets, strict=True) is None
 
 
 def test_this_library_does_the_jobs_of_all_types():

@@ -39,12 +39,12 @@ def outcome(suite="table", base=None, others=None, copies=None):
 
 
 def test_ratio_against_the_best_peer_and_fraction_of_the_copy():
-    told = outcome()
-    assert told.time == 0.002
-    assert told.against.name == "JAX"
-    assert told.ratio == pytest.approx(2)
-    assert told.fraction == pytest.approx(0.5)
-    assert told.wrong == []
+    output = outcome()
+    assert output.time == 0.002
+    assert output.against.name == "JAX"
+    assert output.ratio == pytest.approx(2)
+    assert output.fraction == pytest.approx(0.5)
+    assert output.wrong == []
 
 
 def test_small_calls_go_by_the_minimum():
@@ -52,23 +52,23 @@ def test_small_calls_go_by_the_minimum():
 
 
 def test_patterns_are_compared_with_the_slowest():
-    told = outcome("adversarial")
-    assert told.against.name == "NumPy"
-    assert told.ratio == pytest.approx(5)
-    assert told.wrong == [f"{CASE.name}, PyTorch: no"]
+    output = outcome("adversarial")
+    assert output.against.name == "NumPy"
+    assert output.ratio == pytest.approx(5)
+    assert output.wrong == [f"{CASE.name}, PyTorch: no"]
 
 
 def test_a_wrong_result_has_no_time_and_no_ratio():
-    told = outcome(base=contestant("anydml", problem="wrong: wrong values"))
-    assert (told.time, told.ratio, told.fraction) == (None, None, None)
-    assert told.wrong == [f"{CASE.name}, anydml: wrong: wrong values"]
-    assert "**wrong**" in report.as_markdown(machine.describe([]), [told])
-    assert report.geometric_mean([told]) is None
+    output = outcome(base=contestant("anydml", problem="wrong: wrong values"))
+    assert (output.time, output.ratio, output.fraction) == (None, None, None)
+    assert output.wrong == [f"{CASE.name}, anydml: wrong: wrong values"]
+    assert "**wrong**" in report.as_markdown(machine.describe([]), [output])
+    assert report.geometric_mean([output]) is None
 
 
 def test_nobody_to_compare_with():
-    told = outcome(others=[contestant("NumPy", problem="no")], copies=[])
-    assert (told.against, told.ratio, told.fraction) == (None, None, None)
+    output = outcome(others=[contestant("NumPy", problem="no")], copies=[])
+    assert (output.against, output.ratio, output.fraction) == (None, None, None)
 
 
 def test_geometric_mean():
@@ -104,9 +104,9 @@ def test_lines_name_whoever_was_wrong_and_whoever_did_not_do_it():
 
 
 def test_json_has_everything():
-    told = json.loads(json.dumps(report.as_json(machine.describe([]), [outcome()])))
-    assert {"date", "processor", "cores", "caches", "versions"} <= told["machine"].keys()
-    suite = told["suites"]["table"]
+    output = json.loads(json.dumps(report.as_json(machine.describe([]), [outcome()])))
+    assert {"date", "processor", "cores", "caches", "versions"} <= output["machine"].keys()
+    suite = output["suites"]["table"]
     assert suite["geometric_mean"] == pytest.approx(2)
     case = suite["cases"][0]
     assert case["name"] == CASE.name
@@ -141,29 +141,29 @@ def test_ratio_where_results_go_into_arrays_that_are_there():
         contestant("NumPy", problem="no"),
         contestant("JAX", 0.003),
     ]
-    told = replace(outcome(), into=into)
-    assert told.ratio_into == pytest.approx(3)
+    output = replace(outcome(), into=into)
+    assert output.ratio_into == pytest.approx(3)
     assert outcome().ratio_into is None
-    assert replace(told, into=into[:1]).ratio_into is None
-    wrong = replace(told, into=[contestant("anydml", problem="wrong: values"), into[2]])
+    assert replace(output, into=into[:1]).ratio_into is None
+    wrong = replace(output, into=[contestant("anydml", problem="wrong: values"), into[2]])
     assert wrong.ratio_into is None
     assert wrong.wrong == [f"{CASE.name}, anydml: wrong: values"]
     assert "wrong: values" in report.Lines(SUITES["table"], [CASE]).line(wrong)
 
-    text = report.as_markdown(machine.describe([]), [told, outcome()])
+    text = report.as_markdown(machine.describe([]), [output, outcome()])
     assert "| 2.00 × | 50 % | 3.00 × |\n" in text
     assert "| 2.00 × | 50 % | – |\n" in text
     assert "**With `out=`**" in text
-    assert "out=" not in report.as_markdown(machine.describe([]), [told], [told])
-    assert report.Lines(SUITES["table"], [CASE]).line(told).splitlines()[0].endswith(" 3.00 ×")
-    document = json.loads(json.dumps(report.as_json({"threads": 1}, [told])))
+    assert "out=" not in report.as_markdown(machine.describe([]), [output], [output])
+    assert report.Lines(SUITES["table"], [CASE]).line(output).splitlines()[0].endswith(" 3.00 ×")
+    document = json.loads(json.dumps(report.as_json({"threads": 1}, [output])))
     assert document["suites"]["table"]["geometric_mean_into"] == pytest.approx(3)
     assert stored.outcomes_in(document)[0].ratio_into == pytest.approx(3)
 
 
 def test_short_calls_are_told_in_microseconds():
-    told = outcome("small", base=contestant("anydml", 1.5e-6), others=[contestant("NumPy", 3e-6)])
-    assert "| 1.50 | 3.00 (NumPy) | 2.00 × |" in report.as_markdown(machine.describe([]), [told])
+    output = outcome("small", base=contestant("anydml", 1.5e-6), others=[contestant("NumPy", 3e-6)])
+    assert "| 1.50 | 3.00 (NumPy) | 2.00 × |" in report.as_markdown(machine.describe([]), [output])
 
 
 def early():
@@ -207,21 +207,21 @@ def test_a_choice_of_rows_has_the_mean_of_all():
 
 
 def test_what_was_written_as_json_can_be_shown_again():
-    told = [
+    output = [
         outcome(),
         outcome("scaling"),
         early(),
         outcome(base=contestant("anydml", problem="wrong")),
     ]
-    document = json.loads(json.dumps(report.as_json({"threads": 1}, told)))
+    document = json.loads(json.dumps(report.as_json({"threads": 1}, output)))
     again = stored.outcomes_in(document)
     assert report.as_json({"threads": 1}, again)["suites"].keys() == {"table", "scaling"}
     described = machine.describe([])
-    ordered = sorted(told, key=lambda o: o.suite.name == "scaling")  # suite by suite
+    ordered = sorted(output, key=lambda o: o.suite.name == "scaling")  # suite by suite
     assert report.as_markdown(described, again) == report.as_markdown(described, ordered)
     first = again[0]
     for name in ("median", "minimum", "p90"):
-        assert first.base.statistic(name) == told[0].base.statistic(name)
+        assert first.base.statistic(name) == output[0].base.statistic(name)
     assert first.case.parameters["k"] == CASE.parameters["k"]
 
 

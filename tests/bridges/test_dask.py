@@ -14,7 +14,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 # Every example is a graph for each call.
-few = settings(max_examples=min(settings.default.max_examples, 30))
+fewer_examples = settings(max_examples=min(settings.default.max_examples, 30))
 
 SHAPES = strategies.shapes(max_rank=3, max_elements=150)
 WITH_AXIS = strategies.shapes(min_rank=1, max_rank=3, max_elements=150)
@@ -67,31 +67,33 @@ def same(got, expected):
         assert known == list(theirs.shape)[ours.ndim - len(known) :]
         blocks = dask.compute(*ours.to_delayed().ravel(), optimize_graph=False)
         for at, block in zip(np.ndindex(ours.numblocks), blocks, strict=True):
-            wanted = [sizes[i] for sizes, i in zip(ours.chunks, at, strict=True)]
-            assert all(np.isnan(w) or w == s for w, s in zip(wanted, block.shape, strict=True))
+            reference = [sizes[i] for sizes, i in zip(ours.chunks, at, strict=True)]
+            assert all(np.isnan(w) or w == s for w, s in zip(reference, block.shape, strict=True))
             assert block.dtype == theirs.dtype
         assert_same_bits(ours.compute(), theirs)
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from((*NUMERIC, "bool")), WITH_AXIS, st.booleans())
 def test_top_k(data, kind, shape, largest):
     x = values(data, shape, kind)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    how = {"k": data.draw(st.integers(0, shape[axis])), "axis": axis, "largest": largest,
+    options = {"k": data.draw(st.integers(0, shape[axis])), "axis": axis, "largest": largest,
            "index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}  # fmt: skip
-    same(dml.top_k(chunked(data, x), **how), dml.top_k(x, **how))
+    same(dml.top_k(chunked(data, x), **options), dml.top_k(x, **options))
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES)
 def test_nonzero_coordinates(data, kind, shape):
     x = values(data, shape, "float32" if kind == "complex64" else kind).astype(kind)
-    how = {"index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}
-    same(dml.nonzero_coordinates(chunked(data, x), **how), dml.nonzero_coordinates(x, **how))
+    options = {"index_dtype": data.draw(st.sampled_from((None, *strategies.INDEX)))}
+    same(
+        dml.nonzero_coordinates(chunked(data, x), **options), dml.nonzero_coordinates(x, **options)
+    )
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from(strategies.NUMERIC), WITH_AXIS)
 def test_split_and_join(data, kind, shape):
     x = values(data, shape, kind)
@@ -108,7 +110,7 @@ def test_split_and_join(data, kind, shape):
     same(dml.join([lazy, *others], axis=axis, promote=True), expected)
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from(NUMERIC), SHAPES)
 def test_movers(data, kind, shape):
     x = values(data, shape, kind)
@@ -147,7 +149,7 @@ def test_movers(data, kind, shape):
     same(dml.pad(lazy, width, mode, 1), expected)
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -159,7 +161,7 @@ def test_gather(data, kind, shape, mode):
     same(got, dml.gather(x, lookup, axis=axis, mode=mode))
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_elements(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -175,9 +177,9 @@ def test_gather_elements(data, kind, shape, mode):
     if shape:
         one[axis] = lookup.shape[axis]
     narrow = positions(data, tuple(one), shape[axis] if shape else 1)
-    how = {"axis": axis, "mode": mode, "broadcast": True}
-    same(dml.gather_elements(lazy, maybe(data, narrow), **how),
-         dml.gather_elements(x, narrow, **how))  # fmt: skip
+    options = {"axis": axis, "mode": mode, "broadcast": True}
+    same(dml.gather_elements(lazy, maybe(data, narrow), **options),
+         dml.gather_elements(x, narrow, **options))  # fmt: skip
 
 
 def tuples(data, shape, batch=0):
@@ -188,7 +190,7 @@ def tuples(data, shape, batch=0):
     return positions(data, (*shape[:batch], *outer, length), shape[batch : batch + length])
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from(NUMERIC), SHAPES, st.sampled_from(MODES))
 def test_gather_nd(data, kind, shape, mode):
     x = values(data, shape, kind)
@@ -198,7 +200,7 @@ def test_gather_nd(data, kind, shape, mode):
     same(got, dml.gather_nd(x, lookup, batch_dims=batch, mode=mode))
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_elements(data, kind, shape, reduction, include_self):
@@ -213,7 +215,7 @@ def test_scatter_elements(data, kind, shape, reduction, include_self):
               {"axis": axis, "reduction": reduction, "include_self": include_self})  # fmt: skip
 
 
-@few
+@fewer_examples
 @given(st.data(), st.sampled_from((*NUMERIC, "bool", "complex64")), SHAPES,
        st.sampled_from(REDUCTIONS), st.booleans())  # fmt: skip
 def test_scatter_nd(data, kind, shape, reduction, include_self):
@@ -225,15 +227,15 @@ def test_scatter_nd(data, kind, shape, reduction, include_self):
               {"reduction": reduction, "include_self": include_self})  # fmt: skip
 
 
-def _scatters(data, scatter, x, lookup, updates, how):
+def _scatters(data, scatter, x, lookup, updates, options):
     operands = chunked(data, x), maybe(data, lookup), maybe(data, updates)
     try:
-        expected = scatter(x, lookup, updates, **how)
+        expected = scatter(x, lookup, updates, **options)
     except dml.ArgumentTypeError:  # a reduction that the type has not
         with pytest.raises(dml.ArgumentTypeError):
-            scatter(*operands, **how)
+            scatter(*operands, **options)
         return
-    same(scatter(*operands, **how), expected)
+    same(scatter(*operands, **options), expected)
 
 
 def test_top_k_of_many_blocks():

@@ -107,8 +107,8 @@ def test_arrays_without_elements():
 
 
 def test_nothing_is_spread_to_less():
-    for shape, wanted in (((2, 0), (0,)), ((3, 1), (1, 1)), ((2,), (3,))):
+    for shape, expected in (((2, 0), (0,)), ((3, 1), (1, 1)), ((2,), (3,))):
         with pytest.raises(ValueError, match="shape"):
-            _graphs.broadcast(da.zeros(shape), wanted)
+            _graphs.broadcast(da.zeros(shape), expected)
     assert _graphs.broadcast(da.zeros((1, 3)), (2, 3)).shape == (2, 3)
     assert _graphs.broadcast(da.zeros((1,)), (0,)).shape == (0,)

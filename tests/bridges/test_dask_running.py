@@ -123,8 +123,8 @@ def test_blocks_that_no_index_in_memory_names_are_not_computed():
     got = dml.gather_nd(only(*((i, 1) for i in range(4))), columns, batch_dims=1)
     assert_same_bits(got.compute(scheduler="synchronous"), X[np.arange(12), columns[:, 0]])
     assert dml.gather(only(), []).compute(scheduler="synchronous").shape == (0, 16)
-    whole = dml.gather_elements(only((0, 0), (1, 0), (2, 0), (3, 0)), [[1]], axis=1, broadcast=True)
-    assert_same_bits(whole.compute(scheduler="synchronous"), X[:, [1]])
+    full = dml.gather_elements(only((0, 0), (1, 0), (2, 0), (3, 0)), [[1]], axis=1, broadcast=True)
+    assert_same_bits(full.compute(scheduler="synchronous"), X[:, [1]])
 
 
 def test_updates_come_only_to_blocks_that_an_index_in_memory_names():
@@ -182,12 +182,12 @@ def test_bad_indices_in_memory_are_told_at_once():
 
 
 def test_results_own_their_memory():
-    whole = da.from_array(X, chunks=-1)
+    full = da.from_array(X, chunks=-1)
     none = np.zeros((0, 1), int), np.zeros((0, 16), "f4")
-    for got in (*dml.split(whole, 2), dml.join([whole]), dml.slice_window(whole, (0, 0), (2, 2)),
-                dml.pad(whole, 0), dml.tile(whole, 1),
-                dml.scatter_nd(whole, *none),
-                dml.scatter_elements(whole, ROWS[:0], none[1])):  # fmt: skip
+    for got in (*dml.split(full, 2), dml.join([full]), dml.slice_window(full, (0, 0), (2, 2)),
+                dml.pad(full, 0), dml.tile(full, 1),
+                dml.scatter_nd(full, *none),
+                dml.scatter_elements(full, ROWS[:0], none[1])):  # fmt: skip
         assert not np.shares_memory(got.compute(scheduler="synchronous"), X)
 
 
@@ -195,15 +195,15 @@ class Largest(dask.callbacks.Callback):
     """The most bytes that any task had: what it was given, and what it made."""
 
     def __init__(self):
-        self.most = 0
-        self.given = {}
+        self.maximum = 0
+        self.input_bytes = {}
 
     def _pretask(self, key, dsk, state):
-        self.given[key] = sum(_bytes(state["cache"][name]) for name in dsk[key].dependencies)
+        self.input_bytes[key] = sum(_bytes(state["cache"][name]) for name in dsk[key].dependencies)
 
     def _posttask(self, key, value, dsk, state, worker_id):
         if "finalize" not in str(key):
-            self.most = max(self.most, self.given[key] + _bytes(value))
+            self.maximum = max(self.maximum, self.input_bytes[key] + _bytes(value))
 
 
 def _bytes(value):
@@ -215,7 +215,7 @@ def _bytes(value):
 def most_held(array):
     with Largest() as largest:
         dask.compute(*array.to_delayed().ravel(), scheduler="synchronous", optimize_graph=False)
-    return largest.most
+    return largest.maximum
 
 
 def test_no_task_holds_more_than_the_documented_chunks():

@@ -16,7 +16,7 @@ jnp = pytest.importorskip("jax.numpy")
 from jax.test_util import check_grads  # noqa: E402 (where there is JAX)
 
 # Every example is compiled.
-few = settings(max_examples=min(settings.default.max_examples, 10))
+fewer_examples = settings(max_examples=min(settings.default.max_examples, 10))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,8 +54,8 @@ def same(function, *operands):
         assert_same_bits(ours, theirs.astype(ours.dtype) if wide else theirs)
     rows = [jnp.stack([array, array[::-1]]) for array in arrays]
     mapped = jax.vmap(function)(*rows)
-    turned = function(*(array[::-1] for array in arrays))
-    for ours, theirs, both, second in zip(*map(_leaves, (got, expected, mapped, turned)),
+    on_reversed = function(*(array[::-1] for array in arrays))
+    for ours, theirs, both, second in zip(*map(_leaves, (got, expected, mapped, on_reversed)),
                                           strict=True):  # fmt: skip
         assert_same_bits(ours, theirs)
         assert_same_bits(both, np.stack([theirs, second]))
@@ -65,7 +65,7 @@ def _leaves(tree):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES, st.booleans())
 def test_top_k(data, kind, shape, largest):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -73,7 +73,7 @@ def test_top_k(data, kind, shape, largest):
     same(partial(dml.top_k, k=k, axis=axis, largest=largest), values(data, shape, kind))
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES, st.integers(0, 20), st.integers(-3, 3))
 def test_nonzero_coordinates(data, kind, shape, size, fill):
     x = values(data, shape, kind)
@@ -84,14 +84,14 @@ def test_nonzero_coordinates(data, kind, shape, size, fill):
     assert_same_bits(got, np.concatenate([found, missing]))
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES, MODES)
 def test_gathers(data, kind, shape, mode):
     x = values(data, shape, kind)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    few = (0,) if not shape[axis] else data.draw(strategies.shapes(min_rank=1, max_rank=2,
+    index_shape = (0,) if not shape[axis] else data.draw(strategies.shapes(min_rank=1, max_rank=2,
                                                                    max_elements=9))  # fmt: skip
-    lookup = positions(data, few, shape[axis])
+    lookup = positions(data, index_shape, shape[axis])
     same(partial(dml.gather, axis=axis, mode=mode), x, lookup)
     fixed = jnp.asarray(lookup)  # not mapped
     same(lambda x: dml.gather(x, fixed, axis=axis, mode=mode), x)
@@ -107,7 +107,7 @@ def tuples(data, shape, batch=0):
     return positions(data, (*shape[:batch], *outer, length), shape[batch : batch + length])
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES, MODES)
 def test_gather_nd(data, kind, shape, mode):
     batch = data.draw(st.integers(0, len(shape)))
@@ -117,24 +117,24 @@ def test_gather_nd(data, kind, shape, mode):
     same(function, values(data, shape, kind), lookup)
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES, REDUCTIONS, st.booleans())
 def test_scatters(data, kind, shape, reduction, include_self):
     x = values(data, shape, kind)
-    how = {"reduction": reduction, "include_self": include_self}
+    options = {"reduction": reduction, "include_self": include_self}
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     looked_up = list(shape)
     looked_up[axis] = 2 * shape[axis]
     lookup = positions(data, tuple(looked_up), shape[axis])
     updates = values(data, lookup.shape, kind)
-    same(partial(dml.scatter_elements, axis=axis, **how), x, lookup, updates)
+    same(partial(dml.scatter_elements, axis=axis, **options), x, lookup, updates)
     lookup = tuples(data, shape)
     updates = values(data, (*lookup.shape[:-1], *shape[lookup.shape[-1] :]), kind)
     if updates.ndim:
-        same(partial(dml.scatter_nd, **how), x, lookup, updates)
+        same(partial(dml.scatter_nd, **options), x, lookup, updates)
 
 
-@few
+@fewer_examples
 @given(st.data(), KINDS, SHAPES)
 def test_movers(data, kind, shape):
     x = values(data, shape, kind)
@@ -221,8 +221,8 @@ def test_gradients_are_those_of_jax(name):
     rows = [jnp.stack([operand, operand[::-1]]) for operand in operands]
     for transform, arrays in ((jax.jit, operands), (jax.vmap, rows)):
         got, expected = (transform(gradient)(*arrays) for gradient in pairs)
-        for mine, wanted in zip(got, expected, strict=True):
-            np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+        for mine, reference in zip(got, expected, strict=True):
+            np.testing.assert_allclose(mine, reference, rtol=1e-6)
     tangents = [jnp.cos(jnp.arange(operand.size)).reshape(operand.shape) for operand in operands]
     for got, expected in zip(
         jax.jvp(ours, operands, tangents), jax.jvp(theirs, operands, tangents), strict=True
@@ -336,8 +336,8 @@ def test_of_casts_those_between_floats_have_a_gradient():
     assert jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(x).tolist() == [1, 1]
     assert jax.grad(lambda x: dml.cast(x, "float16").sum().astype("float32"))(x).dtype == x.dtype
     assert jax.jvp(lambda x: dml.cast(x, "float16"), (x,), (x,))[1].dtype == jnp.float16
-    whole = jax.grad(lambda x: (dml.cast(x, "int32") * x).sum())(x)
-    assert whole.tolist() == [1, -2]
+    gradient = jax.grad(lambda x: (dml.cast(x, "int32") * x).sum())(x)
+    assert gradient.tolist() == [1, -2]
 
 
 def test_gradients_in_loops_and_checkpoints():
@@ -382,8 +382,8 @@ def test_vmap_in_vmap(name):
     expected = stacked(call, x, rows)
     assert_same_bits(jax.vmap(jax.vmap(call))(x, rows), expected)
     other = jax.vmap(jax.vmap(call, (0, 1), 1), (3, 0), 0)
-    turned = other(jnp.moveaxis(x, 0, 3), jnp.moveaxis(rows, 1, 2))
-    assert_same_bits(np.moveaxis(turned, 2, 1), expected)
+    mapped = other(jnp.moveaxis(x, 0, 3), jnp.moveaxis(rows, 1, 2))
+    assert_same_bits(np.moveaxis(mapped, 2, 1), expected)
     alone = jax.vmap(jax.vmap(call, (None, 0)), (0, 0))(x[:, 0], rows)
     assert_same_bits(alone, stacked(call, jnp.repeat(x[:, :1], 3, 1), rows))
     alone = jax.vmap(jax.vmap(call, (0, None)), (0, 0))(x, rows[:, 0])
@@ -396,9 +396,9 @@ def test_vmap_of_gathers_along_the_last_axis():
     call = partial(dml.gather, axis=1, mode="clamp")
     for dims in ((0, 0), (None, 0), (0, None)):
         operands = [a if d == 0 else a[0] for a, d in zip((x, rows), dims, strict=True)]
-        each = [call(*(o if d is None else o[n] for o, d in zip(operands, dims, strict=True)))
+        single = [call(*(o if d is None else o[n] for o, d in zip(operands, dims, strict=True)))
                 for n in range(2)]  # fmt: skip
-        assert_same_bits(jax.vmap(call, dims)(*operands), np.stack(each))
+        assert_same_bits(jax.vmap(call, dims)(*operands), np.stack(single))
 
 
 def test_of_updates_that_meet_the_last_one_has_the_gradient():
@@ -414,13 +414,13 @@ def test_of_updates_that_meet_the_last_one_has_the_gradient():
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduction", ["add", "mul", "min", "max", "mean"])
 def test_every_reduction_has_gradients(reduction, include_self):
-    how = {"reduction": reduction, "include_self": include_self}
+    options = {"reduction": reduction, "include_self": include_self}
     x, u = jnp.array([2.0, 3.0, 5.0]), jnp.array([4.0, 1.5, 7.0])
 
     @jax.jit
     def loss(x, u):
-        elements = dml.scatter_elements(x, [1, 1, -1], u, **how)
-        blocks = dml.scatter_nd(x, [[0], [2], [2]], u, **how)
+        elements = dml.scatter_elements(x, [1, 1, -1], u, **options)
+        blocks = dml.scatter_nd(x, [[0], [2], [2]], u, **options)
         return (elements * blocks).sum()
 
     check_grads(loss, (x, u), order=1, rtol=2e-2)

@@ -307,8 +307,8 @@ def test_inside_of_traced_code():
 # ---- keys and memory ----------------------------------------------------------------------------
 
 
-def key(*arguments, operands=0, listed=False, threads=0, freeze=None):
-    return native.call_key(arguments, operands, listed, threads, freeze)
+def key(*arguments, operands=0, is_list=False, threads=0, freeze=None):
+    return native.call_key(arguments, operands, is_list, threads, freeze)
 
 
 def test_keys_distinguish_arguments():
@@ -326,9 +326,9 @@ def test_keys_distinguish_arguments():
 def test_operands_count_by_their_types():
     assert key(5, 1, operands=1) == key(6, 1, operands=1) != key(True, 1, operands=1)
     assert key([5], operands=1) == key([True], operands=1)
-    listed = {"operands": 1, "listed": True}
-    assert key([5], **listed) == key([6], **listed) != key([True], **listed)
-    assert key([5, 5], **listed) != key([5], **listed)
+    list_options = {"operands": 1, "is_list": True}
+    assert key([5], **list_options) == key([6], **list_options) != key([True], **list_options)
+    assert key([5, 5], **list_options) != key([5], **list_options)
 
 
 def test_unusual_arguments_of_keys():

@@ -100,7 +100,7 @@ WRONG: dict[str, Wrong] = {
 }
 
 
-def told(call: Callable[[], Any]) -> str:
+def error_of(call: Callable[[], Any]) -> str:
     """The error of a wrong call."""
     with pytest.raises(dml.AnyDMLError) as caught:
         call()
@@ -115,7 +115,7 @@ def test_tensors_with_a_gradient(wrong: Wrong) -> None:
         tensor = torch.from_numpy(np.array(array))
         return tensor.requires_grad_(tensor.is_floating_point())
 
-    assert told(lambda: wrong(dml, take)) == told(lambda: wrong(dml, lambda array: array))
+    assert error_of(lambda: wrong(dml, take)) == error_of(lambda: wrong(dml, lambda array: array))
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
@@ -126,16 +126,16 @@ def test_traced_arrays(wrong: Wrong) -> None:
     try:
 
         def take(array: np.ndarray) -> Any:
-            given.append(array)
+            arguments.append(array)
             return array
 
         def traced(*arrays: Any) -> Any:
             left = iter(arrays)
             return wrong(dml, lambda _: next(left))
 
-        given: list[np.ndarray] = []
-        plain = told(lambda: wrong(dml, take))
-        assert told(lambda: jax.jit(traced)(*given)) == plain
+        arguments: list[np.ndarray] = []
+        plain = error_of(lambda: wrong(dml, take))
+        assert error_of(lambda: jax.jit(traced)(*arguments)) == plain
     finally:
         jax.config.update("jax_enable_x64", enabled)
 
@@ -150,12 +150,12 @@ def test_lazy_arrays(wrong: Wrong) -> None:
     def take(array: np.ndarray) -> Any:
         return dask.from_array(array, chunks=2)
 
-    assert told(lambda: wrong(dml, take)) == told(lambda: wrong(dml, lambda array: array))
+    assert error_of(lambda: wrong(dml, take)) == error_of(lambda: wrong(dml, lambda array: array))
 
 
 def test_join_of_nothing() -> None:
     bridges = [
         pytest.importorskip(name, exc_type=ImportError) for name in ("anydml.jax", "anydml.dask")
     ]
-    messages = {told(lambda module=module: module.join([])) for module in (dml, *bridges)}
+    messages = {error_of(lambda module=module: module.join([])) for module in (dml, *bridges)}
     assert messages == {"ArgumentError: arrays: expected at least one, got none"}

@@ -15,8 +15,10 @@ def test_parameters_and_defaults_are_the_same(module):
     functions = [name for name in dml.__all__ if inspect.isfunction(getattr(bridge, name, None))]
     assert len(functions) >= 14
     for name in functions:
-        given, wanted = (inspect.signature(getattr(of, name)).parameters for of in (bridge, dml))
-        wanted = {key: parameter for key, parameter in wanted.items() if key != "unknown"}
-        assert [*given] == [*wanted], name
-        for parameter, like in zip(given.values(), wanted.values(), strict=True):
+        arguments, expected = (
+            inspect.signature(getattr(of, name)).parameters for of in (bridge, dml)
+        )
+        expected = {key: parameter for key, parameter in expected.items() if key != "unknown"}
+        assert [*arguments] == [*expected], name
+        for parameter, like in zip(arguments.values(), expected.values(), strict=True):
             assert (parameter.default, parameter.kind) == (like.default, like.kind), name

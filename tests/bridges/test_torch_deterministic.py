@@ -35,19 +35,19 @@ def numbers(*shape, dtype=torch.float32, seed=0):
     return values.to(dtype)
 
 
-def index(most, *shape, seed=1):
-    return torch.randint(0, most, shape, generator=torch.Generator().manual_seed(seed))
+def index(limit, *shape, seed=1):
+    return torch.randint(0, limit, shape, generator=torch.Generator().manual_seed(seed))
 
 
-def several(result):
+def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
 def both(call, *, replaced):
     """A call's results with and without the block; the block has run in place of `replaced`."""
-    expected = several(call())
+    expected = as_tuple(call())
     with Executed() as executed, deterministic():
-        got = several(call())
+        got = as_tuple(call())
     assert not set(executed.names) & set(replaced.split()), executed.names
     for ours, theirs in zip(got, expected, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -182,13 +182,13 @@ def test_selection(dtype):
     x[2, 3] = float("nan") if dtype.is_floating_point else 1
     for dim in (0, -1):
         for largest in (True, False):
-            how = {"dim": dim, "descending": largest, "stable": True}
+            options = {"dim": dim, "descending": largest, "stable": True}
             with deterministic():
                 ours = x.topk(4, dim, largest)
-            expected = x.sort(**how)[0].narrow(dim, 0, 4)
+            expected = x.sort(**options)[0].narrow(dim, 0, 4)
             torch.testing.assert_close(ours[0], expected, rtol=0, atol=0, equal_nan=True)
-            both(lambda how=how: x.sort(**how), replaced="sort")
-            both(lambda how=how: x.argsort(**how), replaced="sort argsort")
+            both(lambda options=options: x.sort(**options), replaced="sort")
+            both(lambda options=options: x.argsort(**options), replaced="sort argsort")
     both(x.nonzero, replaced="nonzero")
     both(x[0, 0].nonzero, replaced="nonzero")
     both(x[0, 0].sort, replaced="sort")

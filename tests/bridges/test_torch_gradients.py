@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402 (PyTorch may be missing)
-from torch_calls import ALONG, CALLS, TUPLES, floats, several  # noqa: E402 (PyTorch may be missing)
+from torch_calls import ALONG, CALLS, TUPLES, as_tuple, floats  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
 import anydml.torch  # noqa: E402 (PyTorch may be missing)
@@ -20,8 +20,8 @@ def test_gradients_are_those_of_finite_differences(name):
     call = CALLS[name]
     assert gradcheck(call, (x,), check_forward_ad=True)
     assert gradgradcheck(call, (x,), check_fwd_over_rev=True, check_rev_over_rev=True)
-    plain = several(call(x.detach()))
-    for ours, expected in zip(several(call(x)), plain, strict=True):
+    plain = as_tuple(call(x.detach()))
+    for ours, expected in zip(as_tuple(call(x)), plain, strict=True):
         assert torch.equal(ours, expected)
         assert ours.requires_grad
 

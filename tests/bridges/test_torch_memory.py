@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch_calls import CALLS, floats, several  # noqa: E402 (PyTorch may be missing)
+from torch_calls import CALLS, as_tuple, floats  # noqa: E402 (PyTorch may be missing)
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
 from anydml._native import native  # noqa: E402 (PyTorch may be missing)
@@ -46,9 +46,9 @@ def test_types_and_layouts(dtype, way):
 @pytest.mark.parametrize("name", CALLS)
 def test_both_ways_give_the_same(name, way):
     x = floats(3, 4)
-    expected = several(CALLS[name](x.clone().requires_grad_()))
-    for got, wanted in zip(several(CALLS[name](x)), expected, strict=True):
-        assert torch.equal(got, wanted.detach())
+    expected = as_tuple(CALLS[name](x.clone().requires_grad_()))
+    for got, reference in zip(as_tuple(CALLS[name](x)), expected, strict=True):
+        assert torch.equal(got, reference.detach())
 
 
 def test_bits_are_resolved_by_the_dispatcher(way):
@@ -111,19 +111,19 @@ def test_elements_outside_of_the_storage_are_refused(way):
 @pytest.mark.parametrize("name", [n for n in CALLS if "list" not in n and "of a scalar" not in n])
 def test_traces_record_calls(name):
     call = CALLS[name]
-    traced = torch.jit.trace(lambda x: several(call(x)), (floats(3, 4),), check_trace=False)
+    traced = torch.jit.trace(lambda x: as_tuple(call(x)), (floats(3, 4),), check_trace=False)
     x = floats(3, 4, seed=7)
-    for got, wanted in zip(traced(x), several(call(x)), strict=True):
-        assert torch.equal(got, wanted)
+    for got, expected in zip(traced(x), as_tuple(call(x)), strict=True):
+        assert torch.equal(got, expected)
 
 
 def into(call, *outs):
     """The results that a call writes to new tensors."""
 
     def run(x):
-        made = [x.new_empty(shape, dtype=dtype) for shape, dtype in outs]
-        call(x, made[0] if len(made) == 1 else made)
-        return tuple(made)
+        targets = [x.new_empty(shape, dtype=dtype) for shape, dtype in outs]
+        call(x, targets[0] if len(targets) == 1 else targets)
+        return tuple(targets)
 
     return run
 
@@ -153,8 +153,8 @@ def test_calls_that_write_are_recorded(call):
 
     x, y = (torch.randn(3, 4, generator=torch.Generator().manual_seed(i)) for i in (1, 7))
     for traced in (torch.jit.trace(call, (x,), check_trace=False), make_fx(call)(x)):
-        for got, wanted in zip(traced(y), call(y), strict=True):
-            assert torch.equal(got, wanted)
+        for got, expected in zip(traced(y), call(y), strict=True):
+            assert torch.equal(got, expected)
 
 
 SIZED = {
@@ -181,8 +181,8 @@ def test_results_that_are_allocated_beside_those_given():
     indices = torch.empty(3, 2, dtype=torch.int32)
     found = dml.top_k(x, 2, out=(None, indices))
     assert found.indices is indices
-    for got, wanted in zip(found, dml.top_k(x, 2, index_dtype="int32"), strict=True):
-        assert torch.equal(got, wanted)
+    for got, expected in zip(found, dml.top_k(x, 2, index_dtype="int32"), strict=True):
+        assert torch.equal(got, expected)
 
 
 def test_lists_of_many_tensors():

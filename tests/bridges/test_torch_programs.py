@@ -18,9 +18,9 @@ from torch_calls import (  # noqa: E402 (PyTorch may be missing)
     OPERATORS,
     OTHERS,
     TUPLES,
+    as_tuple,
     can_have_a_gradient,
     floats,
-    several,
 )
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
@@ -30,9 +30,9 @@ ALL = {**CALLS, **OTHERS}
 
 
 def same(ours, expected):
-    for got, wanted in zip(several(ours), several(expected), strict=True):
-        assert got.dtype == wanted.dtype
-        assert torch.equal(got, wanted)
+    for got, reference in zip(as_tuple(ours), as_tuple(expected), strict=True):
+        assert got.dtype == reference.dtype
+        assert torch.equal(got, reference)
 
 
 @pytest.fixture
@@ -45,12 +45,12 @@ def fresh():
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("asks", [False, True], ids=["", "with a gradient"])
 def test_pytorchs_own_check_of_operators(name, asks):
-    given = [*OPERATORS[name]]
-    i = next(i for i, x in enumerate(given) if can_have_a_gradient(x))
-    operands = given[i] if isinstance(given[i], list) else [given[i]]
+    arguments = [*OPERATORS[name]]
+    i = next(i for i, x in enumerate(arguments) if can_have_a_gradient(x))
+    operands = arguments[i] if isinstance(arguments[i], list) else [arguments[i]]
     operands = [operand.clone().requires_grad_(asks) for operand in operands]
-    given[i] = operands if isinstance(given[i], list) else operands[0]
-    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (*given,))
+    arguments[i] = operands if isinstance(arguments[i], list) else operands[0]
+    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (*arguments,))
 
 
 def test_every_operator_is_checked():
@@ -87,7 +87,7 @@ def test_gradients_of_whole_graphs(name, fresh):
     grads = []
     for function in (call, compiled):
         x = floats(3, 4).requires_grad_()
-        sum((y * y).sum() for y in several(function(x))).backward()
+        sum((y * y).sum() for y in as_tuple(function(x))).backward()
         grads.append(x.grad)
     assert torch.equal(*grads)
 
@@ -104,10 +104,10 @@ def test_sizes_that_are_symbols(fresh):
         n = x.shape[0]
         values, indices = dml.top_k(x, n // 2, axis=0)
         halves = dml.split(x, [n // 2, n - n // 2])
-        back = dml.scatter_elements(torch.zeros_like(x), indices, values, axis=0)
+        scattered = dml.scatter_elements(torch.zeros_like(x), indices, values, axis=0)
         picked = dml.gather_elements(x, indices, axis=0)
-        named = dml.gather_nd(x, dml.nonzero_coordinates(x > 0))
-        return dml.join([back, picked, *halves, dml.pad(x, 1)[1:-1, 1:-1]]), named
+        gathered = dml.gather_nd(x, dml.nonzero_coordinates(x > 0))
+        return dml.join([scattered, picked, *halves, dml.pad(x, 1)[1:-1, 1:-1]]), gathered
 
     compiled = torch.compile(call, fullgraph=True, backend=backend, dynamic=True)
     for n, m in ((6, 4), (7, 5), (20, 3)):
@@ -169,8 +169,8 @@ def test_arrays_that_are_none_of_pytorchs_break_the_graph(fresh):
     def call(x):
         return x + 1, dml.gather_elements([1.0, 2.0], [1, 0]).tolist()
 
-    y, listed = torch.compile(call, backend="eager")(torch.ones(2))
-    assert (y.tolist(), listed) == ([2, 2], [2.0, 1.0])
+    y, joined = torch.compile(call, backend="eager")(torch.ones(2))
+    assert (y.tolist(), joined) == ([2, 2], [2.0, 1.0])
 
 
 def test_wrong_arguments_in_graphs(fresh):
@@ -278,9 +278,9 @@ BATCHES = {
 def test_vmap(name):
     call, dims, *operands = BATCHES[name]
     pairs = [*zip(operands, dims, strict=True)]
-    one_by_one = [several(call(*(t.select(d, b) for t, d in pairs))) for b in range(5)]
+    one_by_one = [as_tuple(call(*(t.select(d, b) for t, d in pairs))) for b in range(5)]
     expected = tuple(torch.stack(results) for results in zip(*one_by_one, strict=True))
-    same(several(torch.vmap(call, in_dims=dims)(*operands)), expected)
+    same(as_tuple(torch.vmap(call, in_dims=dims)(*operands)), expected)
 
 
 def test_vmap_of_vmap_and_of_gradients():

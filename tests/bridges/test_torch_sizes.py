@@ -40,9 +40,9 @@ def fresh():
 
 @pytest.mark.parametrize("name", CALLS)
 def test_whole_graphs(name):
-    call, *several = CALLS[name]
+    call, *operands = CALLS[name]
     compiled = torch.compile(call, fullgraph=True, dynamic=True, backend="aot_eager")
-    for arguments in several:
+    for arguments in operands:
         pairs = zip(parts(compiled(*arguments)), parts(call(*arguments)), strict=True)
         assert all(torch.equal(*pair) for pair in pairs)
 

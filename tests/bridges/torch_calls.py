@@ -18,7 +18,7 @@ def floats(*shape, seed=0):
     return (torch.randperm(count, generator=generator) * 0.25 - 1).reshape(shape).double()
 
 
-def several(result):
+def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 

@@ -33,25 +33,29 @@ def test_operators_as_json(call):
 
 
 def test_one_operator_as_json(call):
-    told = json.loads(call("ops", "--json", "top_k1"))
-    assert (told["name"], told["descriptor"], told["feature_level"]) == ("TOP_K1", "TopK1", "2_1")
-    assert told["text"].startswith("TOP_K")
-    assert told["fields"][4]["meaning"] == "In 1..input_tensor.sizes[axis]."  # TopK's
-    assert told["fields"][-1] == {
+    output = json.loads(call("ops", "--json", "top_k1"))
+    assert (output["name"], output["descriptor"], output["feature_level"]) == (
+        "TOP_K1",
+        "TopK1",
+        "2_1",
+    )
+    assert output["text"].startswith("TOP_K")
+    assert output["fields"][4]["meaning"] == "In 1..input_tensor.sizes[axis]."  # TopK's
+    assert output["fields"][-1] == {
         "name": "AxisDirection", "attribute": "axis_direction", "kind": "AxisDirection",
         "optional": False, "values": ["INCREASING", "DECREASING"],
         "meaning": '"DECREASING" for the largest, "INCREASING" for the smallest.',
     }  # fmt: skip
-    (row,) = (row for row in told["support"] if row["feature_level"] == "5_0")
+    (row,) = (row for row in output["support"] if row["feature_level"] == "5_0")
     assert row["tensors"]["OutputIndexTensor"] == {
         "ranks": [1, 8], "data_types": ["UINT64", "UINT32"],
     }  # fmt: skip
-    assert len(told["support"]) == len(dml.TopK1.SUPPORT)
+    assert len(output["support"]) == len(dml.TopK1.SUPPORT)
 
 
 def test_optional_fields_say_so(call):
-    told = json.loads(call("ops", "PADDING1", "--json"))
-    optional = {field["name"] for field in told["fields"] if field["optional"]}
+    output = json.loads(call("ops", "PADDING1", "--json"))
+    optional = {field["name"] for field in output["fields"] if field["optional"]}
     assert optional == {info.name for info in dml.Padding1.fields() if info.optional}
 
 

@@ -91,15 +91,15 @@ def test_a_package_that_is_missing(anydml, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "shown"),
+    ("encoding", "text"),
     [
         ("ascii", "Gr\\xf6\\xdfe"), ("latin1", "Gr\xf6\xdfe"), ("cp437", "Gr\x94\xe1e"),
         ("ascii:strict", "Gr\\xf6\\xdfe"),
     ],
 )  # fmt: skip
-def test_encodings(anydml, encoding, shown):
+def test_encodings(anydml, encoding, text):
     out, err = anydml("run m.json", 0, PYTHONIOENCODING=encoding)
-    assert (out, err) == (f"Resource '{shown}': 1, 2, 3\n", "")
+    assert (out, err) == (f"Resource '{text}': 1, 2, 3\n", "")
 
 
 @pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "utf-16"])
@@ -172,9 +172,9 @@ def test_pipes_that_nobody_reads(anydml, tmp_path, arguments, status, gone):
     )
     os.close(writing)
     assert process.returncode in {status, 1}
-    told = (process.stdout or b"") + (process.stderr or b"")
-    assert b"Traceback" not in told
-    assert b"Exception" not in told
+    output = (process.stdout or b"") + (process.stderr or b"")
+    assert b"Traceback" not in output
+    assert b"Exception" not in output
     if gone == "stderr":
         assert process.returncode == status
 

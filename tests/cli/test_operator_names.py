@@ -89,13 +89,15 @@ def test_an_attribute_that_is_no_operator():
 
 
 def test_a_name_stands_for_one_operator():
-    names = [name.lower() for listed in NAMES.values() for name in listed]
+    names = [name.lower() for members in NAMES.values() for name in members]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("library", ["anydml", "numpy", "torch", "jax", "onnx"])
 def test_names_exist(library):
-    names = {name for listed in NAMES.values() for name in listed if name.startswith(f"{library}.")}
+    names = {
+        name for members in NAMES.values() for name in members if name.startswith(f"{library}.")
+    }
     assert names
     found = pytest.importorskip(library)
     if library == "onnx":

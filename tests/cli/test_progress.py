@@ -53,9 +53,9 @@ def test_nothing_is_said_elsewhere(monkeypatch):
 
 def test_repeated_dispatches_say_how_far_they_are(monkeypatch):
     monkeypatch.setattr(runner, "_PROGRESS_SECONDS", 0)
-    said = []
-    run_model(example_model("TILE"), repeat=4, write=lambda _: None, progress=said.append)
-    assert said == [*(f"Command at index 0: {i} of 4 runs" for i in range(4)), ""]
+    messages = []
+    run_model(example_model("TILE"), repeat=4, write=lambda _: None, progress=messages.append)
+    assert messages == [*(f"Command at index 0: {i} of 4 runs" for i in range(4)), ""]
 
 
 def test_the_command_says_it_on_a_terminal(capsys, terminal, monkeypatch):

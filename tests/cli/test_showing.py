@@ -45,8 +45,8 @@ def texts(picture):
 def test_every_example_model(path, capsys):
     path = path.with_suffix(".json")
     assert cli.main(["show", str(path)]) == 0
-    shown = capsys.readouterr().out
-    found, lines = boxes(shown)
+    text = capsys.readouterr().out
+    found, lines = boxes(text)
     model = load_model(path)
     dispatched = [
         model.dispatchables[command.dispatchable]
@@ -61,8 +61,8 @@ def test_every_example_model(path, capsys):
         if isinstance(command, Print):
             assert any(name == command.resource for _, name, *_ in found)
     for _, tensor, _ in dispatched[0].desc.tensors():
-        assert str(tensor.data_type) in texts(shown)
-    assert len(shown) < 40_000
+        assert str(tensor.data_type) in texts(text)
+    assert len(text) < 40_000
 
 
 def test_what_a_level_refuses_is_red(capsys):
@@ -70,10 +70,10 @@ def test_what_a_level_refuses_is_red(capsys):
     assert cli.main(arguments) == 0
     assert not any(colour == "bad" for colour, *_ in boxes(capsys.readouterr().out)[0])
     assert cli.main([*arguments, "--feature-level", "2.0"]) == 0
-    shown = capsys.readouterr().out
-    kinds = {kind for colour, _, kind, _ in boxes(shown)[0] if colour == "bad"}
+    text = capsys.readouterr().out
+    kinds = {kind for colour, _, kind, _ in boxes(text)[0] if colour == "bad"}
     assert kinds == {"TOP_K1"}
-    assert "TOP_K1.FeatureLevel: expected 2_1 or above" in texts(shown)
+    assert "TOP_K1.FeatureLevel: expected 2_1 or above" in texts(text)
 
 
 def test_a_file_is_not_replaced(tmp_path, capsys):
@@ -99,16 +99,16 @@ def test_standard_streams(monkeypatch, capsys):
 
 def test_models_that_cannot_be_read(tmp_path, capsys):
     assert cli.main(["show", str(MODELS / "malformed.json")]) == 1
-    told = capsys.readouterr()
-    assert not told.out
-    assert "did you mean 'FLOAT32'" in told.err
+    output = capsys.readouterr()
+    assert not output.out
+    assert "did you mean 'FLOAT32'" in output.err
     for contents in (b"", b"[]", b'{"Nodes": 3}', b"\x89PNG\r\n", b'{"Nodes": [' * 900):
         path = tmp_path / "bad.json"
         path.write_bytes(contents)
         assert cli.main(["show", str(path)]) == 1
-        told = capsys.readouterr()
-        assert told.err.startswith("Error: ")
-        assert not told.out
+        output = capsys.readouterr()
+        assert output.err.startswith("Error: ")
+        assert not output.out
 
 
 def graph_json(tmp_path, graph):
@@ -128,14 +128,14 @@ def test_graphs(tmp_path, capsys):
     y = graph.add(x, graph.constant(dml.cast([1, 2, 3, 4, 5, 6], "float32").reshape(2, 3)))
     path = graph_json(tmp_path, graph.build(y=graph.activation_relu(y)))
     assert cli.main(["show", path]) == 0
-    shown = capsys.readouterr().out
-    found, lines = boxes(shown)
+    text = capsys.readouterr().out
+    found, lines = boxes(text)
     assert {(name, kind) for _, name, kind, _ in found} >= {("x", "input"), ("y", "output")}
     assert sorted(kind for _, _, kind, _ in found) == [
         "ACTIVATION_RELU", "ELEMENT_WISE_ADD", "constant, 24 bytes", "input", "output",
     ]  # fmt: skip
     assert lines == 4
-    assert "FLOAT32 {2, 3}" in texts(shown)
+    assert "FLOAT32 {2, 3}" in texts(text)
     assert cli.main(["show", path, "--feature-level", "5_0"]) == 0
     red = [kind for colour, _, kind, _ in boxes(capsys.readouterr().out)[0] if colour == "bad"]
     assert red == ["constant, 24 bytes"]
@@ -151,9 +151,9 @@ def test_hostile_names_and_edges(tmp_path, capsys):
          dml.IntermediateEdge(0, 9, 1, 9)],
         [dml.OutputEdge(0, 0, 0, HOSTILE), dml.OutputEdge(0, 0, 4), dml.OutputEdge(8, 0, 0)],
     )  # fmt: skip
-    for shown in (draw_graph(graph), graph._repr_html_()):
-        assert "<script" not in shown
-        assert {colour for colour, *_ in boxes(shown)[0]} >= {"bad"}
+    for drawing in (draw_graph(graph), graph._repr_html_()):
+        assert "<script" not in drawing
+        assert {colour for colour, *_ in boxes(drawing)[0]} >= {"bad"}
     assert cli.main(["show", graph_json(tmp_path, graph)]) == 0
     assert capsys.readouterr().out == draw_graph(graph)
     model = json.loads(re.sub("//.*", "", (MODELS / "split.json").read_text()))
@@ -163,9 +163,9 @@ def test_hostile_names_and_edges(tmp_path, capsys):
     path = tmp_path / f"{HOSTILE[:8]}.json"
     path.write_text(text)
     assert cli.main(["show", str(path)]) == 0
-    shown = capsys.readouterr().out
-    assert "<script" not in shown
-    assert len(boxes(shown)[0]) == len(model["resources"]) + len(model["dispatchables"])
+    drawing = capsys.readouterr().out
+    assert "<script" not in drawing
+    assert len(boxes(drawing)[0]) == len(model["resources"]) + len(model["dispatchables"])
 
 
 def test_without_the_library(monkeypatch, capsys):
@@ -173,8 +173,8 @@ def test_without_the_library(monkeypatch, capsys):
     assert cli.main(["show", str(MODELS / "split.json")]) == 1
     assert "pip install igraph" in capsys.readouterr().err
     graph = dml.GraphDesc([dml.OperatorNode(add_of(2), HOSTILE)], [dml.InputEdge(0, 0, 0)])
-    shown = ElementTree.fromstring(f"<div>{graph._repr_html_()}</div>")
-    cells = [cell.text for cell in shown.iter("td")]
+    text = ElementTree.fromstring(f"<div>{graph._repr_html_()}</div>")
+    cells = [cell.text for cell in text.iter("td")]
     assert "ELEMENT_WISE_ADD" in cells
     assert any("InputEdge(graph_input_index=0" in cell for cell in cells)
 

@@ -115,8 +115,8 @@ def test_what_is_measured(tmp_path, monkeypatch):
 
 
 def test_the_line():
-    told = timed(3, "a", "CAST", [4e-3, 1e-6, 3e-6])
-    assert told == (
+    output = timed(3, "a", "CAST", [4e-3, 1e-6, 3e-6])
+    assert output == (
         "Command at index 3: dispatch of 'a' (CAST), 3 times: median 3.00 µs, fastest 1.00 µs, "
         "first 4.00 ms"
     )

@@ -34,10 +34,10 @@ def resize(inputs, attributes):
     else:
         ratios = [float(s) for s in scales]
         sizes = [int(n * s) for n, s in zip((x.shape[axis] for axis in axes), ratios, strict=True)]
-    given = {"scales": [1.0] * x.ndim}
-    made, begins, ends = [*x.shape], [0.0] * x.ndim, [0.0] * x.ndim
+    arguments = {"scales": [1.0] * x.ndim}
+    new_sizes, begin_values, ends = [*x.shape], [0.0] * x.ndim, [0.0] * x.ndim
     for axis, size, ratio in zip(axes, sizes, ratios, strict=True):
-        made[axis] = int(size)
+        new_sizes[axis] = int(size)
         n, length = x.shape[axis], x.shape[axis] * ratio
         scale = ratio
         if places == "align_corners":
@@ -45,19 +45,19 @@ def resize(inputs, attributes):
         half = places in ("half_pixel", "half_pixel_symmetric") or (
             places == "pytorch_half_pixel" and length > 1
         )
-        begins[axis], ends[axis] = (0.5, -0.5) if half else (0.0, 0.0)
+        begin_values[axis], ends[axis] = (0.5, -0.5) if half else (0.0, 0.0)
         if places == "half_pixel_symmetric":
-            begins[axis] += n / 2 * (int(size) / length - 1)
-        given["scales"][axis] = scale
+            begin_values[axis] += n / 2 * (int(size) / length - 1)
+        arguments["scales"][axis] = scale
     # Rounding half way and half a place further is rounding to the nearest.
     nearest = attributes.get("nearest_mode", b"round_prefer_floor").decode()
     direction = "INCREASING" if nearest in ("round_prefer_floor", "ceil") else "DECREASING"
     shift = {"round_prefer_floor": 0.5, "round_prefer_ceil": -0.5}.get(nearest, 0.0)
     linear = mode == "linear"
     return dml.Resample3, [x], {
-        **given,
-        "output_tensor": dml.TensorDesc(dml.DataType.from_numpy(x.dtype), made),
-        "input_pixel_offsets": [b if linear else b + shift for b in begins],
+        **arguments,
+        "output_tensor": dml.TensorDesc(dml.DataType.from_numpy(x.dtype), new_sizes),
+        "input_pixel_offsets": [b if linear else b + shift for b in begin_values],
         "output_pixel_offsets": ends,
         "interpolation_mode": "LINEAR" if linear else "NEAREST_NEIGHBOR",
         "rounding_direction": direction,
@@ -75,23 +75,23 @@ def parameter(values, rank, axis):
 
 def integer_convolution(inputs, attributes):
     x, w, x_zero, w_zero = [*inputs, None, None][:4]
-    given = spatial(attributes, x.shape[2:], w.shape[2:])
-    del given["output_padding"]
-    given["group_count"] = attributes.get("group", 1)
+    arguments = spatial(attributes, x.shape[2:], w.shape[2:])
+    del arguments["output_padding"]
+    arguments["group_count"] = attributes.get("group", 1)
     zeros = [parameter(zero, x.ndim, 1) for zero in (x_zero, w_zero)]
-    return dml.ConvolutionInteger, [x, zeros[0], w, zeros[1]], given
+    return dml.ConvolutionInteger, [x, zeros[0], w, zeros[1]], arguments
 
 
 def quantized_convolution(inputs, attributes):
     x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, bias = [*inputs, None][:9]
-    given = spatial(attributes, x.shape[2:], w.shape[2:])
-    del given["output_padding"]
-    given["group_count"] = attributes.get("group", 1)
+    arguments = spatial(attributes, x.shape[2:], w.shape[2:])
+    del arguments["output_padding"]
+    arguments["group_count"] = attributes.get("group", 1)
     x_scale, x_zero, w_scale, w_zero, scale, zero, bias = (
         parameter(y, x.ndim, 1) for y in (x_scale, x_zero, w_scale, w_zero, scale, zero, bias)
     )
     operands = [x, x_scale, x_zero, w, w_scale, w_zero, bias, scale, zero]
-    return dml.QuantizedLinearConvolution, operands, given
+    return dml.QuantizedLinearConvolution, operands, arguments
 
 
 def integer_product(inputs, attributes):
@@ -113,12 +113,12 @@ def quantized_product(inputs, attributes):
 def unpool(inputs, attributes):
     x, indices, *sizes = inputs
     if sizes:
-        made = sizes[0]
+        output_size = sizes[0]
     else:
         strides = attributes.get("strides", [1] * (x.ndim - 2))
         window = zip(x.shape[2:], strides, attributes["kernel_shape"], strict=True)
-        made = (*x.shape[:2], *((n - 1) * stride + size for n, stride, size in window))
-    output = dml.TensorDesc(dml.DataType.from_numpy(x.dtype), [int(n) for n in made])
+        output_size = (*x.shape[:2], *((n - 1) * stride + size for n, stride, size in window))
+    output = dml.TensorDesc(dml.DataType.from_numpy(x.dtype), [int(n) for n in output_size])
     return dml.MaxUnpooling, [x, indices.astype("u8")], {"output_tensor": output}
 
 

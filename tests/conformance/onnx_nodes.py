@@ -37,10 +37,10 @@ def check(case, run, equal=np.testing.assert_array_equal):
     """Run a case's data and compare what comes out."""
     (node,) = case.model.graph.node
     assert case.data_sets
-    for given, expected in case.data_sets:
-        inputs = [np.asarray(array) for array in given]
+    for arguments, expected in case.data_sets:
+        inputs = [np.asarray(array) for array in arguments]
         results = run(inputs, attributes_of(case), len(node.output))
-        for got, wanted in zip(results, map(np.asarray, expected), strict=True):
-            assert got.dtype == wanted.dtype
-            assert got.shape == wanted.shape
-            equal(got, wanted)
+        for got, reference in zip(results, map(np.asarray, expected), strict=True):
+            assert got.dtype == reference.dtype
+            assert got.shape == reference.shape
+            equal(got, reference)

@@ -23,10 +23,10 @@ def binary(kind):
 def clip(inputs, attributes):
     x = inputs[0]
     limits = np.finfo(x.dtype) if x.dtype.kind == "f" else np.iinfo(x.dtype)
-    given = [*inputs[1:], None, None][:2]
+    arguments = [*inputs[1:], None, None][:2]
     bounds = [
-        least if bound is None else bound.item()
-        for bound, least in zip(given, (limits.min, limits.max), strict=True)
+        minimum if bound is None else bound.item()
+        for bound, minimum in zip(arguments, (limits.min, limits.max), strict=True)
     ]
     low, high = (float(b) if x.dtype.kind == "f" else int(b) for b in bounds)
     data_type = dml.DataType.from_numpy(x.dtype)
@@ -37,7 +37,7 @@ def leaky_relu(inputs, attributes):
     return dml.ActivationLeakyRelu, inputs, {"alpha": attributes.get("alpha", 0.01)}
 
 
-def along(kind):
+def reduce_axis(kind):
     def run(inputs, attributes):
         rank = inputs[0].ndim
         return kind, inputs, {"axes": (attributes.get("axis", -1) % rank,)}
@@ -47,10 +47,10 @@ def along(kind):
 
 def reduce(function):
     def run(inputs, attributes):
-        x, given = inputs[0], attributes.get("axes", [])
+        x, arguments = inputs[0], attributes.get("axes", [])
         if len(inputs) > 1 and inputs[1] is not None:
-            given = inputs[1].tolist()
-        axes = [axis % x.ndim for axis in given]
+            arguments = inputs[1].tolist()
+        axes = [axis % x.ndim for axis in arguments]
         if not axes and not attributes.get("noop_with_empty_axes"):
             axes = range(x.ndim)
         return dml.Reduce, [x], {"function": function, "axes": tuple(axes)}
@@ -86,13 +86,13 @@ def per_channel(values, x):
 def batch_normalization(inputs, attributes):
     x, scale, bias, mean, variance = inputs
     others = [per_channel(values, x) for values in (mean, variance, scale, bias)]
-    given = {"spatial": True, "epsilon": attributes.get("epsilon", 1e-5)}
-    return dml.BatchNormalization, [x, *others], given
+    arguments = {"spatial": True, "epsilon": attributes.get("epsilon", 1e-5)}
+    return dml.BatchNormalization, [x, *others], arguments
 
 
-def mean_variance(inputs, axes, use_mean=True, **given):
-    given = {"axes": tuple(axes), "use_mean": use_mean, "use_variance": True, **given}
-    return dml.MeanVarianceNormalization2, inputs, given
+def mean_variance(inputs, axes, use_mean=True, **arguments):
+    arguments = {"axes": tuple(axes), "use_mean": use_mean, "use_variance": True, **arguments}
+    return dml.MeanVarianceNormalization2, inputs, arguments
 
 
 def instance_normalization(inputs, attributes):
@@ -127,9 +127,9 @@ def lp_normalization(inputs, attributes):
 
 
 def lrn(inputs, attributes):
-    given = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0, **attributes}
-    size = given.pop("size")
-    fields = {"cross_channel": True, "local_size": size, **given}
+    arguments = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0, **attributes}
+    size = arguments.pop("size")
+    fields = {"cross_channel": True, "local_size": size, **arguments}
     return dml.LocalResponseNormalization, inputs, fields
 
 
@@ -139,9 +139,9 @@ def gemm(inputs, attributes):
     if c is not None:
         rows, columns = a.shape[trans["a"]], b.shape[1 - trans["b"]]
         c = np.broadcast_to(c, (rows, columns))
-    given = {f"trans_{name}": dml.MatrixTransform(value) for name, value in trans.items()}
-    given |= {name: attributes.get(name, 1.0) for name in ("alpha", "beta")}
-    return dml.Gemm, [a, b, c], given
+    arguments = {f"trans_{name}": dml.MatrixTransform(value) for name, value in trans.items()}
+    arguments |= {name: attributes.get(name, 1.0) for name in ("alpha", "beta")}
+    return dml.Gemm, [a, b, c], arguments
 
 
 def matmul(inputs, attributes):
@@ -150,8 +150,8 @@ def matmul(inputs, attributes):
     b = b if b.ndim > 1 else b[:, None]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     pair = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
-    given = {"trans_a": "NONE", "trans_b": "NONE", "alpha": 1.0, "beta": 0.0}
-    return dml.Gemm, pair, given
+    arguments = {"trans_a": "NONE", "trans_b": "NONE", "alpha": 1.0, "beta": 0.0}
+    return dml.Gemm, pair, arguments
 
 
 def spatial(attributes, sizes, window, backward=False):
@@ -168,15 +168,15 @@ def spatial(attributes, sizes, window, backward=False):
             (n - 1) * s + span + m
             for n, s, span, m in zip(sizes, strides, spans, more, strict=True)
         ]
-        wanted = attributes.get(
+        expected = attributes.get(
             "output_shape", [n * s for n, s in zip(sizes, strides, strict=True)]
         )
-        excess = [n - m for n, m in zip(full, wanted, strict=True)]
+        excess = [n - m for n, m in zip(full, expected, strict=True)]
     else:
-        made = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
+        counts = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
         excess = [
             max((m - 1) * s + span - n, 0)
-            for n, m, s, span in zip(sizes, made, strides, spans, strict=True)
+            for n, m, s, span in zip(sizes, counts, strides, spans, strict=True)
         ]
     if auto.startswith("SAME") or "output_shape" in attributes:
         less, rest = [n // 2 for n in excess], [n - n // 2 for n in excess]
@@ -192,12 +192,12 @@ def spatial(attributes, sizes, window, backward=False):
 def convolution(direction):
     def run(inputs, attributes):
         x, w, bias = [*inputs, None][:3]
-        given = spatial(attributes, x.shape[2:], w.shape[2:], direction == "BACKWARD")
-        given |= {"mode": "CROSS_CORRELATION", "direction": direction}
-        given |= {"group_count": attributes.get("group", 1)}
+        arguments = spatial(attributes, x.shape[2:], w.shape[2:], direction == "BACKWARD")
+        arguments |= {"mode": "CROSS_CORRELATION", "direction": direction}
+        arguments |= {"group_count": attributes.get("group", 1)}
         if bias is not None:
             bias = bias.reshape(1, -1, *(1 for _ in x.shape[2:]))
-        return dml.Convolution, [x, w, bias], given
+        return dml.Convolution, [x, w, bias], arguments
 
     return run
 
@@ -245,23 +245,25 @@ def pooling(kind, **fixed):
     def run(inputs, attributes):
         (x,) = inputs
         window = attributes.get("kernel_shape", x.shape[2:])
-        given = spatial(attributes, x.shape[2:], window)
-        del given["output_padding"]
+        arguments = spatial(attributes, x.shape[2:], window)
+        del arguments["output_padding"]
         for i, n in enumerate(x.shape[2:] if attributes.get("ceil_mode") else ()):
-            stride, start = given["strides"][i], given["start_padding"][i]
-            span = (window[i] - 1) * given["dilations"][i] + 1
-            last = -(-(n + start + given["end_padding"][i] - span) // stride)
+            stride, start = arguments["strides"][i], arguments["start_padding"][i]
+            span = (window[i] - 1) * arguments["dilations"][i] + 1
+            last = -(-(n + start + arguments["end_padding"][i] - span) // stride)
             last -= last * stride >= n + start  # a window that would meet only padding
-            given["end_padding"][i] = max(given["end_padding"][i], last * stride + span - n - start)
-        given |= {
+            arguments["end_padding"][i] = max(
+                arguments["end_padding"][i], last * stride + span - n - start
+            )
+        arguments |= {
             name: type(value)(attributes.get(onnx, value)) for name, (onnx, value) in fixed.items()
         }
         while x.ndim < 4:  # with a spatial dimension of 1 in front
             x = x[:, :, None]
             window = [1, *window]
             for name in ("strides", "dilations", "start_padding", "end_padding"):
-                given[name] = [int(name in ("strides", "dilations")), *given[name]]
-        return kind, [x], {**given, "window_size": window}
+                arguments[name] = [int(name in ("strides", "dilations")), *arguments[name]]
+        return kind, [x], {**arguments, "window_size": window}
 
     return run
 
@@ -277,17 +279,17 @@ def layer(kind, more=lambda attributes: {}):
     """A recurrent layer; with layout 1 the batch comes first."""
 
     def run(inputs, attributes):
-        given = dict(zip(("x", "w", "r", "b", "lengths", "h", "c", "p"), inputs, strict=False))
-        turned = attributes.get("layout", 0)
-        states = [given.get(name) for name in "hc"]
-        if turned:
-            given["x"] = given["x"].swapaxes(0, 1)
+        arguments = dict(zip(("x", "w", "r", "b", "lengths", "h", "c", "p"), inputs, strict=False))
+        batch_first = attributes.get("layout", 0)
+        states = [arguments.get(name) for name in "hc"]
+        if batch_first:
+            arguments["x"] = arguments["x"].swapaxes(0, 1)
             states = [None if y is None else y.swapaxes(0, 1) for y in states]
-        operands = [given["x"], given["w"], given["r"], given.get("b")]
+        operands = [arguments["x"], arguments["w"], arguments["r"], arguments.get("b")]
         shapes = [(0,), (0,), (0,), (0, 1)]
         operands = [y if y is None else np.expand_dims(y, a)
                     for y, a in zip(operands, shapes, strict=True)]  # fmt: skip
-        lengths, peephole = given.get("lengths"), given.get("p")
+        lengths, peephole = arguments.get("lengths"), arguments.get("p")
         operands += [
             None if y is None else y[None] for y in states[: (kind is dml.Lstm and 2) or 1]
         ]

@@ -47,7 +47,7 @@ def oracle(desc, tensors):
     """Output, and present keys and values, by `scaled_dot_product_attention`."""
     heads, key_heads = (getattr(desc, name) for name in desc.HEADS)
 
-    def apart(name, count):
+    def split_heads(name, count):
         x = tensors[name]
         return x.reshape(*x.shape[-3:-1], count, -1).transpose(1, 2)
 
@@ -60,7 +60,7 @@ def oracle(desc, tensors):
     counts = {"Query": heads, "Key": key_heads, "Value": key_heads}
     for name, count in counts.items():
         if f"{name}Tensor" in tensors:
-            found[name[0].lower()] = apart(f"{name}Tensor", count)
+            found[name[0].lower()] = split_heads(f"{name}Tensor", count)
     if "BiasTensor" in tensors:
         rest = tensors["BiasTensor"].ravel()
         for name, x in found.items():
@@ -70,7 +70,7 @@ def oracle(desc, tensors):
                 rest = rest[count:]
     q, k, v = found.values()
     batches, _, queries, _ = q.shape
-    mask, ahead = torch.zeros(batches, 1, queries, 1, dtype=q.dtype), torch.tensor(False)
+    mask, past_end = torch.zeros(batches, 1, queries, 1, dtype=q.dtype), torch.tensor(False)
     if "PastKeyTensor" in tensors:
         past = [tensors[f"Past{name}Tensor"] for name in ("Key", "Value")]
         past = [x.reshape(x.shape[-4:]) for x in past]
@@ -89,7 +89,7 @@ def oracle(desc, tensors):
             seen = torch.tensor([
                 [[n + min(i + 1, added)] for i in range(queries)] for n in lengths
             ])[:, None]  # fmt: skip
-            ahead = torch.arange(k.shape[2]) >= seen
+            past_end = torch.arange(k.shape[2]) >= seen
     if "MaskTensor" in tensors:
         hides = hidden(desc, tensors["MaskTensor"], batches, queries, k.shape[2])
         hides = hides.reshape(((1,) * 4 + hides.shape)[-4:])
@@ -98,15 +98,15 @@ def oracle(desc, tensors):
         mask = mask + tensors["RelativePositionBiasTensor"].reshape(
             batches, heads, queries, k.shape[2]
         )
-    mask = torch.where(ahead, -torch.inf, mask).expand(batches, heads, queries, k.shape[2])
+    mask = torch.where(past_end, -torch.inf, mask).expand(batches, heads, queries, k.shape[2])
     y = functional.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, scale=desc.scale, enable_gqa=heads != key_heads
     )
     y = torch.where((mask == -torch.inf).all(-1, keepdim=True), torch.nan, y)
-    made = {"OutputTensor": y.transpose(1, 2), "OutputPresentKeyTensor": k}
-    made["OutputPresentValueTensor"] = v
+    results = {"OutputTensor": y.transpose(1, 2), "OutputPresentKeyTensor": k}
+    results["OutputPresentValueTensor"] = v
     return [
-        made[path].reshape(tensor.sizes).numpy() for path, tensor, _ in desc.tensors(Role.OUTPUT)
+        results[path].reshape(tensor.sizes).numpy() for path, tensor, _ in desc.tensors(Role.OUTPUT)
     ]
 
 
@@ -131,9 +131,9 @@ def test_as_pytorch(kind, device, data):
         path: torch.from_numpy(np.array(array, np.float64))
         for (path, _, _), array in zip(desc.tensors(Role.INPUT), arrays, strict=True)
     }
-    for got, wanted in zip(results, oracle(desc, wide), strict=True):
-        where = first_difference(got, wanted, None, kind.TOLERANCE)
-        assert where is None, (where, got[where], wanted[where])
+    for got, expected in zip(results, oracle(desc, wide), strict=True):
+        where = first_difference(got, expected, None, kind.TOLERANCE)
+        assert where is None, (where, got[where], expected[where])
 
 
 def floats(*sizes):
@@ -143,8 +143,8 @@ def floats(*sizes):
 def described(kind, arrays, **fields):
     """A descriptor on arrays by field, and the arrays by name."""
     tensors = {name: dml.TensorDesc.from_array(array) for name, array in arrays.items()}
-    given = {"scale": 0.5, "mask_filter_value": -10000.0, "mask_type": "NONE", **fields}
-    desc = kind.with_outputs(**tensors, **given)
+    arguments = {"scale": 0.5, "mask_filter_value": -10000.0, "mask_type": "NONE", **fields}
+    desc = kind.with_outputs(**tensors, **arguments)
     assert not dml.Device("cpu").check(desc)
     names = {info.attribute: info.name for info in kind.fields()}
     return desc, {names[name]: array for name, array in arrays.items()}
@@ -180,12 +180,12 @@ def test_as_pytorch_with_its_projections(masked):
         for name in ("query", "key", "value")
     )
     one = torch.eye(hidden_size, dtype=torch.float64)
-    wanted, _ = functional.multi_head_attention_forward(
+    expected, _ = functional.multi_head_attention_forward(
         q, k, v, hidden_size, heads, one.repeat(3, 1),
         torch.from_numpy(arrays["bias_tensor"]).double(), None, None, False, 0.0, one, None,
         key_padding_mask=torch.from_numpy(hides[:, 0, 0]) if masked else None, need_weights=False,
     )  # fmt: skip
-    np.testing.assert_allclose(got, wanted.transpose(0, 1).numpy(), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(got, expected.transpose(0, 1).numpy(), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -203,31 +203,31 @@ def test_bounds_of_all_batches(lengths, queries, keys):
         mask_type="KEY_QUERY_SEQUENCE_LENGTH_START_END",
     )  # fmt: skip
     wide = {name: torch.from_numpy(array).double() for name, array in bound.items()}
-    for got, wanted in zip(results_of(desc, bound), oracle(desc, wide), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    for got, expected in zip(results_of(desc, bound), oracle(desc, wide), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def run_node(operator, inputs, outputs, **attributes):
     """What ONNX Runtime's own operator gives; inputs in order, None where one is left out."""
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     helper = onnx.helper
-    given = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
+    arguments = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     infos = [
         helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
         )
-        for name, array in given.items()
+        for name, array in arguments.items()
     ]
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
-    made = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(operator, names, made, domain="com.microsoft", **attributes)
-    graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=y) for y in made])
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(operator, names, results, domain="com.microsoft", **attributes)
+    graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=y) for y in results])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     session = runtime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(None, given)
+    return session.run(None, arguments)
 
 
 B, S, L, P, N, D = 2, 3, 4, 5, 2, 8
@@ -289,10 +289,10 @@ def test_as_onnx_runtime(case):
                 array[:, :, :, i].reshape(*array.shape[:2], -1) for i in range(array.shape[3])
             ]
             parts[-len(members) :] = members
-    wanted = run_node(
+    reference = run_node(
         "MultiHeadAttention", [*parts, *others, *past], 3 if present else 1, num_heads=N, scale=0.5
     )
-    for got, expected in zip(results_of(desc, bound), wanted, strict=True):
+    for got, expected in zip(results_of(desc, bound), reference, strict=True):
         # Where all keys are hidden, ONNX Runtime's float32 has few digits left beside -10000.
         loose = case == "all hidden"
         np.testing.assert_allclose(
@@ -317,16 +317,16 @@ def test_past_lengths_as_onnx_runtime(lengths):
         query_head_count=heads, key_value_head_count=key_heads,
     )  # fmt: skip
     got, key, value = results_of(desc, bound)
-    wanted = run_node(
+    reference = run_node(
         "GroupQueryAttention",
         [*arrays.values(), np.array(lengths, np.int32), np.array(held + 1, np.int32)],
         3, num_heads=heads, kv_num_heads=key_heads, scale=0.5,
     )  # fmt: skip
-    np.testing.assert_allclose(got, wanted[0], rtol=2e-5, atol=2e-6)
-    for made, expected in ((key, wanted[1]), (value, wanted[2])):
+    np.testing.assert_allclose(got, reference[0], rtol=2e-5, atol=2e-6)
+    for cached, expected in ((key, reference[1]), (value, reference[2])):
         for b, length in enumerate(lengths):
-            np.testing.assert_array_equal(made[b, :, : length + 1], expected[b, :, : length + 1])
-            assert not made[b, :, length + 1 :].any()
+            np.testing.assert_array_equal(cached[b, :, : length + 1], expected[b, :, : length + 1])
+            assert not cached[b, :, length + 1 :].any()
 
 
 def test_a_prompt_is_causal_as_in_onnx_runtime():
@@ -343,11 +343,11 @@ def test_a_prompt_is_causal_as_in_onnx_runtime():
     )  # fmt: skip
     got, key, _ = results_of(desc, bound)
     last, total = np.full(B, length - 1, np.int32), np.array(length, np.int32)
-    wanted, present, _ = run_node(
+    expected, present, _ = run_node(
         "GroupQueryAttention", [*new, None, None, last, total], 3, num_heads=heads,
         kv_num_heads=key_heads, scale=0.5,
     )  # fmt: skip
-    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
     np.testing.assert_array_equal(key[:, :, :length], present[:, :, :length])
 
 
@@ -378,8 +378,8 @@ def test_all_keys_hidden_by_a_number_is_as_without_a_mask():
     masked, more = described(
         dml.MultiheadAttention, {**arrays, **hide_all}, head_count=1, mask_type="BOOLEAN"
     )
-    for got, wanted in zip(results_of(masked, more), results_of(plain, bound), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    for got, expected in zip(results_of(masked, more), results_of(plain, bound), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_long_sequences_are_computed_in_pieces():
@@ -401,5 +401,7 @@ def test_long_sequences_are_computed_in_pieces():
         wide[f"{name}Tensor"].reshape(1, 900, 12, 1).transpose(1, 2)
         for name in ("Query", "Key", "Value")
     )
-    wanted = functional.scaled_dot_product_attention(q, k, v, hides.double() * -10000.0, scale=0.5)
-    np.testing.assert_allclose(got, wanted.transpose(1, 2).reshape(1, 900, 12), rtol=1e-6)
+    expected = functional.scaled_dot_product_attention(
+        q, k, v, hides.double() * -10000.0, scale=0.5
+    )
+    np.testing.assert_allclose(got, expected.transpose(1, 2).reshape(1, 900, 12), rtol=1e-6)

@@ -12,8 +12,8 @@ NEW = {name: T("FLOAT32", (2, 3, 8)) for name in ("query_tensor", "key_tensor", 
 
 
 def attention(**fields):
-    given = {"scale": 0.5, "mask_filter_value": -1e4, "head_count": 2, "mask_type": "NONE"}
-    one_version = {**given, **fields}
+    arguments = {"scale": 0.5, "mask_filter_value": -1e4, "head_count": 2, "mask_type": "NONE"}
+    one_version = {**arguments, **fields}
     kind = dml.MultiheadAttention
     if "query_head_count" in fields:
         del one_version["head_count"]
@@ -32,14 +32,14 @@ def masked(mask_type, *sizes, **fields):
 def quantize(kind=dml.Quantize, **fields):
     floats, ints = T("FLOAT32", (2, 6)), T("INT8", (2, 6))
     x, y = (floats, ints) if kind is dml.Quantize else (ints, floats)
-    given = {"input_tensor": x, "quantization_type": "SCALE", "output_tensor": y}
-    return kind(**{**given, "quantization_tensors": [T("FLOAT32", (2, 3))], **fields})
+    arguments = {"input_tensor": x, "quantization_type": "SCALE", "output_tensor": y}
+    return kind(**{**arguments, "quantization_tensors": [T("FLOAT32", (2, 3))], **fields})
 
 
 def with_zero(kind=dml.Quantize, data_type="INT8", sizes=(2, 3), **fields):
     tensors = [T("FLOAT32", (2, 3)), T(data_type, sizes)]
-    given = {"quantization_type": "SCALE_ZERO_POINT", "quantization_tensors": tensors}
-    return quantize(kind, **{**given, **fields})
+    arguments = {"quantization_type": "SCALE_ZERO_POINT", "quantization_tensors": tensors}
+    return quantize(kind, **{**arguments, **fields})
 
 
 PAST = {name: T("FLOAT32", (2, 2, 5, 4)) for name in ("past_key_tensor", "past_value_tensor")}
@@ -227,10 +227,10 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("desc", "wanted"), [(case[0], case[1:]) for case in BROKEN])
-def test_broken(desc, wanted):
+@pytest.mark.parametrize(("desc", "expected"), [(case[0], case[1:]) for case in BROKEN])
+def test_broken(desc, expected):
     found = [str(v).removeprefix(f"{desc.NAME}.") for v in dml.Device("cpu").check(desc)]
-    assert found == [*wanted]
+    assert found == [*expected]
 
 
 def test_outputs_of_what_does_not_fit_are_not_made():

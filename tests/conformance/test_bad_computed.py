@@ -37,8 +37,8 @@ def convolution(x=(1, 4, 5, 5), w=(2, 4, 3, 3), bias=None, out=(1, 2, 3, 3), **f
 def pooling(kind=dml.MaxPooling2, x=(1, 1, 5, 5), out=(1, 1, 4, 4), **fields):
     plain = {"strides": (1, 1), "window_size": (2, 2), "start_padding": (0, 0),
              "end_padding": (0, 0), "dilations": (1, 1)}  # fmt: skip
-    given = {name: value for name, value in plain.items() if name in kind.__dataclass_fields__}
-    return kind(input_tensor=tensor(*x), output_tensor=tensor(*out), **{**given, **fields})
+    arguments = {name: value for name, value in plain.items() if name in kind.__dataclass_fields__}
+    return kind(input_tensor=tensor(*x), output_tensor=tensor(*out), **{**arguments, **fields})
 
 
 def resample(x=(1, 5), out=(1, 9), **fields):
@@ -375,8 +375,8 @@ def test_huge_windows_take_no_time(kind):
                    **more.get(kind, {}))  # fmt: skip
     x = np.ones((1, 1, 5, 5), np.float32)
     got = DEVICE.create_operator(desc).compile()(x)
-    wanted = np.arange(1, 6) if kind is dml.LpPooling1 else np.ones(5)
-    assert (got[0, 0] == wanted[:, None]).all()
+    expected = np.arange(1, 6) if kind is dml.LpPooling1 else np.ones(5)
+    assert (got[0, 0] == expected[:, None]).all()
 
 
 def test_a_window_of_padding_alone():

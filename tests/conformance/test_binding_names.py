@@ -32,8 +32,8 @@ def test_every_mixture_of_names_binds(kind, device):
         compiled.dispatch(**{spelled[name]: value for name, value in got.items()})
         for name, value in got.items():
             assert_equal(value, expected[name])
-        made = compiled(**{spelled[name]: got[name] for name in inputs})
-        assert_equal([made], [[expected[n] for n in expected if n not in inputs]])
+        results = compiled(**{spelled[name]: got[name] for name in inputs})
+        assert_equal([results], [[expected[n] for n in expected if n not in inputs]])
 
 
 def assert_equal(got, expected):

@@ -47,9 +47,9 @@ def test_node(case, device):
     kind, axis = KINDS[node.op_type], attributes_of(case).get("axis", 1)
     if not case.data_sets[0][1]:
         pytest.skip("no data")
-    for given, (wanted,) in case.data_sets:
-        values = [*map(stored, given)]
-        made_type, made_sizes, expected = stored(wanted)
+    for arguments, (reference,) in case.data_sets:
+        values = [*map(stored, arguments)]
+        made_type, made_sizes, expected = stored(reference)
         rank = len(values[0][1])
         tensors, arrays = [], []
         for data_type, given_sizes, array in values:
@@ -126,15 +126,15 @@ def test_blocks_as_onnx_runtime(axis, data_type, block):
 def test_special_values(data_type, low, high, device):
     """Halves to even, saturating at both ends, NaN as 0."""
     values = [np.nan, np.inf, -np.inf, 0.5, 1.5, 2.5, -0.5, -1.5, 1e30, -1e30, low - 1, high + 1, 3]
-    wanted = [0, high, low, 0, 2, 2, 0, max(low, -2), high, low, low, high, 3]
-    x, made = T("FLOAT32", (13,)), T(data_type, (13,))
+    expected = [0, high, low, 0, 2, 2, 0, max(low, -2), high, low, low, high, 3]
+    x, quantized = T("FLOAT32", (13,)), T(data_type, (13,))
     desc = dml.Quantize(
         input_tensor=x, quantization_type="SCALE", quantization_tensors=[T("FLOAT32", (1,))],
-        output_tensor=made,
+        output_tensor=quantized,
     )  # fmt: skip
     compiled = device_named(device).create_operator(desc).compile()
     got = compiled(np.array(values, np.float32), [np.ones(1, np.float32)])
-    assert elements(got, made) == wanted
+    assert elements(got, quantized) == expected
 
 
 def elements(array, tensor):
@@ -155,16 +155,16 @@ def test_every_four_bit_element(device):
     for data_type, first in (("UINT4", 0), ("INT4", -8)):
         values = np.arange(first, first + 15, dtype=np.float32).reshape(5, 3)
         floats, ints, one = T("FLOAT32", (5, 3)), T(data_type, (5, 3)), [T("FLOAT32", (1, 1))]
-        given = {"quantization_type": "SCALE", "quantization_tensors": one}
-        forward = dml.Quantize(input_tensor=floats, output_tensor=ints, **given)
-        back = dml.Dequantize(input_tensor=ints, output_tensor=floats, **given)
+        arguments = {"quantization_type": "SCALE", "quantization_tensors": one}
+        forward = dml.Quantize(input_tensor=floats, output_tensor=ints, **arguments)
+        restored = dml.Dequantize(input_tensor=ints, output_tensor=floats, **arguments)
         scale = [np.ones((1, 1), np.float32)]
         octets = compute.create_operator(forward).compile()(values, scale)
         assert (octets.dtype, octets.shape) == (np.uint8, (8,))
         assert elements(octets, ints) == values.ravel().tolist()
         assert octets[7] < 16  # what fills the last byte
         for bound in (octets, bytes(octets)):
-            result = compute.create_operator(back).compile()(bound, scale)
+            result = compute.create_operator(restored).compile()(bound, scale)
             np.testing.assert_array_equal(result, values)
 
 
@@ -185,8 +185,8 @@ def test_four_bit_strides(device):
     compiled = device_named(device).create_operator(desc).compile()
     got = compiled(x, [scale, octets])
     zeros = np.repeat(np.array(rows, np.int32)[None], 2, -1)
-    wanted = ((data - zeros) * np.repeat(scale, 2, -1)).astype(np.float16)
-    np.testing.assert_array_equal(got, wanted)
+    expected = ((data - zeros) * np.repeat(scale, 2, -1)).astype(np.float16)
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_four_bit_outputs_are_packed():
@@ -222,18 +222,18 @@ def test_four_bits_in_graphs(device):
     graph = dml.GraphBuilder()
     x = graph.input("x", T("FLOAT32", (1, 1, 2, 6)))
     scale = graph.constant(np.array([[[[0.5, 1, 2], [1, 1, 4]]]], np.float32))
-    given = {"quantization_type": "SCALE"}
-    y = graph.quantize(x, [scale], output_data_type="INT4", **given)
-    z = graph.dequantize(y, [scale], **given)
+    arguments = {"quantization_type": "SCALE"}
+    y = graph.quantize(x, [scale], output_data_type="INT4", **arguments)
+    z = graph.dequantize(y, [scale], **arguments)
     pairs = graph.reinterpret(y, "UINT8", (1, 1, 1, 8))
     compiled = device_named(device).compile_graph(graph.build(y=y, z=z, flat=graph.bit_not(pairs)))
     values = np.arange(-6, 6, dtype=np.float32).reshape(1, 1, 2, 6)
-    made = compiled(x=values)
+    results = compiled(x=values)
     blocks = np.repeat([[0.5, 1, 2], [1, 1, 4]], 2, -1)
-    wanted = np.clip(np.rint(values[0, 0] / blocks), -8, 7)
-    assert elements(made["y"], T("INT4", (12,))) == wanted.ravel().tolist()
-    np.testing.assert_array_equal(made["z"][0, 0], wanted * blocks)
-    np.testing.assert_array_equal(made["flat"].ravel()[:6], ~made["y"])
+    expected = np.clip(np.rint(values[0, 0] / blocks), -8, 7)
+    assert elements(results["y"], T("INT4", (12,))) == expected.ravel().tolist()
+    np.testing.assert_array_equal(results["z"][0, 0], expected * blocks)
+    np.testing.assert_array_equal(results["flat"].ravel()[:6], ~results["y"])
 
 
 def test_four_bits_in_models():
@@ -274,5 +274,5 @@ def test_each_divisor_is_a_block():
         got = dml.Device("cpu").create_operator(desc).compile()(x, [scale, zero])
         for i, j in np.ndindex(4, 6):
             of_scale, of_zero = ((i // (4 // n), j // (6 // m)) for n, m in (scales, zeros))
-            wanted = np.float32(int(x[i, j]) - int(zero[of_zero])) * scale[of_scale]
-            assert got[i, j] == wanted
+            expected = np.float32(int(x[i, j]) - int(zero[of_zero])) * scale[of_scale]
+            assert got[i, j] == expected

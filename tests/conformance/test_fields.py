@@ -9,9 +9,9 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
-import odd_rooms
 import pytest
-from odd_rooms import Curve, Everything, F, Other, everything
+import sample_operators
+from sample_operators import Curve, Everything, F, Other, everything
 
 import anydml as dml
 from anydml import registry
@@ -67,9 +67,9 @@ GOOD = [
 
 
 def test_what_a_field_is_as_people_are_shown_it():
-    shown = {info.attribute: (info.text, info.choices) for info in Everything.fields()}
+    drawing = {info.attribute: (info.text, info.choices) for info in Everything.fields()}
     types = "one of " + ", ".join(member.suffix for member in dml.DataType)
-    assert shown == {
+    assert drawing == {
         **{name: (text, text) for name, text in {
             "input_tensor": "input tensor", "bias_tensor": "input tensor, optional",
             "output_tensor": "output tensor", "count_tensor": "output tensor, optional",
@@ -121,9 +121,9 @@ def test_the_largest_integers(kind, number):
     assert not desc.violations(dml.FeatureLevel.LEVEL_6_0)
 
 
-@pytest.mark.parametrize(("name", "given", "kept"), GOOD, ids=str)
-def test_taken_and_kept(name, given, kept):
-    desc = everything(**{name: given})
+@pytest.mark.parametrize(("name", "arguments", "kept"), GOOD, ids=str)
+def test_taken_and_kept(name, arguments, kept):
+    desc = everything(**{name: arguments})
     value = getattr(desc, name)
     assert paths(desc) == {}
     assert same_bits(value, kept)
@@ -204,9 +204,9 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "path", "rule"), OUTSIDE, ids=str)
-def test_ranges(given, path, rule):
-    found = paths(everything(**given))
+@pytest.mark.parametrize(("arguments", "path", "rule"), OUTSIDE, ids=str)
+def test_ranges(arguments, path, rule):
+    found = paths(everything(**arguments))
     assert path in found
     assert rule in found[path].rule
     assert "EVERYTHING" in str(found[path])
@@ -244,8 +244,8 @@ def test_values_that_differ_in_bits_differ():
 
 
 def read(**changed):
-    given = everything().to_json() | changed
-    return Everything.read_json(given)
+    arguments = everything().to_json() | changed
+    return Everything.read_json(arguments)
 
 
 def test_json_forms():
@@ -358,17 +358,17 @@ def test_tensors_that_are_left_out(known):
 
 
 def test_a_kernel_of_the_cpu_is_given_nothing_for_what_is_left_out(monkeypatch):
-    given = []
+    arguments = []
     native = SimpleNamespace(
-        Binder=lambda *_: SimpleNamespace(dispatch=None),
+        CompiledCall=lambda *_: SimpleNamespace(dispatch=None),
         kernels=lambda: ["everything"],
-        run=lambda kernel, inputs, outputs, *_: given.extend((inputs, outputs)) or -1,
+        run=lambda kernel, inputs, outputs, *_: arguments.extend((inputs, outputs)) or -1,
     )
     monkeypatch.setattr(cpu, "native", native)
     x, y = np.zeros((2, 3), "f4"), np.zeros((2, 3), "f4")
     executable = cpu.CpuBackend().compile(everything().lower())
     executable.run({"InputTensor": x, "OutputTensor": y}, False, 1)
-    assert [[array is None for array in arrays] for arrays in given] == [[False, True]] * 2
+    assert [[array is None for array in arrays] for arrays in arguments] == [[False, True]] * 2
 
 
 def test_a_left_out_tensor_in_a_model(known, tmp_path):
@@ -381,17 +381,17 @@ def test_a_left_out_tensor_in_a_model(known, tmp_path):
 
 
 def test_what_people_are_shown():
-    shown = {info.name: info.choices for info in Everything.fields()}
-    assert shown["BiasTensor"] == "input tensor, optional"
-    assert shown["CountTensor"] == "output tensor, optional"
-    assert shown["Step"] == "INT"
-    assert shown["Keep"] == "BOOL"
-    assert shown["Epsilon"] == "FLOAT"
-    assert shown["Scales"] == "FLOAT array, optional"
-    assert shown["Value"] == "scalar"
-    assert shown["ScaleBias"] == "scale and bias, optional"
-    assert shown["Window"] == "width and height"
-    assert shown["FusedActivation"] == "one of Curve, optional"
+    text = {info.name: info.choices for info in Everything.fields()}
+    assert text["BiasTensor"] == "input tensor, optional"
+    assert text["CountTensor"] == "output tensor, optional"
+    assert text["Step"] == "INT"
+    assert text["Keep"] == "BOOL"
+    assert text["Epsilon"] == "FLOAT"
+    assert text["Scales"] == "FLOAT array, optional"
+    assert text["Value"] == "scalar"
+    assert text["ScaleBias"] == "scale and bias, optional"
+    assert text["Window"] == "width and height"
+    assert text["FusedActivation"] == "one of Curve, optional"
     assert {info.name: info.text for info in Everything.fields()}["Activations"] == "operators"
     assert repr(everything(scale_bias=(2, 0.1), epsilon=INF)).count("bias=0.1") == 1
-    assert odd_rooms.GIVEN["activations"] == []
+    assert sample_operators.DEFAULTS["activations"] == []

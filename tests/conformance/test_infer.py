@@ -1,4 +1,4 @@
-"""The rooms' shape inference: the authority on outputs, for numbers and for symbolic sizes."""
+"""Shape inference by the operator modules: the authority on outputs, of numbers and of symbols."""
 
 import numpy as np
 import pytest
@@ -85,31 +85,31 @@ GOOD = [
     (dml.Split, [spec(6, 2)], {"axis": 0, "sizes": (1, 5)}, [((1, 2), F4), ((5, 2), F4)]),
     (dml.Join, [spec(1, 2), spec(5, 2)], {"axis": 0}, [((6, 2), F4)]),
 ]  # fmt: skip
-NAMES = [room.__name__ for room, *_ in GOOD]
+NAMES = [definition.__name__ for definition, *_ in GOOD]
 
 
-def symbolic(given):
+def symbolic(arguments):
     # The last axis of an index operand is a number: it says how many coordinates a tuple has.
     return ArraySpec(
-        tuple(map(Symbol, given.shape)) if given.dtype == F4 or len(given.shape) < 2
-        else (*map(Symbol, given.shape[:-1]), given.shape[-1]),
-        given.dtype,
+        tuple(map(Symbol, arguments.shape)) if arguments.dtype == F4 or len(arguments.shape) < 2
+        else (*map(Symbol, arguments.shape[:-1]), arguments.shape[-1]),
+        arguments.dtype,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("room", "inputs", "given", "outputs"), GOOD, ids=NAMES)
-def test_outputs(room, inputs, given, outputs):
+@pytest.mark.parametrize(("definition", "inputs", "arguments", "outputs"), GOOD, ids=NAMES)
+def test_outputs(definition, inputs, arguments, outputs):
     for operands in (inputs, [symbolic(one) for one in inputs]):
-        inferred = room.infer(operands, given)
+        inferred = definition.infer(operands, arguments)
         assert inferred.violations == ()
         assert [(out.shape, out.dtype) for out in inferred.outputs] == outputs
 
 
 BAD = [
-    *((room, [spec(2, 5)] * count, {"axis": axis, "k": 1, "sizes": (2,), "clamp": False},
+    *((definition, [spec(2, 5)] * count, {"axis": axis, "k": 1, "sizes": (2,), "clamp": False},
        "Axis: expected 0..1 (within Input")
       for axis in (2, -1)
-      for room, count in ((dml.TopK1, 1), (dml.Split, 1), (dml.Join, 2), (dml.Gather, 2),
+      for definition, count in ((dml.TopK1, 1), (dml.Split, 1), (dml.Join, 2), (dml.Gather, 2),
                           (dml.GatherElements, 2), (dml.Scatter, 3))),
     (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": 6}, "K: expected at most 5 (InputTensor.Sizes[1])"),
     (dml.TopK1, [spec(2, 5)], {"axis": 1, "k": -1}, "K: expected at least 0"),
@@ -158,9 +158,9 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("room", "inputs", "given", "message"), BAD)
-def test_every_broken_rule_is_returned(room, inputs, given, message):
-    inferred = room.infer(inputs, given)
+@pytest.mark.parametrize(("definition", "inputs", "arguments", "message"), BAD)
+def test_every_broken_rule_is_returned(definition, inputs, arguments, message):
+    inferred = definition.infer(inputs, arguments)
     assert any(message in str(violation) for violation in inferred.violations)
 
 

@@ -8,7 +8,6 @@ import pytest
 from onnx_mappings import FURTHER, FURTHER_DIFFERENT, integer_convolution, quantized_convolution
 from onnx_nodes import attributes_of, node_cases
 from onnx_operators import (
-    along,
     batch_normalization,
     binary,
     clip,
@@ -30,6 +29,7 @@ from onnx_operators import (
     pooling,
     position,
     reduce,
+    reduce_axis,
     running,
     shift,
     unary,
@@ -121,9 +121,9 @@ MAPPING = {
     "LeakyRelu": leaky_relu,
     "Sigmoid": unary(dml.ActivationSigmoid),
     "Tanh": unary(dml.ActivationTanh),
-    "Softmax": along(dml.ActivationSoftmax1),
-    "LogSoftmax": along(dml.ActivationLogSoftmax1),
-    "Hardmax": along(dml.ActivationHardmax1),
+    "Softmax": reduce_axis(dml.ActivationSoftmax1),
+    "LogSoftmax": reduce_axis(dml.ActivationLogSoftmax1),
+    "Hardmax": reduce_axis(dml.ActivationHardmax1),
     "ReduceL1": reduce("L1"),
     "ReduceL2": reduce("L2"),
     "ReduceLogSum": reduce("LOG_SUM"),
@@ -187,7 +187,7 @@ ROUNDED = {
 
 def describable(case):
     """Without empty arrays and bools, which no descriptor has, and not of a training step."""
-    arrays = [np.asarray(array) for given, _ in case.data_sets for array in given]
+    arrays = [np.asarray(array) for arguments, _ in case.data_sets for array in arguments]
     if attributes_of(case).get("training_mode"):
         return False
     return all(array.size and array.dtype != bool for array in arrays)
@@ -207,13 +207,13 @@ def test_node(case, device):
     if case.name in DIFFERENT:
         pytest.skip(DIFFERENT[case.name])
     (node,) = case.model.graph.node
-    for given, expected in case.data_sets:
-        present = iter(given)
+    for arguments, expected in case.data_sets:
+        present = iter(arguments)
         arrays = [np.asarray(next(present)) if name else None for name in node.input]
         kind, inputs, fields = MAPPING[node.op_type](arrays, attributes_of(case))
-        results, wanted = run_described(kind, inputs, fields, map(np.asarray, expected), compute)
-        named = [got for name, got in zip(node.output, results, strict=False) if name]
-        for result, output in zip(named, wanted, strict=False):
+        results, reference = run_described(kind, inputs, fields, map(np.asarray, expected), compute)
+        named_results = [got for name, got in zip(node.output, results, strict=False) if name]
+        for result, output in zip(named_results, reference, strict=False):
             # With this attribute the batch comes first.
             got = np.moveaxis(result, 2, 0) if attributes_of(case).get("layout") else result
             near = 1e-4 if case.name in ROUNDED else 5e-7

@@ -26,9 +26,9 @@ def tile(inputs, attributes, count):
 def expand(inputs, attributes, count):
     """Sizes of 1 repeated, on both sides."""
     x, shape = inputs
-    wanted = np.broadcast_shapes(x.shape, tuple(shape))
-    sizes = (1,) * (len(wanted) - x.ndim) + x.shape
-    return [dml.tile(x, [big // small for big, small in zip(wanted, sizes, strict=True)])]
+    expected = np.broadcast_shapes(x.shape, tuple(shape))
+    sizes = (1,) * (len(expected) - x.ndim) + x.shape
+    return [dml.tile(x, [big // small for big, small in zip(expected, sizes, strict=True)])]
 
 
 def pad(inputs, attributes, count):

@@ -121,10 +121,10 @@ def test_special_values(name, kind, device):
     arrays = values_of(name, kind)
     expected = run_node(name, arrays)
     operator, inputs, fields = MAPPING[name](arrays, {})
-    (result, *_), (wanted,) = run_described(
+    (result, *_), (reference,) = run_described(
         operator, inputs, fields, [expected], device_named(device)
     )
-    result = result.reshape(wanted.shape)
+    result = result.reshape(reference.shape)
     relative, absolute = (2e-3, 1e-3) if kind is np.float16 else (1e-5, 1e-6)
-    near = np.isclose(result, wanted, relative, absolute, equal_nan=True)
-    assert near.all(), [(a[~near], result[~near], wanted[~near]) for a in arrays]
+    near = np.isclose(result, reference, relative, absolute, equal_nan=True)
+    assert near.all(), [(a[~near], result[~near], reference[~near]) for a in arrays]

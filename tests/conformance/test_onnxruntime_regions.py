@@ -50,11 +50,11 @@ def random_regions(rng):
 @pytest.mark.parametrize("seed", range(12))
 def test_means_of_regions(seed, device):
     attributes, arrays = random_regions(np.random.default_rng(seed))
-    wanted = run_node("RoiAlign", arrays, attributes)
+    expected = run_node("RoiAlign", arrays, attributes)
     encoded = {name: v.encode() if isinstance(v, str) else v for name, v in attributes.items()}
     kind, inputs, fields = regions(arrays, encoded)
-    (got,), _ = run_described(kind, inputs, fields, [wanted], device_named(device))
-    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    (got,), _ = run_described(kind, inputs, fields, [expected], device_named(device))
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("device", NAMES)
@@ -64,15 +64,15 @@ def test_maxima_of_regions(seed, device):
     rng = np.random.default_rng(seed)
     images = rng.normal(size=(2, 3, *rng.integers(1, 9, 2))).astype("f4")
     corners = rng.integers(-8, 24, (6, 4)) / 2
-    given = np.concatenate([rng.integers(0, 2, (6, 1)), corners], axis=1).astype("f4")
+    arguments = np.concatenate([rng.integers(0, 2, (6, 1)), corners], axis=1).astype("f4")
     height, width = map(int, rng.integers(1, 5, 2))
     scale = float(rng.choice([0.5, 1, 2]))
     attributes = {"pooled_shape": [height, width], "spatial_scale": scale}
-    wanted = run_node("MaxRoiPool", [images, given], attributes)
+    expected = run_node("MaxRoiPool", [images, arguments], attributes)
     fields = {"spatial_scale": scale, "pooled_size": (width, height)}
-    inputs = [images, given[None, None]]
-    (got,), _ = run_described(dml.RoiPooling, inputs, fields, [wanted], device_named(device))
-    np.testing.assert_array_equal(got, wanted)
+    inputs = [images, arguments[None, None]]
+    (got,), _ = run_described(dml.RoiPooling, inputs, fields, [expected], device_named(device))
+    np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("device", NAMES)
@@ -89,7 +89,7 @@ def test_columns(seed, device):
         name: value.tolist()
         for name, value in (("strides", strides), ("dilations", dilations), ("pads", pads))
     }
-    wanted = run_node("Col2Im", [x, image, block], attributes)
+    expected = run_node("Col2Im", [x, image, block], attributes)
     kind, inputs, fields = columns([x, image, block], attributes)
-    (got,), _ = run_described(kind, inputs, fields, [wanted], device_named(device))
-    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    (got,), _ = run_described(kind, inputs, fields, [expected], device_named(device))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)

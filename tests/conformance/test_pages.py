@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from odd_rooms import Reduction
+from sample_operators import Reduction
 
 import anydml as dml
 from anydml.ops import _fields as fields
@@ -79,8 +79,8 @@ def schema():
     for line in (FACTS / "directml_schema.txt").read_text(encoding="ascii").splitlines():
         name, in_place, text = re.fullmatch(r"(\w+)( \(in place\))?: (.*)", line).groups()
         text = text.replace("BOOL ", "UINT ")  # which most are there
-        listed = [re.fullmatch(r"(\w+)(\??) (\w+)", field).groups() for field in text.split(", ")]
-        found[name] = (bool(in_place), [(kind, bool(mark), field) for kind, mark, field in listed])
+        members = [re.fullmatch(r"(\w+)(\??) (\w+)", field).groups() for field in text.split(", ")]
+        found[name] = (bool(in_place), [(kind, bool(mark), field) for kind, mark, field in members])
     return found
 
 
@@ -167,8 +167,8 @@ def schema_kind(info):
         return f"{'input' if info.role is Role.INPUT else 'output'}{'s' if info.many else ''}"
     if isinstance(info.kind, fields.IntegersKind):
         return "INT_ARRAY" if info.kind.signed else "UINT_ARRAY"
-    several = isinstance(info.kind, fields.NestedKind) and info.kind.many
-    return "OPERATOR_DESC_ARRAY" if several else KINDS[type(info.kind)]
+    is_list = isinstance(info.kind, fields.NestedKind) and info.kind.many
+    return "OPERATOR_DESC_ARRAY" if is_list else KINDS[type(info.kind)]
 
 
 @pytest.mark.parametrize("operator", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME)

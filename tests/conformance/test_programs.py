@@ -1,4 +1,4 @@
-"""What a room lowers a descriptor to: pure data whose slots are the descriptor's tensors."""
+"""Lowering of descriptors: pure data whose slots are the descriptor's tensors."""
 
 import pickle
 
@@ -37,8 +37,8 @@ def test_slots_are_the_tensors_without_padding(kind, data):
     read = [name for call in program.calls for name in call.inputs]
     assert {slot.name for slot in program.inputs} <= set(read)
     outputs = [slot.name for slot in program.outputs]
-    made = [name for call in program.calls for name in call.outputs if name in outputs]
-    assert sorted(made) == sorted(outputs)  # each once
+    written = [name for call in program.calls for name in call.outputs if name in outputs]
+    assert sorted(written) == sorted(outputs)  # each once
     if getattr(desc, "fused_activation", None) is None:
         assert [name for name in program.calls[-1].outputs if name] == outputs
 

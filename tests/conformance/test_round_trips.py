@@ -55,9 +55,9 @@ def test_any_other_field_makes_another_descriptor(kind):
 
 def test_a_count_is_shown_where_it_is_not_the_lists_length():
     part = dml.TensorDesc("FLOAT32", (2,))
-    given = {"input_tensor": part, "output_tensors": [part], "axis": 0}
-    assert "output_count" not in repr(dml.Split(**given))
-    wrong = dml.Split(**given, output_count=3)
+    arguments = {"input_tensor": part, "output_tensors": [part], "axis": 0}
+    assert "output_count" not in repr(dml.Split(**arguments))
+    wrong = dml.Split(**arguments, output_count=3)
     assert "output_count=3" in repr(wrong)
     assert eval(repr(wrong), vars(dml)) == wrong
 
@@ -99,7 +99,7 @@ def test_enum_values_as_member_full_name_or_suffix():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "least"),
+    ("arguments", "minimum"),
     [
         (("FLOAT32", (1, 1, 3, 4)), 48),
         (("FLOAT16", (3,)), 8),
@@ -113,10 +113,10 @@ def test_enum_values_as_member_full_name_or_suffix():
         (("INT4", (9,)), 8),
     ],
 )
-def test_minimum_implied_size(arguments, least):
+def test_minimum_implied_size(arguments, minimum):
     tensor = dml.TensorDesc(*arguments)
-    assert tensor.minimum_size_in_bytes == least
-    assert tensor.total_tensor_size_in_bytes == least
+    assert tensor.minimum_size_in_bytes == minimum
+    assert tensor.total_tensor_size_in_bytes == minimum
 
 
 @pytest.mark.parametrize(

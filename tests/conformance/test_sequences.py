@@ -191,8 +191,8 @@ def test_memory_of_intermediates_that_live_together_is_disjoint(spans):
         assert offset + size <= layout.nbytes
         for other, begin, end, length in placed:
             if (other, begin, end, length) != (offset, first, last, size):
-                together = begin <= last and first <= end
-                assert not (together and offset < other + length and other < offset + size)
+                overlaps = begin <= last and first <= end
+                assert not (overlaps and offset < other + length and other < offset + size)
     assert layout.nbytes <= sum(-(-size // ALIGNMENT) * ALIGNMENT for _, _, size in spans)
 
 

@@ -127,7 +127,7 @@ def test_each_type_and_rank_of_each_tensor(kind):
                 if not rows:
                     continue
                 accepted = rows[-1].tensors[info.name]
-                told = {
+                output = {
                     violation.path.rpartition(".")[2]: without_advice(violation.rule)
                     for violation in device.check(wrong)
                     if violation.path.startswith(f"{kind.NAME}.{path}.")
@@ -135,16 +135,16 @@ def test_each_type_and_rank_of_each_tensor(kind):
                 }
                 expected = {}
                 if other.data_type not in accepted.data_types:
-                    listed = ", ".join(map(str, accepted.data_types))
+                    types = ", ".join(map(str, accepted.data_types))
                     one_of = "one of " if len(accepted.data_types) > 1 else ""
                     hint = first_of(table, info.name, "data_types", other.data_type)
-                    expected["DataType"] = f"{one_of}{listed} at feature level {level} ({hint})"
+                    expected["DataType"] = f"{one_of}{types} at feature level {level} ({hint})"
                 if other.dimension_count not in accepted.ranks:
                     low, high = accepted.ranks[0], accepted.ranks[-1]
                     span = f"{low}..{high}" if low < high else f"{low}"
                     hint = first_of(table, info.name, "ranks", other.dimension_count)
                     expected["DimensionCount"] = f"{span} at feature level {level} ({hint})"
-                assert told == expected
+                assert output == expected
 
 
 def without_advice(rule):

@@ -68,7 +68,7 @@ def test_json_that_cannot_be_read(fields, message):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "strides", "least"),
+    ("sizes", "strides", "minimum"),
     [
         ((3, 5), None, 60),
         ((3, 5), (5, 1), 60),
@@ -79,8 +79,8 @@ def test_json_that_cannot_be_read(fields, message):
         ((0, 5), (9, 2), 0),
     ],
 )
-def test_smallest_size(sizes, strides, least):
-    assert T("FLOAT32", sizes, strides).minimum_size_in_bytes == least
+def test_smallest_size(sizes, strides, minimum):
+    assert T("FLOAT32", sizes, strides).minimum_size_in_bytes == minimum
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_the_search_for_elements_in_one_place_against_trying_all():
         places = [
             sum(map(operator.mul, at, strides)) for at in itertools.product(*map(range, sizes))
         ]
-        wanted = len(set(places)) < len(places)
-        assert T("INT8", sizes, strides).overlaps_itself() is wanted, (sizes, strides)
-        found[wanted] += 1
+        expected = len(set(places)) < len(places)
+        assert T("INT8", sizes, strides).overlaps_itself() is expected, (sizes, strides)
+        found[expected] += 1
     assert min(found.values()) > 300
 
 

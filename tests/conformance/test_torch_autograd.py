@@ -20,15 +20,15 @@ def resampled(x, sizes, scales, starts, ends, nearest, direction):
     """Each dimension as a gather of one or two elements, in PyTorch's own operations."""
     for axis, (n, scale, start, end) in enumerate(zip(sizes, scales, starts, ends, strict=True)):
         at = (torch.arange(n, dtype=torch.float32) - end) / scale - start
-        most = x.shape[axis] - 1
+        maximum = x.shape[axis] - 1
         if nearest:
             rounded = {None: (at + 0.5).floor(), 0: at.ceil(), 1: at.floor()}[direction]
-            x = x.index_select(axis, rounded.clamp(0, most).long())
+            x = x.index_select(axis, rounded.clamp(0, maximum).long())
             continue
-        at = at.clamp(0, most)
+        at = at.clamp(0, maximum)
         low = at.floor()
         part = (at - low).double().reshape(-1, *[1] * (x.ndim - axis - 1))
-        high = x.index_select(axis, (low + 1).clamp(max=most).long())
+        high = x.index_select(axis, (low + 1).clamp(max=maximum).long())
         x = torch.lerp(x.index_select(axis, low.long()), high, part)
     return x
 
@@ -56,8 +56,8 @@ def relu_gradient(desc, x, dy):
 def clip_gradient(desc, x, dy):
     low, high = desc.min, desc.max
     if desc.input_tensor.data_type.numpy.kind != "f":  # they are integers, too
-        least = 0 if desc.input_tensor.data_type.numpy.kind == "u" else -np.inf
-        low, high = (max(float(np.trunc(bound)), least) for bound in (low, high))
+        minimum = 0 if desc.input_tensor.data_type.numpy.kind == "u" else -np.inf
+        low, high = (max(float(np.trunc(bound)), minimum) for bound in (low, high))
 
     def clip(x):  # whose gradient is 0 at the bounds
         return torch.where((x > low) & (x < high), x, 0.0)
@@ -157,9 +157,9 @@ def test_as_pytorch(kind, data):
     wide = [torch.from_numpy(array.astype(np.float64)) for array in arrays]
     exact = ORACLES[kind](desc, *wide)
     magnitude = ORACLES[kind](desc, *(x.abs() for x in wide))
-    for got, wanted, most in zip(results, exact, magnitude, strict=True):
-        where = first_difference(got, wanted.numpy(), most.abs().numpy(), kind.TOLERANCE)
-        assert where is None, (where, got[where], wanted[where])
+    for got, expected, maximum in zip(results, exact, magnitude, strict=True):
+        where = first_difference(got, expected.numpy(), maximum.abs().numpy(), kind.TOLERANCE)
+        assert where is None, (where, got[where], expected[where])
 
 
 @pytest.mark.parametrize("size", [(3, 2), (5, 12), (1, 4), (20, 3)])
@@ -176,10 +176,10 @@ def test_images_are_resized_as_pytorch_resizes_them(size, antialiased):
         input_pixel_offsets=(0.5,) * 4, output_pixel_offsets=(-0.5,) * 4,
     )  # fmt: skip
     got = DEVICE.create_operator(desc).compile()(x)
-    wanted = functional.interpolate(
+    expected = functional.interpolate(
         torch.from_numpy(x), size, mode="bilinear", antialias=antialiased
     )
-    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("parameters", [(1, 3, 1, 1), (1, 1, 4, 5), (2, 3, 4, 5)])
@@ -197,8 +197,8 @@ def test_training_normalizes_batches_as_pytorch_does(parameters):
         return centred * scale / torch.sqrt(variance + 0.5) + bias, mean, variance
 
     leaves = [torch.from_numpy(a).requires_grad_() for a in (x, scale, bias)]
-    wanted = normalize(*leaves)
-    gradients = torch.autograd.grad(wanted[0], leaves, torch.from_numpy(dy))
+    expected = normalize(*leaves)
+    gradients = torch.autograd.grad(expected[0], leaves, torch.from_numpy(dy))
     x, dy, scale, bias = (a.astype(np.float32) for a in (x, dy, scale, bias))
     names = ("input_tensor", "scale_tensor", "bias_tensor")
     tensors = {
@@ -206,7 +206,7 @@ def test_training_normalizes_batches_as_pytorch_does(parameters):
     }
     desc = dml.BatchNormalizationTraining.with_outputs(**tensors, epsilon=0.5)
     results = DEVICE.create_operator(desc).compile()(x, scale, bias)
-    for got, exact in zip(results, wanted, strict=True):
+    for got, exact in zip(results, expected, strict=True):
         np.testing.assert_allclose(got, exact.detach(), rtol=1e-5, atol=1e-6)
     _, mean, variance = results
     operands = x, dy, mean, variance, scale

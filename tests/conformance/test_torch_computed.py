@@ -31,13 +31,13 @@ def convolution(desc, x, w, bias=None):
     spatial = len(desc.strides)
     if desc.mode is type(desc.mode).CONVOLUTION:
         w = w.flip(list(range(2, w.ndim)))
-    given = {"stride": desc.strides, "dilation": desc.dilations, "groups": desc.group_count}
+    arguments = {"stride": desc.strides, "dilation": desc.dilations, "groups": desc.group_count}
     if desc.direction is type(desc.direction).FORWARD:
         x = functional.pad(x, pads(desc.start_padding, desc.end_padding))
-        y = getattr(functional, f"conv{spatial}d")(x, w, **given)
+        y = getattr(functional, f"conv{spatial}d")(x, w, **arguments)
         cut = [(0, more) for more in desc.output_padding]
     else:
-        y = getattr(functional, f"conv_transpose{spatial}d")(x, w, **given)
+        y = getattr(functional, f"conv_transpose{spatial}d")(x, w, **arguments)
         sizes = zip(desc.start_padding, y.shape[2:], desc.output_tensor.sizes[2:], strict=True)
         cut = [(-start, start + size - full) for start, full, size in sizes]
     amounts = pads(*zip(*cut, strict=True))
@@ -80,8 +80,8 @@ def columns(desc, x):
     rank = len(desc.strides)
     x = functional.pad(x, pads(desc.start_padding, desc.end_padding))
     if rank == 2:
-        given = {"dilation": desc.dilations, "stride": desc.strides}
-        return functional.unfold(x, desc.window_sizes, **given)
+        arguments = {"dilation": desc.dilations, "stride": desc.strides}
+        return functional.unfold(x, desc.window_sizes, **arguments)
     for i, dilation in enumerate(desc.dilations):
         span = (desc.window_sizes[i] - 1) * dilation + 1
         x = x.unfold(2 + i, span, desc.strides[i])[..., ::dilation]
@@ -96,8 +96,8 @@ def folded(desc, x):
         return torch.autograd.grad(columns(desc, images), images, x)[0]
     edges = [*zip(desc.start_padding, desc.end_padding, strict=True)]
     padded = [size + sum(pair) for size, pair in zip(sizes[2:], edges, strict=True)]
-    given = {"dilation": desc.dilations, "stride": desc.strides}
-    y = functional.fold(x, padded, desc.window_sizes, **given)
+    arguments = {"dilation": desc.dilations, "stride": desc.strides}
+    y = functional.fold(x, padded, desc.window_sizes, **arguments)
     return functional.pad(y, [-n for n in pads(desc.start_padding, desc.end_padding)])
 
 
@@ -117,9 +117,9 @@ def quantized(desc, y, scale, zero=None, axis=-1):
 
 def integer_convolution(desc, x, x_zero, w, w_zero):
     x = functional.pad(real(x, None, x_zero), pads(desc.start_padding, desc.end_padding))
-    given = {"stride": desc.strides, "dilation": desc.dilations, "groups": desc.group_count}
+    arguments = {"stride": desc.strides, "dilation": desc.dilations, "groups": desc.group_count}
     w = real(w, None, w_zero, -w.ndim)
-    return getattr(functional, f"conv{len(desc.strides)}d")(x, w, **given)
+    return getattr(functional, f"conv{len(desc.strides)}d")(x, w, **arguments)
 
 
 def quantized_convolution(desc, x, x_scale, x_zero, w, w_scale, w_zero, bias, scale, zero):
@@ -201,9 +201,9 @@ def test_as_pytorch(kind, device, data):
     wide = [torch.from_numpy(a.astype(np.float64)) for a in arrays]
     exact = as_tuple(ORACLES[kind](desc, *operands(desc, wide)))
     largest = as_tuple(ORACLES[kind](absolute(desc), *operands(desc, [x.abs() for x in wide])))
-    for got, wanted, magnitude in zip(results, exact, largest, strict=True):
-        where = first_difference(got, wanted.numpy(), magnitude.numpy(), kind.TOLERANCE)
-        assert where is None, (where, got[where], wanted[where])
+    for got, expected, magnitude in zip(results, exact, largest, strict=True):
+        where = first_difference(got, expected.numpy(), magnitude.numpy(), kind.TOLERANCE)
+        assert where is None, (where, got[where], expected[where])
 
 
 def as_tuple(results):

@@ -58,12 +58,12 @@ def reduce(x, desc):
 
 def running(name):
     def run(x, desc):
-        back = desc.axis_direction is dml.AxisDirection.DECREASING
-        y = getattr(torch, name)(x.flip(desc.axis) if back else x, desc.axis)
+        backward = desc.axis_direction is dml.AxisDirection.DECREASING
+        y = getattr(torch, name)(x.flip(desc.axis) if backward else x, desc.axis)
         if desc.attributes()[desc.fields()[-1].attribute]:  # exclusive
             y = y.roll(1, desc.axis)
             y.select(desc.axis, 0).fill_(1 if name == "cumprod" else 0)
-        return y.flip(desc.axis) if back else y
+        return y.flip(desc.axis) if backward else y
 
     return run
 
@@ -135,9 +135,9 @@ def test_pytorch(kind, data):
         arrays.append(np.broadcast_to(array[index], tensor.sizes))
     got = DEVICE.create_operator(desc).compile()(*arrays)
     wide = [torch.from_numpy(a.astype("f8" if a.dtype.kind == "f" else "i8")) for a in arrays]
-    wanted = ORACLES[kind](*wide, desc=desc).numpy()
+    expected = ORACLES[kind](*wide, desc=desc).numpy()
     if first.kind != "f" or got.dtype.kind != "f":
-        np.testing.assert_array_equal(got.astype("i8"), wanted)
+        np.testing.assert_array_equal(got.astype("i8"), expected)
         return
-    where = first_difference(got, wanted, tolerance=kind.TOLERANCE)
-    assert where is None, (where, desc, arrays, got[where], wanted[where])
+    where = first_difference(got, expected, tolerance=kind.TOLERANCE)
+    assert where is None, (where, desc, arrays, got[where], expected[where])

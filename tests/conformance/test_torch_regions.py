@@ -27,8 +27,8 @@ def matrix(desc, letter, first, second, outputs, size):
     scale = getattr(desc, f"spatial_scale_{letter}")
     low, high = (float(np.float32(corner.item() * scale)) for corner in (first, second))
     extent = float(np.float32(high - low))
-    least = max(desc.minimum_samples_per_output, 1)
-    count = int(np.clip(np.ceil(np.float32(extent / outputs)), least,
+    minimum = max(desc.minimum_samples_per_output, 1)
+    count = int(np.clip(np.ceil(np.float32(extent / outputs)), minimum,
                         desc.maximum_samples_per_output))  # fmt: skip
     index = np.arange(count * outputs) - getattr(desc, "output_pixel_offset", -0.5)
     share = index / len(index)
@@ -54,7 +54,7 @@ def matrix(desc, letter, first, second, outputs, size):
 
 def aligned(desc, images, regions, batches, outputs, beyond):
     """The output of ROI_ALIGN1."""
-    made = []
+    pooled = []
     for corners, batch in zip(regions.reshape(-1, 4), batches.reshape(-1).tolist(), strict=True):
         known = batch < len(images)
         image = images[batch if known else 0]
@@ -65,13 +65,13 @@ def aligned(desc, images, regions, batches, outputs, beyond):
         cells = samples.unflatten(1, (outputs[0], -1)).unflatten(3, (outputs[1], -1))
         cells = cells.transpose(2, 3)
         if desc.reduction_function.suffix == "AVERAGE":
-            made.append(cells.mean((3, 4)))
+            pooled.append(cells.mean((3, 4)))
             continue
-        turned = [axis for axis, way in ((3, down), (4, right)) if way < 0]
-        cells = cells.flip(turned).flatten(3)
+        reversed_axes = [axis for axis, way in ((3, down), (4, right)) if way < 0]
+        cells = cells.flip(reversed_axes).flatten(3)
         first = cells.detach().numpy().astype("f4").argmax(-1)
-        made.append(cells.gather(-1, torch.from_numpy(first)[..., None])[..., 0])
-    return torch.stack(made)
+        pooled.append(cells.gather(-1, torch.from_numpy(first)[..., None])[..., 0])
+    return torch.stack(pooled)
 
 
 def drawn(kind, data):
@@ -96,10 +96,10 @@ def drawn(kind, data):
     return desc, arrays
 
 
-def assert_near(got, wanted):
-    wanted = wanted.detach().numpy().reshape(got.shape)
+def assert_near(got, expected):
+    expected = expected.detach().numpy().reshape(got.shape)
     near = 2e-3 if got.dtype == np.float16 else 1e-5
-    np.testing.assert_allclose(got, wanted, rtol=near, atol=near * max(1, np.abs(wanted).max()))
+    np.testing.assert_allclose(got, expected, rtol=near, atol=near * max(1, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("kind", [dml.RoiAlign, dml.RoiAlign1], ids=lambda kind: kind.NAME)
@@ -108,9 +108,9 @@ def test_regions(kind, data):
     desc, arrays = drawn(kind, data)
     images, regions, batches = (torch.from_numpy(a.astype("f8")) for a in arrays.values())
     beyond = desc.out_of_bounds_input_value
-    wanted = aligned(desc, images, regions, batches.int(), desc.output_tensor.sizes[2:], beyond)
+    expected = aligned(desc, images, regions, batches.int(), desc.output_tensor.sizes[2:], beyond)
     (got,) = run(DEVICE, desc, [*arrays.values()])
-    assert_near(got, wanted)
+    assert_near(got, expected)
 
 
 @given(data=st.data())
@@ -128,7 +128,7 @@ def test_gradients(data):
     y = torch.where(torch.isfinite(y), y, 0.0)
     gradients = torch.autograd.grad(y, leaves, dy, materialize_grads=True)
     outputs = desc.output_gradient_tensor, desc.output_roi_gradient_tensor
-    wanted = [g for g, tensor in zip(gradients, outputs, strict=True) if tensor is not None]
-    for got, exact in zip(run(DEVICE, desc, [*arrays.values()]), wanted, strict=True):
+    expected = [g for g, tensor in zip(gradients, outputs, strict=True) if tensor is not None]
+    for got, exact in zip(run(DEVICE, desc, [*arrays.values()]), expected, strict=True):
         assert_near(got, exact)
     assert prod(shape) == images.numel()

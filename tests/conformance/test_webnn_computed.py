@@ -38,7 +38,7 @@ def pair(kind):
     return lambda options, a, b: binary(kind)([a, b], {})
 
 
-def along(x, values, axes):
+def align_to_axes(x, values, axes):
     """Values whose dimensions are these axes of x."""
     if values is None:
         return None
@@ -48,16 +48,16 @@ def along(x, values, axes):
 
 
 def normalize_batch(options, x, mean, variance):
-    given = {"scale": np.ones_like(mean), "bias": np.zeros_like(mean), **options}
+    arguments = {"scale": np.ones_like(mean), "bias": np.zeros_like(mean), **options}
     axis = (options.get("axis", 1),)
-    values = (mean, variance, given["scale"], given["bias"])
-    operands = [x, *(along(x, value, axis) for value in values)]
+    values = (mean, variance, arguments["scale"], arguments["bias"])
+    operands = [x, *(align_to_axes(x, value, axis) for value in values)]
     return dml.BatchNormalization, operands, {"spatial": True, "epsilon": epsilon(options)}
 
 
 def normalize(x, axes, channels, options):
     """Over some axes; scale and bias lie along others."""
-    scale, bias = (along(x, options.get(name), channels) for name in ("scale", "bias"))
+    scale, bias = (align_to_axes(x, options.get(name), channels) for name in ("scale", "bias"))
     if scale is None and bias is not None:
         scale = np.ones_like(bias)
     return mean_variance([x, scale, bias], sorted(axes), epsilon=epsilon(options))
@@ -97,8 +97,8 @@ def clamp(options, x):
 DIRECT, TRANSPOSED = "oihw", "iohw"
 
 
-def to_layout(x, given, wanted):
-    return x.transpose([given.index(letter) for letter in wanted])
+def to_layout(x, arguments, expected):
+    return x.transpose([arguments.index(letter) for letter in expected])
 
 
 def convolution(direction, filters):
@@ -216,30 +216,32 @@ def number(word):
     return int(word[:-1]) if word.endswith("n") else float(word)
 
 
-def evaluate(operator, arrays, wanted, device):
+def evaluate(operator, arrays, expected, device):
     """The results of one operator, and the expected ones as its types have them."""
 
-    def named(value):
+    def resolve(value):
         if isinstance(value, list):
-            return [named(item) for item in value]
+            return [resolve(item) for item in value]
         return arrays.get(value, value) if isinstance(value, str) else value
 
-    given, options = [], {}
+    arguments, options = [], {}
     for argument in operator["arguments"]:
         ((name, value),) = argument.items()
         if name == "options":
-            options = {key: named(item) for key, item in value.items()}
+            options = {key: resolve(item) for key, item in value.items()}
         else:
-            given.append(named(value))
+            arguments.append(resolve(value))
     name = operator["name"]
     if name in MOVED:
-        results = MOVED[name](options, *given)
-        return results if isinstance(results, list | tuple) else [results], wanted
-    kind, inputs, fields = COMPUTED[name](options, *map(np.atleast_1d, given[:1]), *given[1:])
+        results = MOVED[name](options, *arguments)
+        return results if isinstance(results, list | tuple) else [results], expected
+    kind, inputs, fields = COMPUTED[name](
+        options, *map(np.atleast_1d, arguments[:1]), *arguments[1:]
+    )
     if options.get("inputLayout") == "nhwc":
-        wanted = [to_layout(y, "nhwc", "nchw") for y in wanted]
+        expected = [to_layout(y, "nhwc", "nchw") for y in expected]
     fields.pop("label", None)
-    return run_described(kind, inputs, fields, wanted, device)
+    return run_described(kind, inputs, fields, expected, device)
 
 
 @pytest.mark.parametrize("device", NAMES)
@@ -250,9 +252,9 @@ def test_case(case, device):
     if operator["name"] not in COMPUTED.keys() | MOVED.keys():
         pytest.skip(f"{operator['name']} is no operator of DirectML")
     arrays = {name: array_of(tensor) for name, tensor in graph["inputs"].items()}
-    wanted = [array_of(tensor) for tensor in graph["expectedOutputs"].values()]
-    results, wanted = evaluate(operator, arrays, wanted, device_named(device))
-    for result, expected in zip(results, wanted, strict=True):
+    reference = [array_of(tensor) for tensor in graph["expectedOutputs"].values()]
+    results, reference = evaluate(operator, arrays, reference, device_named(device))
+    for result, expected in zip(results, reference, strict=True):
         half = expected.dtype == np.float16
         relative, absolute = (2e-3, 1e-3) if half else (2e-6, 2e-6)
         np.testing.assert_allclose(

@@ -64,7 +64,7 @@ class TestWhoIsTold:
         # Calls that did not look in between: of another device's thread, say.
         code = """
         dml.gather(x, indices)
-        for _ in range(300):  # more than there is room for
+        for _ in range(300):  # more than the buffer holds
             stub().stub_replay()
         told(dml.synchronize)
         told(dml.synchronize)
@@ -105,8 +105,8 @@ class TestWhoIsTold:
     )
     def test_the_end_of_the_interpreter(self, with_stubs, ending, line):
         code = f"dml.gather(x, indices)\n{ending}\n"
-        told = with_stubs(CALLS + code, errors=True, ANYDML_QUIET="1", **BAD)
-        assert told == line if line.endswith("\n") or not line else line in told
+        output = with_stubs(CALLS + code, errors=True, ANYDML_QUIET="1", **BAD)
+        assert output == line if line.endswith("\n") or not line else line in output
 
     def test_another_threads_call(self, with_stubs):
         code = """
@@ -145,8 +145,8 @@ class TestGraphs:
             stub().stub_replay()
         """
         words = "gather: indices[1, 0]: expected -5..4 (axis 0 of size 5), got -7"
-        told = f"IndexOutOfRangeError: {words}; found on cuda:1 in a call captured in a graph"
-        assert with_stubs(CALLS + _plain(code), STUB_BAD="x").splitlines() == [told, told]
+        output = f"IndexOutOfRangeError: {words}; found on cuda:1 in a call captured in a graph"
+        assert with_stubs(CALLS + _plain(code), STUB_BAD="x").splitlines() == [output, output]
 
     def test_the_first_call_cannot_be_captured(self, with_stubs):
         out = with_stubs(CALLS + "told(lambda: dml.gather(x, indices))", STUB_CAPTURING="1")
@@ -176,8 +176,8 @@ class TestArguments:
         assert "indices: expected int64, got int16" in small
         assert "dml.cast" in small
         assert "indices: expected one of int64, int32, uint32, uint64" in floats
-        for apart in (ours, theirs):
-            assert apart.endswith("expected all on one device, got cuda:1 and the CPU")
+        for arrays in (ours, theirs):
+            assert arrays.endswith("expected all on one device, got cuda:1 and the CPU")
 
     def test_broadcast(self, with_stubs):
         code = """

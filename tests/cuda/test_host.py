@@ -344,11 +344,11 @@ def test_a_library_on_the_gpu(with_stubs):
     print(stub().stub_lent(), stub().stub_depth())
     """
     program = CUPY + textwrap.dedent(code)
-    kind, streams, first, apart, gathered, balance = with_stubs(program).splitlines()
+    kind, streams, first, message, gathered, balance = with_stubs(program).splitlines()
     assert kind == "True (3,) (3,)"
     assert streams == "True"
     assert first == "push 1"
-    assert apart == "arrays: expected all on one device, got cuda:1 and the CPU"
+    assert message == "arrays: expected all on one device, got cuda:1 and the CPU"
     assert gathered == "(100,)"
     assert balance == "0 0"
 
@@ -362,14 +362,14 @@ operands = [
 ]
 given = dict(axis=axis, k=8, largest=True)
 cuda.CudaKernels(0, 0).execute("top_k", operands[:1], operands[1:], given, True, 1)
-print([line.split(" stream")[0] for line in log() if line[:3] in ("tog", "beh", "lau")])
+print([line.split(" stream")[0] for line in log() if line[:3] in ("coo", "beh", "lau")])
 """
 
 
 class TestWaysToLaunch:
-    def test_few_long_rows_take_one_launch_that_runs_together(self, with_stubs):
+    def test_few_long_rows_take_one_launch_that_is_cooperative(self, with_stubs):
         out = with_stubs(TOP_K.format(sizes=(1, 1, 1, 1 << 17), axis=3))
-        assert out == "['together', 'launch top_k_together 8x1 512']\n"
+        assert out == "['cooperative', 'launch top_k_cooperative 8x1 512']\n"
 
     def test_what_chooses_among_parts_follows_closely(self, with_stubs):
         out = with_stubs(TOP_K.format(sizes=(1, 1, 16384, 32), axis=2))

@@ -154,9 +154,11 @@ def test_padding_shows_what_is_repeated(rng, mode):
                         padding_mode=mode, padding_value_data_type="FLOAT32", padding_value=7,
                         start_padding=starts, end_padding=ends)  # fmt: skip
     colours = coloured(desc, InputTensor=x).colours
-    how = {"REFLECTION": "reflect"}.get(mode, mode.lower())
-    outside = {"constant_values": -1} if mode == "CONSTANT" else {}
-    sources = np.pad(np.arange(6).reshape(2, 3), [*zip(starts, ends, strict=True)], how, **outside)
+    options = {"REFLECTION": "reflect"}.get(mode, mode.lower())
+    constant = {"constant_values": -1} if mode == "CONSTANT" else {}
+    sources = np.pad(
+        np.arange(6).reshape(2, 3), [*zip(starts, ends, strict=True)], options, **constant
+    )
     assert_from(colours["OutputTensor"], sources, colours["InputTensor"])
     assert len(np.unique(colours["InputTensor"])) == 6
 
@@ -201,13 +203,13 @@ def test_inputs_are_not_changed_and_rules_hold():
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 def test_notebooks_show_any_descriptor(kind):
     for seed in range(2):
-        desc = descriptor(Seeded(kind.NAME, seed), kind, most=24)
+        desc = descriptor(Seeded(kind.NAME, seed), kind, maximum=24)
         page = desc._repr_html_()
         root = ElementTree.fromstring(f"<div>{page}</div>")
         cells = [cell.text for cell in root.iter("td")]
-        for path, shown, info in desc.tensors():
+        for path, text, info in desc.tensors():
             assert cells[cells.index(path) + 1] == info.text
-            assert any(str(shown.sizes) in cell for cell in cells if cell)
+            assert any(str(text.sizes) in cell for cell in cells if cell)
 
 
 def test_notebooks_escape_names():
@@ -216,9 +218,9 @@ def test_notebooks_escape_names():
     add = dml.ElementWiseAdd.with_outputs(a_tensor=one, b_tensor=one)
     edges = [dml.InputEdge(0, 0, i, name) for i in (0, 1)]
     graph = dml.GraphDesc([dml.OperatorNode(add, name)], edges, [], [dml.OutputEdge(0, 0, 0)])
-    for shown in (graph._repr_html_(), add._repr_html_()):
-        assert "<script" not in shown
-        ElementTree.fromstring(f"<div>{shown}</div>")
+    for text in (graph._repr_html_(), add._repr_html_()):
+        assert "<script" not in text
+        ElementTree.fromstring(f"<div>{text}</div>")
 
 
 def test_a_descriptor_that_breaks_rules_has_a_table_only():
@@ -241,6 +243,6 @@ def test_marks_and_texts_are_told_apart_in_both_themes():
     fills = {"ink": [f"k{i}" for i in range(_svg.COLOURS + 1)] + ["paper", "bad"],
              "muted": ["paper"], "alarm": ["paper"]}  # fmt: skip
     for theme, (front, backs) in product((1, 2), fills.items()):
-        for back in backs:
-            values = [luminance(_svg._RULES[name][theme]) for name in (front, back)]
-            assert (max(values) + 0.05) / (min(values) + 0.05) >= 4.5, (front, back, theme)
+        for background in backs:
+            values = [luminance(_svg._RULES[name][theme]) for name in (front, background)]
+            assert (max(values) + 0.05) / (min(values) + 0.05) >= 4.5, (front, background, theme)

@@ -174,9 +174,9 @@ class Float(float):
 
 
 def read_only():
-    made = np.zeros((3, 4), "f4")
-    made.flags.writeable = False
-    return made
+    array = np.zeros((3, 4), "f4")
+    array.flags.writeable = False
+    return array
 
 
 def released():

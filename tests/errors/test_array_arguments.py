@@ -50,8 +50,8 @@ WRONG = []
 def wrong(function, kind, *parts, **changes):
     """The call with these changes raises `kind`, and the message has all the parts."""
     words = {key: str(value).partition(" at 0x")[0][:30] for key, value in changes.items()}
-    shown = "-".join(f"{key}={word!r}" for key, word in words.items())
-    WRONG.append(pytest.param(function, changes, kind, parts, id=f"{function}-{shown}"))
+    text = "-".join(f"{key}={word!r}" for key, word in words.items())
+    WRONG.append(pytest.param(function, changes, kind, parts, id=f"{function}-{text}"))
 
 
 for name, (arguments, _) in GOOD.items():
@@ -186,9 +186,9 @@ def test_wrong_argument(function, changes, kind, parts):
     outs = [Poisoned(*result) for result in results]
     arrays = tuple(out.array for out in outs)
     out = arrays if function in SEVERAL else arrays[0]
-    for given in ({}, {"out": out}):
+    for options in ({}, {"out": out}):
         with pytest.raises(kind) as error:
-            call(function, changes | given)
+            call(function, changes | options)
         assert isinstance(error.value, dml.AnyDMLError)
         assert isinstance(error.value, BUILTIN[kind])
         for part in parts:

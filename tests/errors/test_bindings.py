@@ -342,8 +342,8 @@ def test_memory_larger_than_the_tensor_is_left_alone():
     assert target.tolist() == [1, 2, -1, -1, 3, 4] + [-1] * 14
 
 
-@pytest.mark.parametrize("given", [1, 3])
-def test_a_list_of_other_arrays_than_it_says(given):
+@pytest.mark.parametrize("arguments", [1, 3])
+def test_a_list_of_other_arrays_than_it_says(arguments):
     class Lying(list):
         def __len__(self):
             return 2
@@ -353,8 +353,10 @@ def test_a_list_of_other_arrays_than_it_says(given):
         input_tensor=dml.TensorDesc("FLOAT32", (4,)), output_tensors=[part, part], axis=0
     )
     compiled = dml.Device("cpu").create_operator(desc).compile()
-    outputs = Lying(np.zeros(2, "f4") for _ in range(given))
-    with pytest.raises(dml.BindingError, match=f"OutputTensors: expected 2 arrays, got {given}"):
+    outputs = Lying(np.zeros(2, "f4") for _ in range(arguments))
+    with pytest.raises(
+        dml.BindingError, match=f"OutputTensors: expected 2 arrays, got {arguments}"
+    ):
         compiled.dispatch(InputTensor=np.zeros(4, "f4"), OutputTensors=outputs)
 
 
@@ -362,8 +364,8 @@ def test_results_are_of_the_kind_of_the_first_of_a_list():
     torch = pytest.importorskip("torch")
     part = T("FLOAT32", (2,))
     for count in (1, 2):
-        whole = T("FLOAT32", (2 * count,))
-        desc = dml.Join(input_tensors=[part] * count, output_tensor=whole, axis=0)
+        joined_tensor = T("FLOAT32", (2 * count,))
+        desc = dml.Join(input_tensors=[part] * count, output_tensor=joined_tensor, axis=0)
         compiled = DEVICE.create_operator(desc).compile()
         with pytest.raises(dml.BindingError, match=rf"expected {count} arrays, got 0"):
             compiled(InputTensors=[])
@@ -420,14 +422,14 @@ def test_nothing_left_over_in_memory_is_shown(monkeypatch):
 
 
 def test_no_memory_for_a_result_of_the_reference(monkeypatch):
-    def full(*_):
+    def joined_tensor(*_):
         raise MemoryError
 
     tensor = T("FLOAT32", (6,))
     desc = dml.Cast(input_tensor=tensor, output_tensor=tensor)
     compiled = dml.Device("reference").create_operator(desc).compile()
     x = np.ones(6, "f4")
-    monkeypatch.setattr("anydml.backends._base.np.zeros", full)
+    monkeypatch.setattr("anydml.backends._base.np.zeros", joined_tensor)
     with pytest.raises(dml.AllocationError, match=r"^CAST: ") as error:
         compiled(x)
     assert (error.value.bytes, error.value.purpose) == (24, "OutputTensor")

@@ -184,9 +184,9 @@ def test_strings_of_any_length():
 
 def test_more_axes_than_numpy_has():
     torch = pytest.importorskip("torch")
-    most = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
-    got = f"expected at most {most} axes, got {most + 1}"
-    odd = torch.zeros((1,) * (most + 1))
+    maximum = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+    got = f"expected at most {maximum} axes, got {maximum + 1}"
+    odd = torch.zeros((1,) * (maximum + 1))
     for x in (odd, odd.bfloat16(), odd.clone().requires_grad_()):
         with pytest.raises(dml.ArgumentTypeError, match=f"x: {got}"):
             dml.top_k(x, 1)

@@ -28,13 +28,13 @@ def split_into(count):
 
 def split_into_columns(count):
     # Interleaved: the extents of all parts overlap, their elements do not.
-    whole = np.empty((4, count), "f4")
-    parts = [whole[:, i : i + 1] for i in range(count)]
+    joined = np.empty((4, count), "f4")
+    parts = [joined[:, i : i + 1] for i in range(count)]
     x = np.ascontiguousarray(rows(count).T)
 
     def run():
         dml.split(x, count, axis=1, out=parts)
-        assert np.array_equal(whole, x)
+        assert np.array_equal(joined, x)
 
     return run
 
@@ -86,8 +86,8 @@ def dispatch_split_into_columns(count):
     tensor = T("FLOAT32", (4, 1))
     desc = dml.Split(input_tensor=T("FLOAT32", (4, count)), output_tensors=[tensor] * count, axis=1)
     compiled = DEVICE.create_operator(desc).compile()
-    whole = np.empty((4, count), "f4")
-    parts, x = [whole[:, i : i + 1] for i in range(count)], np.ones((4, count), "f4")
+    joined = np.empty((4, count), "f4")
+    parts, x = [joined[:, i : i + 1] for i in range(count)], np.ones((4, count), "f4")
     return lambda: compiled.dispatch(InputTensor=x, OutputTensors=parts)
 
 
@@ -100,19 +100,19 @@ def dispatch_join(count):
 def test_the_first_overlap_of_many():
     # Ten arrays and more are looked at in groups, by where they lie.
     memory = np.zeros(64, "u1")
-    apart = [memory[i : i + 1] for i in range(40, 50)]
+    parts = [memory[i : i + 1] for i in range(40, 50)]
     low, high = memory[:2], memory[20:22]
-    assert binding.first_overlap(apart, [low, high]) is None
-    assert binding.first_overlap([low, *apart], [high, memory[1:3]]) == (0, 12)
-    assert binding.first_overlap(apart, [low, low]) is None  # inputs may
-    outputs = [high, high[1:], low, low[:1], *apart]
-    for first in (outputs, [low, low[:1], high, high[1:], *apart]):
+    assert binding.first_overlap(parts, [low, high]) is None
+    assert binding.first_overlap([low, *parts], [high, memory[1:3]]) == (0, 12)
+    assert binding.first_overlap(parts, [low, low]) is None  # inputs may
+    outputs = [high, high[1:], low, low[:1], *parts]
+    for first in (outputs, [low, low[:1], high, high[1:], *parts]):
         assert binding.first_overlap(first, [memory[60:]]) == (1, 0)
-    whole = np.zeros((4, 12), "u1")  # a group of more than eight
-    columns = [whole[:, i] for i in range(12)]
+    joined = np.zeros((4, 12), "u1")  # a group of more than eight
+    columns = [joined[:, i] for i in range(12)]
     assert binding.first_overlap(columns, [memory]) is None
-    assert binding.first_overlap([*columns, whole[2:, 5]], []) == (12, 5)
-    assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
+    assert binding.first_overlap([*columns, joined[2:, 5]], []) == (12, 5)
+    assert binding.first_overlap(columns, [joined[3, 7:8]]) == (7, 12)
     floats = np.zeros((2, 12), "f4")  # a byte within an element
     columns = [floats[:, i] for i in range(12)]
     for row in range(2):
@@ -141,11 +141,11 @@ def test_arrays_too_far_apart_to_mark(monkeypatch):
     def full(*_):
         raise MemoryError
 
-    whole = np.zeros((4, 12), "u1")
-    columns = [whole[:, i] for i in range(12)]
+    block = np.zeros((4, 12), "u1")
+    columns = [block[:, i] for i in range(12)]
     monkeypatch.setattr(binding.np, "zeros", full)
-    assert binding.first_overlap(columns, [whole[3, 7:8]]) == (7, 12)
-    assert binding.first_overlap([*columns[:9], whole[2:, 5]], [whole]) == (0, 10)
+    assert binding.first_overlap(columns, [block[3, 7:8]]) == (7, 12)
+    assert binding.first_overlap([*columns[:9], block[2:, 5]], [block]) == (0, 10)
     assert binding.first_overlap([columns[0]], [*columns[1:], columns[0]], {(0, 12)}) is None
 
 
@@ -244,12 +244,12 @@ print((peak() - before) / count)
 """
 
 
-@pytest.mark.parametrize(("call", "most"), [("split", 500), ("join", 150), ("join out", 600)])
-def test_memory_of_a_part(call, most):
+@pytest.mark.parametrize(("call", "maximum"), [("split", 500), ("join", 150), ("join out", 600)])
+def test_memory_of_a_part(call, maximum):
     # An array and its place in the tuple take some 230 bytes; a layout took 1,100 more.
     code = [sys.executable, "-c", MEMORY, call]
     result = subprocess.run(code, capture_output=True, text=True, check=True)
-    assert float(result.stdout) < most, result.stdout
+    assert float(result.stdout) < maximum, result.stdout
 
 
 # ---- and still every overlap is found

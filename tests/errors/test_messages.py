@@ -25,7 +25,7 @@ def message(call):
 
 
 @pytest.mark.parametrize(
-    ("call", "meant"),
+    ("call", "suggestion"),
     [
         (lambda: dml.scatter_elements(X, I, U, axis=1, reduction="ad"), "add"),
         (lambda: dml.scatter_nd(X, I, X, reduction="MAX"), "max"),
@@ -47,8 +47,8 @@ def message(call):
          "clamp"),
     ],
 )  # fmt: skip
-def test_a_misspelt_name(call, meant):
-    assert message(call).endswith(f"; did you mean {meant!r}?")
+def test_a_misspelt_name(call, suggestion):
+    assert message(call).endswith(f"; did you mean {suggestion!r}?")
 
 
 def test_nothing_is_suggested_for_what_is_near_to_nothing():
@@ -63,22 +63,22 @@ def test_nothing_is_suggested_for_what_is_near_to_nothing():
 
 
 def test_a_misspelt_field_of_json_is_named():
-    given = {**dml.Split(**SPLIT).to_json()}
-    given["axis"] = given.pop("Axis")
-    assert message(lambda: dml.from_json(given)) == "Field 'Axis' is required (there is 'axis')."
-    del given["axis"]
-    assert message(lambda: dml.from_json(given)) == "Field 'Axis' is required."
+    record = {**dml.Split(**SPLIT).to_json()}
+    record["axis"] = record.pop("Axis")
+    assert message(lambda: dml.from_json(record)) == "Field 'Axis' is required (there is 'axis')."
+    del record["axis"]
+    assert message(lambda: dml.from_json(record)) == "Field 'Axis' is required."
 
 
 def test_a_json_field_is_named_once():
-    given = {**TENSOR.to_json(), "DataType": "FLOAT31"}
-    text = message(lambda: dml.TensorDesc.from_json(given))
+    record = {**TENSOR.to_json(), "DataType": "FLOAT31"}
+    text = message(lambda: dml.TensorDesc.from_json(record))
     assert text.startswith("Error parsing field 'DataType': Expected one of FLOAT32, ")
     assert text.endswith("got 'FLOAT31'; did you mean 'FLOAT32'?")
     desc = dml.TopK1(input_tensor=TENSOR, output_value_tensor=TENSOR, output_index_tensor=TENSOR,
                      axis=0, k=1, axis_direction="INCREASING")  # fmt: skip
-    given = {**desc.to_json(), "AxisDirection": "UP"}
-    assert message(lambda: dml.from_json(given)) == (
+    record = {**desc.to_json(), "AxisDirection": "UP"}
+    assert message(lambda: dml.from_json(record)) == (
         "Error parsing field 'AxisDirection': Expected one of INCREASING, DECREASING, got 'UP'"
     )
 
@@ -214,7 +214,7 @@ def test_no_prefix_comes_twice():
         lambda v: dml.Device(v if v is not None else 3),
         dml.support,
     ]  # fmt: skip
-    told = 0
+    output = 0
     for call in calls:
         for value in bad:
             try:
@@ -223,12 +223,12 @@ def test_no_prefix_comes_twice():
                 text = str(error)
             else:
                 continue
-            told += 1
+            output += 1
             parts = text.split(": ")
             assert all(a != b for a, b in pairwise(parts)), text
             assert "got object" not in text, text
             assert "0x" not in text, text
-    assert told > 100
+    assert output > 100
 
 
 def test_suggestions_are_not_made_of_everything():

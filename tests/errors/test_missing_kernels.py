@@ -22,7 +22,7 @@ class Doubled(dml.Cast):
     KERNEL = "doubled"
 
     @staticmethod
-    def evaluate(inputs, outputs, given):
+    def evaluate(inputs, outputs, attributes):
         outputs[0][...] = inputs[0] * 2
 
 

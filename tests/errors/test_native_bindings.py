@@ -19,19 +19,19 @@ def slot(name, sizes=(2, 3), output=False, member=-1, kind=1):
 
 def cast(sizes=(2, 3), kind=1):
     tensors = [slot("In", sizes, kind=kind), slot("Out", sizes, True, kind=kind)]
-    return native.Binder("CAST", "cast", tensors, {}, False)
+    return native.CompiledCall("CAST", "cast", tensors, {}, False)
 
 
 def join(count, size=2):
     parts = [slot("Parts", (size,), member=member) for member in range(count)]
     tensors = [*parts, slot("Out", (count * size,), True)]
-    return native.Binder("JOIN", "join", tensors, {"axis": 0}, False)
+    return native.CompiledCall("JOIN", "join", tensors, {"axis": 0}, False)
 
 
 def scatter(in_place=True):
     tensors = [slot("In", (4,)), slot("At", (2,), kind=3), slot("Updates", (2,)),
                slot("Out", (4,), True)]  # fmt: skip
-    return native.Binder("SCATTER", "scatter_elements", tensors, {"axis": 0}, in_place)
+    return native.CompiledCall("SCATTER", "scatter_elements", tensors, {"axis": 0}, in_place)
 
 
 def test_arrays_that_only_lie_side_by_side_are_taken():
@@ -98,13 +98,13 @@ def test_in_place_is_the_first_inputs_own_memory():
     ],
 )
 def test_other_arrays_than_the_descriptors_are_left(change):
-    binder, x, out = cast(), np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
+    call, x, out = cast(), np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
     for _ in range(2):  # what is left of a good call means nothing
-        assert binder.dispatch({"In": x, "Out": out}, 1) == -1
+        assert call.dispatch({"In": x, "Out": out}, 1) == -1
         out[:] = 0
-        assert binder.dispatch({"In": change(x), "Out": out}, 1) is None
+        assert call.dispatch({"In": change(x), "Out": out}, 1) is None
         assert not out.any()
-        assert binder.dispatch({"In": x, "Out": change(out)}, 1) is None
+        assert call.dispatch({"In": x, "Out": change(out)}, 1) is None
 
 
 def test_outputs_are_contiguous_and_writable():
@@ -150,14 +150,14 @@ def test_the_first_and_last_types_and_ranks():
 def test_eight_tensors_that_do_not_fit_together():
     parts = [slot("Parts", (2,), member=member) for member in range(7)]
     with pytest.raises(dml.ArgumentError, match="JOIN: operands of other sizes"):
-        native.Binder("JOIN", "join", [*parts, slot("Out", (13,), True)], {"axis": 0}, False)
+        native.CompiledCall("JOIN", "join", [*parts, slot("Out", (13,), True)], {"axis": 0}, False)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_another_number_of_tensors(count):
     inputs = [slot(f"In{i}") for i in range(count)]
     with pytest.raises(dml.ArgumentError, match="CAST: other tensors than it takes"):
-        native.Binder("CAST", "cast", [*inputs, slot("Out", output=True)], {}, False)
+        native.CompiledCall("CAST", "cast", [*inputs, slot("Out", output=True)], {}, False)
 
 
 # ---- calls by name
@@ -248,22 +248,22 @@ def test_columns_of_a_scan_are_those_of_the_input():
 def test_reductions_by_their_number(kernel, reduction, mean):
     at = AT if kernel == "scatter_elements" else AT[:, None]
     inputs = [X, at, np.array([5, -6], "f4")]
-    given = {"reduction": reduction, "mean": mean}
+    arguments = {"reduction": reduction, "mean": mean}
     if kernel == "scatter_elements":
-        given["axis"] = 0
+        arguments["axis"] = 0
     out = np.zeros(4, "f4")
     if reduction == 1 and mean in (1, 2):
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
         assert out.tolist() == [-3 if mean == 1 else -6, 1, 2, 4 if mean == 1 else 5]
         return
     if 0 <= reduction <= 4 and mean == 0:
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
         at_0, at_3 = {0: (-6, 5), 1: (-6, 8), 2: (0, 15), 3: (-6, 3), 4: (0, 5)}[reduction]
         assert out.tolist() == [at_0, 1, 2, at_3]
         return
     message = "reduction" if 0 <= reduction <= 4 else "attributes"
     with pytest.raises(dml.ArgumentError, match=message):
-        run(kernel, inputs, [out], **given)
+        run(kernel, inputs, [out], **arguments)
     assert not out.any()
 
 
@@ -338,12 +338,12 @@ def test_windows_of_the_least_stride():
 
 @pytest.mark.parametrize("stride", [-(2**63), -3, -2, -1, 0, 1, 2, 3, 2**63 - 1])
 def test_windows_are_within_the_input(stride):
-    for start, size, wanted in itertools.product(range(-1, 6), range(-1, 6), range(6)):
-        out = np.full(wanted, -1, "f4")
+    for start, size, expected in itertools.product(range(-1, 6), range(-1, 6), range(6)):
+        out = np.full(expected, -1, "f4")
         inside = start >= 0 and size >= 0 and start + size <= 4 and stride not in (0, -(2**63))
-        if inside and (wanted == 0 or wanted <= len(X[start : start + size][::stride])):
+        if inside and (expected == 0 or expected <= len(X[start : start + size][::stride])):
             run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
-            assert out.tolist() == X[start : start + size][::stride][:wanted].tolist()
+            assert out.tolist() == X[start : start + size][::stride][:expected].tolist()
         else:
             with pytest.raises(dml.ArgumentError, match="slice_window: "):
                 run("slice_window", [X], [out], starts=[start], sizes=[size], strides=[stride])
@@ -393,7 +393,7 @@ EMPTY, WHOLE = np.zeros((0, 3), "f4"), np.zeros((2, 3), "f4")
 def test_indices_of_no_quick_call(kernel, x, indices, number, mode):
     if x.size or mode == "clamp":  # else the kernel finds a bad index
         assert native.shapes(kernel, x, indices, number, mode) is None
-    assert native.quick(kernel)(None, x, indices, number, mode) is None
+    assert native.function_call(kernel)(None, x, indices, number, mode) is None
 
 
 @pytest.mark.parametrize("halves", [(1, 2), (2, 1), (0, 3)])

@@ -20,9 +20,9 @@ class Wrapper(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inner):
-        made = torch.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
-        made.inner = inner
-        return made
+        tensor = torch.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+        tensor.inner = inner
+        return tensor
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
@@ -59,7 +59,7 @@ def inside(transform):
     return run
 
 
-def given(make):
+def passes(make):
     return lambda check: check(make())
 
 
@@ -78,38 +78,38 @@ def freed(size):
 
 # How to get one, and what the message says.
 KINDS = {
-    "sparse": (given(lambda: floats().to_sparse()), "use .to_dense()"),
-    "compressed": (given(lambda: torch.eye(3).to_sparse_csr()), "use .to_dense()"),
-    "mkldnn": (given(lambda: floats().to_mkldnn()), "use .to_dense()"),
+    "sparse": (passes(lambda: floats().to_sparse()), "use .to_dense()"),
+    "compressed": (passes(lambda: torch.eye(3).to_sparse_csr()), "use .to_dense()"),
+    "mkldnn": (passes(lambda: floats().to_mkldnn()), "use .to_dense()"),
     "quantized": (
-        given(lambda: torch.quantize_per_tensor(floats(), 0.1, 0, torch.qint8)),
+        passes(lambda: torch.quantize_per_tensor(floats(), 0.1, 0, torch.qint8)),
         "a quantized tensor",
     ),
-    "nested": (given(lambda: torch.nested.nested_tensor([floats(), floats()])), "a nested tensor"),
-    "storage freed": (given(lambda: freed(0)), "whose storage holds its elements, got one of 0 b"),
-    "storage cut": (given(lambda: freed(8)), "whose storage holds its elements, got one of 8 b"),
+    "nested": (passes(lambda: torch.nested.nested_tensor([floats(), floats()])), "a nested tensor"),
+    "storage freed": (passes(lambda: freed(0)), "whose storage holds its elements, got one of 0 b"),
+    "storage cut": (passes(lambda: freed(8)), "whose storage holds its elements, got one of 8 b"),
 }
 
 # What PyTorch's dispatcher takes (tests/bridges): nothing to write to, and nothing to bind.
 DISPATCHED = {
-    "wrapper": (given(lambda: Wrapper(floats())), "a wrapper subclass"),
+    "wrapper": (passes(lambda: Wrapper(floats())), "a wrapper subclass"),
     "own dispatch": (
-        given(lambda: torch.Tensor._make_subclass(OwnMemory, floats())),
+        passes(lambda: torch.Tensor._make_subclass(OwnMemory, floats())),
         "a wrapper subclass",
     ),
-    "meta": (given(lambda: torch.zeros(3, device="meta")), "a tensor on meta"),
-    "conjugate": (given(lambda: torch.tensor([1 + 2j] * 3).conj()), "the conjugate bit"),
-    "negative": (given(lambda: torch.tensor([1 + 2j] * 3).conj().imag), "the negative bit"),
-    "zero": (given(lambda: torch._efficientzerotensor(3)), "a tensor with plain memory"),
+    "meta": (passes(lambda: torch.zeros(3, device="meta")), "a tensor on meta"),
+    "conjugate": (passes(lambda: torch.tensor([1 + 2j] * 3).conj()), "the conjugate bit"),
+    "negative": (passes(lambda: torch.tensor([1 + 2j] * 3).conj().imag), "the negative bit"),
+    "zero": (passes(lambda: torch._efficientzerotensor(3)), "a tensor with plain memory"),
     "functional": (inside(torch.func.functionalize), "of a transformation"),
-    "fake": (given(fake), "a fake tensor, which has no memory"),
+    "fake": (passes(fake), "a fake tensor, which has no memory"),
     "batched": (
         lambda check: torch.vmap(lambda t: [check(t), t][1])(torch.zeros(2, 3)),
         "of a transformation",
     ),
     "grad": (inside(torch.func.grad), "one that requires grad"),
-    "requires grad": (given(lambda: floats().requires_grad_()), "requires grad"),
-    "in a graph": (given(lambda: floats().requires_grad_() * 2), "requires grad"),
+    "requires grad": (passes(lambda: floats().requires_grad_()), "requires grad"),
+    "in a graph": (passes(lambda: floats().requires_grad_() * 2), "requires grad"),
 }
 
 X = np.array([1.0, 2.0, 3.0], "f4")
@@ -245,8 +245,8 @@ class Interface:
     """An array interface over a buffer, whose offset and strides NumPy takes as they are."""
 
     def __init__(self, **changes):
-        given = np.zeros((3, 4), np.float32).__array_interface__
-        self.__array_interface__ = {**given, "data": bytes(48), **changes}
+        interface = np.zeros((3, 4), np.float32).__array_interface__
+        self.__array_interface__ = {**interface, "data": bytes(48), **changes}
 
 
 @pytest.mark.parametrize("changes", [{"offset": 4}, {"offset": 2**62}, {"strides": (32, 4)},

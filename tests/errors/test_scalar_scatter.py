@@ -15,14 +15,14 @@ SHAPES = [(), (6,), (2, 3), (3, 2), (1, 6), (6, 1), (2, 3, 1), (0,), (0, 2)]
 @pytest.mark.parametrize("indices", SHAPES, ids=str)
 def test_updates_have_the_shape_of_the_indices(indices, updates, out):
     target = Poisoned((), "f4")
-    given = {"out": target.array} if out else {}
+    arguments = {"out": target.array} if out else {}
     lookup, values = np.zeros(indices, np.int64), np.full(updates, 5, np.float32)
     if updates in (indices, ()):
-        result = dml.scatter_elements(X, lookup, values, **given)
+        result = dml.scatter_elements(X, lookup, values, **arguments)
         assert result == (5 if lookup.size else X)
         return
     with pytest.raises(dml.ArgumentError) as error:
-        dml.scatter_elements(X, lookup, values, **given)
+        dml.scatter_elements(X, lookup, values, **arguments)
     message = f"updates: expected shape {indices} (the shape of indices), got {updates}"
     assert str(error.value) == message
     assert target.untouched()

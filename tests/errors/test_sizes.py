@@ -125,8 +125,8 @@ def test_broadcast_arrays_beyond_counting():
     with pytest.raises(dml.ArgumentError, match=r"^arrays\[0\]: expected at most 2\^48 elements"):
         dml.join([VAST], out=np.zeros(3, "u1"))
     # As many as can be counted are read where they are.
-    most = np.broadcast_to(np.uint8(7), (2**24, 2**24))
-    assert dml.gather(most, [2**24 - 1], axis=1)[:2].tolist() == [[7], [7]]
+    maximum = np.broadcast_to(np.uint8(7), (2**24, 2**24))
+    assert dml.gather(maximum, [2**24 - 1], axis=1)[:2].tolist() == [[7], [7]]
 
 
 def test_strides_beyond_the_address_space():
@@ -155,7 +155,7 @@ KINDS = ("u1", "f4")
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_and_empty(kind):
     e = np.empty((2**40, 2**20, 0), kind)
-    few = np.zeros((2, 3, 0), np.int64)
+    empty = np.zeros((2, 3, 0), np.int64)
     # NumPy has no empty array of so many 64-bit elements off its empty axis.
     values, indices = dml.top_k(e, 0, axis=2, index_dtype="uint32")
     assert values.shape == indices.shape == e.shape
@@ -166,11 +166,11 @@ def test_large_and_empty(kind):
     assert dml.join([e, e], axis=2).shape == e.shape
     assert dml.gather(e, [0, 5, -1]).shape == (3, 2**20, 0)
     assert dml.gather(e, [[0], [5]], axis=1, mode="clamp").shape == (2**40, 2, 1, 0)
-    assert dml.gather_elements(e, few).shape == few.shape
+    assert dml.gather_elements(e, empty).shape == empty.shape
     assert dml.gather_nd(e, [[5, 6], [-1, -1]]).shape == (2, 0)
-    assert dml.scatter_elements(e, few, np.zeros(few.shape, kind)).shape == e.shape
+    assert dml.scatter_elements(e, empty, np.zeros(empty.shape, kind)).shape == e.shape
     assert dml.scatter_nd(e, [[5, 6]], np.zeros((1, 0), kind)).shape == e.shape
-    assert dml.scatter_elements(e, few, np.zeros(few.shape, kind), out=e) is e
+    assert dml.scatter_elements(e, empty, np.zeros(empty.shape, kind), out=e) is e
     # Indices are looked at where there is nothing to move.
     for call in (
         lambda: dml.gather(e, [2**40]),
@@ -202,18 +202,22 @@ def test_results_of_sizes_that_numpy_does_not_have():
 
 
 def test_ranks_above_64():
-    most = 64 if NUMPY_2 else 32
-    rank = most // 2 + 8
+    maximum = 64 if NUMPY_2 else 32
+    rank = maximum // 2 + 8
     x, i = np.zeros((1,) * rank), np.zeros((1,) * rank, int)
-    with pytest.raises(dml.ArgumentError, match=f"gather: expected at most {most} axes of the res"):
+    with pytest.raises(
+        dml.ArgumentError, match=f"gather: expected at most {maximum} axes of the res"
+    ):
         dml.gather(x, i)
-    with pytest.raises(dml.ArgumentError, match=f"gather_nd: expected at most {most} axes"):
+    with pytest.raises(dml.ArgumentError, match=f"gather_nd: expected at most {maximum} axes"):
         dml.gather_nd(x, np.zeros((*(1,) * (rank - 1), 1), int))
-    rest, out = np.zeros((1,) * (most + 1 - rank), int), np.zeros((1,) * most)
-    assert dml.gather(x, rest).ndim == most
-    assert dml.tile(x, (1,) * most).ndim == most
-    with pytest.raises(dml.ArgumentError, match=f"expected at most {most} values, got {most + 1}"):
-        dml.tile(x, (1,) * (most + 1))
+    rest, out = np.zeros((1,) * (maximum + 1 - rank), int), np.zeros((1,) * maximum)
+    assert dml.gather(x, rest).ndim == maximum
+    assert dml.tile(x, (1,) * maximum).ndim == maximum
+    with pytest.raises(
+        dml.ArgumentError, match=f"expected at most {maximum} values, got {maximum + 1}"
+    ):
+        dml.tile(x, (1,) * (maximum + 1))
     assert dml.gather(x, rest, out=out) is out
     deep = [1]
     for _ in range(70):
@@ -374,12 +378,12 @@ def test_memory_that_the_system_refuses():
         [sys.executable, "-c", LIMITED], check=False, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    told = json.loads(ran.stdout)
-    for name, (text, untouched) in told.items():
+    output = json.loads(ran.stdout)
+    for name, (text, untouched) in output.items():
         call = name.split()[0]
         pattern = rf"AllocationError: {call}: [\d.]+ [MG]B for .* could not be allocated"
         assert re.match(pattern, text), (name, text)
         assert untouched, name
         if "scratch" in name:
             assert "for scratch" in text, name
-    assert "TOP_K1 scratch, strided" in told
+    assert "TOP_K1 scratch, strided" in output

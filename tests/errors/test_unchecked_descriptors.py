@@ -165,8 +165,8 @@ def dispatch(desc):
     arrays = {}
     for info in desc.tensor_fields():
         value = getattr(desc, info.attribute)
-        made = [np.zeros(t.sizes, t.data_type.numpy) for t in (value if info.many else [value])]
-        arrays[info.name] = made if info.many else made[0]
+        members = [np.zeros(t.sizes, t.data_type.numpy) for t in (value if info.many else [value])]
+        arrays[info.name] = members if info.many else members[0]
     compiled.dispatch(**arrays)
 
 
@@ -321,7 +321,7 @@ def slot(name, output=False, member=-1, kind=1, sizes=(2, 3), padding=0):
 def test_what_a_binder_takes(changes, message):
     def make():
         tensors = [slot("In"), slot("Out", output=True, **changes)]
-        return native.Binder("CAST", "cast", tensors, {}, False)
+        return native.CompiledCall("CAST", "cast", tensors, {}, False)
 
     if message is None:
         x, out = np.ones((2, 3), "f4"), np.zeros(changes.get("sizes", (2, 3)), "f4")
@@ -337,11 +337,11 @@ def test_padding_of_one_element(padding, fits):
     tensors = [slot(name, name == "Out", sizes=(1,), padding=padding) for name in ("In", "Out")]
     if fits:
         x, out = np.ones(1, "f4"), np.zeros(1, "f4")
-        native.Binder("CAST", "cast", tensors, {}, False).dispatch({"In": x, "Out": out}, 1)
+        native.CompiledCall("CAST", "cast", tensors, {}, False).dispatch({"In": x, "Out": out}, 1)
         assert out[0] == 1
         return
     with pytest.raises(dml.ArgumentError, match=r"CAST: .*a tensor that no array can be"):
-        native.Binder("CAST", "cast", tensors, {}, False)
+        native.CompiledCall("CAST", "cast", tensors, {}, False)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_padding_of_one_element(padding, fits):
 def test_which_lists_a_binder_takes(members, message):
     parts = [slot("Parts", True, member, sizes=(1, 3)) for member in members]
     if message is None:
-        native.Binder("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)
+        native.CompiledCall("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)
         return
     with pytest.raises(dml.ArgumentError, match=f"SPLIT: .*{message}"):
-        native.Binder("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)
+        native.CompiledCall("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)

@@ -23,9 +23,9 @@ def without(shape, axis):
     return shape[:axis] + shape[axis + 1 :]
 
 
-def at_most(shape, most, axis):
-    pairs = zip(without(shape, axis), without(most, axis), strict=True)
-    return len(shape) == len(most) and all(n <= m for n, m in pairs)
+def at_most(shape, maximum, axis):
+    pairs = zip(without(shape, axis), without(maximum, axis), strict=True)
+    return len(shape) == len(maximum) and all(n <= m for n, m in pairs)
 
 
 def numbers(a):
@@ -43,8 +43,8 @@ def index(a):
 def top_k(a, b, c, axis, k):
     if not (0 <= axis < a.ndim and 0 <= k <= a.shape[axis] and numbers(a) and same(a, b)):
         return False
-    wanted = (*a.shape[:axis], k, *a.shape[axis + 1 :])
-    return b.shape == c.shape == wanted and index(c)
+    expected = (*a.shape[:axis], k, *a.shape[axis + 1 :])
+    return b.shape == c.shape == expected and index(c)
 
 
 def nonzero(a, b, c, columns):
@@ -70,8 +70,8 @@ def scatter_nd(a, b, c):
 def gather(a, b, c, axis, clamp):
     if not 0 <= axis < a.ndim or (clamp and a.shape[axis] == 0 and b.size):
         return False
-    wanted = a.shape[:axis] + b.shape + a.shape[axis + 1 :]
-    return c.shape == wanted and same(a, c) and index(b)
+    expected = a.shape[:axis] + b.shape + a.shape[axis + 1 :]
+    return c.shape == expected and same(a, c) and index(b)
 
 
 def gather_elements(a, b, c, axis, clamp):
@@ -151,7 +151,7 @@ def decisions(call, fits, operands, values):
     """How many calls ran; each ran if, and only if, it fits."""
     ran = 0
     for attributes in itertools.product(*values):
-        fit = fits(*operands, *attributes)
+        accepted = fits(*operands, *attributes)
         try:
             call(*operands, *attributes)
             took = True
@@ -159,7 +159,7 @@ def decisions(call, fits, operands, values):
             took = True
         except dml.ArgumentError:
             took = False
-        if took != fit:
+        if took != accepted:
             pytest.fail(f"{[f'{a.dtype}{a.shape}' for a in operands]}, {attributes}: ran: {took}")
         ran += took
     return ran
@@ -327,9 +327,9 @@ def test_two_operands(kernel):
 def test_attributes_of_other_lengths(kernel, attributes):
     x = np.zeros((2, 2))
     run(kernel, [x], [x.copy()], **attributes)
-    for name, given in attributes.items():
-        if isinstance(given, tuple):
-            for other in (given[:1], (*given, 0), ()):
+    for name, arguments in attributes.items():
+        if isinstance(arguments, tuple):
+            for other in (arguments[:1], (*arguments, 0), ()):
                 with pytest.raises(dml.ArgumentError):
                     run(kernel, [x], [x.copy()], **attributes | {name: other})
     for count in (1, 3):  # of each
@@ -340,11 +340,11 @@ def test_attributes_of_other_lengths(kernel, attributes):
 
 def test_other_numbers_of_operands():
     x, at = np.zeros(2), np.zeros(2, "i8")
-    given = {
+    arguments = {
         "gather": ([x, at], [x.copy()]), "scatter_elements": ([x, at, x], [x.copy()]),
         "top_k": ([x], [x.copy(), at]), "split": ([x], [x.copy()]), "join": ([x], [x.copy()]),
     }  # fmt: skip
-    for kernel, (inputs, outputs) in given.items():
+    for kernel, (inputs, outputs) in arguments.items():
         attributes = {"axis": 0} | ({"k": 2, "largest": True} if kernel == "top_k" else {})
         run(kernel, inputs, outputs, **attributes)
         many = [x] * 9
@@ -361,16 +361,16 @@ def test_positions_that_32_bits_do_not_hold():
     for size, fits in ((2**31, (True, True)), (2**31 + 1, (True, False)),
                        (2**32, (True, False)), (2**32 + 1, (False, False))):  # fmt: skip
         x = np.zeros((0, size), "u1")
-        for to, fit in zip(rows, fits, strict=True):
+        for to, accepted in zip(rows, fits, strict=True):
             for call in (
-                lambda made, x=x: run(
-                    "nonzero_coordinates", [x], [np.zeros(1, "u4"), made], columns=2
+                lambda rows_made, x=x: run(
+                    "nonzero_coordinates", [x], [np.zeros(1, "u4"), rows_made], columns=2
                 ),
-                lambda made, x=x: run(
-                    "top_k", [x], [np.zeros((0, 2), "u1"), made], axis=1, k=2, largest=True
+                lambda rows_made, x=x: run(
+                    "top_k", [x], [np.zeros((0, 2), "u1"), rows_made], axis=1, k=2, largest=True
                 ),
             ):
-                decisions(call, lambda _, fit=fit: fit, [to], ())
+                decisions(call, lambda _, accepted=accepted: accepted, [to], ())
 
 
 X, HIGHER, AT = np.zeros((2, 2), "f4"), np.zeros((2, 2, 1), "f4"), np.zeros((2, 2), "i8")

@@ -30,7 +30,7 @@ def test_no_page_is_left_over():
 
 
 def test_every_public_name_has_its_place():
-    shown = re.findall(r"^::: anydml\.(\w+)$", "".join(PAGES.values()), re.MULTILINE)
+    text = re.findall(r"^::: anydml\.(\w+)$", "".join(PAGES.values()), re.MULTILINE)
     operators = {kind.__name__ for kind in OPERATORS.values()} | {"ScatterElements"}
     modules = {module.removeprefix("anydml.") for module in generator.MODULES}
-    assert sorted(shown) == sorted({*dml.__all__, *modules} - operators)
+    assert sorted(text) == sorted({*dml.__all__, *modules} - operators)

@@ -67,11 +67,11 @@ def run_session(page, *texts):
 
 def run_commands(text, cwd=ROOT):
     for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, shown = session.partition("\n")
+        command, _, drawing = session.partition("\n")
         program, *arguments = shlex.split(command)
         run = {"anydml": run_anydml, "python": run_python}[program]
         done = run(*arguments, cwd=cwd)
-        assert done.stdout + done.stderr == shown, command
+        assert done.stdout + done.stderr == drawing, command
 
 
 @pytest.mark.parametrize("page", with_blocks("pycon"), ids=name)
@@ -104,16 +104,16 @@ def test_models_run(page, tmp_path):
     ],
 )
 def test_guide_works_from_top_to_bottom(page, tmp_path):
-    whole = page.read_text()
-    found = GUIDE_BLOCK.findall(whole)
-    assert len(found) == whole.count("\n```") // 2, "a block that is not understood"
-    libraries = needed(whole)
+    page_text = page.read_text()
+    found = GUIDE_BLOCK.findall(page_text)
+    assert len(found) == page_text.count("\n```") // 2, "a block that is not understood"
+    libraries = needed(page_text)
     for library in libraries:
         pytest.importorskip(library)
     for kind, title, text in found:
         if title:
             (tmp_path / title).write_text(text)
-        if kind == "python" and f"$ python {title}\n" not in whole:
+        if kind == "python" and f"$ python {title}\n" not in page_text:
             done = run_python("-c", text, cwd=tmp_path, strict=not libraries)
             assert (done.returncode, done.stderr) == (0, "")
         elif kind == "pycon":

@@ -28,10 +28,10 @@ def anchors(page):
         flags=re.DOTALL | re.MULTILINE,
     )
     yield from re.findall(r'<a id="([\w-]+)">', text)
-    for heading, given in _HEADING.findall(text):
+    for heading, explicit_id in _HEADING.findall(text):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading)
         plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
-        yield given or re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        yield explicit_id or re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
 def dead_links(page):

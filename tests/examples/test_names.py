@@ -66,18 +66,18 @@ def test_numpy(name):
     assert lists(ours()) == lists(theirs())
 
 
-@pytest.mark.parametrize(("here", "there"), PADDINGS)
-def test_modes_of_pad(here, there):
+@pytest.mark.parametrize(("own_name", "other_name"), PADDINGS)
+def test_modes_of_pad(own_name, other_name):
     torch = pytest.importorskip("torch")
     widths = [(0, 0), (2, 1)]
-    told = dml.pad(X, widths, here).tolist()
-    assert told == np.pad(X, widths, here).tolist()
-    assert told == torch.nn.functional.pad(torch.tensor(X), (2, 1), mode=there).tolist()
+    output = dml.pad(X, widths, own_name).tolist()
+    assert output == np.pad(X, widths, own_name).tolist()
+    assert output == torch.nn.functional.pad(torch.tensor(X), (2, 1), mode=other_name).tolist()
 
 
 def test_torch():
     torch = pytest.importorskip("torch")
-    x, along, new = torch.tensor(X), torch.tensor(ALONG), torch.tensor(NEW)
+    x, positions, new = torch.tensor(X), torch.tensor(ALONG), torch.tensor(NEW)
     pairs = tuple(torch.tensor(PAIRS.T))
     half = torch.full((2, 1), 0.5, dtype=x.dtype)
     same = [
@@ -86,9 +86,9 @@ def test_torch():
         (dml.nonzero_coordinates(x), torch.nonzero(x)),
         (dml.nonzero_coordinates(x), torch.argwhere(x)),
         (dml.gather(x, [2, 0], axis=1), torch.index_select(x, 1, torch.tensor([2, 0]))),
-        (dml.gather_elements(x, along, axis=1), torch.gather(x, 1, along)),
+        (dml.gather_elements(x, positions, axis=1), torch.gather(x, 1, positions)),
         (dml.gather_nd(x, PAIRS), x[pairs]),
-        (dml.scatter_elements(x, along, half, axis=1), torch.scatter(x, 1, along, half)),
+        (dml.scatter_elements(x, positions, half, axis=1), torch.scatter(x, 1, positions, half)),
         (dml.scatter_nd(x, PAIRS, NEW), torch.index_put(x, pairs, new)),
         (dml.split(x, [1, 2], axis=1), torch.split(x, [1, 2], dim=1)),
         (dml.join([x, x], axis=1), torch.cat([x, x], dim=1)),
@@ -96,9 +96,9 @@ def test_torch():
         (dml.tile(x, (2, 1, 3)), torch.tile(x, (2, 1, 3))),
         (dml.cast(x, "int32"), x.to(torch.int32)),
     ]
-    for here, there in (("add", "sum"), ("mul", "prod"), ("min", "amin"), ("max", "amax")):
-        ours = dml.scatter_elements(x, along, half, axis=1, reduction=here)
-        same.append((ours, torch.scatter_reduce(x, 1, along, half, there)))
+    for own_name, other_name in (("add", "sum"), ("mul", "prod"), ("min", "amin"), ("max", "amax")):
+        ours = dml.scatter_elements(x, positions, half, axis=1, reduction=own_name)
+        same.append((ours, torch.scatter_reduce(x, 1, positions, half, other_name)))
     for ours, theirs in same:
         assert lists(ours) == lists(theirs)
 
@@ -127,8 +127,13 @@ def test_jax():
         (dml.tile(x, (2, 1, 3)), jnp.tile(x, (2, 1, 3))),
         (dml.cast(x, "int32"), x.astype("int32")),
     ]
-    for here, there in (("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max")):
-        ours = dml.scatter_nd(x, PAIRS, new, reduction=here)
-        same.append((ours, getattr(x.at[at], there)(new)))
+    for own_name, other_name in (
+        ("add", "add"),
+        ("mul", "multiply"),
+        ("min", "min"),
+        ("max", "max"),
+    ):
+        ours = dml.scatter_nd(x, PAIRS, new, reduction=own_name)
+        same.append((ours, getattr(x.at[at], other_name)(new)))
     for ours, theirs in same:
         assert lists(ours) == lists(theirs)

@@ -1,4 +1,4 @@
-"""The operators' pages in the documentation are what their rooms say now."""
+"""The operators' pages in the documentation are what the operator modules say now."""
 
 import importlib.util
 

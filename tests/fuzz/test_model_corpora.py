@@ -27,9 +27,11 @@ def test_corpus(target):
 
 def test_the_mutator_makes_models():
     seed = corpora.inputs("model")["split_all"]
-    made = {model.mutated(seed, 4096, i, lambda data, most: data[:most]) for i in range(300)}
-    assert len(made) > 200
-    for data in made:
+    mutants = {
+        model.mutated(seed, 4096, i, lambda data, maximum: data[:maximum]) for i in range(300)
+    }
+    assert len(mutants) > 200
+    for data in mutants:
         model.run(data)
 
 

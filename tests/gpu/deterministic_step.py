@@ -52,13 +52,13 @@ class Graph(torch.nn.Module):
 
     def __init__(self, width=128):
         super().__init__()
-        self.given = torch.nn.Linear(16, width)
+        self.layer = torch.nn.Linear(16, width)
         self.rounds = torch.nn.ModuleList(torch.nn.Linear(2 * width, width) for _ in range(2))
         self.answer = torch.nn.Linear(width, 1)
 
     def forward(self, nodes, edges):
         source, target = edges
-        state = self.given(nodes)
+        state = self.layer(nodes)
         for layer in self.rounds:
             sent = state[source]
             at = target[:, None].expand_as(sent)
@@ -79,12 +79,12 @@ def trained(kind, device, steps=STEPS):
     generator = torch.Generator().manual_seed(5)
     torch.manual_seed(5)
     model = kind().to(device)
-    given, wanted = kind.inputs(device, generator)
+    arguments, expected = kind.inputs(device, generator)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
     def step():
         optimizer.zero_grad()
-        (model(*given) - wanted).square().mean().backward()
+        (model(*arguments) - expected).square().mean().backward()
         optimizer.step()
 
     for _ in range(steps):

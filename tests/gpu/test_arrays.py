@@ -41,7 +41,7 @@ def on_gpu(array, layout="packed"):
     return tensor
 
 
-def back(value):
+def to_numpy(value):
     return value.cpu().numpy()
 
 
@@ -56,7 +56,7 @@ def same(got, expected):
     assert len(got) == len(expected)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.is_cuda
-        assert_same_bits(back(ours), theirs)
+        assert_same_bits(to_numpy(ours), theirs)
 
 
 SHAPES = strategies.shapes(min_rank=1)
@@ -70,8 +70,8 @@ def test_top_k(data, kind, shape, layout, largest):
     k = data.draw(st.integers(0, shape[axis]))
     x = values(data, shape, kind)
     index_dtype = data.draw(st.sampled_from(("int64", "uint32")))
-    given_ = {"axis": axis, "largest": largest, "index_dtype": index_dtype}
-    same(dml.top_k(on_gpu(x, layout), k, **given_), dml.top_k(x, k, **given_))
+    options = {"axis": axis, "largest": largest, "index_dtype": index_dtype}
+    same(dml.top_k(on_gpu(x, layout), k, **options), dml.top_k(x, k, **options))
 
 
 @pytest.mark.parametrize("flavour", list(Flavour))
@@ -81,8 +81,8 @@ def test_top_k(data, kind, shape, layout, largest):
 def test_top_k_of_few_long_rows(flavour, rows, n, k):
     x = contents(np.random.default_rng(k), (rows, n), np.float32, flavour)
     for largest in (True, False):
-        how = {"largest": largest, "index_dtype": "int64"}
-        same(dml.top_k(on_gpu(x, "offset"), k, **how), dml.top_k(x, k, **how))
+        options = {"largest": largest, "index_dtype": "int64"}
+        same(dml.top_k(on_gpu(x, "offset"), k, **options), dml.top_k(x, k, **options))
 
 
 @given(st.data(), KINDS, strategies.shapes(), HOW)
@@ -94,8 +94,10 @@ def test_nonzero_coordinates(data, kind, shape, layout):
 @given(st.data(), KINDS, strategies.shapes(), HOW, st.integers(0, 40))
 def test_so_many_rows_of_nonzero_coordinates(data, kind, shape, layout, size):
     x = values(data, shape, kind)
-    how = {"size": size, "fill_value": data.draw(st.integers(-2, 99))}
-    same(dml.nonzero_coordinates(on_gpu(x, layout), **how), dml.nonzero_coordinates(x, **how))
+    options = {"size": size, "fill_value": data.draw(st.integers(-2, 99))}
+    same(
+        dml.nonzero_coordinates(on_gpu(x, layout), **options), dml.nonzero_coordinates(x, **options)
+    )
 
 
 @given(st.data(), KINDS, SHAPES, HOW)
@@ -216,8 +218,8 @@ class TestCalls:
             graph.replay()
             torch.cuda.synchronize()
             expected = dml.top_k(x.cpu().numpy(), 10)
-            assert_same_bits(back(values), expected.values)
-            assert (back(indices) == expected.indices).all()
+            assert_same_bits(to_numpy(values), expected.values)
+            assert (to_numpy(indices) == expected.indices).all()
 
     def test_nonzero_in_a_graph_is_refused(self):
         x = torch.ones(10, device="cuda")

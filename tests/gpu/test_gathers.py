@@ -36,7 +36,7 @@ def on_gpu(array, step=1):
     return wide[..., ::step]
 
 
-def back(value):
+def to_numpy(value):
     return value.cpu().numpy()
 
 
@@ -53,15 +53,15 @@ def test_results_and_errors_are_the_cpus(data, kind, shape, which, bad, bound, s
     axis = data.draw(st.integers(0, rank - 1))
     if which == "gather":
         lookup_shape, sizes = data.draw(strategies.shapes(max_elements=60)), shape[axis]
-        call, given_ = dml.gather, {"axis": axis}
+        call, options = dml.gather, {"axis": axis}
     elif which == "elements":
-        most = [9 if i == axis else n for i, n in enumerate(shape)]
-        lookup_shape = tuple(data.draw(st.integers(0, n)) for n in most)
-        call, given_, sizes = dml.gather_elements, {"axis": axis}, shape[axis]
+        maximum = [9 if i == axis else n for i, n in enumerate(shape)]
+        lookup_shape = tuple(data.draw(st.integers(0, n)) for n in maximum)
+        call, options, sizes = dml.gather_elements, {"axis": axis}, shape[axis]
     else:
         width = data.draw(st.integers(1, rank))
         lookup_shape = (data.draw(st.integers(0, 20)), width)
-        call, given_, sizes = dml.gather_nd, {}, np.array(shape[:width])
+        call, options, sizes = dml.gather_nd, {}, np.array(shape[:width])
     signed = np.dtype(data.draw(st.sampled_from(INDEX_TYPES)))
     high = np.maximum(sizes, 1)
     lookup = generator.integers(-high, high, lookup_shape).astype(signed)
@@ -69,35 +69,35 @@ def test_results_and_errors_are_the_cpus(data, kind, shape, which, bad, bound, s
         lookup.flat[generator.integers(lookup.size)] = -(2**31) if bound else 2**31 - 1
     expected = error = None
     try:
-        expected = call(x, lookup, **given_)
+        expected = call(x, lookup, **options)
     except dml.IndexOutOfRangeError as raised:
         error = raised
-    there, at = on_gpu(x, step), on_gpu(lookup, step)
+    on_device, at = on_gpu(x, step), on_gpu(lookup, step)
     out = None
     if bound:
-        wanted = (
-            call(np.zeros(shape, x.dtype), np.zeros_like(lookup), **given_)
+        reference = (
+            call(np.zeros(shape, x.dtype), np.zeros_like(lookup), **options)
             if (lookup.size == 0 or np.all(sizes))
             else None
         )
-        if wanted is None:
+        if reference is None:
             return
-        out = torch.full(wanted.shape, 3, device="cuda").to(there.dtype)
-        kept = back(out)
-        given_ |= {"out": out}
-    result = call(there, at, **given_)
+        out = torch.full(reference.shape, 3, device="cuda").to(on_device.dtype)
+        kept = to_numpy(out)
+        options |= {"out": out}
+    result = call(on_device, at, **options)
     if error is None:
         dml.synchronize()
-        assert_same_bits(back(result), expected)
+        assert_same_bits(to_numpy(result), expected)
         return
     with pytest.raises(dml.IndexOutOfRangeError) as raised:
         dml.synchronize()
     assert str(raised.value).startswith(str(error) + "; found on cuda:0")
     assert raised.value.position == error.position
     if bound:
-        assert_same_bits(back(out), kept)
+        assert_same_bits(to_numpy(out), kept)
     else:
-        assert not back(result).any()
+        assert not to_numpy(result).any()
 
 
 @pytest.mark.parametrize("rows", [3, 5000])  # one block, and many
@@ -169,7 +169,7 @@ def test_modes(mode, index_type):
     ):  # fmt: skip
         lookup = at[: at.size // 20 * 20].reshape(shape)
         results = [call(*map(kind, (x, lookup)), mode=mode) for kind in (np.asarray, on_gpu)]
-        assert_same_bits(back(results[1]), results[0])
+        assert_same_bits(to_numpy(results[1]), results[0])
 
 
 def test_cupy():

@@ -18,12 +18,12 @@ NUMBERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float
 SHAPES = ((5,), (7, 33), (4, 1000), (3, 70_000), (2, 3, 4, 65), (600, 513))
 
 
-def some(shape, dtype=torch.bfloat16, most=256):
+def random_elements(shape, dtype=torch.bfloat16, maximum=256):
     """Any bits: zeros of both signs, subnormals, infinities and NaNs among them."""
     generator = torch.Generator().manual_seed(sum(shape))
     size = torch.empty(0, dtype=dtype).element_size()
     count = size * int(torch.tensor(shape).prod())
-    raw = torch.randint(0, most, (count,), dtype=torch.uint8, generator=generator)
+    raw = torch.randint(0, maximum, (count,), dtype=torch.uint8, generator=generator)
     return raw.view(dtype).reshape(shape)
 
 
@@ -55,7 +55,7 @@ def agree(call, *operands):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("make", [some, ties])
+@pytest.mark.parametrize("make", [random_elements, ties])
 def test_selection(shape, make):
     for x in layouts(make(shape)):
         agree(dml.nonzero_coordinates, x)
@@ -69,19 +69,26 @@ def test_selection(shape, make):
 @pytest.mark.parametrize(("rows", "updates"), [(3, 40), (500, 2000), (5000, 20)])
 def test_scatters(rows, updates, reduction, include_self):
     generator = torch.Generator().manual_seed(rows)
-    for most in (256, 64):  # any bits, and numbers that meet in others of their size
-        x, new = some((rows, 9), most=most), some((updates, 9), most=most)
+    for maximum in (256, 64):  # any bits, and numbers that meet in others of their size
+        x, new = (
+            random_elements((rows, 9), maximum=maximum),
+            random_elements((updates, 9), maximum=maximum),
+        )
         places = torch.randint(0, rows, (updates, 9), generator=generator)
-        given = {"reduction": reduction, "include_self": include_self}
-        agree(lambda *a, g=given: dml.scatter_elements(*a, **g), x, places, new)
-        agree(lambda *a, g=given: dml.scatter_nd(*a, **g), x, places[:, :1], new)
+        arguments = {"reduction": reduction, "include_self": include_self}
+        agree(lambda *a, g=arguments: dml.scatter_elements(*a, **g), x, places, new)
+        agree(lambda *a, g=arguments: dml.scatter_nd(*a, **g), x, places[:, :1], new)
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_cast(kind):
     every = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
     other = getattr(torch, kind)
-    wide = some((40_000,)).bool() if other == torch.bool else some((40_000,), other)
+    wide = (
+        random_elements((40_000,)).bool()
+        if other == torch.bool
+        else random_elements((40_000,), other)
+    )
     for x in layouts(every.reshape(256, 256)):
         if other != torch.bool:
             agree(lambda a: dml.cast(a, kind), x)
@@ -91,7 +98,7 @@ def test_cast(kind):
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
 def test_moved(kind):
-    for x in layouts(some((6, 40), getattr(torch, kind))):
+    for x in layouts(random_elements((6, 40), getattr(torch, kind))):
         rows = torch.tensor([0, -1, 2])
         agree(dml.gather, x, rows)
         agree(dml.gather_elements, x, torch.zeros_like(x, dtype=torch.int64))

@@ -36,7 +36,7 @@ def test_results_and_gradients(name):
             for index in ("ALONG", "TUPLES", "BATCHED"):
                 patch.setattr(torch_calls, index, getattr(torch_calls, index).to(device))
             x = torch_calls.floats(3, 4).to(device).requires_grad_()
-            outputs = torch_calls.several(call(x))
+            outputs = torch_calls.as_tuple(call(x))
             sum((y * y).sum() for y in outputs).backward()
             results.append([*(y.detach().cpu() for y in outputs), x.grad.cpu()])
     for ours, expected in zip(*results, strict=True):
@@ -45,12 +45,12 @@ def test_results_and_gradients(name):
 
 @pytest.mark.parametrize("name", ["top_k", "gather", "scatter_elements", "split", "join"])
 def test_pytorchs_own_check_of_operators(name):
-    first, *given = torch_calls.OPERATORS[name]
+    first, *arguments = torch_calls.OPERATORS[name]
     tensors = first if isinstance(first, list) else [first]
     tensors = [tensor.cuda().requires_grad_() for tensor in tensors]
-    given = [value.cuda() if isinstance(value, torch.Tensor) else value for value in given]
+    arguments = [value.cuda() if isinstance(value, torch.Tensor) else value for value in arguments]
     first = tensors if isinstance(first, list) else tensors[0]
-    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (first, *given))
+    torch.library.opcheck(getattr(torch.ops.anydml, name).default, (first, *arguments))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own

@@ -23,19 +23,19 @@ class CuPy:
         self.library = pytest.importorskip("cupy")
         self.kind = self.library.ndarray
 
-    def given(self, array):
+    def to_device(self, array):
         return self.library.asarray(array)
 
-    def back(self, array):
+    def to_host(self, array):
         return array.get()
 
 
 @pytest.fixture(params=[CuPy], ids=["cupy"])
 def library(request):
-    made = request.param()
-    one = made.given(np.zeros(3, np.float32))
-    dml.gather(one, made.given(np.zeros(1, np.int32)))  # tells the quick calls of it
-    return made
+    library_arrays = request.param()
+    one = library_arrays.to_device(np.zeros(3, np.float32))
+    dml.gather(one, library_arrays.to_device(np.zeros(1, np.int32)))  # tells the quick calls of it
+    return library_arrays
 
 
 CALLS = {
@@ -60,22 +60,25 @@ def test_results(library, call, dtype):
         pytest.skip("to a real type")
     if dtype == "complex64" and call in ("top_k", "smallest", "nonzero"):
         with pytest.raises(dml.ArgumentTypeError):
-            CALLS[call](library.given(np.zeros((4, 5), dtype)), None)
+            CALLS[call](library.to_device(np.zeros((4, 5), dtype)), None)
         return
     rng = np.random.default_rng(7)
     array = rng.integers(0, 3, (4, 5)).astype(dtype)
     places = rng.integers(-4, 4, (4, 5)).astype(np.int32)
     expected = CALLS[call](array, places)
-    got = CALLS[call](library.given(array), library.given(places))
+    got = CALLS[call](library.to_device(array), library.to_device(places))
     expected, got = (v if isinstance(v, tuple) else (v,) for v in (expected, got))
     assert len(expected) == len(got)
     for theirs, ours in zip(expected, got, strict=True):
         assert type(ours) is library.kind
-        assert_same_bits(library.back(ours), theirs)
+        assert_same_bits(library.to_host(ours), theirs)
 
 
 def test_a_bad_index_is_told(library):
-    x, i = library.given(np.arange(9, dtype=np.float32)), library.given(np.array([3, 9], np.int32))
+    x, i = (
+        library.to_device(np.arange(9, dtype=np.float32)),
+        library.to_device(np.array([3, 9], np.int32)),
+    )
 
     def waited(call):
         call()
@@ -114,15 +117,15 @@ def test_the_current_stream_of_cupy():
 
 def test_threads(library):
     array = np.random.default_rng(1).standard_normal((64, 300)).astype(np.float32)
-    x = library.given(array)
+    x = library.to_device(array)
     expected = dml.top_k(array, 5, index_dtype="int32")
     failed = []
 
     def work():
         for _ in range(100):
             values, indices = dml.top_k(x, 5, index_dtype="int32")
-            if not ((library.back(values) == expected.values).all()
-                    and (library.back(indices) == expected.indices).all()):  # fmt: skip
+            if not ((library.to_host(values) == expected.values).all()
+                    and (library.to_host(indices) == expected.indices).all()):  # fmt: skip
                 failed.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -19,9 +19,9 @@ TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "ui
 HOW = (None, "add", "mul", "min", "max", "mean")
 
 
-def there(array, turned):
+def to_gpu(array, transposed):
     tensor = torch.from_numpy(array).cuda()
-    return tensor.mT.contiguous().mT if turned and array.ndim > 1 else tensor
+    return tensor.mT.contiguous().mT if transposed and array.ndim > 1 else tensor
 
 
 def same(got, expected):
@@ -43,33 +43,33 @@ def places(data, shape, sizes):
 
 
 @given(st.data(), st.sampled_from(TYPES), strategies.shapes(min_rank=1), st.sampled_from(HOW))
-def test_scatter_elements(data, kind, shape, how):
+def test_scatter_elements(data, kind, shape, reduction):
     axis = data.draw(st.integers(0, len(shape) - 1))
     count = data.draw(st.integers(0, 2 * shape[axis])) if shape[axis] else 0
     lookup = (*shape[:axis], count, *shape[axis + 1 :])
     x, updates = drawn(data, kind, shape), drawn(data, kind, lookup)
     indices = places(data, lookup, shape[axis])
-    turned, whole = data.draw(st.booleans()), data.draw(st.booleans())
-    options = {"axis": axis, "reduction": how, "include_self": whole}
+    transposed, include_self = data.draw(st.booleans()), data.draw(st.booleans())
+    options = {"axis": axis, "reduction": reduction, "include_self": include_self}
     expected = dml.scatter_elements(x, indices, updates, **options)
-    on_gpu = [there(array, turned) for array in (x, indices, updates)]
+    on_gpu = [to_gpu(array, transposed) for array in (x, indices, updates)]
     same(dml.scatter_elements(*on_gpu, **options), expected)
     dml.scatter_elements(*on_gpu, **options, out=on_gpu[0])
     same(on_gpu[0], expected)
 
 
 @given(st.data(), st.sampled_from(TYPES), strategies.shapes(min_rank=1), st.sampled_from(HOW))
-def test_scatter_nd(data, kind, shape, how):
+def test_scatter_nd(data, kind, shape, reduction):
     if 0 in shape:
         return
     length = data.draw(st.integers(1, len(shape)))
     count = data.draw(st.integers(0, 50))
     x, updates = drawn(data, kind, shape), drawn(data, kind, (count, *shape[length:]))
     indices = places(data, (count, length), np.array(shape[:length]))
-    turned, whole = data.draw(st.booleans()), data.draw(st.booleans())
-    options = {"reduction": how, "include_self": whole}
+    transposed, include_self = data.draw(st.booleans()), data.draw(st.booleans())
+    options = {"reduction": reduction, "include_self": include_self}
     expected = dml.scatter_nd(x, indices, updates, **options)
-    on_gpu = [there(array, turned) for array in (x, indices, updates)]
+    on_gpu = [to_gpu(array, transposed) for array in (x, indices, updates)]
     same(dml.scatter_nd(*on_gpu, **options), expected)
 
 
@@ -128,40 +128,40 @@ class TestCalls:
             same(result, expected.numpy())
 
     @pytest.mark.parametrize("kind", ["complex64", "complex128"])
-    @pytest.mark.parametrize("whole", [True, False])
-    @pytest.mark.parametrize("how", ["add", "mul", "mean"])
-    def test_complex_numbers(self, kind, whole, how):
+    @pytest.mark.parametrize("include_self", [True, False])
+    @pytest.mark.parametrize("reduction", ["add", "mul", "mean"])
+    def test_complex_numbers(self, kind, include_self, reduction):
         generator = np.random.default_rng(5)
         part = np.dtype(f"f{np.dtype(kind).itemsize // 2}")
         x, updates = (
             contents(generator, (rows, 18), part, Flavour.RANDOM).view(kind) for rows in (40, 60)
         )
         indices = generator.integers(-40, 40, (60, 9))
-        options = {"reduction": how, "include_self": whole}
-        on_gpu = [there(array, False) for array in (x, indices, updates)]
+        options = {"reduction": reduction, "include_self": include_self}
+        on_gpu = [to_gpu(array, False) for array in (x, indices, updates)]
         expected = dml.scatter_elements(x, indices, updates, **options)
         same(dml.scatter_elements(*on_gpu, **options), expected)
         dml.scatter_elements(*on_gpu, **options, out=on_gpu[0])
         same(on_gpu[0], expected)
         rows = indices[:, :1]
         expected = dml.scatter_nd(x, rows, updates, **options)
-        on_gpu[0] = there(x, False)
-        same(dml.scatter_nd(on_gpu[0], there(rows, False), on_gpu[2], **options), expected)
+        on_gpu[0] = to_gpu(x, False)
+        same(dml.scatter_nd(on_gpu[0], to_gpu(rows, False), on_gpu[2], **options), expected)
 
     def test_rows_of_which_some_repeat_an_index(self):
         generator = np.random.default_rng(7)
         x, updates = (generator.random((4, 2048)).astype("f4") for _ in range(2))
         indices = np.arange(4 * 2048).reshape(4, 2048) // 4 % 7  # four alike, mostly
         indices -= np.where(generator.random(indices.shape) < 0.1, 2048, 0)
-        on_gpu = [there(array, False) for array in (x, indices, updates)]
+        on_gpu = [to_gpu(array, False) for array in (x, indices, updates)]
         same(
             dml.scatter_elements(*on_gpu, axis=1), dml.scatter_elements(x, indices, updates, axis=1)
         )
 
     @pytest.mark.parametrize("kind", [*TYPES, "complex64"])
-    @pytest.mark.parametrize("how", ["mean", "min", "max"])
-    def test_many_updates_of_few_elements(self, kind, how):
-        if kind == "complex64" and how != "mean":
+    @pytest.mark.parametrize("reduction", ["mean", "min", "max"])
+    def test_many_updates_of_few_elements(self, kind, reduction):
+        if kind == "complex64" and reduction != "mean":
             return
         generator = np.random.default_rng(6)
         part = np.dtype("f4" if kind == "complex64" else kind)
@@ -170,21 +170,23 @@ class TestCalls:
             x, updates = x.view(kind), updates.view(kind)
             for places in (len(x), 2):
                 indices = generator.integers(0, places, len(updates))
-                for whole in (True, False):
-                    options = {"reduction": how, "include_self": whole}
+                for include_self in (True, False):
+                    options = {"reduction": reduction, "include_self": include_self}
                     expected = dml.scatter_elements(x, indices, updates, **options)
-                    on_gpu = [there(array, False) for array in (x, indices, updates)]
+                    on_gpu = [to_gpu(array, False) for array in (x, indices, updates)]
                     same(dml.scatter_elements(*on_gpu, **options), expected)
 
     def test_a_mean_with_a_bad_index_is_told_once(self):
         x, updates = torch.ones(4, device="cuda"), torch.ones(2, device="cuda")
         indices = torch.tensor([1, 4], device="cuda")
         for options in ({}, {"out": x}):
-            for whole in (True, False):
+            for include_self in (True, False):
                 result = dml.scatter_elements(
-                    x, indices, updates, reduction="mean", include_self=whole, **options
+                    x, indices, updates, reduction="mean", include_self=include_self, **options
                 )
-                with pytest.raises(dml.IndexOutOfRangeError, match=r"indices\[1\].* got 4") as told:
+                with pytest.raises(
+                    dml.IndexOutOfRangeError, match=r"indices\[1\].* got 4"
+                ) as raised:
                     dml.synchronize()
-                assert "more call" not in str(told.value)
+                assert "more call" not in str(raised.value)
                 assert result.tolist() == [1.0 if options else 0.0] * 4

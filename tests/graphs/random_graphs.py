@@ -14,13 +14,13 @@ def random_graph(seed):
     known, arrays = [], {}
 
     def pick(rank=None):
-        fit = [e for e in known if rank is None or len(e.sizes) == rank]
-        return fit[rng.integers(len(fit))]
+        candidates = [e for e in known if rank is None or len(e.sizes) == rank]
+        return candidates[rng.integers(len(candidates))]
 
     def like(x):
         """Another expression of the type and sizes, made of bytes where there is none."""
-        fit = [e for e in known if e.sizes == x.sizes and e.data_type is x.data_type]
-        return fit[rng.integers(len(fit))]
+        candidates = [e for e in known if e.sizes == x.sizes and e.data_type is x.data_type]
+        return candidates[rng.integers(len(candidates))]
 
     for i in range(rng.integers(1, 4)):
         sizes = tuple(int(n) for n in rng.integers(1, 5, 4))
@@ -91,10 +91,10 @@ def random_graph(seed):
     ]  # fmt: skip
     for _ in range(rng.integers(3, 14)):
         known += [e for e in makers[rng.integers(len(makers))]() if np.prod(e.sizes) < 5000]
-    made = [e for e in known if e._node is not None]
-    made = [e for e in made if isinstance(graph._nodes[e._node].node, dml.OperatorNode)]
-    made = made or [graph.identity(known[0])]
-    count = int(rng.integers(1, len(made) + 1))
-    chosen = [made[i] for i in rng.choice(len(made), count)]  # some of them twice
+    results = [e for e in known if e._node is not None]
+    results = [e for e in results if isinstance(graph._nodes[e._node].node, dml.OperatorNode)]
+    results = results or [graph.identity(known[0])]
+    count = int(rng.integers(1, len(results) + 1))
+    chosen = [results[i] for i in rng.choice(len(results), count)]  # some of them twice
     chosen = [e if e.desc.strides is None else graph.identity(e) for e in chosen]
     return graph.build(**{f"y{i}": e for i, e in enumerate(chosen)}), arrays

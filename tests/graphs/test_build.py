@@ -126,8 +126,8 @@ def test_outputs_with_another_dimension_count():
 
 def test_reinterpret_makes_no_node():
     graph, x, y = builder("x", "y")
-    turned = graph.reinterpret(x, sizes=(1, 1, 3, 2), strides=(6, 6, 1, 3))
-    as_row = graph.reinterpret(graph.identity(turned), sizes=(6,))
+    transposed = graph.reinterpret(x, sizes=(1, 1, 3, 2), strides=(6, 6, 1, 3))
+    as_row = graph.reinterpret(graph.identity(transposed), sizes=(6,))
     desc = graph.build(row=as_row, sum=graph.add(x, y))
     assert len(desc.nodes) == 2
     assert run(desc, x=X, y=X)["row"] == [-1, 4, 3, 0, 2, -2]

@@ -262,8 +262,8 @@ def test_a_deep_chain_takes_time_in_proportion():
         assert DEVICE.check(deep) == []
         return time.process_time() - begin
 
-    few = min(seconds(2_000) for _ in range(3))
-    assert seconds(40_000) < 80 * few
+    short_time = min(seconds(2_000) for _ in range(3))
+    assert seconds(40_000) < 80 * short_time
     assert DEVICE.compile_graph(chain(3_000))(input0=np.ones(4, np.float32))["output0"].sum() == 4
 
 

@@ -52,9 +52,11 @@ def test_every_pair(shape):
             if reach > memory.size or -1 in memory:
                 assert read is None or -1 not in memory[:reach]
                 continue
-            wanted = np.lib.stride_tricks.as_strided(memory, other, [8 * s for s in target.strides])
+            expected = np.lib.stride_tricks.as_strided(
+                memory, other, [8 * s for s in target.strides]
+            )
             if read is not None:
-                assert (read(np, array) == wanted).all()
+                assert (read(np, array) == expected).all()
                 found += 1
     assert found
 

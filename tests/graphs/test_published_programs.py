@@ -41,23 +41,23 @@ def run(script, *arguments):
     seconds = time.perf_counter() - start
     assert status == 0
     (one,) = computed
-    wanted = run_graph(one.graph, one.inputs)
-    for found, expected in zip(one.outputs, wanted.values(), strict=True):
-        apart = difference(np.array(found), expected)
-        print(f"{script.stem} {' '.join(arguments)}: {seconds:.2f} s, {apart:.1e} from PyTorch")
-        assert apart <= 1e-4
+    reference = run_graph(one.graph, one.inputs)
+    for found, expected in zip(one.outputs, reference.values(), strict=True):
+        error = difference(np.array(found), expected)
+        print(f"{script.stem} {' '.join(arguments)}: {seconds:.2f} s, {error:.1e} from PyTorch")
+        assert error <= 1e-4
     return one
 
 
 @pytest.fixture(autouse=True)
 def no_windows(monkeypatch):
-    shown = []
+    text = []
 
     def show(self):
-        shown.append(self)
+        text.append(self)
 
     monkeypatch.setattr(image.Image, "show", show)
-    yield shown
+    yield text
     gc.collect()  # programs leave files to the collector, which warns
 
 
@@ -74,15 +74,15 @@ def test_squeezenet(capsys):
 
 def test_superres(no_windows):
     run(SAMPLES / "superres.py")
-    assert [shown.size for shown in no_windows] == [(672, 672)]
+    assert [text.size for text in no_windows] == [(672, 672)]
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_candy(style, no_windows):
     run(SAMPLES / "candy.py", PICTURE, f"{style}_tensor_data")
-    (shown,) = no_windows
-    assert shown.size == (720, 720)
-    assert np.array(shown).std() > 30
+    (text,) = no_windows
+    assert text.size == (720, 720)
+    assert np.array(text).std() > 30
 
 
 def test_mobilenet(tmp_path, capsys):

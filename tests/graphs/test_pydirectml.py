@@ -126,10 +126,10 @@ def test_tensor_descs():
     assert full.total_tensor_size_in_bytes == 512
     assert full.guaranteed_base_offset_alignment == 16
     assert dml.TensorDesc(FLOAT32, sizes, None).strides is None
-    named = dml.TensorDesc(
+    desc = dml.TensorDesc(
         data_type=FLOAT32, flags=flags, sizes=sizes, tensor_policy=dml.TensorPolicy.default
     )
-    assert (named.flags, named.strides) == (flags, None)
+    assert (desc.flags, desc.strides) == (flags, None)
 
 
 @pytest.mark.parametrize(

@@ -142,10 +142,12 @@ def test_unused_outputs_and_one_output_twice():
 def test_one_input_in_several_layouts(device):
     graph = dml.GraphBuilder()
     x = graph.input("x", F)
-    turned = graph.reinterpret(x, sizes=(3, 2), strides=(1, 3))
+    transposed = graph.reinterpret(x, sizes=(3, 2), strides=(1, 3))
     bits = graph.reinterpret(x, "INT32")
     desc = graph.build(
-        t=graph.identity(turned), b=graph.cast(bits, output_data_type="INT64"), x2=graph.add(x, x)
+        t=graph.identity(transposed),
+        b=graph.cast(bits, output_data_type="INT64"),
+        x2=graph.add(x, x),
     )
     for array in (X, np.asfortranarray(X)):
         got = device.compile_graph(desc)(x=array)
@@ -198,8 +200,8 @@ def test_how_much_memory_a_run_takes():
     compiled = dml.Device("cpu").compile_graph(desc)
     assert compiled.working_nbytes == 1600 + 2432  # aligned
     x = graph.reinterpret(x, sizes=(10, 100), strides=(1, 10))
-    turned = graph.build(y=graph.identity(x))
-    assert dml.Device("cpu").compile_graph(turned).working_nbytes == 4000  # a copy, if not packed
+    identity = graph.build(y=graph.identity(x))
+    assert dml.Device("cpu").compile_graph(identity).working_nbytes == 4000  # a copy, if not packed
     add = dml.ElementWiseAdd.with_outputs(a_tensor=F, b_tensor=F)
     assert dml.Device("cpu").create_operator(add).compile().working_nbytes == 3 * 6 * 8
 

@@ -83,8 +83,8 @@ def test_another_layout_of_what_a_run_writes_begins_a_new_run():
     graph = dml.GraphBuilder()
     x = graph.input("x", T("FLOAT32", (300, 300)))
     first = graph.add(x, x)
-    turned = graph.reinterpret(first, sizes=(300, 300), strides=(1, 300))
-    desc = graph.build(y=graph.multiply(first, turned))
+    transposed = graph.reinterpret(first, sizes=(300, 300), strides=(1, 300))
+    desc = graph.build(y=graph.multiply(first, transposed))
     compiled = dml.Device("cpu").compile_graph(desc)
     assert len(_runs.fuse(compiled.program)[1]) == 2
     array = np.arange(90_000, dtype=np.float32).reshape(300, 300)
@@ -102,9 +102,9 @@ def test_an_error_on_a_thread_reaches_the_caller():
 
 
 def test_every_block_once():
-    for shape, most in (((7, 3, 5), 4), ((1000,), 64), ((3, 1, 1000), 10), ((1, 1), 1)):
+    for shape, maximum in (((7, 3, 5), 4), ((1000,), 64), ((3, 1, 1000), 10), ((1, 1), 1)):
         counts = np.zeros(shape, int)
-        for at in _runs.blocks(shape, most):
+        for at in _runs.blocks(shape, maximum):
             counts[at] += 1
-            assert counts[at].size <= max(most, 1)
+            assert counts[at].size <= max(maximum, 1)
         assert (counts == 1).all()

@@ -29,8 +29,8 @@ def alone(desc):
         at = 0
         for info in desc.tensor_fields(role):
             value = getattr(desc, info.attribute)
-            for each in value if info.many else [value]:
-                if each is not None:
+            for member in value if info.many else [value]:
+                if member is not None:
                     names.append((at, f"{info.name} {at}"))
                 at += 1
     return dml.GraphDesc(
@@ -76,7 +76,7 @@ def test_a_graph_runs_with_its_data():
 def write(folder, files):
     """The graph with data of constants in files beside it, of which only some are there."""
     path = folder / "Partition_0.bin"
-    path.write_bytes(serialized(network(), named=True))
+    path.write_bytes(serialized(network(), with_names=True))
     data = {node.name: node.data for node in network().nodes if isinstance(node, dml.ConstantNode)}
     for name in files:
         (folder / f"{name}.bin").write_bytes(data[name])
@@ -107,7 +107,7 @@ def test_no_constant_names_a_file_elsewhere(tmp_path, name):
     graph = dml.GraphBuilder()
     product = graph.multiply(graph.input("x", F), graph.constant(X, name=name))
     path = folder / "graph.bin"
-    path.write_bytes(serialized(graph.build(y=product), named=True))
+    path.write_bytes(serialized(graph.build(y=product), with_names=True))
     assert [tensor.name for tensor in dml.read_serialized_graph(path).inputs] == ["x", name]
 
 
@@ -128,8 +128,8 @@ def test_the_command_line(tmp_path, capsys):
     assert "Input 'x': Expected a file 'x.npy' or 'x.bin'" in err
     np.save(tmp_path / "x.npy", X)
     status, out, _ = commanded(capsys, "run", "--json", path)
-    shown = json.loads(out)["resources"]
-    assert (status, shown["z"]["values"]) == (0, (X * X).ravel().tolist())
+    text = json.loads(out)["resources"]
+    assert (status, text["z"]["values"]) == (0, (X * X).ravel().tolist())
     np.save(tmp_path / "wanted.npy", X * X + X + 1)
     assert commanded(capsys, "run", "--expect", f"y={tmp_path / 'wanted.npy'}", path)[0] == 0
     assert commanded(capsys, "check", "--feature-level", "5_0", path)[0] == 1

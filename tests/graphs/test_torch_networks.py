@@ -176,11 +176,11 @@ def test_as_pytorch_has_it(build, device):
     outputs = build(net)
     desc = net.graph.build(**outputs)
     found = dml.Device(device).compile_graph(desc)(**net.arrays)
-    wanted = torch_graphs.run_graph(desc, net.arrays)
-    assert found.keys() == wanted.keys()
+    expected = torch_graphs.run_graph(desc, net.arrays)
+    assert found.keys() == expected.keys()
     for name, array in found.items():
-        assert torch_graphs.difference(array, wanted[name]) <= 1e-5, name
-        assert np.std(wanted[name]) > 1e-3, "the comparison would say nothing"
+        assert torch_graphs.difference(array, expected[name]) <= 1e-5, name
+        assert np.std(expected[name]) > 1e-3, "the comparison would say nothing"
 
 
 def hash_of(text):
@@ -190,10 +190,10 @@ def hash_of(text):
 def test_the_judge_sees_a_difference():
     net = Network(1)
     desc = net.graph.build(**residual(net))
-    wanted = torch_graphs.run_graph(desc, net.arrays)
+    expected = torch_graphs.run_graph(desc, net.arrays)
     net.arrays["x1"][0] += 0.1
     found = dml.Device("cpu").compile_graph(desc)(**net.arrays)
-    assert torch_graphs.difference(found["small"], wanted["small"]) > 1e-3
+    assert torch_graphs.difference(found["small"], expected["small"]) > 1e-3
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -207,8 +207,8 @@ def test_transposed_convolutions_that_keep_part_of_a_stride(kept):
     desc = g.build(y=y)
     found = dml.Device("cpu").compile_graph(desc)(**net.arrays)["y"]
     assert found.shape == (1, 3, 10 + kept, 11)
-    wanted = torch_graphs.run_graph(desc, net.arrays)["y"]
-    assert torch_graphs.difference(found, wanted) <= 1e-6
+    expected = torch_graphs.run_graph(desc, net.arrays)["y"]
+    assert torch_graphs.difference(found, expected) <= 1e-6
 
 
 @pytest.mark.parametrize("size", [9, 13])

@@ -72,16 +72,16 @@ def test_a_native_call_between_two_runs(device):
     program, runs = compiled_runs(desc)
     assert [call.kernel for call in program.calls] == ["run 0", "top_k", "run 1"]
     assert [len(run.calls) for run in runs.values()] == [2, 1]
-    got, wanted = (d.compile_graph(desc)(x=X) for d in (device, dml.Device("cpu")))
-    assert (got["indices"] == wanted["indices"]).all()
-    np.testing.assert_allclose(got["y"], wanted["y"], 1e-6)
+    got, expected = (d.compile_graph(desc)(x=X) for d in (device, dml.Device("cpu")))
+    assert (got["indices"] == expected["indices"]).all()
+    np.testing.assert_allclose(got["y"], expected["y"], 1e-6)
 
 
 def test_what_only_a_run_reads_has_no_memory():
     graph = dml.GraphBuilder()
     x = graph.input("x", F)
-    turned = graph.reinterpret(graph.add(x, x), sizes=(6, 4), strides=(1, 6))
-    row = graph.reinterpret(graph.activation_relu(turned), sizes=(2, 24), strides=(0, 1))
+    transposed = graph.reinterpret(graph.add(x, x), sizes=(6, 4), strides=(1, 6))
+    row = graph.reinterpret(graph.activation_relu(transposed), sizes=(2, 24), strides=(0, 1))
     program, runs = compiled_runs(graph.build(y=graph.exp(row)))
     assert len(program.calls) == len(runs) == 1
     assert not program.intermediates
@@ -94,13 +94,13 @@ def test_bytes_that_are_read_as_others_begin_a_new_run(device):
     bits = graph.reinterpret(graph.add(x, x), "UINT32", (4, 6))
     desc = graph.build(y=graph.bit_count(bits))
     assert len(compiled_runs(desc)[1]) == 2
-    wanted = np.unpackbits((2 * X).view(np.uint8).reshape(4, 6, 4), axis=2).sum(2)
-    assert (device.compile_graph(desc)(x=X)["y"] == wanted).all()
+    expected = np.unpackbits((2 * X).view(np.uint8).reshape(4, 6, 4), axis=2).sum(2)
+    assert (device.compile_graph(desc)(x=X)["y"] == expected).all()
 
 
-@pytest.mark.parametrize("most", [0, 2**20])
-def test_owned_tensors_are_constants_or_arguments(device, most, monkeypatch):
-    monkeypatch.setattr(xla, "MOST_CONSTANT_BYTES", most)
+@pytest.mark.parametrize("maximum", [0, 2**20])
+def test_owned_tensors_are_constants_or_arguments(device, maximum, monkeypatch):
+    monkeypatch.setattr(xla, "MOST_CONSTANT_BYTES", maximum)
     graph = dml.GraphBuilder()
     x, w = graph.input("x", F), graph.input("w", T("FLOAT32", (4, 6), (0, 1), flags="OWNED_BY_DML"))
     compiled = device.compile_graph(graph.build(y=graph.subtract(graph.multiply(x, w), x)))
@@ -169,10 +169,10 @@ def test_float64_rounds_to_float16_once():
 
 
 def test_denormals_are_zeros(device):
-    least = np.finfo(np.float32).smallest_normal
+    minimum = np.finfo(np.float32).smallest_normal
     tensor = T("FLOAT32", (2,))
     desc = dml.ElementWiseMultiply.with_outputs(a_tensor=tensor, b_tensor=tensor)
-    x = np.array([least, least / 4], np.float32)
+    x = np.array([minimum, minimum / 4], np.float32)
     y = np.array([0.5, 2**20], np.float32)
     with jax_64_bits(False):
         assert device.create_operator(desc).compile()(x, y).tolist() == [0, 0]
@@ -283,8 +283,8 @@ def test_a_quotient_is_rounded_once(device, by):
     y = graph.reinterpret(y, sizes=(3, 1000), strides=(0, 0))
     compiled = device.compile_graph(graph.build(z=graph.divide(x, y)))
     values = np.random.default_rng(0).random((3, 1000), np.float32)
-    given = {"x": values} if by == "constant" else {"x": values, "y": seven}
-    assert (compiled(**given)["z"] == values / seven).all()
+    arguments = {"x": values} if by == "constant" else {"x": values, "y": seven}
+    assert (compiled(**arguments)["z"] == values / seven).all()
 
 
 def test_an_operator_that_nothing_runs(device):

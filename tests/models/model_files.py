@@ -16,7 +16,7 @@ def zeros(count, data_type="FLOAT32", **fields):
     return {"initialValuesDataType": data_type, "initialValues": values, **fields}
 
 
-def listed(values, data_type="FLOAT32", **fields):
+def value_resource(values, data_type="FLOAT32", **fields):
     return {"initialValuesDataType": data_type, "initialValues": values, **fields}
 
 
@@ -25,7 +25,7 @@ def split_model():
     return {
         "$schema": "ignored",
         "resources": {
-            "A": listed([1, 2, 3, 4, 5, 6]),
+            "A": value_resource([1, 2, 3, 4, 5, 6]),
             "Out1": zeros(2),
             "Out2": zeros(4, sizeInBytes=32, initialValuesOffsetInBytes=0),
         },
@@ -86,7 +86,7 @@ def first_values(folder, resource, dtype):
 
 def target_model(target, resource=None, **fields):
     command = {"type": "writeFile", "resource": "r", "targetPath": str(target)}
-    return only({"r": resource or listed([1, 2, 3], "UINT8")}, [command | fields])
+    return only({"r": resource or value_resource([1, 2, 3], "UINT8")}, [command | fields])
 
 
 def write_target(folders, target, resource=None, limits=None, **fields):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import listed, run, tensor, write_model, zeros
+from model_files import run, tensor, value_resource, write_model, zeros
 
 import anydml as dml
 from anydml.binding import elements_size
@@ -41,11 +41,11 @@ def test_check_finds_what_dispatch_refuses(kind, data, tmp_path_factory):
     for path, described, info in desc.tensors():
         values = [1]
         if call.indices is not None and path == call.indices.slot:
-            most = max(call.indices.sizes)
-            low = -most - 1 if str(described.data_type).startswith("INT") else 0
-            values = data.draw(st.lists(st.integers(low, most + 1), min_size=1, max_size=20))
+            maximum = max(call.indices.sizes)
+            low = -maximum - 1 if str(described.data_type).startswith("INT") else 0
+            values = data.draw(st.lists(st.integers(low, maximum + 1), min_size=1, max_size=20))
         buffers[path] = octets(described, values)
-        resources[path] = listed(buffers[path].tolist(), str(described.data_type))
+        resources[path] = value_resource(buffers[path].tolist(), str(described.data_type))
         bindings.setdefault(info.name, []).append(path)
     bound = {
         info.name: [buffers[path] for path in bindings[info.name]] if info.many
@@ -71,7 +71,7 @@ def gather(indices, bindings=None, *, data_type="INT32", count=3, flags=None, be
     owned = {"bindings": {"IndicesTensor": "I"}} if flags else {}
     bound = {"InputTensor": "X", "OutputTensor": "Y"} | ({} if flags else {"IndicesTensor": "I"})
     return {
-        "resources": {"X": listed([1, 2, 3, 4]), "I": indices, "Y": zeros(count)} | more,
+        "resources": {"X": value_resource([1, 2, 3, 4]), "I": indices, "Y": zeros(count)} | more,
         "dispatchables": {
             "gather": {
                 "type": "GATHER_ELEMENTS", "InputTensor": tensor([4]), "IndicesTensor": lookup,
@@ -107,17 +107,17 @@ def bad(position, value, at=0, low=-4):
 @pytest.mark.parametrize(
     ("indices", "expected"),
     [
-        (listed([0, -4, 3], "INT32"), []),
-        (listed([0, 4, 9], "INT32"), bad(1, 4)),
-        (listed([0, 1, -5], "INT32"), bad(2, -5)),
+        (value_resource([0, -4, 3], "INT32"), []),
+        (value_resource([0, 4, 9], "INT32"), bad(1, 4)),
+        (value_resource([0, 1, -5], "INT32"), bad(2, -5)),
         ({"initialValuesDataType": "INT32", "initialValues": {"value": 7, "valueCount": 3}},
          bad(0, 7)),
         ({"initialValuesDataType": "INT32",
           "initialValues": {"valueStart": 2, "valueDelta": 1, "valueCount": 3}}, bad(2, 4)),
         # Bytes are bytes, whatever type the resource has; what no value fills is 0.
-        (listed([0, 0, 1], "FLOAT32"), bad(2, 0x3F800000)),
-        (listed([5], "INT32", sizeInBytes=16, initialValuesOffsetInBytes=4), bad(1, 5)),
-        (listed([5], "INT32", sizeInBytes=16, initialValuesOffsetInBytes=12), []),
+        (value_resource([0, 0, 1], "FLOAT32"), bad(2, 0x3F800000)),
+        (value_resource([5], "INT32", sizeInBytes=16, initialValuesOffsetInBytes=4), bad(1, 5)),
+        (value_resource([5], "INT32", sizeInBytes=16, initialValuesOffsetInBytes=12), []),
         ([{"type": "INT8", "value": 4}, {"type": "INT8", "value": 1}], []),
     ],
 )  # fmt: skip
@@ -138,12 +138,12 @@ def test_extremes_of_types(tmp_path, data_type):
     info = np.iinfo(data_type.lower())
     for value in {info.min, info.max, info.max // 2 + 1}:
         expected = bad(2, value, low=-4 if info.min else 0) if value else []
-        assert problems(tmp_path, gather(listed([0, 1, int(value)], data_type),
+        assert problems(tmp_path, gather(value_resource([0, 1, int(value)], data_type),
                                          data_type=data_type)) == expected  # fmt: skip
 
 
 def test_offsets(tmp_path):
-    indices = listed([9, 0, 1, 2, 9], "INT32")
+    indices = value_resource([9, 0, 1, 2, 9], "INT32")
     for offset, expected in ((0, bad(0, 9)), (1, []), (2, bad(2, 9))):
         source = {"name": "I", "elementOffset": offset}
         assert problems(tmp_path, gather(indices, {"IndicesTensor": source})) == expected
@@ -159,26 +159,28 @@ def test_files(tmp_path, suffix):
 
 
 def test_what_has_been_written_is_not_known(tmp_path):
-    indices = listed([0, 4, 1], "INT32")
-    good = gather(indices, before=[COPY], J=listed([2], "INT32"))
+    indices = value_resource([0, 4, 1], "INT32")
+    good = gather(indices, before=[COPY], J=value_resource([2], "INT32"))
     assert problems(tmp_path, good) == []
     assert run(tmp_path, good)[1]["Y"].view("f4").tolist() == [1, 3, 2]
-    late = gather(indices, J=listed([2], "INT32"))
+    late = gather(indices, J=value_resource([2], "INT32"))
     late["commands"].append(COPY)
     assert problems(tmp_path, late) == bad(1, 4)
     # What a refused dispatchable would write is not known.
-    refused = gather(indices, before=[COPY | {"dispatchable": "none"}], J=listed([2], "INT32"))
+    refused = gather(
+        indices, before=[COPY | {"dispatchable": "none"}], J=value_resource([2], "INT32")
+    )
     assert len(problems(tmp_path, refused)) == 1
 
 
 def test_an_owned_tensor_is_copied_before_the_first_command(tmp_path):
-    model = gather(listed([0, 4, 1], "INT32"), flags="OWNED_BY_DML", before=[COPY],
-                   J=listed([2], "INT32"))  # fmt: skip
+    model = gather(value_resource([0, 4, 1], "INT32"), flags="OWNED_BY_DML", before=[COPY],
+                   J=value_resource([2], "INT32"))  # fmt: skip
     assert problems(tmp_path, model) == bad(1, 4, at=1)
 
 
 def test_every_dispatch_is_reported_in_order(tmp_path):
-    model = gather(listed([0, 4, 1], "INT32"), K=listed([5, 0, 0], "INT32"))
+    model = gather(value_resource([0, 4, 1], "INT32"), K=value_resource([5, 0, 0], "INT32"))
     (first,) = model["commands"]
     other = first | {"bindings": first["bindings"] | {"IndicesTensor": "K"}}
     model["commands"] = [first, other, {"type": "print", "resource": "Y"}, first]
@@ -187,7 +189,7 @@ def test_every_dispatch_is_reported_in_order(tmp_path):
 
 
 def test_a_run_that_fails_has_run_nothing(tmp_path):
-    model = gather(listed([0, 4, 1], "INT32"))
+    model = gather(value_resource([0, 4, 1], "INT32"))
     shows = {"type": "print", "resource": "X"}
     written = {"type": "writeFile", "resource": "X", "targetPath": "x.bin"}
     model["commands"] = [shows, written, *model["commands"]]
@@ -197,7 +199,7 @@ def test_a_run_that_fails_has_run_nothing(tmp_path):
 
 
 def test_bindings_that_do_not_fit_are_told_alone(tmp_path):
-    model = gather(listed([9, 9], "INT32"))
+    model = gather(value_resource([9, 9], "INT32"))
     (problem,) = problems(tmp_path, model)
     assert "Expected at least 12 bytes of resource 'I'" in problem
 
@@ -211,7 +213,7 @@ def test_no_more_is_made_than_a_tensor_reads(tmp_path):
     beyond = problems(tmp_path, gather(indices), Limits(tmp_path, 2**31))
     assert all("--memory-limit" in problem for problem in beyond)
     # However often they are read.
-    model = gather(listed(list(range(4)) * 10**5, "INT32"), count=400_000)
+    model = gather(value_resource(list(range(4)) * 10**5, "INT32"), count=400_000)
     model["commands"] *= 1000
     start = time.process_time()
     assert problems(tmp_path, model) == []

@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from model_files import listed, only, split_model, write_model
+from model_files import only, split_model, value_resource, write_model
 
 import anydml as dml
 from anydml.models import Limits, load_model, run_model
@@ -57,22 +57,22 @@ def test_from_json_raises_all_of_them_too():
 
 def test_a_scalar_whose_type_cannot_be_read_adds_no_fault_of_its_own():
     tensor = {"DataType": "FLOAT32", "Sizes": [4]}
-    given = {
+    arguments = {
         "type": "FILL_VALUE_SEQUENCE", "OutputTensor": tensor, "ValueDataType": "FLOAT",
         "ValueStart": 1.5,
     }  # fmt: skip
     with pytest.raises(dml.ModelError) as caught:
-        dml.from_json(given)
+        dml.from_json(arguments)
     first, second = caught.value.problems
     assert first.startswith("Error parsing field 'ValueDataType': Expected one of FLOAT32, ")
     assert second == "Field 'ValueDelta' is required."
 
 
 def test_a_scalar_whose_type_alone_could_be_read():
-    given = {"type": "FILL_VALUE_CONSTANT", "OutputTensor": 3, "ValueDataType": "INT8",
+    arguments = {"type": "FILL_VALUE_CONSTANT", "OutputTensor": 3, "ValueDataType": "INT8",
              "Value": 300}  # fmt: skip
     with pytest.raises(dml.ModelError) as caught:
-        dml.from_json(given)
+        dml.from_json(arguments)
     assert caught.value.problems == (
         "Error parsing field 'OutputTensor': Expected an object, got 3.",
         "Error parsing field 'Value': Expected an integer in -128..127, got 300.",
@@ -147,10 +147,10 @@ def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
     assert max(map(len, found)) < 300
 
 
-@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true"), ([False], "[false]")])
-def test_words_of_json(tmp_path, value, shown):
+@pytest.mark.parametrize(("value", "text"), [(None, "null"), (True, "true"), ([False], "[false]")])
+def test_words_of_json(tmp_path, value, text):
     (found,) = problems(tmp_path, only(commands=[{"type": value}]))
-    assert found.endswith(f"Error parsing field 'type': Expected a string, got {shown}.")
+    assert found.endswith(f"Error parsing field 'type': Expected a string, got {text}.")
 
 
 def test_a_file_of_a_resource_without_a_type(tmp_path):
@@ -163,7 +163,7 @@ def test_a_file_of_a_resource_without_a_type(tmp_path):
 
 
 def test_very_many_faults_are_cut(tmp_path):
-    model = only({"r": listed(["x"] * 20_000)})
+    model = only({"r": value_resource(["x"] * 20_000)})
     found = problems(tmp_path, model)
     assert len(found) == 1001
     assert found[999].startswith("Resource 'r': Error parsing field 'initialValues': [999]: ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_files import listed, target_model, write_model, write_target, zeros
+from model_files import target_model, value_resource, write_model, write_target, zeros
 
 from anydml.errors import ModelError
 from anydml.models import Limits, files
@@ -55,12 +55,12 @@ def test_short_writes_make_whole_files(folders, monkeypatch, limit):
     os_write = os.write
     monkeypatch.setattr(files.os, "write", lambda handle, data: os_write(handle, data[:limit]))
     monkeypatch.setattr(files, "_PIECE", 100)
-    write_target(folders, "x.npy", listed([1, 2, 3], "INT64"), dimensions=[3, 1])
-    write_target(folders, "x.bin", listed([1, 2, 3], "INT64"), Limits(overwrite=True))
+    write_target(folders, "x.npy", value_resource([1, 2, 3], "INT64"), dimensions=[3, 1])
+    write_target(folders, "x.bin", value_resource([1, 2, 3], "INT64"), Limits(overwrite=True))
     monkeypatch.undo()
-    made = folders / "current" / "model.out"
-    assert np.load(made / "x.npy").tolist() == [[1], [2], [3]]
-    assert np.fromfile(made / "x.bin", "i8").tolist() == [1, 2, 3]
+    output_file = folders / "current" / "model.out"
+    assert np.load(output_file / "x.npy").tolist() == [[1], [2], [3]]
+    assert np.fromfile(output_file / "x.bin", "i8").tolist() == [1, 2, 3]
 
 
 def test_a_write_of_nothing_does_not_wait_forever(folders, monkeypatch):

@@ -40,7 +40,7 @@ def replaced(model, way, value):
 def test_no_word_of_python(name, tmp_path):
     text = (EXAMPLES / f"{name}.json").read_text() if name else json.dumps(split_model())
     model = json.loads(plain(text))
-    told = 0
+    output = 0
     for way in places(model):
         if len(way) > 2 and isinstance(way[-1], int) and way[-1] > 2:
             continue  # as the first ones of the array
@@ -48,9 +48,9 @@ def test_no_word_of_python(name, tmp_path):
             path = write_model(tmp_path, replaced(model, way, value))
             found = report(path, dml.Device("cpu"), Limits(tmp_path))
             for problem in (*found.unreadable, *found.problems, *found.warnings):
-                told += 1
+                output += 1
                 assert not re.search(r"\b(None|True|False)\b", problem), problem
-    assert told
+    assert output
 
 
 @pytest.mark.parametrize(

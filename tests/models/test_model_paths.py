@@ -6,7 +6,7 @@ import os
 import sys
 
 import pytest
-from model_files import listed, only, run, write_model, write_target
+from model_files import only, run, value_resource, write_model, write_target
 
 from anydml import ModelError
 from anydml.models import Limits, files, load_model, run_model
@@ -131,7 +131,7 @@ class TestSources:
         ],
     )
     def test_no_file(self, folders, name, message):
-        resource = listed({"sourcePath": name}, "UINT8")
+        resource = value_resource({"sourcePath": name}, "UINT8")
         with pytest.raises(ModelError, match=message) as caught:
             run(folders / "model", only({"r": resource}))
         assert str(caught.value).startswith("Resource 'r': Error parsing field 'initialValues'")
@@ -141,8 +141,8 @@ class TestSources:
         folder = Folder.of(folders)
         for name in ("x" * 255, "a/" * 511 + "ab"):
             assert parts_below(folder, name) == tuple(name.split("/"))
-        for name, most in (("x" * 256, 255), ("a/" * 511 + "abc", 1024)):
-            with pytest.raises(ModelError, match=f"at most {most} bytes"):
+        for name, maximum in (("x" * 256, 255), ("a/" * 511 + "abc", 1024)):
+            with pytest.raises(ModelError, match=f"at most {maximum} bytes"):
                 parts_below(folder, name)
 
     def test_unreadable(self, folders, monkeypatch):

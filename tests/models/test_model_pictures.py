@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from model_files import first_values, listed, only, run, write_target
+from model_files import first_values, only, run, value_resource, write_target
 
 from anydml import ModelError
 from anydml.models import Limits
@@ -21,7 +21,7 @@ def picture(channels):
 
 
 def from_file(name="a.png", data_type="FLOAT32", **fields):
-    return listed({"sourcePath": name}, data_type, **fields)
+    return value_resource({"sourcePath": name}, data_type, **fields)
 
 
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
@@ -30,8 +30,8 @@ def test_a_picture_that_is_read(tmp_path, channels, data_type):
     picture(channels).save(tmp_path / "a.PNG")
     dtype = data_type.lower()
     _, own = first_values(tmp_path, from_file("a.PNG", data_type), dtype)
-    wanted = (PIXELS[..., :channels].transpose(2, 0, 1) / np.float32(255)).astype(dtype)
-    assert own.tolist() == wanted.ravel().tolist()
+    expected = (PIXELS[..., :channels].transpose(2, 0, 1) / np.float32(255)).astype(dtype)
+    assert own.tolist() == expected.ravel().tolist()
     sizes = [1, channels, 4, 6]
     resource = from_file("a.PNG", data_type, resampleSize=sizes, resampleMode="scale")
     assert first_values(tmp_path, resource, dtype)[1].tolist() == own.tolist()
@@ -57,7 +57,7 @@ def test_what_is_read_can_be_written(tmp_path, channels):
 
 
 def test_values_that_no_pixel_has(folders):
-    values = listed([-1, "nan", 0.5, "inf", 0.7, 0.2])
+    values = value_resource([-1, "nan", 0.5, "inf", 0.7, 0.2])
     write_target(folders, "a.png", values, dimensions=[1, 1, 2, 3])
     with image.open(folders / "current/model.out/a.png") as written:
         assert np.asarray(written).tolist() == [[0, 0, 128], [255, 178, 51]]
@@ -66,12 +66,12 @@ def test_values_that_no_pixel_has(folders):
 @pytest.mark.parametrize(
     ("name", "values", "dimensions", "message"),
     [
-        ("a.png", listed([1, 2]), [1, 1, 1, 3], "at most 2 elements"),
-        ("a.png", listed([1, 2]), [1, 2, 1, 1], r"channels \(1, 3 or 4\)"),
-        ("a.jpg", listed([1] * 4), [1, 4, 1, 1], r"channels \(1 or 3\)"),
-        ("a.JPG", listed([1] * 6), [2, 3, 1, 1], "Expected 1, channels"),
-        ("a.png", listed([1, 2]), [1, 2], "Expected 1, channels"),
-        ("a.png", listed([1, 2], "UINT8"), [1, 1, 1, 2], "FLOAT32 or FLOAT16"),
+        ("a.png", value_resource([1, 2]), [1, 1, 1, 3], "at most 2 elements"),
+        ("a.png", value_resource([1, 2]), [1, 2, 1, 1], r"channels \(1, 3 or 4\)"),
+        ("a.jpg", value_resource([1] * 4), [1, 4, 1, 1], r"channels \(1 or 3\)"),
+        ("a.JPG", value_resource([1] * 6), [2, 3, 1, 1], "Expected 1, channels"),
+        ("a.png", value_resource([1, 2]), [1, 2], "Expected 1, channels"),
+        ("a.png", value_resource([1, 2], "UINT8"), [1, 1, 1, 2], "FLOAT32 or FLOAT16"),
         ("a.png", {"initialValues": [{"type": "INT8", "value": 1}]}, [1, 1, 1, 1],
          "needs an 'initialValuesDataType'"),
     ],
@@ -114,7 +114,7 @@ def test_members_of_pictures_elsewhere_are_warned_of(tmp_path):
 
     from anydml.models import load_model
 
-    path = write_model(tmp_path, only({"r": listed([1.0], resampleSize=[1, 1, 1, 1])}))
+    path = write_model(tmp_path, only({"r": value_resource([1.0], resampleSize=[1, 1, 1, 1])}))
     assert "nothing reads member 'resampleSize'" in str(load_model(path).warnings)
 
 

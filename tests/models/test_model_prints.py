@@ -1,7 +1,7 @@
 """What a model's print commands show: numbers, types, names."""
 
 import pytest
-from model_files import listed, only, run
+from model_files import only, run, value_resource
 
 from anydml import ModelError
 
@@ -27,20 +27,20 @@ class TestPrint:
         ],
     )  # fmt: skip
     def test_numbers(self, tmp_path, values, data_type, expected):
-        text = self.text(tmp_path, listed(values, data_type, sizeInBytes=256))
+        text = self.text(tmp_path, value_resource(values, data_type, sizeInBytes=256))
         assert text == f"Resource 'r': {expected}\n"
 
     def test_many(self, tmp_path):
         values = [*range(50_000)]
-        text = self.text(tmp_path, listed(values, "UINT16"))
+        text = self.text(tmp_path, value_resource(values, "UINT16"))
         assert text == f"Resource 'r': {', '.join(map(str, values))}\n"
 
     def test_verbose(self, tmp_path):
         lines = [f"[{i:2}] {i % 3} (0x{i % 3:04X})" for i in range(12)]
-        values = listed([i % 3 for i in range(12)], "INT16")
+        values = value_resource([i % 3 for i in range(12)], "INT16")
         text = self.text(tmp_path, values, verbose=True)
         assert text == "Resource 'r':\n" + "\n".join(lines) + "\n"
-        text = self.text(tmp_path, listed([1, -2]), verbose=True)
+        text = self.text(tmp_path, value_resource([1, -2]), verbose=True)
         assert text == "Resource 'r':\n[0] 1 (0x3F800000)\n[1] -2 (0xC0000000)\n"
 
     def test_no_type(self, tmp_path):
@@ -49,8 +49,8 @@ class TestPrint:
             self.text(tmp_path, values)
 
     def test_a_name_does_nothing_to_a_terminal(self, tmp_path):
-        model = only({"\x1b[2J\ud800é": listed([1])}, [])
+        model = only({"\x1b[2J\ud800é": value_resource([1])}, [])
         model["commands"] = [{"type": "print", "resource": "\x1b[2J\ud800é"}]
         assert run(tmp_path, model)[0] == "Resource '\\x1b[2J\\ud800\\xe9': 1\n"
-        shown = [{"type": "print", "resource": "é"}]
-        assert run(tmp_path, only({"é": listed([1])}, shown))[0] == "Resource 'é': 1\n"
+        text = [{"type": "print", "resource": "é"}]
+        assert run(tmp_path, only({"é": value_resource([1])}, text))[0] == "Resource 'é': 1\n"

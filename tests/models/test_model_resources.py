@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from model_files import first_values, listed, only, run, zeros
+from model_files import first_values, only, run, value_resource, zeros
 
 import anydml as dml
 from anydml import ModelError
@@ -19,7 +19,7 @@ def load(folder, resource, **limits):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_array(tmp_path, name):
-    octets, values = first_values(tmp_path, listed([1, 2, 3], name), name.lower())
+    octets, values = first_values(tmp_path, value_resource([1, 2, 3], name), name.lower())
     assert len(octets) == -(-3 * values.itemsize // 4) * 4
     assert values[:3].tolist() == [1, 2, 3]
 
@@ -27,23 +27,23 @@ def test_array(tmp_path, name):
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integer_range(tmp_path, name):
     info = np.iinfo(name.lower())
-    _, values = first_values(tmp_path, listed([info.min, info.max], name), name.lower())
+    _, values = first_values(tmp_path, value_resource([info.min, info.max], name), name.lower())
     assert values[:2].tolist() == [info.min, info.max]
     for wrong in (info.min - 1, info.max + 1, 1.0, "1", True, None, [1]):
         with pytest.raises(ModelError, match=r"^Resource 'r': .*'initialValues': \[1\]: Expected"):
-            load(tmp_path, listed([0, wrong], name))
+            load(tmp_path, value_resource([0, wrong], name))
 
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(tmp_path, name):
-    given = [0.1, -2, "NaN", "inf", "-INF", -0.0, 1e300]
-    _, values = first_values(tmp_path, listed(given, name), name.lower())
+    numbers = [0.1, -2, "NaN", "inf", "-INF", -0.0, 1e300]
+    _, values = first_values(tmp_path, value_resource(numbers, name), name.lower())
     with np.errstate(over="ignore"):
         expected = np.array([0.1, -2, np.nan, np.inf, -np.inf, -0.0, 1e300], name.lower())
     assert values[:7].tobytes() == expected.tobytes()
     for wrong in ("x", "infinity", None, False, {}):
         with pytest.raises(ModelError, match=r"\[0\]: Expected a number"):
-            load(tmp_path, listed([wrong], name))
+            load(tmp_path, value_resource([wrong], name))
 
 
 def test_a_number_beyond_float64(tmp_path):
@@ -64,7 +64,7 @@ def test_constant(tmp_path, name):
 @pytest.mark.parametrize("count", [1, 2, 1000, 70_000])
 def test_sequence_is_added_up_in_the_type(tmp_path, name, count):
     start, delta = (3, 7) if "INT" in name else (0.1, 0.3)
-    resource = listed({"valueStart": start, "valueDelta": delta, "valueCount": count}, name)
+    resource = value_resource({"valueStart": start, "valueDelta": delta, "valueCount": count}, name)
     _, values = first_values(tmp_path, resource, name.lower())
     dtype = np.dtype(name.lower())
     number, step = dtype.type(start), dtype.type(delta)
@@ -95,7 +95,7 @@ def test_list_of_typed_values_is_packed(tmp_path):
 
 
 def test_offset_and_size(tmp_path):
-    resource = listed([1, 2], "UINT8", initialValuesOffsetInBytes=3, sizeInBytes=6)
+    resource = value_resource([1, 2], "UINT8", initialValuesOffsetInBytes=3, sizeInBytes=6)
     octets, _ = first_values(tmp_path, resource, "u1")
     assert octets == bytes([0, 0, 0, 1, 2, 0])
     text, _ = run(tmp_path, only({"r": resource}, [{"type": "print", "resource": "r"}]))
@@ -105,7 +105,7 @@ def test_offset_and_size(tmp_path):
     ):
         load(tmp_path, {**resource, "sizeInBytes": 4})
     with pytest.raises(ModelError, match="got 4"):
-        load(tmp_path, listed([1, 2], "UINT8", initialValuesOffsetInBytes=3))
+        load(tmp_path, value_resource([1, 2], "UINT8", initialValuesOffsetInBytes=3))
 
 
 @pytest.mark.parametrize(
@@ -113,27 +113,27 @@ def test_offset_and_size(tmp_path):
     [
         ({}, "Field 'initialValues' is required"),
         ([], "Expected an object"),
-        (listed([]), "at least one value"),
+        (value_resource([]), "at least one value"),
         (zeros(0), "at least one value"),
-        (listed({}), "'value', 'valueStart' or 'sourcePath'"),
-        (listed({"value": 1}), "'initialValues': Field 'valueCount' is required"),
-        (listed({"value": 1, "valueStart": 1, "valueCount": 1}), "got several"),
-        (listed({"value": 1, "sourcePath": "x"}), "got several"),
-        (listed({"valueStart": 1, "valueCount": 1}), "Field 'valueDelta' is required"),
-        (listed({"value": 1, "valueCount": 1.0}), "'valueCount': Expected an integer"),
-        (listed({"value": 1, "valueCount": -1}), "'valueCount': Expected an integer"),
-        (listed({"value": 1, "valueCount": 2**32}), "'valueCount': Expected an integer"),
+        (value_resource({}), "'value', 'valueStart' or 'sourcePath'"),
+        (value_resource({"value": 1}), "'initialValues': Field 'valueCount' is required"),
+        (value_resource({"value": 1, "valueStart": 1, "valueCount": 1}), "got several"),
+        (value_resource({"value": 1, "sourcePath": "x"}), "got several"),
+        (value_resource({"valueStart": 1, "valueCount": 1}), "Field 'valueDelta' is required"),
+        (value_resource({"value": 1, "valueCount": 1.0}), "'valueCount': Expected an integer"),
+        (value_resource({"value": 1, "valueCount": -1}), "'valueCount': Expected an integer"),
+        (value_resource({"value": 1, "valueCount": 2**32}), "'valueCount': Expected an integer"),
         ({"initialValues": {"value": 1, "valueCount": 1}}, "'initialValuesDataType' is required"),
         ({"initialValues": {"sourcePath": "raw.bin"}}, "'initialValuesDataType' is required"),
-        (listed(5), "Expected an array or an object"),
-        (listed("deferred"), "'deferred' is for the outputs of ONNX models"),
+        (value_resource(5), "Expected an array or an object"),
+        (value_resource("deferred"), "'deferred' is for the outputs of ONNX models"),
         ({"initialValues": [{"type": "UNKNOWN", "value": 1}]}, "a known type, got UNKNOWN"),
-        (listed([1], "FLOAT31"), "'initialValuesDataType': Expected one of"),
-        (listed([1], "float32"), "'initialValuesDataType'"),
-        (listed([1], 5), "'initialValuesDataType'"),
-        (listed([1], "INT4"), "whole bytes"),
-        (listed([1], sizeInBytes="4"), "'sizeInBytes': Expected an integer"),
-        (listed([1], sizeInBytes=2), "at least 4 bytes"),
+        (value_resource([1], "FLOAT31"), "'initialValuesDataType': Expected one of"),
+        (value_resource([1], "float32"), "'initialValuesDataType'"),
+        (value_resource([1], 5), "'initialValuesDataType'"),
+        (value_resource([1], "INT4"), "whole bytes"),
+        (value_resource([1], sizeInBytes="4"), "'sizeInBytes': Expected an integer"),
+        (value_resource([1], sizeInBytes=2), "at least 4 bytes"),
     ],
 )
 def test_refused(tmp_path, resource, message):
@@ -144,11 +144,11 @@ def test_refused(tmp_path, resource, message):
 
 
 def test_memory_is_limited_before_it_is_allocated(tmp_path):
-    huge = listed({"value": 1, "valueCount": 2**32 - 1}, "FLOAT64")
+    huge = value_resource({"value": 1, "valueCount": 2**32 - 1}, "FLOAT64")
     with pytest.raises(ModelError, match=r"at most 4294967296 bytes .--memory-limit., got 343597"):
         load(tmp_path, huge)
     with pytest.raises(ModelError, match="--memory-limit"):
-        load(tmp_path, listed([1], sizeInBytes=2**64 - 1))
-    assert load(tmp_path, listed([1, 2]), memory_limit=8)
+        load(tmp_path, value_resource([1], sizeInBytes=2**64 - 1))
+    assert load(tmp_path, value_resource([1, 2]), memory_limit=8)
     with pytest.raises(ModelError, match=r"Resources: .* 8 bytes together .*, got 12"):
         run(tmp_path, only({"a": zeros(2), "b": zeros(1)}), Limits(tmp_path, memory_limit=8))

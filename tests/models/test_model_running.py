@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from model_files import listed, run, split_model, tensor, write_model, zeros
+from model_files import run, split_model, tensor, value_resource, write_model, zeros
 
 import anydml as dml
 from anydml import ModelError
@@ -45,7 +45,9 @@ def test_join_of_ranges_of_one_resource(tmp_path):
         "OutputTensor": tensor([6]),
         "Axis": 0,
     }
-    model = one_operator(desc, {"A": listed([1, 2, 3, 4]), "B": listed([9])}, {"O": zeros(6)})
+    model = one_operator(
+        desc, {"A": value_resource([1, 2, 3, 4]), "B": value_resource([9])}, {"O": zeros(6)}
+    )
     model["commands"][0]["bindings"] = {
         "InputTensors": [
             {"name": "A", "elementOffset": 2, "elementCount": 2},
@@ -68,9 +70,9 @@ def test_scatter_in_place(tmp_path):
         },
     }  # fmt: skip
     inputs = {
-        "InputTensor": listed([1, 2, 3, 4]),
-        "IndicesTensor": listed([-1, 0, -1], "INT64"),
-        "UpdatesTensor": listed([7, 8, 9]),
+        "InputTensor": value_resource([1, 2, 3, 4]),
+        "IndicesTensor": value_resource([-1, 0, -1], "INT64"),
+        "UpdatesTensor": value_resource([7, 8, 9]),
     }
     model = one_operator(desc, inputs, {})
     model["commands"][0]["bindings"]["OutputTensor"] = "InputTensor"
@@ -83,7 +85,7 @@ def test_state_persists(tmp_path):
     second = copy.deepcopy(model["commands"][0])
     second["bindings"] = {"InputTensor": "A", "OutputTensors": ["Out2", {"name": "A"}]}
     second["bindings"]["InputTensor"] = "B"
-    model["resources"]["B"] = listed([10, 20, 30, 40, 50, 60])
+    model["resources"]["B"] = value_resource([10, 20, 30, 40, 50, 60])
     model["commands"] += [second, model["commands"][0], *model["commands"][1:]]
     assert run(tmp_path, model)[0].splitlines()[-2:] == [
         "Resource 'Out1': 30, 40",
@@ -103,7 +105,7 @@ def test_top_k_with_strides_and_enum_names(tmp_path):
     }  # fmt: skip
     model = one_operator(
         desc,
-        {"InputTensor": listed([3, 1, 2, -99, -5, 7, -128], "INT8")},
+        {"InputTensor": value_resource([3, 1, 2, -99, -5, 7, -128], "INT8")},
         {"OutputValueTensor": zeros(4, "INT8"), "OutputIndexTensor": zeros(4, "UINT32")},
     )
     assert run(tmp_path, model)[0] == (
@@ -116,14 +118,14 @@ def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
     desc = descriptor(Seeded(7), dml.registry.OPERATORS[operator], packed=True)
     arrays = plain_values(desc)
     expected = dml.Device("cpu").create_operator(desc).compile()
-    resources, point_names, wanted = {}, {}, {}
+    resources, point_names, reference = {}, {}, {}
     for info in desc.bind_points():
         tensors = [*info.paths(getattr(desc, info.attribute))]
         point_names[info.name] = [path for path, _ in tensors]
-        given = arrays[info.name] if info.many else [arrays[info.name]]
-        for (path, item), values in zip(tensors, given, strict=True):
-            resources[path] = listed(values.ravel().tolist(), item.data_type.suffix)
-            wanted[path] = values.copy()
+        arguments = arrays[info.name] if info.many else [arrays[info.name]]
+        for (path, item), values in zip(tensors, arguments, strict=True):
+            resources[path] = value_resource(values.ravel().tolist(), item.data_type.suffix)
+            reference[path] = values.copy()
     model = {
         "resources": resources,
         "dispatchables": {"op": desc.to_json()},
@@ -132,13 +134,13 @@ def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
     _, buffers = run(tmp_path, model)
     expected.dispatch(
         **{
-            info.name: [wanted[path] for path in point_names[info.name]]
+            info.name: [reference[path] for path in point_names[info.name]]
             if info.many
-            else wanted[info.name]
+            else reference[info.name]
             for info in desc.bind_points()
         }
     )
-    for path, values in wanted.items():
+    for path, values in reference.items():
         assert buffers[path][: values.nbytes].tobytes() == values.tobytes(), path
 
 
@@ -152,10 +154,10 @@ class TestOwned:
         }
         model = one_operator(
             {"type": "GATHER_ELEMENTS", "desc": desc, "bindings": {"InputTensor": "In"}},
-            {"IndicesTensor": listed([3, 1], "UINT32")},
+            {"IndicesTensor": value_resource([3, 1], "UINT32")},
             {"OutputTensor": zeros(2)},
         )
-        model["resources"]["In"] = listed([1, 2, 3, 4])
+        model["resources"]["In"] = value_resource([1, 2, 3, 4])
         return model
 
     def test_it_is_bound_when_initialised(self, tmp_path):
@@ -215,7 +217,7 @@ def test_repeated_elements_of_several_inputs_count_together(tmp_path):
     parts = [repeated, tensor([2], Strides=[3]), repeated]  # one with gaps needs no more
     desc = {"type": "JOIN", "InputCount": 3, "InputTensors": parts, "OutputTensor": tensor([14]),
             "Axis": 0}  # fmt: skip
-    model = one_operator(desc, {"A": listed([1]), "B": zeros(4)}, {"O": zeros(14)})
+    model = one_operator(desc, {"A": value_resource([1]), "B": zeros(4)}, {"O": zeros(14)})
     model["commands"][0]["bindings"] = {"InputTensors": ["A", "B", "A"], "OutputTensor": "O"}
     needed = 4 + 16 + 56 + 2 * 20
     run(tmp_path, model, Limits(tmp_path, memory_limit=needed))
@@ -294,7 +296,7 @@ class TestBindings:
         part["OutputTensors"] = [tensor([3], "UINT8")]
         model = one_operator(
             part,
-            {"InputTensor": listed([1, 2, 3], "UINT8", sizeInBytes=3)},
+            {"InputTensor": value_resource([1, 2, 3], "UINT8", sizeInBytes=3)},
             {"OutputTensors": zeros(3, "UINT8", sizeInBytes=3)},
         )
         assert run(tmp_path, model)[0] == "Resource 'OutputTensors': 1, 2, 3\n"
@@ -313,7 +315,7 @@ class TestBindings:
 
     def test_an_index_out_of_range_writes_nothing(self, tmp_path):
         model = TestOwned().model()
-        model["resources"]["IndicesTensor"] = listed([0, 4], "UINT32")
+        model["resources"]["IndicesTensor"] = value_resource([0, 4], "UINT32")
         with pytest.raises(
             ModelError, match=r"Command at index 0: .*\[1\]: expected 0..3 .* got 4"
         ):

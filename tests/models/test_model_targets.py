@@ -6,7 +6,7 @@ import stat
 
 import numpy as np
 import pytest
-from model_files import listed, only, run, target_model, write_model, write_target
+from model_files import only, run, target_model, value_resource, write_model, write_target
 
 from anydml import Device, ModelError
 from anydml.models import Limits, files, load_model, run_model
@@ -28,7 +28,7 @@ class TestTargets:
             write_target(folders, "other.dat")
         assert [path.name for path in (folders / "current/model.out").iterdir()] == ["out.dat"]
         write_target(
-            folders, "out.dat", listed([7], "UINT8", sizeInBytes=1), Limits(overwrite=True)
+            folders, "out.dat", value_resource([7], "UINT8", sizeInBytes=1), Limits(overwrite=True)
         )
         assert (folders / "current/model.out/out.dat").read_bytes() == b"\7"
 
@@ -49,7 +49,7 @@ class TestTargets:
             write_target(folders, "out.dat")
 
     def test_a_model_that_writes_nothing_leaves_nothing(self, folders):
-        text, _ = run(folders / "model", only({"r": listed([1])}), Limits())
+        text, _ = run(folders / "model", only({"r": value_resource([1])}), Limits())
         assert text == ""
         assert not (folders / "current" / "model.out").exists()
 
@@ -108,7 +108,7 @@ class TestTargets:
         commands = [
             {"type": "writeFile", "resource": name, "targetPath": "a/x"} for name in ("r", "s")
         ]
-        resources = {"r": listed([1], "UINT8"), "s": listed([2], "UINT8")}
+        resources = {"r": value_resource([1], "UINT8"), "s": value_resource([2], "UINT8")}
         run(folders / "model", only(resources, commands), Limits())
         assert (folders / "current/model.out/a/x").read_bytes() == b"\2\0\0\0"
         assert len([*(folders / "current/model.out/a").iterdir()]) == 1
@@ -160,17 +160,19 @@ class TestTargets:
         ],
     )
     def test_npy(self, folders, fields, expected):
-        write_target(folders, "out.NPY", listed([1, 2, 3], "FLOAT16"), **fields)
+        write_target(folders, "out.NPY", value_resource([1, 2, 3], "FLOAT16"), **fields)
         found = np.load(folders / "current" / "model.out" / "out.NPY")
         assert found.dtype == "f2"
         assert found.tolist() == expected
 
     def test_npy_of_a_buffer_with_a_size_of_its_own(self, folders):
-        write_target(folders, "out.npy", listed([1, 2, 3], "UINT8", sizeInBytes=5))
+        write_target(folders, "out.npy", value_resource([1, 2, 3], "UINT8", sizeInBytes=5))
         assert np.load("model.out/out.npy").tolist() == [1, 2, 3, 0, 0]
 
     def test_npy_of_values_behind_an_offset(self, folders):
-        write_target(folders, "out.npy", listed([1, 2, 3], "UINT8", initialValuesOffsetInBytes=1))
+        write_target(
+            folders, "out.npy", value_resource([1, 2, 3], "UINT8", initialValuesOffsetInBytes=1)
+        )
         assert np.load("model.out/out.npy").tolist() == [1, 2, 3]
 
     def test_who_may_read_and_write_a_new_file(self, folders):
@@ -229,7 +231,7 @@ class TestTargets:
         ]
         for order in (commands, commands[::-1]):
             with pytest.raises(ModelError, match=r"index 1: .* both as a file and as a folder"):
-                run(folders / "model", only({"r": listed([1])}, order), Limits())
+                run(folders / "model", only({"r": value_resource([1])}, order), Limits())
         assert not (folders / "current" / "model.out").exists()
 
     def test_only_regular_files(self, folders):
@@ -254,7 +256,7 @@ class TestTargets:
             write_target(folders, "a.npy", values)
 
     def test_what_is_written_can_be_read(self, folders):
-        write_target(folders, "a.npy", listed([0.5, "nan", 3], "FLOAT64"))
+        write_target(folders, "a.npy", value_resource([0.5, "nan", 3], "FLOAT64"))
         resource = {"initialValues": {"sourcePath": "a.npy"}}
         limits = Limits(input_dir=folders / "current" / "model.out")
         _, buffers = run(folders / "model", only({"r": resource}), limits)

@@ -108,7 +108,7 @@ def test_a_place_is_counted_from_its_line():
 
 
 def test_which_integer_is_too_long():
-    most = sys.get_int_max_str_digits()
-    text = f"[{'1' * most},\n{'1' * (most + 1)}]"
+    maximum = sys.get_int_max_str_digits()
+    text = f"[{'1' * maximum},\n{'1' * (maximum + 1)}]"
     with pytest.raises(ModelError, match="line 2, column 1: an integer of more than"):
         parse(text.encode())

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from model_files import listed, only, split_model, tensor, zeros
+from model_files import only, split_model, tensor, value_resource, zeros
 
 import anydml as dml
 from anydml import ModelError
@@ -60,19 +60,21 @@ def dispatchables(count):
 
 
 def commands(command, count, **resources):
-    return only({"r": listed([1, 2])} | resources, [command] * count)
+    return only({"r": value_resource([1, 2])} | resources, [command] * count)
 
 
 WRITE = {"type": "writeFile", "resource": "r"}
 
 MODELS = {
     # Sizes and counts.
-    "valueCount 1e18": only({"r": listed({"value": 1, "valueCount": 10**18})}),
-    "valueCount 2^32": only({"r": listed({"value": 1, "valueCount": 2**32})}),
-    "valueCount 2^32 - 1": only({"r": listed({"value": 1, "valueCount": BIG}, "FLOAT64")}),
-    "sizeInBytes": only({"r": listed([1], sizeInBytes=2**64 - 1)}),
-    "offset": only({"r": listed([1], initialValuesOffsetInBytes=2**64 - 1)}),
-    "both": only({"r": listed([1], sizeInBytes=2**64 - 1, initialValuesOffsetInBytes=2**63)}),
+    "valueCount 1e18": only({"r": value_resource({"value": 1, "valueCount": 10**18})}),
+    "valueCount 2^32": only({"r": value_resource({"value": 1, "valueCount": 2**32})}),
+    "valueCount 2^32 - 1": only({"r": value_resource({"value": 1, "valueCount": BIG}, "FLOAT64")}),
+    "sizeInBytes": only({"r": value_resource([1], sizeInBytes=2**64 - 1)}),
+    "offset": only({"r": value_resource([1], initialValuesOffsetInBytes=2**64 - 1)}),
+    "both": only(
+        {"r": value_resource([1], sizeInBytes=2**64 - 1, initialValuesOffsetInBytes=2**63)}
+    ),
     "OutputCount": with_desc(OutputCount=2**32),
     "OutputCount 2^32 - 1": with_desc(OutputCount=BIG),
     "Axis": with_desc(Axis=BIG),
@@ -91,7 +93,7 @@ MODELS = {
     "1e400 as a size": json.dumps(with_desc(Axis=7777)).replace("7777", "1e400"),
     "5000 digits": json.dumps(with_desc(Axis=7777)).replace("7777", "9" * 5000),
     "4000 digits": json.dumps(with_desc(Axis=7777)).replace("7777", "9" * 4000),
-    "4000 digits of a float": only({"r": listed([10**4000])}),
+    "4000 digits of a float": only({"r": value_resource([10**4000])}),
     "NaN": json.dumps(with_desc(Axis=7777)).replace("7777", "NaN"),
     # Depth.
     "deep arrays": "[" * 200_000,
@@ -105,10 +107,11 @@ MODELS = {
     ),
     "long values": with_desc(InputTensor=tensor([2], "x" * 90_000, Flags=["y" * 90_000])),
     "names of control characters": only(
-        {"\x1b[2J\0\ud800": listed([1]) | {"\x07": 1}}, [{"type": "print", "resource": "\x9b"}]
+        {"\x1b[2J\0\ud800": value_resource([1]) | {"\x07": 1}},
+        [{"type": "print", "resource": "\x9b"}],
     ),
     "targets": only(
-        {"r": listed([1])},
+        {"r": value_resource([1])},
         [WRITE | {"targetPath": name} for name in ("\0", "\ud800", "a\nb", "x" * 9999, "/" * 999)],
     ),
     # Many of everything.
@@ -116,7 +119,7 @@ MODELS = {
     "members twice": '{"resources": {' + ",".join(['"a": {}'] * 20_000) + '}, "dispatchables": {}, '
     '"commands": []}',
     "wrong commands": only(commands=[{}] * 50_000),
-    "resources": only({f"r{i}": listed([1]) for i in range(3000)}),
+    "resources": only({f"r{i}": value_resource([1]) for i in range(3000)}),
     "resources from files": only(
         {f"r{i}": {"initialValues": {"sourcePath": "sub/x.npy"}} for i in range(3000)}
     ),
@@ -138,7 +141,7 @@ MODELS = {
         ],
     },
     "files": only(
-        {"r": listed([1])},
+        {"r": value_resource([1])},
         [WRITE | {"targetPath": f"{'a/' * 20}{i}"} for i in range(500)],
     ),
     "nested folders": commands(WRITE | {"targetPath": "a/" * 511 + "a"}, 1),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from model_files import listed, only, split_model, tensor, write_model
+from model_files import only, split_model, tensor, value_resource, write_model
 
 from anydml.models import load_model, run_model
 from anydml.models.loader import read_model
@@ -128,7 +128,7 @@ def test_members_below_one_that_nothing_reads_are_not_told(tmp_path):
     assert warnings(tmp_path, only() | {"x": {"y": {"z": 1}}}) == (
         "Top level: nothing reads member 'x'.",
     )
-    resource = listed([1]) | {"x": {"y": {"z": 1}}}
+    resource = value_resource([1]) | {"x": {"y": {"z": 1}}}
     assert warnings(tmp_path, only({"r": resource})) == ("Resource 'r': nothing reads member 'x'.",)
 
 
@@ -136,7 +136,7 @@ def test_deep_and_many(tmp_path):
     deep = tensor([1]) | {"DataType": "FLOAT32"}
     for _ in range(400):
         deep = {"x": [deep]}
-    model = only({"r": listed([1]) | {"deep": deep} | {f"m{i}": 1 for i in range(5000)}})
+    model = only({"r": value_resource([1]) | {"deep": deep} | {f"m{i}": 1 for i in range(5000)}})
     found = warnings(tmp_path, model)
     assert found[0] == "Resource 'r': nothing reads member 'deep'."
     assert len(found) == 1001

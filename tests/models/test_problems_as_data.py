@@ -142,7 +142,7 @@ def change(model, location, value):
 
 
 @pytest.mark.parametrize(
-    ("location", "value", "code", "shown"),
+    ("location", "value", "code", "text"),
     [
         ("/commands/0/dispatchable", "bottom", "unknown_dispatchable", "/commands/0/dispatchable"),
         ("/commands/0/bindings/InputTensor", "y", "overlap", "/commands/0"),
@@ -151,7 +151,7 @@ def change(model, location, value):
         ("/resources/x/initialValues", 5, "invalid_value", "/resources/x/initialValues"),
     ],
 )
-def test_a_model_that_cannot_run(location, value, code, shown, capsys, tmp_path):
+def test_a_model_that_cannot_run(location, value, code, text, capsys, tmp_path):
     tensor = {"DataType": "FLOAT32", "Sizes": [2]}
     resource = {"initialValuesDataType": "FLOAT32", "initialValues": [1, 2]}
     model = {
@@ -173,7 +173,7 @@ def test_a_model_that_cannot_run(location, value, code, shown, capsys, tmp_path)
     path = tmp_path / "model.json"
     path.write_text(json.dumps(change(model, location, value)))
     details = check(capsys, path, "--output-dir", str(tmp_path / "out"))["details"]
-    assert [(item["code"], item["location"]) for item in details] == [(code, shown)]
+    assert [(item["code"], item["location"]) for item in details] == [(code, text)]
     path.write_text(json.dumps(model))
     assert cli.main(["check", str(path), "--output-dir", str(tmp_path / "out")]) == 0
 

@@ -69,8 +69,8 @@ def test_the_picture(tmp_path):
     image = pytest.importorskip("PIL.Image")
     (path,) = (path for path in MODELS if path.stem == "image_io")
     results(path, "cpu", tmp_path)
-    with image.open(path.parent / "chihuahua.jpg") as given:
-        pixels = np.asarray(given.resize((512, 512), image.Resampling.BICUBIC), float)
+    with image.open(path.parent / "chihuahua.jpg") as picture:
+        pixels = np.asarray(picture.resize((512, 512), image.Resampling.BICUBIC), float)
     with image.open(tmp_path / "output.png") as written:
         grey = np.asarray(written, float)
     assert np.abs(grey - pixels @ [0.2989, 0.5870, 0.1140]).max() < 0.51

@@ -10,8 +10,8 @@ from support import Flavour, assert_same_bits, contents
 TYPES = [data_type.numpy for data_type in ALL_TYPES]
 
 
-def wanted(x, to):
-    """By whole arrays of NumPy's, as the rooms' reference goes element by element."""
+def cast_by_numpy(x, to):
+    """By whole arrays of NumPy's, as the reference goes element by element."""
     if x.dtype == to:
         return x.copy()
     with np.errstate(all="ignore"):
@@ -33,7 +33,7 @@ def test_every_pair_of_types(source, to):
     rng = np.random.default_rng(3)
     for flavour in Flavour:
         x = contents(rng, (7, 61), source.name, flavour)
-        expected = wanted(x, to)
+        expected = cast_by_numpy(x, to)
         assert_same_bits(dml.cast(x, to), expected)
         assert_same_bits(dml.cast(x[:, ::2], to.name), expected[:, ::2].copy())
         desc = dml.Cast(

@@ -15,11 +15,11 @@ def run(request):
     if request.param == "xla":
         pytest.importorskip("jax")
 
-    def result(kind, *arrays, **given):
+    def result(kind, *arrays, **arguments):
         arrays = [np.array(array) for array in arrays]
         names = [info.attribute for info in kind.tensor_fields(Role.INPUT)]
         tensors = dict(zip(names, map(dml.TensorDesc.from_array, arrays), strict=True))
-        desc = kind.with_outputs(**tensors, **given)
+        desc = kind.with_outputs(**tensors, **arguments)
         return dml.Device(request.param).create_operator(desc).compile()(*arrays).tolist()
 
     return result
@@ -51,29 +51,29 @@ def test_powers_below_the_normal_numbers(run, x):
     """exp(x) is a denormal number there, which XLA's CPU takes for 0; the result is none."""
     wide = np.float64(np.float32(x))
     power = np.exp(wide)
-    for found, wanted in (
+    for found, expected in (
         (run(dml.ActivationSwish, [np.float32(x)], sigmoid_input_scale=1.0), wide * power),
         (run(dml.ActivationSwish, [np.float32(-x)], sigmoid_input_scale=-1.0), -wide * power),
         (run(dml.ActivationSoftplus, [np.float32(1e3 * x)], steepness=1e-3), 1e3 * power),
         (run(dml.ActivationParametricSoftplus, [np.float32(x)], alpha=1e30, beta=1.0),
          1e30 * power),
     ):  # fmt: skip
-        assert found == pytest.approx([wanted], rel=1e-5, abs=0)
+        assert found == pytest.approx([expected], rel=1e-5, abs=0)
 
 
 def test_products_beyond_the_largest_number(run):
     """A product with an attribute is, the result is not."""
     x = np.array([1e30, -1e30, 0, -INF, INF], np.float32)
     softplus = run(dml.ActivationSoftplus, x, steepness=1e10)
-    wanted = np.array([1e30, 0, np.log(2) * 1e-10, 0, INF])
-    np.testing.assert_allclose(softplus, wanted, rtol=1e-6)
+    expected = np.array([1e30, 0, np.log(2) * 1e-10, 0, INF])
+    np.testing.assert_allclose(softplus, expected, rtol=1e-6)
     x = np.array([1e10, -1e10, 0, -INF, INF], np.float32)
-    given = {"alpha": 1e-30, "beta": 1e30}
-    wanted = np.array([1e10, 0, np.log(2) * 1e-30, 0, INF])
-    found = run(dml.ActivationParametricSoftplus, x, **given)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    found = run(dml.ActivationParametricSoftplus, x, **{**given, "beta": -1e30})
-    np.testing.assert_allclose(found, wanted[[1, 0, 2, 4, 3]], rtol=1e-6)
+    arguments = {"alpha": 1e-30, "beta": 1e30}
+    expected = np.array([1e10, 0, np.log(2) * 1e-30, 0, INF])
+    found = run(dml.ActivationParametricSoftplus, x, **arguments)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = run(dml.ActivationParametricSoftplus, x, **{**arguments, "beta": -1e30})
+    np.testing.assert_allclose(found, expected[[1, 0, 2, 4, 3]], rtol=1e-6)
     found = run(dml.ActivationParametricSoftplus, [np.float32(1e-20)], alpha=1e20, beta=1e30)
     np.testing.assert_allclose(found, [1e30], rtol=1e-6)
 
@@ -82,16 +82,16 @@ def test_products_beyond_the_largest_number(run):
 @pytest.mark.parametrize("side", [1, 9])
 def test_high_powers_in_windows(run, p, side):
     """4 to the 600th is beyond FLOAT64, and so is the reciprocal."""
-    kind, least = np.float32, 2.0**-120
+    kind, minimum = np.float32, 2.0**-120
     window = {"strides": (side, side), "window_size": (side, side), "p": p,
               "start_padding": (0, 0), "end_padding": (side, 0)}  # fmt: skip
-    for value in (4, 0.25, MOST / 4, least, 0, INF):
+    for value in (4, 0.25, MOST / 4, minimum, 0, INF):
         x = np.full((1, 1, side, side), value, kind)
         x[0, 0, 0, 1:] = 0
         count = side * side - side + 1
         found = np.array(run(dml.LpPooling, x, **window)).ravel()
-        wanted = [kind(value) * float(count) ** (1 / p), 0]  # and of padding alone
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        expected = [kind(value) * float(count) ** (1 / p), 0]  # and of padding alone
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
     x[0, 0, 0, 0] = np.nan
     assert np.isnan(np.array(run(dml.LpPooling, x, **window)).ravel()[0])
 

@@ -63,8 +63,8 @@ def test_past_the_cache():
             assert (got == 3).all()
     rows = operator("FLOAT32", (3000, 900), 3, (1000, 1))()
     assert (rows == 3).all()
-    turned = operator("FLOAT32", (900, 3000), 3, (1, 1000))()
-    assert (turned == 3).all()
+    filled = operator("FLOAT32", (900, 3000), 3, (1, 1000))()
+    assert (filled == 3).all()
 
 
 def test_no_value_is_rounded_silently_out_of_its_type():

@@ -125,8 +125,8 @@ def test_gemm_with_a_softmax(device, data_type):
         x = np.random.default_rng(1).normal(size=sizes).astype(tensor.data_type.numpy)
         found = dml.Device(device).create_operator(desc).compile()(x, x)
         powers = np.exp(np.matmul(x, x, dtype=np.float64))
-        wanted = powers / powers.sum(axes, keepdims=True)
-        np.testing.assert_allclose(found, wanted, rtol=1e-6 if data_type == "FLOAT32" else 1e-3)
+        expected = powers / powers.sum(axes, keepdims=True)
+        np.testing.assert_allclose(found, expected, rtol=1e-6 if data_type == "FLOAT32" else 1e-3)
 
 
 @pytest.mark.parametrize("kind", [dml.ElementWiseAdd1, dml.Convolution, dml.BatchNormalization])
@@ -136,22 +136,22 @@ def test_only_gemm_contains_a_softmax(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "given"),
+    ("kind", "arguments"),
     [
         (dml.ActivationSwish, {"sigmoid_input_scale": 1.0}),
         (dml.ActivationLogSoftmax1, {"axes": (0,)}),
         (dml.ActivationParameterizedRelu, {}),
     ],
 )
-def test_what_cannot_be_fused_says_so(kind, given):
+def test_what_cannot_be_fused_says_so(kind, arguments):
     with pytest.raises(dml.ArgumentTypeError) as error:
-        kind(**given)
+        kind(**arguments)
     first, _, advice = str(error.value).partition(". It cannot be fused into another operator; ")
     assert first.startswith(f"{kind.__name__}: expected a value for input_tensor, ")
     fusable = {kind.__name__ for kind in OPERATORS.values() if kind.FUSED}
     assert advice.removesuffix(" can.").split(", ") == sorted(fusable)
     with pytest.raises(dml.ArgumentTypeError, match=r"got none$"):
-        kind(**given, input_tensor=SQUARE)
+        kind(**arguments, input_tensor=SQUARE)
 
 
 def test_an_operator_without_an_activation_is_named():
@@ -181,31 +181,31 @@ def test_only_convolution_and_gemm_contain_a_clip():
 SCALED = {"scale_bias": dml.ScaleBias(2.0, 1.0)}
 FUSED = {"fused_activation": dml.ActivationLinear(alpha=-2.0, beta=3.0)}
 STEPS = [
-    (kind, given)
+    (kind, arguments)
     for kind in dict.fromkeys(OPERATORS.values())
-    for given in (SCALED, FUSED)
-    if kind.IN_PLACE and given.keys() <= {info.attribute for info in kind.fields()}
+    for arguments in (SCALED, FUSED)
+    if kind.IN_PLACE and arguments.keys() <= {info.attribute for info in kind.fields()}
 ]
 
 
 def in_place_pairs(desc):
     """The names of the output and of each input that has its type and sizes."""
     (output,) = desc.bind_points(Role.OUTPUT)
-    made = desc.output_tensor
+    tensor = desc.output_tensor
     for info in desc.bind_points(Role.INPUT):
-        given = getattr(desc, info.attribute)
-        if (given.data_type, given.sizes) == (made.data_type, made.sizes):
+        other = getattr(desc, info.attribute)
+        if (other.data_type, other.sizes) == (tensor.data_type, tensor.sizes):
             yield output.name, info.name
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference", "xla"])
-@pytest.mark.parametrize(("kind", "given"), STEPS, ids=lambda value: getattr(value, "NAME", ""))
-def test_a_scale_or_an_activation_runs_in_place(device, kind, given):
+@pytest.mark.parametrize(("kind", "arguments"), STEPS, ids=lambda value: getattr(value, "NAME", ""))
+def test_a_scale_or_an_activation_runs_in_place(device, kind, arguments):
     if device == "xla":
         pytest.importorskip("jax")
     drawn = descriptors.descriptor(Seeded(3), kind, packed=True)
     fields = {info.attribute: getattr(drawn, info.attribute) for info in drawn.fields()}
-    desc = kind(**{**fields, **given})
+    desc = kind(**{**fields, **arguments})
     pairs = [*in_place_pairs(desc)]
     assert pairs
     compiled = dml.Device(device).create_operator(desc).compile()
@@ -214,11 +214,11 @@ def test_a_scale_or_an_activation_runs_in_place(device, kind, given):
         path: (3 * rng.random(tensor.sizes)).astype(tensor.data_type.numpy)
         for path, tensor, _ in desc.tensors(Role.INPUT)
     }
-    wanted = compiled(**arrays)
+    expected = compiled(**arrays)
     for output, name in pairs:
         bound = {path: array.copy() for path, array in arrays.items()}
         compiled.dispatch(**bound, **{output: bound[name]})
-        np.testing.assert_array_equal(bound[name], wanted)
+        np.testing.assert_array_equal(bound[name], expected)
 
 
 def test_many_operators_have_a_scale_or_an_activation():
@@ -230,19 +230,19 @@ def test_many_operators_have_a_scale_or_an_activation():
 def test_blocks_on_several_threads_run_in_place(data_type):
     tensor = dml.TensorDesc(data_type, (3, 700_000))
     values = np.random.default_rng(5).normal(size=tensor.sizes).astype(tensor.data_type.numpy)
-    for kind, given, count in (
+    for kind, arguments, count in (
         (dml.ElementWiseAbs, SCALED, 1),
         (dml.ElementWiseAdd1, FUSED, 2),
     ):
         names = [info.attribute for info in kind.tensor_fields(Role.INPUT)]
         assert len(names) == count
-        desc = kind(**dict.fromkeys([*names, "output_tensor"], tensor), **given)
+        desc = kind(**dict.fromkeys([*names, "output_tensor"], tensor), **arguments)
         compiled = dml.Device("cpu").create_operator(desc).compile()
-        wanted = compiled(**dict.fromkeys(names, values))
+        expected = compiled(**dict.fromkeys(names, values))
         both = values.copy()
         with dml.num_threads(4):
             compiled.dispatch(**dict.fromkeys(names, both), output_tensor=both)
-        np.testing.assert_array_equal(both, wanted)
+        np.testing.assert_array_equal(both, expected)
 
 
 def test_a_part_of_the_input_is_not_in_place():

@@ -30,10 +30,10 @@ def test_batch_normalization(torch):
               "scale_tensor": scale, "bias_tensor": bias}  # fmt: skip
     got = run(dml.BatchNormalization, arrays, spatial=True, epsilon=1e-3,
               fused_activation=dml.ActivationLeakyRelu(alpha=0.1))  # fmt: skip
-    given = [torch.from_numpy(a.ravel() if a.shape[0] == 1 else a) for a in arrays.values()]
-    wanted = torch.nn.functional.batch_norm(*given, eps=1e-3)
-    wanted = torch.nn.functional.leaky_relu(wanted, 0.1)
-    np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-5, atol=1e-6)
+    arguments = [torch.from_numpy(a.ravel() if a.shape[0] == 1 else a) for a in arrays.values()]
+    expected = torch.nn.functional.batch_norm(*arguments, eps=1e-3)
+    expected = torch.nn.functional.leaky_relu(expected, 0.1)
+    np.testing.assert_allclose(got, expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("cross_channel", [False, True])
@@ -45,16 +45,16 @@ def test_mean_variance_normalization(torch, cross_channel, variance):
               normalize_variance=variance, epsilon=1e-5)  # fmt: skip
     axes = (1, 2, 3) if cross_channel else (2, 3)
     wide = torch.from_numpy(x).double()
-    wanted = wide - wide.mean(axes, keepdim=True)
+    expected = wide - wide.mean(axes, keepdim=True)
     if variance:
-        wanted = wanted / torch.sqrt(wide.var(axes, correction=0, keepdim=True) + 1e-5)
-    np.testing.assert_allclose(got, wanted.float().numpy(), rtol=1e-6)
+        expected = expected / torch.sqrt(wide.var(axes, correction=0, keepdim=True) + 1e-5)
+    np.testing.assert_allclose(got, expected.float().numpy(), rtol=1e-6)
     versions = [
         (dml.MeanVarianceNormalization1, {"normalize_variance": variance}),
         (dml.MeanVarianceNormalization2, {"use_mean": True, "use_variance": variance}),
     ]
-    for kind, given in versions:
-        again = run(kind, {"input_tensor": x}, axes=axes[::-1], epsilon=1e-5, **given)
+    for kind, arguments in versions:
+        again = run(kind, {"input_tensor": x}, axes=axes[::-1], epsilon=1e-5, **arguments)
         np.testing.assert_array_equal(got, again)
 
 
@@ -64,8 +64,8 @@ def test_without_a_mean(torch):
               {"input_tensor": x, "scale_tensor": scale, "bias_tensor": bias},
               axes=(2,), use_mean=False, use_variance=True, epsilon=1e-6)  # fmt: skip
     weight = torch.from_numpy(scale.ravel())
-    wanted = torch.nn.functional.rms_norm(torch.from_numpy(x), (5,), weight, eps=1e-6).numpy()
-    np.testing.assert_allclose(got, wanted + bias, rtol=1e-5, atol=1e-6)
+    expected = torch.nn.functional.rms_norm(torch.from_numpy(x), (5,), weight, eps=1e-6).numpy()
+    np.testing.assert_allclose(got, expected + bias, rtol=1e-5, atol=1e-6)
     plain = run(dml.MeanVarianceNormalization2, {"input_tensor": x}, axes=(2,), use_mean=False,
                 use_variance=False, epsilon=1e-6)  # fmt: skip
     np.testing.assert_array_equal(plain, x)
@@ -77,19 +77,19 @@ def test_lp_normalization(torch, axis, p):
     x = normal(9, 3, 4, 5)
     x[:, 1] = 0
     got = run(dml.LpNormalization, {"input_tensor": x}, axis=axis, epsilon=1e-5, p=p)
-    wanted = torch.nn.functional.normalize(torch.from_numpy(x), p, axis, 1e-5)
-    np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-5)
+    expected = torch.nn.functional.normalize(torch.from_numpy(x), p, axis, 1e-5)
+    np.testing.assert_allclose(got, expected.numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 50])
 def test_local_response_across_channels(torch, size):
     x = normal(10, 2, 6, 3, 4)
-    given = {"local_size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0}
-    got = run(dml.LocalResponseNormalization, {"input_tensor": x}, cross_channel=True, **given)
+    arguments = {"local_size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0}
+    got = run(dml.LocalResponseNormalization, {"input_tensor": x}, cross_channel=True, **arguments)
     squares = np.pad(x.astype("f8") ** 2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)))
     around = sum(squares[:, i : i + 6] for i in range(size))
-    wanted = x / (2 + 0.5 / size * around) ** 0.75
-    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    expected = x / (2 + 0.5 / size * around) ** 0.75
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
     if size % 2:  # PyTorch has the longer side in front
         library = torch.nn.functional.local_response_norm(torch.from_numpy(x), size, 0.5, 0.75, 2)
         np.testing.assert_allclose(got, library.numpy(), rtol=1e-5)

@@ -27,8 +27,8 @@ def test_every_axis_type_and_layout(axis, dtype):
 
 def test_unsigned_indices_never_count_from_the_end():
     for kind in ("u1", "u2", "u4", "u8"):
-        most = np.iinfo(kind).max
-        found = dml.one_hot(np.array([0, 2, most, most - 1], kind), 3)
+        maximum = np.iinfo(kind).max
+        found = dml.one_hot(np.array([0, 2, maximum, maximum - 1], kind), 3)
         assert found.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
 
 

@@ -14,7 +14,7 @@ MODES = {
 }  # fmt: skip
 
 
-def wanted(x, width, mode, constant=0):
+def pad_by_index(x, width, mode, constant=0):
     """By an index for each place of each axis: older NumPy wraps long paddings differently."""
     y = x
     for axis, (start, end) in enumerate(width):
@@ -41,7 +41,7 @@ def wanted(x, width, mode, constant=0):
 def test_every_padding_of_short_arrays(mode):
     for size, start, end in itertools.product(range(1, 6), range(14), (0, 1, 4, 13)):
         x = np.arange(size, dtype="i2") + 10
-        expected = wanted(x, [(start, end)], mode, 7)
+        expected = pad_by_index(x, [(start, end)], mode, 7)
         assert_same_bits(dml.pad(x, (start, end), mode, 7), expected)
         desc = dml.Padding1(
             input_tensor=dml.TensorDesc("INT16", (size,)),
@@ -65,7 +65,7 @@ def test_several_axes_types_and_layouts(mode, dtype):
         for laid in (x, np.asfortranarray(x), x[..., ::-1], x[::-1, ::2]):
             width = [tuple(pair) for pair in rng.integers(0, 5, (laid.ndim, 2)).tolist()]
             width[-1] = (0, 0) if rng.random() < 0.4 else width[-1]
-            expected = wanted(laid, width, mode, zero)
+            expected = pad_by_index(laid, width, mode, zero)
             with dml.num_threads(int(rng.integers(1, 4))):
                 assert_same_bits(dml.pad(laid, width, mode, zero), np.ascontiguousarray(expected))
                 out = np.zeros(expected.shape[::-1], dtype).T
@@ -77,14 +77,14 @@ def test_several_axes_types_and_layouts(mode, dtype):
 def test_past_the_cache(mode):
     x = np.arange(1500 * 1600, dtype="f4").reshape(1500, 1600)
     for width in ([(3, 5), (1, 2)], [(700, 0), (0, 0)], [(0, 0), (1700, 1)]):
-        expected = wanted(x, width, mode, 1.5)
+        expected = pad_by_index(x, width, mode, 1.5)
         for threads in (1, 3):
             with dml.num_threads(threads):
                 assert_same_bits(dml.pad(x, width, mode, 1.5), expected)
     line = np.arange(3, dtype="u1")
     assert_same_bits(
         dml.pad(line, (5_000_000, 5_000_001), mode, 9),
-        wanted(line, [(5_000_000, 5_000_001)], mode, 9),
+        pad_by_index(line, [(5_000_000, 5_000_001)], mode, 9),
     )
 
 

@@ -22,17 +22,17 @@ RULES = Path(__file__).with_name("page_rules.txt")
 def cases():
     for line in RULES.read_text().splitlines():
         if not line.startswith(" "):
-            wanted = []
-            yield line, wanted
+            expected = []
+            yield line, expected
         else:
-            wanted.append(line.strip())
+            expected.append(line.strip())
 
 
-@pytest.mark.parametrize(("case", "wanted"), [*cases()], ids=lambda value: str(value)[:60])
-def test_rule(case, wanted):
+@pytest.mark.parametrize(("case", "expected"), [*cases()], ids=lambda value: str(value)[:60])
+def test_rule(case, expected):
     name, changes = case[:-1].split("(", 1)
     good = page_example(name)
     assert dml.Device("cpu").check(good) == []
     broken = dataclasses.replace(good, **eval(f"dict({changes})", TENSORS))
     found = [str(item).removeprefix(f"{name}.") for item in dml.Device("cpu").check(broken)]
-    assert found == wanted
+    assert found == expected

@@ -46,9 +46,9 @@ def test_as_plain_loops(data):
     x = contents(
         data.draw(generators()), tensor.sizes, tensor.data_type.numpy, data.draw(flavours())
     )
-    wanted = first_largest(desc, x)
+    expected = first_largest(desc, x)
     for device in DEVICES:
         results = device.create_operator(desc).compile()(x)
         results = results if isinstance(results, tuple) else (results,)
-        for got, exact in zip(results, wanted, strict=False):
+        for got, exact in zip(results, expected, strict=False):
             assert first_difference(got, exact) is None

@@ -17,11 +17,11 @@ def example(request):
     return request.param
 
 
-def listed(value):
+def to_list(value):
     return value if isinstance(value, list | tuple) else [value]
 
 
-def each(example, change):
+def change_arrays(example, change):
     """Every array replaced, in and out."""
     return [
         {
@@ -34,12 +34,12 @@ def each(example, change):
 
 def expect(example, results):
     for name, value in example.outputs.items():
-        for got, printed in zip(listed(results[name]), listed(value), strict=True):
-            shown = np.frombuffer(got, printed.dtype) if isinstance(got, bytearray) else got
+        for got, printed in zip(to_list(results[name]), to_list(value), strict=True):
+            text = np.frombuffer(got, printed.dtype) if isinstance(got, bytearray) else got
             defined = slice(None)
             if name == "OutputCoordinatesTensor":  # rows from the count on are undefined
                 defined = slice(example.outputs["OutputCountTensor"].item())
-            rows = [array.reshape(-1, *printed.shape[-1:])[defined] for array in (shown, printed)]
+            rows = [array.reshape(-1, *printed.shape[-1:])[defined] for array in (text, printed)]
             assert_same_bits(*rows, name)
             assert isinstance(got, bytearray) or got.shape == printed.shape
 
@@ -51,8 +51,8 @@ def test_dispatch_to_arrays(example):
         watched.append(Poisoned(array.shape, array.dtype))
         return watched[-1].array
 
-    inputs, _ = each(example, np.copy)
-    _, outputs = each(example, poisoned)
+    inputs, _ = change_arrays(example, np.copy)
+    _, outputs = change_arrays(example, poisoned)
     assert dml.Device("cpu").check(example.desc) == []
     compiled = dml.Device("cpu").create_operator(example.desc).compile()
     compiled.dispatch(**inputs, **outputs)
@@ -64,13 +64,13 @@ def test_dispatch_to_raw_buffers(example):
     def raw(array):
         return bytearray(array.tobytes().ljust(-(-array.nbytes // 4) * 4, b"\xa5"))
 
-    inputs, outputs = each(example, raw)
+    inputs, outputs = change_arrays(example, raw)
     for buffers in outputs.values():
-        for buffer in listed(buffers):
+        for buffer in to_list(buffers):
             buffer[:] = b"\xa5" * len(buffer)
     dml.Device("cpu").create_operator(example.desc).compile().dispatch(**inputs, **outputs)
     for name, printed in example.outputs.items():
-        for buffer, array in zip(listed(outputs[name]), listed(printed), strict=True):
+        for buffer, array in zip(to_list(outputs[name]), to_list(printed), strict=True):
             del buffer[array.nbytes :]
     expect(example, outputs)
 
@@ -80,6 +80,6 @@ def test_call_allocates(example, device):
     compiled = dml.Device(device).create_operator(example.desc).compile()
     results = compiled(**example.inputs)
     points = example.desc.bind_points(Role.OUTPUT)
-    several = results if len(points) > 1 else [results]
-    expect(example, {info.name: value for info, value in zip(points, several, strict=True)})
+    result_list = results if len(points) > 1 else [results]
+    expect(example, {info.name: value for info, value in zip(points, result_list, strict=True)})
     expect(example, by_reference(example.desc, example.inputs))

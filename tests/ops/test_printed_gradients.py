@@ -28,7 +28,7 @@ FIRST = {"block_size": 2, "order": "DEPTH_COLUMN_ROW"}
 SECOND = {"block_size": 2, "order": "COLUMN_ROW_DEPTH"}
 
 
-def whole(sizes):
+def tensor_of(sizes):
     return dml.TensorDesc("FLOAT32", sizes)
 
 
@@ -37,7 +37,7 @@ def image(rows):
 
 
 NEAREST = {
-    "output_gradient_tensor": whole((2, 2)), "scales": (0.5, 1.5),
+    "output_gradient_tensor": tensor_of((2, 2)), "scales": (0.5, 1.5),
     "interpolation_mode": "NEAREST_NEIGHBOR",
 }  # fmt: skip
 COLUMNS_OF = {"window_sizes": (3, 3), "strides": (1, 1), "dilations": (1, 1)}
@@ -77,7 +77,7 @@ REGIONS = {
 }  # fmt: skip
 PLACES = {"input_pixel_offset": 0.5, "output_pixel_offset": -0.5,
           "align_regions_to_corners": False}  # fmt: skip
-ALIGNED = {**REGIONS, "out_of_bounds_input_value": 0, "output_tensor": whole((4, 1, 1, 3))}
+ALIGNED = {**REGIONS, "out_of_bounds_input_value": 0, "output_tensor": tensor_of((4, 1, 1, 3))}
 FOUND = [[[[1, 1, 2]]], [[[3, 3, 4]]], [[[9, 9, 10]]], [[[11, 11, 12]]]]
 FIRSTS = np.zeros(4, np.uint32)
 
@@ -87,11 +87,11 @@ def counted(*sizes):
 
 
 EXAMPLES = [
-    (dml.Fold, [counted(1, 9, 4)], {**UNPADDED, "output_tensor": whole((1, 1, 4, 4))},
+    (dml.Fold, [counted(1, 9, 4)], {**UNPADDED, "output_tensor": tensor_of((1, 1, 4, 4))},
      image([[0, 5, 13, 9], [14, 38, 54, 32], [38, 86, 102, 56], [26, 57, 65, 35]])),
-    (dml.Fold, [counted(1, 9, 8)], {**PADDED, "output_tensor": whole((1, 1, 4, 4))},
+    (dml.Fold, [counted(1, 9, 8)], {**PADDED, "output_tensor": tensor_of((1, 1, 4, 4))},
      [FOLDED[:1]]),
-    (dml.Fold, [counted(1, 18, 8)], {**PADDED, "output_tensor": whole((1, 2, 4, 4))}, [FOLDED]),
+    (dml.Fold, [counted(1, 18, 8)], {**PADDED, "output_tensor": tensor_of((1, 2, 4, 4))}, [FOLDED]),
     (dml.Unfold, [counted(1, 1, 5, 5)], UNPADDED, [UNFOLDED]),
     (dml.Unfold, [counted(1, 1, 5, 5)], PADDED, [UNFOLDED_PADDED]),
     (dml.RoiAlign, [counted(1, 1, 4, 4) + 1, CORNERS, FIRSTS], ALIGNED, FOUND),
@@ -100,7 +100,7 @@ EXAMPLES = [
         dml.RoiAlignGrad,
         [None, counted(4, 1, 1, 3) + 1, CORNERS, FIRSTS],
         {
-            **REGIONS, **PLACES, "output_gradient_tensor": whole((1, 1, 4, 4)),
+            **REGIONS, **PLACES, "output_gradient_tensor": tensor_of((1, 1, 4, 4)),
             "output_roi_gradient_tensor": None,
         },
         image([[3, 3, 9, 6], [0, 0, 0, 0], [15, 9, 21, 12], [0, 0, 0, 0]]),
@@ -114,7 +114,7 @@ EXAMPLES = [
     (
         dml.AveragePoolingGrad,
         [image([[1, 2], [3, 4]])],
-        {**WINDOW, "include_padding": False, "output_gradient_tensor": whole((1, 1, 3, 3))},
+        {**WINDOW, "include_padding": False, "output_gradient_tensor": tensor_of((1, 1, 3, 3))},
         image([[0.25, 0.75, 0.5], [1, 2.5, 1.5], [0.75, 1.75, 1]]),
     ),
     (
@@ -127,7 +127,7 @@ EXAMPLES = [
         dml.SliceGrad,
         [np.float32([[1, 2], [3, 4]])],
         {
-            "output_gradient_tensor": whole((4, 4)), "input_window_offsets": (0, 0),
+            "output_gradient_tensor": tensor_of((4, 4)), "input_window_offsets": (0, 0),
             "input_window_sizes": (3, 3), "input_window_strides": (2, 2),
         },
         [[1, 0, 2, 0], [0, 0, 0, 0], [3, 0, 4, 0], [0, 0, 0, 0]],
@@ -157,12 +157,12 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-@pytest.mark.parametrize(("kind", "arrays", "given", "printed"), EXAMPLES)
-def test_a_page_prints(device, kind, arrays, given, printed):
+@pytest.mark.parametrize(("kind", "arrays", "arguments", "printed"), EXAMPLES)
+def test_a_page_prints(device, kind, arrays, arguments, printed):
     names = [info.attribute for info in kind.tensor_fields(Role.INPUT)]
     present = {n: a for n, a in zip(names, arrays, strict=True) if a is not None}
     tensors = {n: dml.TensorDesc.from_array(a) for n, a in present.items()}
-    compiled = device.create_operator(kind.with_outputs(**tensors, **given)).compile()
+    compiled = device.create_operator(kind.with_outputs(**tensors, **arguments)).compile()
     result = compiled(*present.values())
     np.testing.assert_array_equal(result, printed, strict=False)
     assert result.dtype == next(iter(present.values())).dtype

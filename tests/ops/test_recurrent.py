@@ -70,10 +70,10 @@ def by_pytorch(kind, arrays, direction, lengths=None):
 
     def blocks(values):  # in PyTorch's order of gates
         parts = values.reshape(gates, HIDDEN, -1)
-        there = np.empty_like(parts)
+        reordered = np.empty_like(parts)
         for i, gate in enumerate(order):
-            there[gate] = parts[i]
-        return torch.from_numpy(there.reshape(gates * HIDDEN, -1).astype("f8"))
+            reordered[gate] = parts[i]
+        return torch.from_numpy(reordered.reshape(gates * HIDDEN, -1).astype("f8"))
 
     for d in range(1 + both):
         suffix = "_reverse" if d else ""
@@ -109,13 +109,13 @@ def test_pytorch(kind, direction):
     arrays = operands(kind, 2 if direction == "BIDIRECTIONAL" else 1)
     got = run(describe(kind, arrays, direction), arrays)
     if direction == "BACKWARD":  # PyTorch has none: the sequence turned round
-        turned = {**arrays, "input_tensor": arrays["input_tensor"][:, ::-1].copy()}
-        wanted = by_pytorch(kind, turned, direction)
-        wanted[0] = wanted[0][::-1]
+        reversed_arrays = {**arrays, "input_tensor": arrays["input_tensor"][:, ::-1].copy()}
+        expected = by_pytorch(kind, reversed_arrays, direction)
+        expected[0] = expected[0][::-1]
     else:
-        wanted = by_pytorch(kind, arrays, direction)
-    assert len(got) == len(wanted)
-    for ours, theirs in zip(got, wanted, strict=True):
+        expected = by_pytorch(kind, arrays, direction)
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
@@ -123,13 +123,13 @@ def test_pytorch(kind, direction):
 def test_sequences_of_several_lengths(kind):
     arrays = operands(kind, 2)
     lengths = [2, 5, 1]
-    wanted = by_pytorch(kind, arrays, "BIDIRECTIONAL", lengths)
+    expected = by_pytorch(kind, arrays, "BIDIRECTIONAL", lengths)
     names = list(arrays)
-    for given in (lengths, [2, 2**32 - 1, 1]):
-        with_lengths = dict(arrays, sequence_lengths_tensor=np.array([[[given]]], "u4"))
+    for arguments in (lengths, [2, 2**32 - 1, 1]):
+        with_lengths = dict(arrays, sequence_lengths_tensor=np.array([[[arguments]]], "u4"))
         ordered = {n: with_lengths[n] for n in [*names, "sequence_lengths_tensor"]}
         got = run(describe(kind, ordered, "BIDIRECTIONAL"), ordered)
-        for ours, theirs in zip(got, wanted, strict=True):
+        for ours, theirs in zip(got, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
@@ -173,8 +173,8 @@ def test_clipping_coupling_and_peepholes_by_hand():
         gate_i = sigmoid(cut(i + p[0] * c))
         gate_f = 1 - gate_i if couple else sigmoid(cut(f + p[2] * c))
         cell = gate_f * c + gate_i * np.tanh(cut(g))
-        wanted = sigmoid(cut(o + p[1] * cell)) * np.tanh(cell)
-        np.testing.assert_allclose(got, [wanted, wanted, cell], rtol=1e-6)
+        expected = sigmoid(cut(o + p[1] * cell)) * np.tanh(cell)
+        np.testing.assert_allclose(got, [expected, expected, cell], rtol=1e-6)
 
 
 def test_sizes_and_counts_that_are_refused():

@@ -57,14 +57,14 @@ def test_each_function(function, dtype, axes):
         x = generator.integers(limits.min, limits.max, x.shape, dtype, endpoint=True)
     got = run(dml.Reduce, x, function=function, axes=axes)
     for index, values in groups(x, axes):
-        wanted = ORACLES[function](values)
+        expected = ORACLES[function](values)
         if function.startswith("ARG"):
-            assert got[index] == wanted
+            assert got[index] == expected
         elif x.dtype.kind == "f":
-            np.testing.assert_allclose(got[index], np.array(wanted).astype(dtype), rtol=1e-3
+            np.testing.assert_allclose(got[index], np.array(expected).astype(dtype), rtol=1e-3
                                        if dtype == "f2" else 2e-7)  # fmt: skip
         else:  # wraps around
-            assert (int(got[index]) - wanted) % 2 ** (8 * x.itemsize) == 0
+            assert (int(got[index]) - expected) % 2 ** (8 * x.itemsize) == 0
 
 
 def test_what_is_not_a_number_takes_part():
@@ -109,9 +109,9 @@ def test_the_printed_examples():
            for a in ((0,), (1,), (0, 1))]  # fmt: skip
     assert arg == [[[1, 2, 1]], [[2], [2], [1]], [[7]]]
 
-    def tally(kind, *given):
+    def tally(kind, *arguments):
         names = ["axis", "axis_direction", kind.fields()[-1].attribute]
-        return run(kind, TALLY, **dict(zip(names, given, strict=True))).tolist()
+        return run(kind, TALLY, **dict(zip(names, arguments, strict=True))).tolist()
 
     running, multiply = dml.CumulativeSummation, dml.CumulativeProduct
     assert tally(running, 1, "INCREASING", False) == [

@@ -18,32 +18,35 @@ def device(request):
 def fields(images, regions, size, batches, changes):
     regions = np.atleast_2d(np.float32(regions))
     batches = np.zeros(len(regions), np.uint32) if batches is None else np.uint32(batches)
-    given = {
+    arguments = {
         "reduction_function": "AVERAGE", "interpolation_mode": "LINEAR",
         "spatial_scale_x": 1.0, "spatial_scale_y": 1.0, "input_pixel_offset": 0.5,
         "output_pixel_offset": -0.5, "minimum_samples_per_output": 1,
         "maximum_samples_per_output": 1, "align_regions_to_corners": False, **changes,
     }  # fmt: skip
-    made = dml.TensorDesc("FLOAT32", (len(regions), images.shape[1], *size))
+    output_tensor = dml.TensorDesc("FLOAT32", (len(regions), images.shape[1], *size))
     tensors = {"roi_tensor": regions, "batch_indices_tensor": batches}
     described = {name: dml.TensorDesc.from_array(array) for name, array in tensors.items()}
-    return {**given, **described}, made, [regions, batches]
+    return {**arguments, **described}, output_tensor, [regions, batches]
 
 
 def align(device, images, regions, size=(1, 1), batches=None, beyond=-7.0, **changes):
-    given, made, arrays = fields(images, regions, size, batches, changes)
+    arguments, output_tensor, arrays = fields(images, regions, size, batches, changes)
     desc = dml.RoiAlign1.with_outputs(
-        input_tensor=dml.TensorDesc.from_array(images), output_tensor=made,
-        out_of_bounds_input_value=beyond, **given,
+        input_tensor=dml.TensorDesc.from_array(images), output_tensor=output_tensor,
+        out_of_bounds_input_value=beyond, **arguments,
     )  # fmt: skip
     return device.create_operator(desc).compile()(images, *arrays)
 
 
 def gradients(device, images, dy, regions, batches=None, **changes):
-    given, made, arrays = fields(images, regions, dy.shape[2:], batches, changes)
+    arguments, output_tensor, arrays = fields(images, regions, dy.shape[2:], batches, changes)
     image = dml.TensorDesc.from_array(images)
     desc = dml.RoiAlignGrad.with_outputs(
-        input_tensor=image, input_gradient_tensor=made, output_gradient_tensor=image, **given
+        input_tensor=image,
+        input_gradient_tensor=output_tensor,
+        output_gradient_tensor=image,
+        **arguments,
     )
     return device.create_operator(desc).compile()(images, dy, *arrays)
 
@@ -64,8 +67,8 @@ def pool(device, images, regions, size=(1, 1), scale=1.0):
 )
 def test_a_region_outside(device, function, mode, region):
     changes = {"reduction_function": function, "interpolation_mode": mode}
-    for most in (1, 2**32 - 1):
-        samples = {"maximum_samples_per_output": most}
+    for maximum in (1, 2**32 - 1):
+        samples = {"maximum_samples_per_output": maximum}
         got = align(device, RAMP, region, (2, 2), **changes, **samples)
         np.testing.assert_array_equal(got, -7)
     dx, corners = gradients(device, RAMP, np.ones_like(got), region, **changes)
@@ -103,21 +106,21 @@ def test_empty_and_mirrored_regions(device):
     np.testing.assert_array_equal(mirrored, plain[..., ::-1, ::-1])
 
 
-@pytest.mark.parametrize("least", [0, 3, 1000, 2**32 - 1])
-def test_any_number_of_samples(device, least):
+@pytest.mark.parametrize("minimum", [0, 3, 1000, 2**32 - 1])
+def test_any_number_of_samples(device, minimum):
     """The work does not depend on it: a mean becomes an integral."""
-    samples = {"minimum_samples_per_output": least, "maximum_samples_per_output": 2**32 - 1}
+    samples = {"minimum_samples_per_output": minimum, "maximum_samples_per_output": 2**32 - 1}
     region = [0.75, 0.5, 3.25, 3.5]
     got = align(device, RAMP, region, **samples).item()
-    count = max(least, 3)
+    count = max(minimum, 3)
     if count <= 1000:
         x, y = (np.arange(count) + 0.5) / count, (np.arange(count) + 0.5) / count
         sampled = 4 * (y * 3) + (0.25 + x * 2.5)[:, None]  # the ramp between its middles
         assert got == pytest.approx(sampled.mean(), rel=1e-6)
     assert got == pytest.approx(7.5, rel=1e-6)
-    most = align(device, RAMP, region, reduction_function="MAX", **samples).item()
+    maximum = align(device, RAMP, region, reduction_function="MAX", **samples).item()
     ends = 1 - 0.5 / count
-    assert most == pytest.approx(4 * 3 * ends + 0.25 + 2.5 * ends, rel=1e-6)
+    assert maximum == pytest.approx(4 * 3 * ends + 0.25 + 2.5 * ends, rel=1e-6)
     nearest = align(device, RAMP, region, interpolation_mode="NEAREST_NEIGHBOR", **samples).item()
     if count <= 1000:
         rows, columns = np.ceil(y * 3 - 0.5), np.ceil(0.25 + x * 2.5 - 0.5)
@@ -163,8 +166,8 @@ def test_elements_that_are_not_finite(device):
     region = [[x + 0.5, 0.5, x + 0.5, 0.5] for x in (0, 0.5, 1, 1.5, 2, 2.5)]
     got = align(device, images, region).ravel()
     np.testing.assert_array_equal(got, [NAN, NAN, 1, INF, INF, NAN])
-    most = {"reduction_function": "MAX", "maximum_samples_per_output": 9}
-    got = align(device, images, [[0, 0, 2, 1], [1, 0, 4, 1], [3, 0, 4, 1]], **most).ravel()
+    maximum = {"reduction_function": "MAX", "maximum_samples_per_output": 9}
+    got = align(device, images, [[0, 0, 2, 1], [1, 0, 4, 1], [3, 0, 4, 1]], **maximum).ravel()
     np.testing.assert_array_equal(got, [NAN, INF, -INF])
     dx, _ = gradients(device, images, np.full((1, 1, 1, 1), INF, np.float32), [1, 0, 2, 1])
     np.testing.assert_array_equal(dx.ravel(), [0, INF, 0, 0])
@@ -178,18 +181,22 @@ def test_elements_that_are_not_finite(device):
 def test_the_gradient_of_equal_maxima_is_the_first_ones(device):
     images = np.float32([[[[5, 5, 1], [5, 5, 5]]]])
     dy = np.float32([[[[2]]], [[[3]]]])
-    most = {"reduction_function": "MAX", "maximum_samples_per_output": 3}
+    maximum = {"reduction_function": "MAX", "maximum_samples_per_output": 3}
     for region in ([0, 0, 3, 2], [3, 2, 0, 0]):
         dx, _ = gradients(device, images, dy, [region, [1, 0, 3, 2]],
                           minimum_samples_per_output=3, interpolation_mode="NEAREST_NEIGHBOR",
-                          **most)  # fmt: skip
+                          **maximum)  # fmt: skip
         assert dx.tolist() == [[[[2, 3, 0], [0, 0, 0]]]]
     crossed = np.float32([[[[1, 5, 1], [5, 1, 1]]]])
-    dx, _ = gradients(device, crossed, dy[:1], [0, 0, 3, 2], minimum_samples_per_output=3, **most)
+    dx, _ = gradients(
+        device, crossed, dy[:1], [0, 0, 3, 2], minimum_samples_per_output=3, **maximum
+    )
     assert dx.tolist() == [[[[0, 2, 0], [0, 0, 0]]]]
-    dx, _ = gradients(device, np.float32([[[[1, NAN, INF]]]]), dy[:1], [0, 0, 3, 1], **most)
+    dx, _ = gradients(device, np.float32([[[[1, NAN, INF]]]]), dy[:1], [0, 0, 3, 1], **maximum)
     assert dx.tolist() == [[[[0, 2, 0]]]]
-    dx, _ = gradients(device, np.full((1, 1, 1, 2), -INF, np.float32), dy[:1], [0, 0, 2, 1], **most)
+    dx, _ = gradients(
+        device, np.full((1, 1, 1, 2), -INF, np.float32), dy[:1], [0, 0, 2, 1], **maximum
+    )
     assert dx.tolist() == [[[[2, 0]]]]
 
 

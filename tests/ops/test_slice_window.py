@@ -15,32 +15,32 @@ WINDOWS = [(start, size) for start in range(7) for size in range(7 - start)]
 @pytest.mark.parametrize("stride", STRIDES)
 def test_every_window(stride):
     x = np.arange(6, dtype=np.int16) + 10
-    desc = {"input_tensor": dml.TensorDesc("INT16", (6,)), "input_window_strides": [stride]}
+    fields = {"input_tensor": dml.TensorDesc("INT16", (6,)), "input_window_strides": [stride]}
     for start, size in WINDOWS:
-        wanted = x[start : start + size][::stride]
-        assert_same_bits(dml.slice_window(x, [start], [size], [stride]), wanted)
+        expected = x[start : start + size][::stride]
+        assert_same_bits(dml.slice_window(x, [start], [size], [stride]), expected)
         if not size:
             continue  # a descriptor's window is not empty
-        for count in range(1, len(wanted) + 1):
+        for count in range(1, len(expected) + 1):
             output = dml.TensorDesc("INT16", (count,))
-            made = dml.Slice1(
-                **desc,
+            desc = dml.Slice1(
+                **fields,
                 output_tensor=output,
                 input_window_offsets=[start],
                 input_window_sizes=[size],
             )
             for kind in ("cpu", "reference"):
-                got = dml.Device(kind).create_operator(made).compile()(x)
-                assert_same_bits(got, wanted[:count])
+                got = dml.Device(kind).create_operator(desc).compile()(x)
+                assert_same_bits(got, expected[:count])
 
 
 def test_several_axes_and_a_bound_output():
     x = np.arange(60.0).reshape(3, 4, 5)[:, ::-1]
     for strides in itertools.product((1, -2), repeat=3):
-        wanted = x[0:3, 1:3, 1:5][tuple(slice(None, None, stride) for stride in strides)]
-        out = np.full(wanted.shape, np.nan)
+        expected = x[0:3, 1:3, 1:5][tuple(slice(None, None, stride) for stride in strides)]
+        out = np.full(expected.shape, np.nan)
         assert dml.slice_window(x, (0, 1, 1), (3, 2, 4), strides, out=out) is out
-        assert_same_bits(out, np.ascontiguousarray(wanted))
+        assert_same_bits(out, np.ascontiguousarray(expected))
 
 
 @pytest.mark.parametrize(

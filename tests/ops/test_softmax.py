@@ -20,8 +20,8 @@ def test_the_examples_of_the_hardmax1_page():
         (0,): [[[1, 0], [0, 1]], [[0, 1], [1, 0]]],
         (0, 2): [[[0, 0], [0, 1]], [[0, 1], [0, 0]]],
     }
-    for axes, wanted in printed.items():
-        np.testing.assert_array_equal(run(dml.ActivationHardmax1, X, axes=axes), wanted)
+    for axes, expected in printed.items():
+        np.testing.assert_array_equal(run(dml.ActivationHardmax1, X, axes=axes), expected)
 
 
 @pytest.mark.parametrize("axes", [(0,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
@@ -36,8 +36,8 @@ def test_pytorch(name, axes):
     order = [*kept, *sorted(axes)]
     merged = torch.from_numpy(x).permute(order).reshape(*(x.shape[a] for a in kept), -1)
     function = torch.softmax if name == "Softmax" else torch.log_softmax
-    wanted = function(merged.double(), -1).float().numpy().reshape([x.shape[a] for a in order])
-    np.testing.assert_allclose(got, wanted.transpose(np.argsort(order)), rtol=5e-6, atol=1e-15)
+    expected = function(merged.double(), -1).float().numpy().reshape([x.shape[a] for a in order])
+    np.testing.assert_allclose(got, expected.transpose(np.argsort(order)), rtol=5e-6, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "Hardmax"])

@@ -87,9 +87,9 @@ def test_repeats_and_axes_of_other_numbers():
 )
 def test_what_does_not_fit(repeats, message):
     out = np.full(5, 7, "i1")
-    given = {} if "could not" in message else {"out": out}
+    arguments = {} if "could not" in message else {"out": out}
     with pytest.raises(dml.AnyDMLError, match=message):
-        dml.tile(np.zeros((2, 3), "i1"), repeats, **given)
+        dml.tile(np.zeros((2, 3), "i1"), repeats, **arguments)
     assert (out == 7).all()
 
 

@@ -17,7 +17,7 @@ def test_neighbours_in_the_last_bit(bits, largest):
         x = np.stack([even, even + 1], 1).ravel()
         if not largest:
             x = x[::-1].copy()
-        wanted = np.argsort(-x if largest else x, kind="stable")[:k]
+        expected = np.argsort(-x if largest else x, kind="stable")[:k]
         values, indices = dml.top_k(x, k, largest=largest)
-        assert indices.tolist() == wanted.tolist()
-        assert values.tolist() == x[wanted].tolist()
+        assert indices.tolist() == expected.tolist()
+        assert values.tolist() == x[expected].tolist()

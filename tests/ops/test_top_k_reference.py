@@ -16,9 +16,9 @@ NAN, INF = float("nan"), float("inf")
 def test_order(kind, direction, order):
     x = np.array([0.0, NAN, 2.0, -INF, -NAN, -0.0, INF, -1.0], "f4")
     for k in (1, 3, 8):
-        made = dml.TensorDesc("FLOAT32", (k,))
+        output_tensor = dml.TensorDesc("FLOAT32", (k,))
         desc = dml.TopK1(
-            input_tensor=dml.TensorDesc("FLOAT32", (8,)), output_value_tensor=made,
+            input_tensor=dml.TensorDesc("FLOAT32", (8,)), output_value_tensor=output_tensor,
             output_index_tensor=dml.TensorDesc("UINT32", (k,)), axis=0, k=k,
             axis_direction=direction,
         )  # fmt: skip

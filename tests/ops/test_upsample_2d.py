@@ -35,7 +35,7 @@ def stretched(x, axis, scale):
         return np.where(part == 0, one, one * (np.float32(1) - part) + two * part)
 
 
-def wanted(x, width, height, mode):
+def upsampled_by_repeats(x, width, height, mode):
     if mode != "LINEAR":
         return x.repeat(height, -2).repeat(width, -1)
     y = stretched(stretched(x.astype("f4"), -1, width), -2, height)
@@ -55,7 +55,7 @@ def test_every_scale_and_layout(mode, dtype):
         for width, height in ((1, 1), (2, 2), (3, 1), (1, 3), (4, 2), (5, 7), (40, 3), (2, 33)):
             x = rng.standard_normal(shape).astype(dtype)
             x = np.where(rng.random(shape) < 0.3, rng.choice(ODD, shape), x).astype(dtype)
-            expected = wanted(x, width, height, mode)
+            expected = upsampled_by_repeats(x, width, height, mode)
             assert_same_bits(upsampled(x, width, height, mode), expected)
             if x.size <= 40:
                 assert_same_bits(upsampled(x, width, height, mode, "reference"), expected)
@@ -81,7 +81,7 @@ def test_long_rows_and_past_the_cache(mode):
         ("f2", (1, 8, 700, 33), 7, 4), ("f4", (1, 1, 2, 2049), 1, 1), ("f4", (1, 1, 3, 1024), 2, 1),
     ):  # fmt: skip
         x = rng.standard_normal(shape).astype(dtype)
-        expected = wanted(x, width, height, mode)
+        expected = upsampled_by_repeats(x, width, height, mode)
         for threads in (1, 3):
             with dml.num_threads(threads):
                 assert_same_bits(upsampled(x, width, height, mode), expected)
@@ -109,6 +109,6 @@ def test_what_has_no_weight_does_not_count():
     assert upsampled(x[..., :1], 4, 4, "LINEAR").tolist() == np.ones((1, 1, 4, 4)).tolist()
     nan = np.array([0xFF800001], "u4").view("f4").reshape(1, 1, 1, 1)
     for device in ("cpu", "reference"):
-        made = upsampled(nan, 1, 1, "LINEAR", device)
-        assert made.view("u4").tolist() == [[[[0x7FC00000]]]]
+        upsampled_nan = upsampled(nan, 1, 1, "LINEAR", device)
+        assert upsampled_nan.view("u4").tolist() == [[[[0x7FC00000]]]]
     assert upsampled(nan, 1, 1, "NEAREST_NEIGHBOR").view("u4").tolist() == [[[[0xFF800001]]]]

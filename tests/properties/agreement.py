@@ -30,30 +30,30 @@ def agree(data, call, operands, expected):
     arrays = [operand.array for operand in operands]
     with dml.num_threads(data.draw(st.integers(1, 4), "threads")):
         results = as_list(call(*arrays))
-        for got, wanted in zip(results, expected, strict=True):
-            assert_same_bits(got, wanted)
+        for got, reference in zip(results, expected, strict=True):
+            assert_same_bits(got, reference)
             assert got.dtype.isnative
             assert got.flags.c_contiguous
             assert got.flags.writeable
             assert got.flags.owndata or got.base is not None
             assert not any(np.may_share_memory(got, operand.block) for operand in operands)
         general = as_list(call(*[array.view(Subclass) for array in arrays]))
-        for got, wanted in zip(general, expected, strict=True):
-            assert_same_bits(got, wanted)
+        for got, reference in zip(general, expected, strict=True):
+            assert_same_bits(got, reference)
         outs = [
             Poisoned(
-                wanted.shape,
-                wanted.dtype,
-                data.draw(strategies.layouts(wanted.ndim, output=True), "layout of out"),
+                reference.shape,
+                reference.dtype,
+                data.draw(strategies.layouts(reference.ndim, output=True), "layout of out"),
             )
-            for wanted in expected
+            for reference in expected
         ]
-        given = tuple(out.array for out in outs)
-        several = isinstance(call(*arrays), tuple)
-        returned = as_list(call(*arrays, out=given if several else given[0]))
-        for result, out, wanted in zip(returned, outs, expected, strict=True):
+        arguments = tuple(out.array for out in outs)
+        returns_tuple = isinstance(call(*arrays), tuple)
+        raw_results = as_list(call(*arrays, out=arguments if returns_tuple else arguments[0]))
+        for result, out, reference in zip(raw_results, outs, expected, strict=True):
             assert result is out.array
-            assert_same_bits(out.array, wanted)
+            assert_same_bits(out.array, reference)
             assert out.gaps_intact()
     assert all(operand.untouched() for operand in operands)
 

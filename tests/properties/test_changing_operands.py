@@ -113,8 +113,8 @@ def scatter_elements():
         at = (*shape[:axis], length, *shape[axis + 1 :])
         check_scatter(
             generator, shape, at, at, shape[axis],
-            lambda x, lookup, updates, axis=axis, **how: dml.scatter_elements(
-                x, lookup, updates, axis=axis, **how
+            lambda x, lookup, updates, axis=axis, **options: dml.scatter_elements(
+                x, lookup, updates, axis=axis, **options
             ),
         )  # fmt: skip
 
@@ -146,16 +146,16 @@ def check_scatter(generator, shape, lookup, updates, size, scatter):
         with Changing(*pairs) as (x, index, values):
 
             def call(x=x, index=index, values=values, out=out, reduction=reduction):
-                given = {} if reduction is None else {"reduction": reduction}
+                arguments = {} if reduction is None else {"reduction": reduction}
                 out.array[...] = -77
                 try:
-                    scatter(x, index, values, **given, out=out.array)
+                    scatter(x, index, values, **arguments, out=out.array)
                     assert not np.any(out.array == -77), "an element is not written"
                 except dml.IndexOutOfRangeError:
                     assert np.all(out.array == -77), "failed after it had written"
                 try:
-                    assert not np.any(scatter(x, index, values, **given) == -77)
-                    scatter(x, index, values, **given, out=x)
+                    assert not np.any(scatter(x, index, values, **arguments) == -77)
+                    scatter(x, index, values, **arguments, out=x)
                 except dml.IndexOutOfRangeError:
                     pass
 
@@ -173,14 +173,14 @@ def slabs():
         with Changing(contents) as (x,):
             for view in (x, x[::-1], x[..., ::-1]):
                 outs = [poisoned(p.shape, kind) for p in np.split(view, parts, axis)]
-                whole = poisoned(shape, kind)
+                full = poisoned(shape, kind)
 
-                def call(view=view, outs=outs, whole=whole, parts=parts, axis=axis):
-                    for out in (*outs, whole):
+                def call(view=view, outs=outs, full=full, parts=parts, axis=axis):
+                    for out in (*outs, full):
                         out.array[...] = -77
                     dml.split(view, parts, axis=axis, out=[out.array for out in outs])
-                    dml.join(np.split(view, parts, axis), axis=axis, out=whole.array)
-                    for out in (*outs, whole):
+                    dml.join(np.split(view, parts, axis), axis=axis, out=full.array)
+                    for out in (*outs, full):
                         assert not np.any(out.array == -77)
                         assert out.gaps_intact()
 

@@ -14,15 +14,15 @@ EACH = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 TYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8")
 
 
-def case(data, kind, most=4):
+def case(data, kind, maximum=4):
     """Few places and small numbers: sums of floats are exact, and many updates meet."""
     shape = data.draw(strategies.shapes(min_rank=1, min_side=1, max_rank=3))
     axis = data.draw(st.integers(0, len(shape) - 1))
     generator = data.draw(strategies.generators())
     looked_up = (*shape[:axis], data.draw(st.integers(0, 9)), *shape[axis + 1 :])
-    low = 0 if kind.startswith("u") else -most
-    x = generator.integers(low, most, shape).astype(kind)
-    updates = generator.integers(low, most, looked_up).astype(kind)
+    low = 0 if kind.startswith("u") else -maximum
+    x = generator.integers(low, maximum, shape).astype(kind)
+    updates = generator.integers(low, maximum, looked_up).astype(kind)
     return axis, x, generator.integers(0, shape[axis], looked_up), updates
 
 
@@ -43,13 +43,13 @@ class TestAgainstTorch:
         axis, x, lookup, updates = case(data, kind)
         x, lookup, updates = map(torch.from_numpy, (x, lookup, updates))
         expected = x.scatter_reduce(axis, lookup, updates, name, include_self=include_self)
-        for how in (name, NAMES.get(name, name)):
+        for reduction in (name, NAMES.get(name, name)):
             got = dml.scatter_elements(
-                x, lookup, updates, axis=axis, reduction=how, include_self=include_self
+                x, lookup, updates, axis=axis, reduction=reduction, include_self=include_self
             )
             assert_same_bits(got.numpy(), expected.numpy())
             written = x.clone()
-            dml.scatter_elements(written, lookup, updates, axis=axis, reduction=how,
+            dml.scatter_elements(written, lookup, updates, axis=axis, reduction=reduction,
                                  include_self=include_self, out=written)  # fmt: skip
             assert_same_bits(written.numpy(), expected.numpy())
 
@@ -182,22 +182,22 @@ def test_elements_that_nothing_names_keep_their_bits():
 
 def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch):
     kind = "float32"
-    lookup, given, run = np.array([0, 1]), [], _engine.run
+    lookup, arguments, run = np.array([0, 1]), [], _engine.run
 
-    def watched(room, inputs, *rest, **options):
-        given.append(inputs[1])
-        run(room, inputs, *rest, **options)
+    def watched(definition, inputs, *rest, **options):
+        arguments.append(inputs[1])
+        run(definition, inputs, *rest, **options)
 
     monkeypatch.setattr(_engine, "run", watched)
     dml.scatter_elements(np.zeros(2, kind), lookup, np.ones(2, kind), reduction="add",
                          include_self=False, out=np.zeros(2, kind))  # fmt: skip
-    assert len(given) > 1
-    assert not any(np.shares_memory(indices, lookup) for indices in given)
-    given.clear()  # where the kernel combines, it reads them once
+    assert len(arguments) > 1
+    assert not any(np.shares_memory(indices, lookup) for indices in arguments)
+    arguments.clear()  # where the kernel combines, it reads them once
     dml.scatter_elements(np.zeros(2, "f4"), lookup, np.ones(2, "f4"), reduction="add",
                          out=np.zeros(2, "f4"))  # fmt: skip
-    assert len(given) == 1
-    assert np.shares_memory(given[0], lookup)
+    assert len(arguments) == 1
+    assert np.shares_memory(arguments[0], lookup)
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "bool", "int8"])
@@ -277,7 +277,7 @@ def test_wrap_and_clip_are_numpys(data, kind, index_kind):
     generator = data.draw(strategies.generators())
     low = 0 if index_kind.startswith("u") else -20
     positions = generator.integers(low, 20, (2, 3)).astype(index_kind)
-    along = generator.integers(low, 20, lookup.shape).astype(index_kind)
+    indices = generator.integers(low, 20, lookup.shape).astype(index_kind)
     for mode in ("wrap", "clip"):
         expected = np.take(x, positions.astype(np.int64), axis, mode=mode)
         assert_same_bits(dml.gather(x, positions, axis=axis, mode=mode), expected)
@@ -285,9 +285,9 @@ def test_wrap_and_clip_are_numpys(data, kind, index_kind):
         dml.gather(x, positions, axis=axis, mode=mode, out=out)
         assert_same_bits(out, expected)
         size = x.shape[axis]
-        wide = along.astype(np.int64)
+        wide = indices.astype(np.int64)
         inside = wide % size if mode == "wrap" else np.clip(wide, 0, size - 1)
-        assert_same_bits(dml.gather_elements(x, along, axis=axis, mode=mode),
+        assert_same_bits(dml.gather_elements(x, indices, axis=axis, mode=mode),
                          np.take_along_axis(x, inside, axis))  # fmt: skip
         tuples = generator.integers(low, 20, (5, x.ndim)).astype(index_kind)
         wide, sizes = tuples.astype(np.int64), np.array(x.shape)
@@ -408,8 +408,8 @@ def test_split_is_numpys_and_torchs(data, shape, sections):
         cases.append((dml.split(x, sections, axis=axis), np.split(x, sections, axis)))
     for got, expected in cases:
         assert len(got) == len(expected)
-        for part, wanted in zip(got, expected, strict=True):
-            assert_same_bits(part, wanted)
+        for part, reference in zip(got, expected, strict=True):
+            assert_same_bits(part, reference)
             assert part.base is None or not np.shares_memory(part, x)
 
 

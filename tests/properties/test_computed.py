@@ -49,9 +49,9 @@ def test_the_cpu_is_within_the_tolerance(kind, data):
     if getattr(desc, "scale_bias", None) is None and fused is None:
         for got, wide, magnitude in zip(results, *exact(desc, arrays), strict=True):
             rounded = kind.TOLERANCE.unit is Unit.BITS or got.dtype.kind != "f"
-            wanted = NumpyEngine().cast(wide, got.dtype) if rounded else wide
-            where = first_difference(got, wanted, magnitude, kind.TOLERANCE)
-            assert where is None, (where, arrays, got[where], wanted[where])
+            expected = NumpyEngine().cast(wide, got.dtype) if rounded else wide
+            where = first_difference(got, expected, magnitude, kind.TOLERANCE)
+            assert where is None, (where, arrays, got[where], expected[where])
     reference = run(REFERENCE, desc, arrays)
     assert [r.dtype for r in reference] == [r.dtype for r in results]
     assert [r.shape for r in reference] == [r.shape for r in results]
@@ -91,27 +91,27 @@ def test_outputs_that_are_bound(kind, data):
     """Strided outputs, and an output over an input where the page allows it."""
     desc = data.draw(descriptors(kind))
     arrays = [a.copy() for a in inputs_of(data, desc, Flavour.RANDOM)]
-    wanted = run(CPU, desc, arrays)
+    expected = run(CPU, desc, arrays)
     compiled = CPU.create_operator(desc).compile()
     bound = bindings(desc, arrays)
     outputs = {
         info.name: np.full((*result.shape[:-1], 2 * result.shape[-1]), 77, result.dtype)
-        for info, result in zip(desc.bind_points(Role.OUTPUT), wanted, strict=True)
+        for info, result in zip(desc.bind_points(Role.OUTPUT), expected, strict=True)
     }
     compiled.dispatch(**bound, **{name: memory[..., ::2] for name, memory in outputs.items()})
-    for memory, result in zip(outputs.values(), wanted, strict=True):
+    for memory, result in zip(outputs.values(), expected, strict=True):
         assert first_difference(memory[..., ::2], result) is None
         assert (memory[..., 1::2] == 77).all()
     if not bound:
         return
     (output, *_), (name, first) = outputs, next(iter(bound.items()))
-    if wanted[0].shape != first.shape or wanted[0].dtype != first.dtype:
+    if expected[0].shape != first.shape or expected[0].dtype != first.dtype:
         return
     over = {**outputs, output: first}
     over = {key: over[key] if key == output else over[key][..., ::2] for key in over}
     if (output, name) in compiled.program.in_place():
         compiled.dispatch(**bound, **over)
-        assert first_difference(first, wanted[0]) is None
+        assert first_difference(first, expected[0]) is None
     else:
         with pytest.raises(
             dml.BindingError, match=f"{output}: expected memory that does not overlap"

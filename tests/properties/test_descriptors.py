@@ -1,4 +1,4 @@
-"""Descriptors dispatched to arrays and to raw buffers, against the rooms' references."""
+"""Descriptors dispatched to arrays and to raw buffers, against the operators' references."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def kind(request):
     return request.param
 
 
-def listed(value):
+def to_list(value):
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -73,7 +73,7 @@ def view_of(tensor, flat):
 
 def fields_of(desc, role):
     for info in desc.tensor_fields(role):
-        yield info.name, listed(getattr(desc, info.attribute)), info.many
+        yield info.name, to_list(getattr(desc, info.attribute)), info.many
 
 
 def bound(tensors, many):
@@ -98,7 +98,7 @@ def defined(desc, name, expected):
 
 
 def results_of(desc, arrays):
-    return {name: listed(value) for name, value in by_reference(desc, arrays).items()}
+    return {name: to_list(value) for name, value in by_reference(desc, arrays).items()}
 
 
 def test_arrays_of_any_layout(kind, device):
@@ -141,10 +141,10 @@ def test_arrays_of_any_layout(kind, device):
         allocated = [
             item
             for value in (allocated if len(targets) > 1 else [allocated])
-            for item in listed(value)
+            for item in to_list(value)
         ]
-        wanted = [item for many in expected.values() for item in many]
-        for got, reference in zip(allocated, wanted, strict=True):
+        expected_result = [item for many in expected.values() for item in many]
+        for got, reference in zip(allocated, expected_result, strict=True):
             assert_agrees(
                 desc, got, reference, "allocated"
             )  # what is undefined is zero in memory of our own
@@ -259,12 +259,12 @@ def test_clamping_is_what_clipped_indices_give(kind, device):
                             (Flavour.SPECIAL, Flavour.TIED, Flavour.RANDOM))))  # fmt: skip
         x = values_of(data, desc, "InputTensor", desc.input_tensor)
         size = np.array(index_sizes(desc), object)
-        whole = wild.astype(object)
+        wide = wild.astype(object)
         if wild.dtype.kind == "i":
-            whole = np.where(whole < 0, whole + size, whole)
-        clipped = np.minimum(np.maximum(whole, 0), size - 1).astype(wild.dtype)
-        wanted = by_reference(desc, {"InputTensor": x, INDICES: clipped})["OutputTensor"]
+            wide = np.where(wide < 0, wide + size, wide)
+        clipped = np.minimum(np.maximum(wide, 0), size - 1).astype(wild.dtype)
+        expected = by_reference(desc, {"InputTensor": x, INDICES: clipped})["OutputTensor"]
         operator = device.create_operator(desc, out_of_range="clamp")
-        assert_agrees(desc, operator.compile()(x, wild), wanted, "clamped")
+        assert_agrees(desc, operator.compile()(x, wild), expected, "clamped")
 
     check()

@@ -170,12 +170,12 @@ def test_split_and_join(data, kind, shape):
     parts = references.split(native(x), sizes, axis)
     agree(data, lambda array, **out: dml.split(array, sizes, axis=axis, **out), [x], parts)
     pieces = [Poisoned(p.shape, p.dtype, data.draw(strategies.layouts(p.ndim)), p) for p in parts]
-    whole = references.join([native(piece) for piece in pieces], axis)
+    joined = references.join([native(piece) for piece in pieces], axis)
 
     def call(*arrays, **out):
         return dml.join(arrays, axis=axis, **out)
 
-    agree(data, call, pieces, [whole])
+    agree(data, call, pieces, [joined])
 
 
 @given(st.data(), MOVED, strategies.shapes(min_rank=1), st.integers(1, 6))
@@ -300,13 +300,13 @@ def test_any_rank(rank):
         assert values == x
         assert_same_bits(dml.scatter_elements(x, np.int64(0), np.int64(7)), np.int64(7))
     else:
-        wanted, places = references.top_k(x, 1, axis)
-        assert_same_bits(values, wanted)
+        expected, places = references.top_k(x, 1, axis)
+        assert_same_bits(values, expected)
         assert_same_bits(chosen, places)
-        assert_same_bits(dml.gather_elements(x, chosen, axis=axis), wanted)
+        assert_same_bits(dml.gather_elements(x, chosen, axis=axis), expected)
         assert_same_bits(
-            dml.scatter_elements(x, chosen, wanted - 50, axis=axis),
-            references.scatter_elements(x, chosen, wanted - 50, axis),
+            dml.scatter_elements(x, chosen, expected - 50, axis=axis),
+            references.scatter_elements(x, chosen, expected - 50, axis),
         )
         assert_same_bits(dml.join(dml.split(x, x.shape[axis], axis=axis), axis=axis), x)
         assert_same_bits(dml.gather(x, np.array([0, -1]), axis=axis),

@@ -74,7 +74,7 @@ def test_gathers(x, kind):
     lookup = places.astype(kind.lower())
     if kind == "INT64":
         lookup[::3] -= count
-    wanted = (places % PERIOD).astype(np.uint8)
+    expected = (places % PERIOD).astype(np.uint8)
     m = len(places)
     data, out = tensor("UINT8", count), tensor("UINT8", m)
     index, tuples = tensor(kind, m), tensor(kind, m, 1)
@@ -89,7 +89,7 @@ def test_gathers(x, kind):
     for desc in ops:
         shaped = x.reshape(desc.input_tensor.sizes), lookup.reshape(desc.indices_tensor.sizes)
         run = compiled(desc)
-        assert np.array_equal(run(*shaped).reshape(-1), wanted)
+        assert np.array_equal(run(*shaped).reshape(-1), expected)
         bad = shaped[1].copy()
         bad.flat[m // 2] = count
         with pytest.raises(dml.IndexOutOfRangeError) as error:
@@ -113,10 +113,10 @@ def test_scatters(x):
                        updates_tensor=tensor("UINT8", 1, m), output_tensor=wide,
                        input_dimension_count=1, indices_dimension_count=2)  # fmt: skip
     for desc in (flat, nd):
-        whole = x.reshape(desc.input_tensor.sizes)
+        full = x.reshape(desc.input_tensor.sizes)
         lookup = places.reshape(desc.indices_tensor.sizes)
-        given = updates.reshape(desc.updates_tensor.sizes)
-        result = compiled(desc)(whole, lookup, given).reshape(-1)
+        arguments = updates.reshape(desc.updates_tensor.sizes)
+        result = compiled(desc)(full, lookup, arguments).reshape(-1)
         assert np.array_equal(result[places], updates)
         result[places] = places % PERIOD
         assert is_pattern(result)
@@ -124,7 +124,7 @@ def test_scatters(x):
         bad = lookup.copy()
         bad.flat[-1] = -count - 1
         target = result.reshape(desc.input_tensor.sizes)
-        names = {"InputTensor": target, "UpdatesTensor": given, "OutputTensor": target}
+        names = {"InputTensor": target, "UpdatesTensor": arguments, "OutputTensor": target}
         with pytest.raises(dml.IndexOutOfRangeError):
             compiled(desc).dispatch(**names, IndicesTensor=bad)
         assert is_pattern(result)
@@ -138,14 +138,14 @@ def test_scatters(x):
 def test_split_and_join(x):
     count = x.size
     lengths = [1, count // 4, count - count // 4 - 3, 2]
-    whole, parts = tensor("UINT8", count), [tensor("UINT8", length) for length in lengths]
-    pieces = compiled(dml.Split(input_tensor=whole, output_tensors=parts, axis=0))(x)
+    full, parts = tensor("UINT8", count), [tensor("UINT8", length) for length in lengths]
+    pieces = compiled(dml.Split(input_tensor=full, output_tensors=parts, axis=0))(x)
     first = 0
     for piece, length in zip(pieces, lengths, strict=True):
         assert len(piece) == length
         assert is_pattern(piece, first)
         first += length
-    joined = compiled(dml.Join(input_tensors=parts, output_tensor=whole, axis=0))(pieces)
+    joined = compiled(dml.Join(input_tensors=parts, output_tensor=full, axis=0))(pieces)
     del pieces
     assert is_pattern(joined)
 
@@ -212,8 +212,8 @@ def test_two_sides_whose_product_is_above_two_to_the_31():
     for axis in (1, 2):
         best = dml.top_k(x, 2, axis=axis)
         side = x if axis == 2 else x.transpose(0, 2, 1)
-        some = [0, 1, side.shape[1] // 2, side.shape[1] - 1]
-        for line in some:
+        places = [0, 1, side.shape[1] // 2, side.shape[1] - 1]
+        for line in places:
             order = np.argsort(-side[0, line].astype(int), kind="stable")[:2]
             taken = best.indices[0, line] if axis == 2 else best.indices[0, :, line]
             assert taken.tolist() == order.tolist()
@@ -285,14 +285,16 @@ def test_rows_four_gibibytes_apart(far):
     assert np.array_equal(dml.nonzero_coordinates(x), np.argwhere(values))
     lookup = generator.integers(-3, 3, (3, 40))
     at = lookup % 3
-    there = np.take_along_axis(values, at, 0)
+    expected_values = np.take_along_axis(values, at, 0)
     for indices in (lookup, far("int64", lookup)):
         for out in (None, far()):
-            assert np.array_equal(dml.gather_elements(x, indices, axis=0, out=out), there)
+            assert np.array_equal(dml.gather_elements(x, indices, axis=0, out=out), expected_values)
             put = values.copy()
-            np.put_along_axis(put, at, there, 0)
-            assert np.array_equal(dml.scatter_elements(x, indices, there, axis=0, out=out), put)
-            far_updates = far(values=there)
+            np.put_along_axis(put, at, expected_values, 0)
+            assert np.array_equal(
+                dml.scatter_elements(x, indices, expected_values, axis=0, out=out), put
+            )
+            far_updates = far(values=expected_values)
             assert np.array_equal(
                 dml.scatter_elements(x, indices, far_updates, axis=0, out=out), put
             )

@@ -53,7 +53,7 @@ def test_tuples():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "values", "fits"),
+    ("expected", "values", "fits"),
     [
         ("f4", [1], True), ("f4", [1.5], True), ("f4", [1e300], False), ("f4", [1j], False),
         ("f4", [True], False), ("f4", [np.inf, -np.inf], True), ("c8", [1j], True),
@@ -64,14 +64,14 @@ def test_tuples():
         ("?", [-1], False), ("?", [0.0], True), ("?", [0.5], False), ("f4", ["1"], False),
     ],
 )  # fmt: skip
-def test_lists_that_take_the_type_of_the_data(wanted, values, fits):
-    x = np.zeros(3, wanted)
+def test_lists_that_take_the_type_of_the_data(expected, values, fits):
+    x = np.zeros(3, expected)
 
     def call():
         return dml.scatter_elements(x, list(range(len(values))), values)
 
     if fits:
-        assert call()[: len(values)].tolist() == np.array(values).astype(wanted).tolist()
+        assert call()[: len(values)].tolist() == np.array(values).astype(expected).tolist()
     else:
         with pytest.raises((dml.ArgumentError, dml.ArgumentTypeError), match="updates: "):
             call()
@@ -115,7 +115,7 @@ def test_tuples_that_are_moved_into_their_axes(mode, batch):
     sizes = x.shape[batch : batch + 2]
     at = lookup % sizes if mode == "wrap" else np.clip(lookup, 0, np.array(sizes) - 1)
     first, second = at[..., 0], at[..., 1]
-    wanted = x[np.arange(2)[:, None], first, second] if batch else x[first, second]
-    assert dml.gather_nd(x, lookup, batch_dims=batch, mode=mode).tolist() == wanted.tolist()
+    expected = x[np.arange(2)[:, None], first, second] if batch else x[first, second]
+    assert dml.gather_nd(x, lookup, batch_dims=batch, mode=mode).tolist() == expected.tolist()
     with pytest.raises(dml.ArgumentError, match=r"indices\.shape"):  # tuples too long for the axes
         dml.gather_nd(x[0], np.zeros((2, 3), int), mode=mode)

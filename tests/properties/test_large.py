@@ -23,9 +23,9 @@ def keys(x, largest):
     if x.dtype.kind == "f":
         width = x.dtype.itemsize
         raw = x.view(f"i{width}")
-        least, most = np.iinfo(raw.dtype).min, np.iinfo(raw.dtype).max
-        ordered = np.where(raw < 0, least - raw, raw)
-        ordered = np.where(np.isnan(x), most, ordered)
+        minimum, maximum = np.iinfo(raw.dtype).min, np.iinfo(raw.dtype).max
+        ordered = np.where(raw < 0, minimum - raw, raw)
+        ordered = np.where(np.isnan(x), maximum, ordered)
     else:
         ordered = x
     return ordered if not largest else ~ordered
@@ -205,6 +205,6 @@ def test_split_and_join(shape, axis, sizes, kind, threads):
     x = x.reshape(shape)
     parts = dml.split(x, sizes, axis=axis)
     expected = np.split(x, np.cumsum(sizes)[:-1], axis)
-    for part, wanted in zip(parts, expected, strict=True):
-        assert_same_bits(part, wanted)
+    for part, reference in zip(parts, expected, strict=True):
+        assert_same_bits(part, reference)
     assert_same_bits(dml.join(parts, axis=axis), x)

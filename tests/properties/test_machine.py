@@ -45,24 +45,24 @@ class Made:
 class Binding:
     """Operands of a dispatch, with the values that are expected in its outputs."""
 
-    def __init__(self, made, seed):
-        self.made = made
+    def __init__(self, compiled, seed):
+        self.operator = compiled
         chance, noise = Random(seed), np.random.default_rng(seed)
         self.inputs = {}
-        for name, tensors, _ in fields(made.desc, Role.INPUT):
-            if name not in made.owned:
+        for name, tensors, _ in fields(compiled.desc, Role.INPUT):
+            if name not in compiled.owned:
                 self.inputs[name] = [Operand(chance, tensor) for tensor in tensors]
         self.outputs = {
             name: [Operand(chance, tensor) for tensor in tensors]
-            for name, tensors, _ in fields(made.desc, Role.OUTPUT)
+            for name, tensors, _ in fields(compiled.desc, Role.OUTPUT)
         }
-        self.many = {info.name: info.many for info in made.desc.tensor_fields()}
+        self.many = {info.name: info.many for info in compiled.desc.tensor_fields()}
         self.fill(chance, noise)
 
     def fill(self, chance, noise):
-        for name, tensors, _ in fields(self.made.desc, Role.INPUT):
+        for name, tensors, _ in fields(self.operator.desc, Role.INPUT):
             for tensor, operand in zip(tensors, self.inputs.get(name, ()), strict=False):
-                operand.put(values_of(self.made, chance, noise, name, tensor))
+                operand.put(values_of(self.operator, chance, noise, name, tensor))
 
     def bound(self, operands):
         return {
@@ -71,18 +71,18 @@ class Binding:
         }
 
     def arrays(self):
-        given = {name: [one.view for one in many] for name, many in self.inputs.items()}
-        given |= {name: list(many) for name, many in self.made.owned.items()}
-        return {name: list(v) if self.many[name] else v[0] for name, v in given.items()}
+        arguments = {name: [one.view for one in many] for name, many in self.inputs.items()}
+        arguments |= {name: list(many) for name, many in self.operator.owned.items()}
+        return {name: list(v) if self.many[name] else v[0] for name, v in arguments.items()}
 
     def dispatch(self):
-        self.made.compiled.dispatch(**self.bound(self.inputs), **self.bound(self.outputs))
+        self.operator.compiled.dispatch(**self.bound(self.inputs), **self.bound(self.outputs))
 
     def untouched(self):
         return all(one.untouched() for many in self.outputs.values() for one in many)
 
     def bad(self):
-        limits = self.made.limits
+        limits = self.operator.limits
         return None if limits is None else first_bad(self.arrays()[INDICES], limits)
 
     def check(self):
@@ -98,10 +98,12 @@ class Binding:
         self.results_are_right()
 
     def results_are_right(self):
-        expected = self.made.expected(self.arrays())
+        expected = self.operator.expected(self.arrays())
         for name, many in self.outputs.items():
-            wanted = expected[name] if isinstance(expected[name], list) else [expected[name]]
-            for one, reference in zip(many, wanted, strict=True):
+            expected_result = (
+                expected[name] if isinstance(expected[name], list) else [expected[name]]
+            )
+            for one, reference in zip(many, expected_result, strict=True):
                 same(name, one.view, reference, expected)
                 assert one.gaps_intact()
         assert all(one.untouched() for many in self.inputs.values() for one in many)
@@ -116,11 +118,11 @@ def same(name, got, reference, expected):
     assert np.array_equal(got, reference), name
 
 
-def values_of(made, chance, noise, name, tensor):
+def values_of(compiled, chance, noise, name, tensor):
     kind = tensor.data_type.numpy
     if name != INDICES:
         return contents(noise, tensor.sizes, kind, chance.choice(list(Flavour)))
-    sizes = made.limits if len(made.limits) > 1 else made.limits[0]
+    sizes = compiled.limits if len(compiled.limits) > 1 else compiled.limits[0]
     found = indices(noise, tensor.sizes, sizes, kind)
     if chance.random() < 0.05:
         found.flat[chance.randrange(found.size)] = np.iinfo(kind).max
@@ -184,7 +186,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.made = []
+        self.operators = []
         self.bindings = []
         self.kept = []  # results of calls, with copies: memory that is handed out stays as it is
         self.usual = dml.get_num_threads(), dml.memory_pool().limit
@@ -218,57 +220,57 @@ class Machine(RuleBasedStateMachine):
                     owned = dataclasses.replace(getattr(desc, info.attribute), flags="OWNED_BY_DML")
                     desc = dataclasses.replace(desc, **{info.attribute: owned})
         seed = data.draw(SEEDS)
-        self.made.append(self.initialised(Made(desc), seed))
-        Binding(self.made[-1], seed).check()
+        self.operators.append(self.initialised(Made(desc), seed))
+        Binding(self.operators[-1], seed).check()
 
     @rule(seed=SEEDS)
     def create_any_size(self, seed):
         kind = KINDS[seed % len(KINDS)]
-        most = 30 if kind.NAME.startswith("UPSAMPLE") else 3000  # whose reference is slow
-        desc = descriptor(Seeded(seed), kind, most=most)
-        self.made.append(Made(desc))
+        maximum = 30 if kind.NAME.startswith("UPSAMPLE") else 3000  # whose reference is slow
+        desc = descriptor(Seeded(seed), kind, maximum=maximum)
+        self.operators.append(Made(desc))
 
-    def initialised(self, made, seed):
+    def initialised(self, compiled, seed):
         chance, noise = Random(seed), np.random.default_rng(seed)
-        given, values = {}, {}
-        for info in made.desc.tensor_fields(Role.INPUT):
-            tensor = getattr(made.desc, info.attribute)
+        arguments, values = {}, {}
+        for info in compiled.desc.tensor_fields(Role.INPUT):
+            tensor = getattr(compiled.desc, info.attribute)
             if info.many or tensor.flags is not dml.TensorFlags.OWNED_BY_DML:
                 continue
-            given[info.name] = Operand(chance, tensor)
-            given[info.name].put(values_of(made, chance, noise, info.name, tensor))
-            values[info.name] = [given[info.name].view.copy()]
-        if given:
+            arguments[info.name] = Operand(chance, tensor)
+            arguments[info.name].put(values_of(compiled, chance, noise, info.name, tensor))
+            values[info.name] = [arguments[info.name].view.copy()]
+        if arguments:
             with pytest.raises(dml.BindingError):
-                made.compiled.dispatch()
-            bound = {name: one.bound for name, one in given.items()}
-            made.compiled = made.compiled.initialize(**bound)
-            for one in given.values():
+                compiled.compiled.dispatch()
+            bound = {name: one.bound for name, one in arguments.items()}
+            compiled.compiled = compiled.compiled.initialize(**bound)
+            for one in arguments.values():
                 one.memory[...] = 0x5A  # what it owns is a copy
-            made.owned = values
-        return made
+            compiled.owned = values
+        return compiled
 
     @rule(data=st.data())
     def copy_operator(self, data):
         """A descriptor that went through pickle, JSON or copy makes the same operator."""
-        made = self.choose(data, self.made)
-        if made.owned:
+        compiled = self.choose(data, self.operators)
+        if compiled.owned:
             return
         ways = [
             lambda desc: pickle.loads(pickle.dumps(desc)),
             copy.deepcopy,
             lambda desc: dml.from_json(desc.to_json()),
         ]
-        desc = self.choose(data, ways)(made.desc)
-        assert desc == made.desc
-        self.made.append(Made(desc))
+        desc = self.choose(data, ways)(compiled.desc)
+        assert desc == compiled.desc
+        self.operators.append(Made(desc))
 
-    @precondition(lambda self: len(self.made) > 1)
+    @precondition(lambda self: len(self.operators) > 1)
     @rule(data=st.data())
     def forget_operator(self, data):
-        gone = self.choose(data, self.made)
-        self.made.remove(gone)
-        self.bindings = [binding for binding in self.bindings if binding.made is not gone]
+        gone = self.choose(data, self.operators)
+        self.operators.remove(gone)
+        self.bindings = [binding for binding in self.bindings if binding.operator is not gone]
         del gone
         gc.collect()
 
@@ -276,7 +278,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), seed=SEEDS)
     def bind(self, data, seed):
-        binding = Binding(self.choose(data, self.made), seed)
+        binding = Binding(self.choose(data, self.operators), seed)
         binding.check()
         self.bindings = [*self.bindings[-5:], binding]
 
@@ -289,17 +291,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), seed=SEEDS)
     def call(self, data, seed):
-        binding = Binding(self.choose(data, self.made), seed)
+        binding = Binding(self.choose(data, self.operators), seed)
         if binding.bad() is not None:
             with pytest.raises(dml.IndexOutOfRangeError):
-                binding.made.compiled(**binding.bound(binding.inputs))
+                binding.operator.compiled(**binding.bound(binding.inputs))
             return
-        results = binding.made.compiled(**binding.bound(binding.inputs))
-        expected = binding.made.expected(binding.arrays())
+        results = binding.operator.compiled(**binding.bound(binding.inputs))
+        expected = binding.operator.expected(binding.arrays())
         results = results if len(expected) > 1 else [results]
-        for (name, wanted), result in zip(expected.items(), results, strict=True):
-            several = zip(wanted, result, strict=True) if binding.many[name] else [(wanted, result)]
-            for reference, got in several:
+        for (name, expected_result), result in zip(expected.items(), results, strict=True):
+            choices = (
+                zip(expected_result, result, strict=True)
+                if binding.many[name]
+                else [(expected_result, result)]
+            )
+            for reference, got in choices:
                 same(name, got, reference, expected)
                 self.kept.append((got, as_bits(got).copy()))
         self.kept = self.kept[-20:]
@@ -308,9 +314,9 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), seed=SEEDS, shared=st.booleans(), drop=st.booleans())
     def dispatch_at_once(self, data, seed, shared, drop):
         """From several threads: one operator or several, while operands are collected."""
-        first = self.choose(data, self.made)
-        several = [first if shared else self.choose(data, self.made) for _ in range(4)]
-        bindings = [Binding(made, seed + i) for i, made in enumerate(several)]
+        first = self.choose(data, self.operators)
+        compiled_ones = [first if shared else self.choose(data, self.operators) for _ in range(4)]
+        bindings = [Binding(compiled, seed + i) for i, compiled in enumerate(compiled_ones)]
         start = threading.Barrier(len(bindings) + 1)
 
         def work(binding, count):
@@ -331,20 +337,20 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), seed=SEEDS)
     def bad_binding(self, data, seed):
-        binding = Binding(self.choose(data, self.made), seed)
+        binding = Binding(self.choose(data, self.operators), seed)
         if binding.bad() is not None:
             return
-        given = binding.bound(binding.inputs) | binding.bound(binding.outputs)
-        name = self.choose(data, list(given))
+        arguments = binding.bound(binding.inputs) | binding.bound(binding.outputs)
+        name = self.choose(data, list(arguments))
         way = data.draw(st.integers(0, 4))
         if way == 0:
-            del given[name]
+            del arguments[name]
         elif way == 1:
-            given["Other"] = given[name]
+            arguments["Other"] = arguments[name]
         else:
-            given[name] = [None, np.zeros((3, 0, 3), "f4"), object()][way - 2]
+            arguments[name] = [None, np.zeros((3, 0, 3), "f4"), object()][way - 2]
         with pytest.raises(dml.BindingError):
-            binding.made.compiled.dispatch(**given)
+            binding.operator.compiled.dispatch(**arguments)
         assert binding.untouched()
         binding.check()
 

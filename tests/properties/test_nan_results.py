@@ -84,20 +84,20 @@ def digests():
     for name, x, lookup, updates in cases():
         strided = np.repeat(updates, 2, axis=-1)[..., ::2]
         for reduction in ("add", "mul", "min", "max"):
-            how = {"reduction": reduction}
+            options = {"reduction": reduction}
             results = [
-                dml.scatter_nd(x, lookup[:, None], updates, **how),
-                dml.scatter_nd(x, lookup[:, None], strided, **how),
-                dml.scatter_nd(x.copy(), lookup[:, None], updates, **how, out=x.copy()),
+                dml.scatter_nd(x, lookup[:, None], updates, **options),
+                dml.scatter_nd(x, lookup[:, None], strided, **options),
+                dml.scatter_nd(x.copy(), lookup[:, None], updates, **options, out=x.copy()),
             ]
             index = np.broadcast_to(lookup.reshape(-1, *[1] * (x.ndim - 1)), updates.shape)
-            results.append(dml.scatter_elements(x, index, updates, **how))
+            results.append(dml.scatter_elements(x, index, updates, **options))
             backwards = x[::-1].copy()[::-1]
-            results.append(dml.scatter_elements(backwards, index, strided, **how))
+            results.append(dml.scatter_elements(backwards, index, strided, **options))
             bits = {hashlib.sha256(result.tobytes()).hexdigest() for result in results}
             if reduction in ("add", "mul"):
-                wanted = expected(x, lookup, updates, reduction).tobytes()
-                bits.add(hashlib.sha256(wanted).hexdigest())
+                reference = expected(x, lookup, updates, reduction).tobytes()
+                bits.add(hashlib.sha256(reference).hexdigest())
             found[f"{name}, {reduction}"] = sorted(bits)
     return found
 
@@ -125,8 +125,8 @@ def test_the_same_bits_at_every_level_and_number_of_threads():
     for level in usable_levels():
         for threads in (1, 3):
             found = at(level, threads)
-            several = [name for name, bits in found.items() if len(bits) != 1]
-            assert not several, (level, threads)
+            differing = [name for name, bits in found.items() if len(bits) != 1]
+            assert not differing, (level, threads)
             first = first or found
             assert found == first, (level, threads)
 
@@ -137,13 +137,13 @@ def test_every_pair_of_special_values(kind, reduction):
     values = special(kind)
     x, updates = np.repeat(values, len(values)), np.tile(values, len(values))
     lookup = np.arange(len(x))
-    wanted = references.scatter_elements(x, lookup, updates, 0, reduction)
+    reference = references.scatter_elements(x, lookup, updates, 0, reduction)
     for got in (
         dml.scatter_elements(x, lookup, updates, reduction=reduction),
         dml.scatter_nd(x, lookup[:, None], updates, reduction=reduction),
         dml.scatter_nd(x[None], [[0]], updates[None], reduction=reduction)[0],
     ):
-        assert got.tobytes() == wanted.tobytes()
+        assert got.tobytes() == reference.tobytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)

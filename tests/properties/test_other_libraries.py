@@ -63,8 +63,8 @@ class TestNumPy:
         axis = data.draw(st.integers(0, len(shape) - 1))
         x = np.repeat(drawn(data, shape, kind), sections, axis)
         parts = dml.split(x, sections, axis=axis)
-        for part, wanted in zip(parts, np.split(x, sections, axis), strict=True):
-            assert_same_bits(part, wanted)
+        for part, expected in zip(parts, np.split(x, sections, axis), strict=True):
+            assert_same_bits(part, expected)
         assert_same_bits(dml.join(parts, axis=axis), np.concatenate(parts, axis))
 
 
@@ -194,8 +194,8 @@ class TestOnnxRuntime:
         assert_same_bits(dml.join([x, x, x], axis=axis), expected)
         sizes = np.array([1, shape[axis] - 1]) if shape[axis] > 1 else np.array([1])
         expected = self.run("Split", [x, sizes], len(sizes), axis=axis)
-        for part, wanted in zip(dml.split(x, sizes, axis=axis), expected, strict=True):
-            assert_same_bits(part, wanted)
+        for part, reference in zip(dml.split(x, sizes, axis=axis), expected, strict=True):
+            assert_same_bits(part, reference)
         order = np.argsort(generator.random(shape), axis)
         (expected,) = self.run("ScatterElements", [x, order, x[::-1].copy()], 1, axis=axis)
         assert_same_bits(dml.scatter_elements(x, order, x[::-1], axis=axis), expected)

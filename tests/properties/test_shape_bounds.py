@@ -20,7 +20,7 @@ def check(name, expected, x, *arguments):
         return
     expected = expected if isinstance(expected, list) else [expected]
     assert [shape for shape, _ in found] == [part.shape for part in expected], arguments
-    got = native.quick(name)(None, x, *arguments)
+    got = native.function_call(name)(None, x, *arguments)
     got = got if isinstance(got, tuple) else [got]
     for one, part in zip(got, expected, strict=True):
         assert one.tobytes() == part.tobytes(), arguments
@@ -40,13 +40,13 @@ def test_windows(axis):
     other = 1 - axis
     for start, size in itertools.product(range(-1, 6), range(-1, 6)):
         for stride in (*range(-3, 4), *FAR[:2]):
-            wanted = window(X, axis, start, size, stride)
-            if wanted is not None:
+            expected = window(X, axis, start, size, stride)
+            if expected is not None:
                 step = min(abs(stride), 9)
-                wanted = wanted[(slice(None, None, step), slice(None))[:: 1 - 2 * axis]]
+                expected = expected[(slice(None, None, step), slice(None))[:: 1 - 2 * axis]]
             starts, sizes, strides = [0, 0], list(X.shape), [1, 1]
             starts[axis], sizes[axis], strides[axis] = start, size, stride
-            check("slice_window", wanted, X, tuple(starts), tuple(sizes), tuple(strides))
+            check("slice_window", expected, X, tuple(starts), tuple(sizes), tuple(strides))
     for far in FAR:
         for at in range(3):
             numbers = [[0, 0], [1, 1], [1, 1]]
@@ -59,8 +59,8 @@ def test_split_by_sizes():
     for count in range(4):
         for sizes in itertools.product(range(-1, 6), repeat=count):
             fits = count > 0 and min(sizes) >= 0 and sum(sizes) == 4
-            wanted = np.split(X, np.cumsum(sizes)[:-1], axis=1) if fits else None
-            check("split", wanted, X, sizes, 1)
+            expected = np.split(X, np.cumsum(sizes)[:-1], axis=1) if fits else None
+            check("split", expected, X, sizes, 1)
     for far in FAR:
         check("split", None, X, (4, far), 1)
     check("split", None, X, (2**63 - 1, 2**63 - 1, 6), 1)
@@ -79,28 +79,30 @@ def test_paddings(shape, mode):
     x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
     for widths in itertools.product(range(-1, 3), repeat=2 * x.ndim):
         pairs = tuple(zip(widths[::2], widths[1::2], strict=True))
-        some = all(size > 0 or sum(pair) == 0 for size, pair in zip(shape, pairs, strict=True))
-        fits = min(widths) >= 0 and (mode == "constant" or some)
+        is_padded_fully = all(
+            size > 0 or sum(pair) == 0 for size, pair in zip(shape, pairs, strict=True)
+        )
+        fits = min(widths) >= 0 and (mode == "constant" or is_padded_fully)
         check("pad", np.pad(x, pairs, mode=mode) if fits else None, x, pairs, mode, 0)
     for far in FAR if x.size else ():
         for pair in ((far, 0), (0, far), (2**62, 2**62)):
             check("pad", None, x, (pair,) * x.ndim, mode, 0)
 
 
-@pytest.mark.parametrize(("mode", "wanted"), [("raise", None), ("clamp", [0, 0, 4, 0, 4, 4, 4])])
-def test_gathers_have_their_mode(mode, wanted):
+@pytest.mark.parametrize(("mode", "expected"), [("raise", None), ("clamp", [0, 0, 4, 0, 4, 4, 4])])
+def test_gathers_have_their_mode(mode, expected):
     """What is out of range is declined, or means what the mode says."""
     x, at = np.arange(5.0), np.array([-7, -6, -1, 0, 4, 5, 6])
     calls = (
         ("gather", x, at, 0), ("gather_elements", x, at, 0), ("gather_nd", x, at[:, None], 0),
     )  # fmt: skip
     for name, *operands in calls:
-        got = native.quick(name)(None, *operands, mode)
-        assert got is None if wanted is None else got.tolist() == wanted, name
+        got = native.function_call(name)(None, *operands, mode)
+        assert got is None if expected is None else got.tolist() == expected, name
 
 
 def test_joins_of_what_does_not_fit():
-    x, quick = np.zeros((2, 3), "f4"), native.quick("join")
+    x, call = np.zeros((2, 3), "f4"), native.function_call("join")
     for count in (1, 20):  # few parts are held one by one
         others = [np.zeros(shape, "f4") for shape in ((2, 4), (1, 3), (2, 3, 1), (2,), ())]
         for other in (*others, np.zeros((2, 3), "i4")):
@@ -110,9 +112,9 @@ def test_joins_of_what_does_not_fit():
                     fits = np.concatenate(parts, axis).dtype == other.dtype
                 except ValueError:
                     fits = False
-                given = [np.asarray(part) for part in parts]
-                assert (native.shapes("join", given, axis) is not None) == fits, other.shape
-                assert (quick(None, given, axis) is not None) == fits, other.shape
+                arguments = [np.asarray(part) for part in parts]
+                assert (native.shapes("join", arguments, axis) is not None) == fits, other.shape
+                assert (call(None, arguments, axis) is not None) == fits, other.shape
 
 
 def test_casts_to_what_has_no_numbers():
@@ -145,20 +147,20 @@ def test_nonzero_has_no_columns_below_none():
 @pytest.mark.parametrize("halves", [(1, 2), (2, 1), (0, 3)])
 def test_paddings_of_16_bytes_have_two_halves(halves):
     x, out = np.zeros(1, "c16"), np.zeros(3, "c16")
-    given = {"mode": "constant", "value": list(halves), "starts": [1], "ends": [1]}
-    native.run("pad", [x], [out], given, False, 1)
+    arguments = {"mode": "constant", "value": list(halves), "starts": [1], "ends": [1]}
+    native.run("pad", [x], [out], arguments, False, 1)
     assert out.view("u8").tolist() == [*halves, 0, 0, *halves]
 
 
 @pytest.mark.parametrize(("ends", "fits"), [((0, 0), True), ((1, 0), False), ((0, 1), False)])
 def test_nothing_to_pad_with(ends, fits):
     x, out = np.zeros(0), np.zeros(sum(ends))
-    given = {"mode": "edge", "value": [0, 0], "starts": ends[:1], "ends": ends[1:]}
+    arguments = {"mode": "edge", "value": [0, 0], "starts": ends[:1], "ends": ends[1:]}
     if fits:
-        native.run("pad", [x], [out], given, False, 1)
+        native.run("pad", [x], [out], arguments, False, 1)
         return
     with pytest.raises(dml.ArgumentError, match="no element to pad with"):
-        native.run("pad", [x], [out], given, False, 1)
+        native.run("pad", [x], [out], arguments, False, 1)
 
 
 @pytest.mark.skipif(

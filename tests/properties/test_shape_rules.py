@@ -1,4 +1,4 @@
-"""The kernels' native shape rules against the rooms' `infer`, which is the authority."""
+"""The kernels' native shape rules against the operators' `infer`, which is the authority."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def indexed(draw, *, updates, tuples=False):
 
 
 def counted(axis, x):
-    """As the array functions hand it on; None where they refuse it before they ask the room."""
+    """As the array functions hand it on; None where they reject it before."""
     return axis % x.ndim if -x.ndim <= axis < x.ndim else None
 
 
@@ -96,20 +96,20 @@ def scatter_nd(draw):
 
 def gather(draw):
     arrays, axis, clamp = indexed(draw, updates=False), draw(AXES), draw(st.booleans())
-    given_ = {"axis": counted(axis, arrays[0]), "clamp": clamp}
-    return Gather, arrays, (axis, "clamp" if clamp else "raise"), given_
+    attributes = {"axis": counted(axis, arrays[0]), "clamp": clamp}
+    return Gather, arrays, (axis, "clamp" if clamp else "raise"), attributes
 
 
 def gather_elements(draw):
-    _, arrays, arguments, given_ = gather(draw)
-    return GatherElements, arrays, arguments, given_
+    _, arrays, arguments, attributes = gather(draw)
+    return GatherElements, arrays, arguments, attributes
 
 
 def gather_nd(draw):
     arrays = indexed(draw, updates=False, tuples=True)
     batch, clamp = draw(st.integers(-1, 3)), draw(st.booleans())
-    given_ = {"batch_dims": batch, "clamp": clamp}
-    return GatherND, arrays, (batch, "clamp" if clamp else "raise"), given_
+    attributes = {"batch_dims": batch, "clamp": clamp}
+    return GatherND, arrays, (batch, "clamp" if clamp else "raise"), attributes
 
 
 def split(draw):
@@ -118,8 +118,8 @@ def split(draw):
     if draw(st.booleans()):
         sizes = draw(st.lists(st.integers(-1, 3), max_size=4))
         refused = not sizes or min(sizes) < 0  # which the function does
-        given_ = {"axis": None if refused else number, "sizes": sizes}
-        return Split, [x], (draw(st.sampled_from([list, tuple]))(sizes), axis), given_
+        attributes = {"axis": None if refused else number, "sizes": sizes}
+        return Split, [x], (draw(st.sampled_from([list, tuple]))(sizes), axis), attributes
     if number is not None and (sections < 1 or x.shape[number] % sections):
         number = None
     sizes = [] if number is None else [x.shape[number] // sections] * sections
@@ -150,12 +150,12 @@ def slice_window(draw):
         tuple(draw(st.integers(-1, 4)) for _ in range(rank)) for _ in ("starts", "sizes")
     )
     strides = draw(st.none() | st.tuples(*[st.integers(-3, 3)] * rank))
-    given_ = {
+    attributes = {
         "starts": starts,
         "sizes": sizes,
         "strides": (1,) * x.ndim if strides is None else strides,
     }
-    return Slice1, [x], (starts, sizes, strides), given_
+    return Slice1, [x], (starts, sizes, strides), attributes
 
 
 def tile(draw):
@@ -164,8 +164,8 @@ def tile(draw):
     counts = (repeats,) if isinstance(repeats, int) else tuple(repeats)
     missing = max(len(counts) - x.ndim, 0)
     data = x.reshape((1,) * missing + x.shape)
-    given_ = {"repeats": (1,) * (data.ndim - len(counts)) + counts}
-    return Tile, [data], (repeats,), given_
+    attributes = {"repeats": (1,) * (data.ndim - len(counts)) + counts}
+    return Tile, [data], (repeats,), attributes
 
 
 def pad(draw):
@@ -181,8 +181,8 @@ def pad(draw):
     except ArgumentError:
         starts = None
         ends = None
-    given_ = {"mode": padding_mode(mode), "starts": starts, "ends": ends, "value": (0, 0)}
-    return Padding1, [x], (width, mode, 0), given_
+    attributes = {"mode": padding_mode(mode), "starts": starts, "ends": ends, "value": (0, 0)}
+    return Padding1, [x], (width, mode, 0), attributes
 
 
 def reverse_subsequences(draw):
@@ -202,9 +202,14 @@ def by_specification(spec):
     def case(draw):
         kinds = [INDICES if name == "indices" else DATA for name in spec.operands]
         arrays = [array(draw(SIZES), draw(kind)) for kind in kinds]
-        given_ = tuple(draw(values[attribute.kind]) for attribute in spec.attributes)
-        arguments = spec.arguments(arrays, given_)
-        return spec.operator, arrays, arguments, dict(spec.inferred(arrays, spec.named(given_)))
+        drawn = tuple(draw(values[attribute.kind]) for attribute in spec.attributes)
+        arguments = spec.arguments(arrays, drawn)
+        return (
+            spec.operator,
+            arrays,
+            arguments,
+            dict(spec.inferred(arrays, spec.attribute_values(drawn))),
+        )
 
     case.__name__ = spec.name
     return case
@@ -220,11 +225,11 @@ OTHERS = {
 CASES += map(by_specification, OTHERS.values())
 
 
-def inferred(room, arrays, attributes):
-    """Shapes and types by the room; None where it, or a function before it, refuses."""
+def inferred(definition, arrays, attributes):
+    """Shapes and types by the operator; None where it, or a function before it, refuses."""
     if any(value is None for value in attributes.values()):
         return None
-    result = room.infer([ArraySpec(a.shape, a.dtype) for a in arrays], attributes)
+    result = definition.infer([ArraySpec(a.shape, a.dtype) for a in arrays], attributes)
     if result.violations:
         return None
     shapes = [
@@ -234,29 +239,29 @@ def inferred(room, arrays, attributes):
     return [(shape, spec.dtype) for shape, spec in zip(shapes, result.outputs, strict=True)]
 
 
-def unusual(room, arrays, arguments):
+def unusual(definition, arrays, arguments):
     """What a quick call leaves to the general path although the operator takes it."""
     x = arrays[0]
-    if room in OTHERS:
-        pairs = zip(OTHERS[room].operands, arrays, strict=True)
+    if definition in OTHERS:
+        pairs = zip(OTHERS[definition].operands, arrays, strict=True)
         return any(name == "indices" and a.dtype.name not in INDEX_NAMES for name, a in pairs)
-    if room in (TopK1, NonzeroCoordinates):
-        allowed = "fiu" if room is TopK1 else "fiub"
+    if definition in (TopK1, NonzeroCoordinates):
+        allowed = "fiu" if definition is TopK1 else "fiub"
         return x.dtype.kind not in allowed  # which the function refuses
-    if room is Cast:
+    if definition is Cast:
         return x.dtype.kind not in "fiu"
-    if room in (Slice1, Tile):
+    if definition in (Slice1, Tile):
         return False
-    if room is Padding1:
-        return x.dtype.kind == "M"  # which has no 0
-    if room in (Split, Join):
+    if definition is Padding1:
+        return x.dtype.kind == "M" or arguments[0] in ((), [])  # no 0; no pairs
+    if definition in (Split, Join):
         return any(a.dtype != x.dtype for a in arrays)  # the same
     indices = arrays[1]
     if indices.dtype.name not in INDEX_NAMES:
         return True  # widened, or refused
-    if room in (Scatter, ScatterND):
+    if definition in (Scatter, ScatterND):
         return arrays[2].dtype != x.dtype
-    if room is GatherND:
+    if definition is GatherND:
         return x.size == 0
     return x.ndim == 0 or x.shape[arguments[0]] == 0
 
@@ -264,25 +269,25 @@ def unusual(room, arrays, arguments):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @given(data=st.data())
 def test_same_results(case, data):
-    room, arrays, arguments, attributes = case(data.draw)
-    inputs = [list(arrays)] if room is Join else arrays
-    found = native.shapes(room.KERNEL, *inputs, *arguments)
-    wanted = inferred(room, arrays, attributes)
+    definition, arrays, arguments, attributes = case(data.draw)
+    inputs = [list(arrays)] if definition is Join else arrays
+    found = native.shapes(definition.KERNEL, *inputs, *arguments)
+    expected = inferred(definition, arrays, attributes)
     if found is None:
-        assert wanted is None or unusual(room, arrays, arguments), (wanted, arrays)
+        assert expected is None or unusual(definition, arrays, arguments), (expected, arrays)
         return
-    assert wanted is not None, found
-    if room is NonzeroCoordinates:
-        wanted = wanted[1:]  # a function returns no count
-    assert len(found) == len(wanted)
-    for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found, wanted, strict=True):
+    assert expected is not None, found
+    if definition is NonzeroCoordinates:
+        expected = expected[1:]  # a function returns no count
+    assert len(found) == len(expected)
+    for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found, expected, strict=True):
         assert shape == wanted_shape
         assert dtype == (arguments[-1] or np.intp if wanted_dtype is None else wanted_dtype)
 
 
 def has_quick_way(name):
     try:
-        native.quick(name)
+        native.function_call(name)
     except ArgumentError:
         return False
     return True
@@ -348,15 +353,15 @@ TYPES = [
 @example(constant=float(np.finfo(np.float32).max) * (1 + 2.0**-25))
 def test_constants_are_what_the_general_path_makes_of_them(dtype, constant):
     x = np.zeros(2, dtype)
-    found = native.quick("pad")(None, x, 1, "constant", constant)
+    found = native.function_call("pad")(None, x, 1, "constant", constant)
     try:
         with np.errstate(over="ignore"):
-            wanted = constant_of(constant, x, "constant")
+            expected = constant_of(constant, x, "constant")
     except (ArgumentError, ArgumentTypeError):
         assert found is None
         return
     if found is not None:
-        assert_same_bits(found[::3], np.array([wanted, wanted]))
+        assert_same_bits(found[::3], np.array([expected, expected]))
 
 
 def test_types_that_may_mean_something_else_are_not_kept():
@@ -367,28 +372,28 @@ def test_types_that_may_mean_something_else_are_not_kept():
         pass
 
     x = np.zeros(2, "i4")
-    for given_ in (Named, Named(), Text("float32"), ["float32"], type("A", (np.float32,), {})):
-        native.know_type(given_, np.dtype("f4"))
-        assert native.shapes("cast", x, given_) is None
-    for given_ in ("f4 of this test", np.float32, np.dtype("f4")):
-        native.know_type(given_, np.dtype("f4"))
-        assert native.shapes("cast", x, given_) == [((2,), np.dtype("f4"))]
+    for named_type in (Named, Named(), Text("float32"), ["float32"], type("A", (np.float32,), {})):
+        native.know_type(named_type, np.dtype("f4"))
+        assert native.shapes("cast", x, named_type) is None
+    for named_type in ("f4 of this test", np.float32, np.dtype("f4")):
+        native.know_type(named_type, np.dtype("f4"))
+        assert native.shapes("cast", x, named_type) == [((2,), np.dtype("f4"))]
 
 
-@pytest.mark.parametrize("given_", [
+@pytest.mark.parametrize("numbers", [
     True, 2.0, np.int64(2), np.array(2), [True], [2.0], [np.int64(2)], np.array([2]), "2", {2: 2},
     [[1, 1]] * 65, [0] * 129, [[1, 1], 1], [1, [1, 1]], [[1, 1, 1]], 2**63, [2**63],
 ])  # fmt: skip
-def test_integers_are_exact(given_):
+def test_integers_are_exact(numbers):
     x = np.zeros(2, "f4")
-    assert native.shapes("tile", x, given_) is None
-    assert native.shapes("pad", x, given_, "constant", 0) is None
-    assert native.shapes("split", x, given_, 0) is None
-    assert native.shapes("slice_window", x, [0], given_, None) is None
+    assert native.shapes("tile", x, numbers) is None
+    assert native.shapes("pad", x, numbers, "constant", 0) is None
+    assert native.shapes("split", x, numbers, 0) is None
+    assert native.shapes("slice_window", x, [0], numbers, None) is None
 
 
 def test_other_numbers_of_arguments():
-    call = native.quick("gather")
+    call = native.function_call("gather")
     x, i = np.zeros(3, "f4"), np.zeros(3, "i8")
     for values in ((), (None,), (None, x, i, 0), (None, x, i, 0, "raise", 1),
                    (x, i, 0, "raise")):  # fmt: skip

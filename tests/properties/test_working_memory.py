@@ -110,26 +110,26 @@ def type_of(info, data_type):
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
 @pytest.mark.parametrize("case", [*CASES, *SCORES])
 def test_a_call_takes_what_is_said_at_most(case, data_type, device):
-    kind, sizes, given = {**CASES, **SCORES}[case]
+    kind, sizes, arguments = {**CASES, **SCORES}[case]
     infos = kind.tensor_fields(Role.INPUT)
     inputs = {
         info.attribute: dml.TensorDesc(type_of(info, data_type), size)
         for info, size in zip(infos, sizes, strict=False)
     }
-    desc = kind.with_outputs(**inputs, **given)
+    desc = kind.with_outputs(**inputs, **arguments)
     bound = {
         path: np.ones(tensor.sizes, tensor.data_type.numpy) for path, tensor, _ in desc.tensors()
     }
     compiled = dml.Device(device).create_operator(desc).compile()
     (call,) = compiled.program.calls
     slots = (*compiled.program.inputs, *compiled.program.outputs)
-    said = call_nbytes(call, [slot.spec for slot in slots])
+    messages = call_nbytes(call, [slot.spec for slot in slots])
     compiled.dispatch(**bound)
     tracemalloc.start()
     compiled.dispatch(**bound)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert said / 40 < peak <= said
+    assert messages / 40 < peak <= messages
 
 
 def chain(tensor):
@@ -156,13 +156,13 @@ def test_elementwise_calls_take_a_block_for_each_thread(sizes, data_type, thread
     ):
         compiled = compile_on(cpu)
         with dml.num_threads(threads):
-            said = compiled.working_nbytes
+            messages = compiled.working_nbytes
             tracemalloc.start()
             compiled.dispatch(**bound)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-        assert said / 40 < peak <= said
-        assert said < threads * compile_on(reference).working_nbytes / 10
+        assert messages / 40 < peak <= messages
+        assert messages < threads * compile_on(reference).working_nbytes / 10
 
 
 def test_other_devices_compute_all_elements_at_once():
@@ -174,8 +174,8 @@ def test_other_devices_compute_all_elements_at_once():
 
 @pytest.mark.parametrize("sizes", [(), (7,), (5, 7), (3, 1, 4), (2, 9, 3), (1, 1, 50)])
 def test_blocks_are_counted_without_making_them(sizes):
-    for most in range(1, 60):
-        assert block_count(sizes, most) == len([*blocks(sizes, most)])
+    for maximum in range(1, 60):
+        assert block_count(sizes, maximum) == len([*blocks(sizes, maximum)])
 
 
 @pytest.mark.slow
@@ -187,12 +187,12 @@ def test_xla_takes_no_more(case, data_type):
     from anydml.backends import xla
     from anydml.backends._compiled_runs import partition
 
-    kind, sizes, given = CASES[case]
+    kind, sizes, arguments = CASES[case]
     inputs = {
         info.attribute: dml.TensorDesc(type_of(info, data_type), size)
         for info, size in zip(kind.tensor_fields(Role.INPUT), sizes, strict=False)
     }
-    compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **given)).compile()
+    compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **arguments)).compile()
     _, runs = partition(compiled.program)
     (run,) = runs.values()
     specs = [run.specs[name] for name in run.inputs]

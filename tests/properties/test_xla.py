@@ -34,16 +34,16 @@ def test_types_and_sizes_are_those_of_numpy(name):
         if kind.WIDENS:
             operands = [x if x is None or x.dtype != "f2" else x.astype("f4") for x in operands]
         with np.errstate(all="ignore"):
-            wanted = kind.compute(ENGINE, *operands, **desc.attributes())
+            expected = kind.compute(ENGINE, *operands, **desc.attributes())
         compute = partial(kind.compute, JaxEngine(), **desc.attributes())
         with x64():
             got = jax.eval_shape(compute, *operands)
-        pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (got, wanted)), strict=True)
-        for made, array in pairs:
+        pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (got, expected)), strict=True)
+        for result, array in pairs:
             if array is not None:
-                assert made.shape == array.shape
-                is_wider = array.dtype == np.float64 and made.dtype == np.float32
-                assert made.dtype == array.dtype or (is_wider and USES_ERF[name])
+                assert result.shape == array.shape
+                is_wider = array.dtype == np.float64 and result.dtype == np.float32
+                assert result.dtype == array.dtype or (is_wider and USES_ERF[name])
 
 
 @pytest.mark.parametrize("name", [*NAMES][::16])
@@ -72,13 +72,13 @@ def test_a_scale_and_an_activation():
         for seed in range(6)
         for kind in (dml.Gemm, dml.BatchNormalization, dml.ElementWiseAbs, dml.ElementWiseSqrt)
     }
-    several = 0
+    count = 0
     for kind, desc in chosen.items():
         arrays = inputs_of(desc, 0, Flavour.CONSTANT)
         arrays = [np.full_like(x, 0.75) for x in arrays]
-        got, wanted = (
+        got, expected = (
             dml.Device(name).create_operator(desc).compile()(*arrays) for name in ("xla", "cpu")
         )
-        several += len(desc.lower().calls) > 1
-        np.testing.assert_allclose(got, wanted, 1e-3, 1e-6, err_msg=kind.NAME)
-    assert several
+        count += len(desc.lower().calls) > 1
+        np.testing.assert_allclose(got, expected, 1e-3, 1e-6, err_msg=kind.NAME)
+    assert count

@@ -28,7 +28,7 @@ def results(rules, text, rule):
 
 
 @pytest.mark.parametrize(
-    ("rule", "text", "wanted"),
+    ("rule", "text", "expected"),
     [
         ("comparison", "x = a < b;", {"x = a <= b;"}),
         ("comparison", "x = f(a) != b;", {"x = f(a) == b;"}),
@@ -89,12 +89,12 @@ def results(rules, text, rule):
         ("dropped condition", "if (a && b || c) d();", set()),
     ],
 )
-def test_rules_for_cpp(rule, text, wanted):
-    assert results(cpp_rules, text, rule) == wanted
+def test_rules_for_cpp(rule, text, expected):
+    assert results(cpp_rules, text, rule) == expected
 
 
 @pytest.mark.parametrize(
-    ("rule", "text", "wanted"),
+    ("rule", "text", "expected"),
     [
         ("comparison", "x = a < b", {"x = (a <= b)"}),
         ("comparison", "x = 0 <= a < b", {"x = (0 < a < b)", "x = (0 <= a <= b)"}),
@@ -120,15 +120,15 @@ def test_rules_for_cpp(rule, text, wanted):
         ("dropped check", "x = a if b else c", {"x = a if True else c", "x = a if False else c"}),
     ],
 )
-def test_rules_for_python(rule, text, wanted):
-    assert results(python_rules, text, rule) == wanted
+def test_rules_for_python(rule, text, expected):
+    assert results(python_rules, text, rule) == expected
 
 
 def test_addresses_that_are_only_read_may_be_swapped():
     head = "bool same(const char* a, const char* b);\nvoid f(char* to, const char* from) {\n"
     text = head + "  same(to, from);\n  move(to, from);\n  copy(to, from);\n}\n"
-    wanted = text.replace("same(to, from)", "same(from, to)")
-    assert results(cpp_rules, text, "swapped operands") == {wanted}
+    expected = text.replace("same(to, from)", "same(from, to)")
+    assert results(cpp_rules, text, "swapped operands") == {expected}
 
 
 def test_every_mutant_has_a_key_of_its_own_and_changes_something():

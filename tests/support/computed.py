@@ -70,8 +70,8 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
         return [result for result, is_kept in zip(results, kept, strict=True) if is_kept]
 
     with np.errstate(all="ignore"):
-        wanted = compute(np.float64, desc_attributes)
+        expected = compute(np.float64, desc_attributes)
         magnitudes = compute(np.float64, absolute, np.abs)
         narrow = compute(np.float32, absolute, np.abs)
     pairs = zip(magnitudes, narrow, strict=True)
-    return wanted, [np.where(np.isfinite(n), np.abs(m), np.inf) for m, n in pairs]
+    return expected, [np.where(np.isfinite(n), np.abs(m), np.inf) for m, n in pairs]

@@ -56,8 +56,8 @@ def contents(
     if flavour is Flavour.SPECIAL:
         flat = pool[generator.integers(0, len(pool), count)]
     elif flavour is Flavour.TIED:
-        few = pool[generator.integers(0, len(pool), 3)]
-        flat = few[generator.integers(0, len(few), count)]
+        few_values = pool[generator.integers(0, len(pool), 3)]
+        flat = few_values[generator.integers(0, len(few_values), count)]
     elif flavour is Flavour.SPARSE:
         zeros = np.array([0, -0.0]).astype(kind) if kind.kind in "fV" else np.zeros(2, kind)
         flat = zeros[generator.integers(0, 2, count)]

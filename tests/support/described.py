@@ -19,7 +19,7 @@ def run_described(
     kind: type[Computed],
     inputs: Sequence[Array | None],
     fields: Mapping[str, Any],
-    wanted: Iterable[Array],
+    expected: Iterable[Array],
     device: dml.Device,
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Run an operator on arrays, None for a tensor that is left out.
@@ -33,13 +33,13 @@ def run_described(
         for name, array in zip(names, inputs, strict=False)
         if array is not None
     }
-    wanted = [described_as(kind, array) for array in wanted]
-    skip_other_types(kind, [*operands.values(), *wanted])
+    expected = [described_as(kind, array) for array in expected]
+    skip_other_types(kind, [*operands.values(), *expected])
     tensors = {name: described(array) for name, array in operands.items()}
-    output_type = dml.DataType.from_numpy(wanted[0].dtype)
+    output_type = dml.DataType.from_numpy(expected[0].dtype)
     desc = kind.with_outputs(**tensors, **fields, output_type=output_type)
     results = device.create_operator(desc).compile()(*operands.values())
-    return results if isinstance(results, tuple) else (results,), wanted
+    return results if isinstance(results, tuple) else (results,), expected
 
 
 def described(array: Array) -> dml.TensorDesc:

@@ -44,7 +44,7 @@ def descriptor(
     kind: type[Descriptor],
     level: FeatureLevel = LATEST,
     *,
-    most: int = 400,
+    maximum: int = 400,
     packed: bool = False,
 ) -> Any:
     """A descriptor that breaks no rule.
@@ -57,16 +57,16 @@ def descriptor(
         The operator.
     level : FeatureLevel, optional
         At which it is valid.
-    most : int, optional
+    maximum : int, optional
         Elements of the largest tensor.
     packed : bool, optional
         Whether tensors have no strides.
     """
     for _ in range(_ATTEMPTS):
         desc = valid(choose, kind, level)
-        if all(tensor.element_count <= most for _, tensor, _ in desc.tensors()):
+        if all(tensor.element_count <= maximum for _, tensor, _ in desc.tensors()):
             return desc if packed else laid_out(choose, desc)
-    raise NoneFoundError(f"no {kind.__name__} of at most {most} elements found")
+    raise NoneFoundError(f"no {kind.__name__} of at most {maximum} elements found")
 
 
 def valid(
@@ -147,8 +147,8 @@ class Draft:
         for info in tensors:
             shared &= set(self.row.tensors[info.name].ranks)
         ranks = sorted(shared or self.row.tensors[tensors[0].name].ranks)
-        most = len(ranks) if self.choose.chance(80) else min(4, len(ranks))
-        return ranks[self.choose.below(most)]
+        maximum = len(ranks) if self.choose.chance(80) else min(4, len(ranks))
+        return ranks[self.choose.below(maximum)]
 
     def _data_type(self, name: str) -> DataType:
         accepted = [t for t in self.row.tensors[name].data_types if t.bits >= 8]
@@ -215,8 +215,8 @@ class Draft:
         self, info: FieldInfo, value: Any, member: str | None, part: str | None, rule: str
     ) -> bool:
         if isinstance(info.kind, kinds.IntegersKind | kinds.FloatsKind) and member is None:
-            wanted = _number(self.choose, rule, 1)
-            length = self.rank if wanted is None else wanted
+            expected = _number(self.choose, rule, 1)
+            length = self.rank if expected is None else expected
             self.fields[info.attribute] = self._attribute(info, length)
         elif isinstance(info.kind, kinds.EnumerationKind):
             word = rule.split(maxsplit=1)[0]
@@ -225,17 +225,17 @@ class Draft:
         elif isinstance(info.kind, kinds.NestedKind):
             self.fields[info.attribute] = self._attribute(info)  # another one
         else:
-            wanted = _number(self.choose, rule, 0)
-            if wanted is None:
+            expected = _number(self.choose, rule, 0)
+            if expected is None:
                 self.fields[info.attribute] = self._attribute(info)
             elif member is not None:
                 values = list(value)
-                values[int(member) : int(member) + 1] = [wanted][: len(values) - int(member)]
+                values[int(member) : int(member) + 1] = [expected][: len(values) - int(member)]
                 self.fields[info.attribute] = tuple(values)
             elif part is not None:
-                self.fields[info.attribute] = value._replace(**{part.lower(): wanted})
+                self.fields[info.attribute] = value._replace(**{part.lower(): expected})
             else:
-                self.fields[info.attribute] = wanted
+                self.fields[info.attribute] = expected
         return True
 
     def _repair_sum(self, info: FieldInfo, parts: list[TensorDesc], axis: int, rule: str) -> bool:
@@ -256,13 +256,13 @@ class Draft:
     ) -> TensorDesc | None:
         if part == "DataType":
             word = rule.split(maxsplit=1)[0]
-            named = DataType[word] if word in DataType.__members__ else self._data_type(info.name)
-            return TensorDesc(named, tensor.sizes)
+            kinds = DataType[word] if word in DataType.__members__ else self._data_type(info.name)
+            return TensorDesc(kinds, tensor.sizes)
         if part == "Sizes" and index is None:
-            wanted = _SIZES.match(rule)
-            if wanted is None:
+            expected = _SIZES.match(rule)
+            if expected is None:
                 return self._tensor(info)
-            drawn = [int(size) for size in re.findall(r"\d+", wanted[1])]
+            drawn = [int(size) for size in re.findall(r"\d+", expected[1])]
             ranks = range(max(len(drawn), tensor.dimension_count), MAX_DIMENSIONS + 1)
             if not ranks:
                 return self._tensor(info)
@@ -328,13 +328,13 @@ def scalar(choose: Choices, data_type: DataType) -> Any:
     return choose.among((0, 1, 3, int(limits.min), int(limits.max), int(limits.max) // 3))
 
 
-def sizes(choose: Choices, rank: int, most: int = 120) -> tuple[int, ...]:
+def sizes(choose: Choices, rank: int, maximum: int = 120) -> tuple[int, ...]:
     """Sizes of few elements, most of them short and one perhaps long."""
     sizes = []
     for _ in range(rank):
-        limit = max(1, min(most, choose.among((4, 3, 2, 9, 70, most))))
+        limit = max(1, min(maximum, choose.among((4, 3, 2, 9, 70, maximum))))
         sizes.append(choose.between(1, limit))
-        most //= sizes[-1]
+        maximum //= sizes[-1]
     return tuple(choose.shuffled(sizes)) if choose.chance(100) else tuple(sizes)
 
 
@@ -358,7 +358,7 @@ def _small(choose: Choices, signed: bool) -> int:
     return choose.among((1, 0, 1, 2, 1, 3))
 
 
-def _number(choose: Choices, rule: str, least: int) -> int | None:
+def _number(choose: Choices, rule: str, minimum: int) -> int | None:
     """A number that a rule accepts."""
     if found := _RANGE.match(rule):
         low = int(found[1])
@@ -375,7 +375,7 @@ def _number(choose: Choices, rule: str, least: int) -> int | None:
         return 1 + choose.below(3) if rule.startswith("a stride other than 0") else None
     number = int(found[2])
     if found[1] == "at most ":
-        return choose.between(min(least, number), number)
+        return choose.between(min(minimum, number), number)
     return number + choose.below(3) if found[1] == "at least " else number
 
 

@@ -48,8 +48,8 @@ def without_denormals(x: Array) -> Array:
     """Zeros in place of denormals, and of what easily becomes one."""
     if x.dtype.kind != "f" or x.dtype == np.float16:
         return x
-    least = 2.0**-60 * float(np.finfo(x.dtype).smallest_normal) ** 0.5
-    return np.where(np.abs(x) < least, x.dtype.type(0), x)
+    minimum = 2.0**-60 * float(np.finfo(x.dtype).smallest_normal) ** 0.5
+    return np.where(np.abs(x) < minimum, x.dtype.type(0), x)
 
 
 def flushed(x: Array) -> Array:
@@ -57,26 +57,28 @@ def flushed(x: Array) -> Array:
     if x.dtype.kind != "f":
         return x
     kind = np.float16 if x.dtype == np.float16 else np.float32
-    least = 0 if kind is np.float16 else np.finfo(kind).smallest_normal
-    return np.where((np.abs(x) < least) | (x == 0), x.dtype.type(0), x)
+    minimum = 0 if kind is np.float16 else np.finfo(kind).smallest_normal
+    return np.where((np.abs(x) < minimum) | (x == 0), x.dtype.type(0), x)
 
 
 def assert_within_tolerance(
     kind: type[Computed], got: Array, wide: Array, magnitude: Array, finite: bool
 ) -> None:
     rounded = kind.TOLERANCE.unit is Unit.BITS or got.dtype.kind != "f"
-    wanted = ENGINE.cast(wide, got.dtype) if rounded else wide
+    expected = ENGINE.cast(wide, got.dtype) if rounded else wide
     left = np.zeros(got.shape, bool)
     if kind.TOLERANCE.unit in (Unit.PRODUCTS, Unit.SUMS):
         # Parts that are not finite, or whose sum is not: padding and the order decide.
         left = ~np.isfinite(magnitude) | (np.isnan(got) & (not finite))
     elif kind.TOLERANCE.unit is Unit.ULP and finite:
         # What overflows on the way is an infinity, or NaN of two.
-        left = ~np.isfinite(magnitude) & ~np.isfinite(wanted) & ~np.isfinite(got)
-    got, wanted, magnitude = (np.where(left, x.dtype.type(0), x) for x in (got, wanted, magnitude))
-    got, wanted = flushed(got), flushed(wanted)
-    where = first_difference(got, wanted, magnitude, kind.TOLERANCE)
-    assert where is None, (where, got[where], wanted[where])
+        left = ~np.isfinite(magnitude) & ~np.isfinite(expected) & ~np.isfinite(got)
+    got, expected, magnitude = (
+        np.where(left, x.dtype.type(0), x) for x in (got, expected, magnitude)
+    )
+    got, expected = flushed(got), flushed(expected)
+    where = first_difference(got, expected, magnitude, kind.TOLERANCE)
+    assert where is None, (where, got[where], expected[where])
 
 
 def perturbed(arrays: Sequence[Array]) -> list[Array]:
@@ -98,15 +100,15 @@ def check(device: str, kind: type[Computed], seed: int, flavours: Iterable[Flavo
         results = compiled(**bindings(desc, arrays))
         finite = all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
         results = [*results] if isinstance(results, tuple) else [results]
-        wanted, magnitudes = exact(desc, arrays)
+        expected, magnitudes = exact(desc, arrays)
         if kind.TOLERANCE.unit is Unit.ULP:
             # What cancels in float64 depends on the order there.
             others, _ = exact(desc, perturbed(arrays))
             with np.errstate(invalid="ignore"):
                 near = [
                     np.abs(got - wide) <= 16 * np.abs(other - wide)
-                    for got, wide, other in zip(results, wanted, others, strict=True)
+                    for got, wide, other in zip(results, expected, others, strict=True)
                 ]
-            wanted = [np.where(n, g, w) for n, g, w in zip(near, results, wanted, strict=True)]
-        for got, wide, magnitude in zip(results, wanted, magnitudes, strict=True):
+            expected = [np.where(n, g, w) for n, g, w in zip(near, results, expected, strict=True)]
+        for got, wide, magnitude in zip(results, expected, magnitudes, strict=True):
             assert_within_tolerance(kind, got, wide, magnitude, finite)

@@ -112,8 +112,8 @@ class Poisoned:
         self.block: Array = np.zeros(-(-total // 16), "c16").view(np.uint8)
         self.block[...] = np.arange(self.block.size, dtype=np.uint32) * 37 % 251 + 3
         offset = _CANARY + layout.shift - low
-        self._outside = np.ones(self.block.size, np.uint8)
-        np.ndarray(shape, f"V{kind.itemsize}", self._outside, offset, strides)[...] = bytes(
+        self._is_outside = np.ones(self.block.size, np.uint8)
+        np.ndarray(shape, f"V{kind.itemsize}", self._is_outside, offset, strides)[...] = bytes(
             kind.itemsize
         )
         self.array: Array = np.ndarray(shape, kind, self.block, offset, strides)
@@ -128,7 +128,7 @@ class Poisoned:
 
     def gaps_intact(self) -> bool:
         """Whether no byte outside the elements has changed."""
-        return not np.any((self.block != self._before) & (self._outside != 0))
+        return not np.any((self.block != self._before) & (self._is_outside != 0))
 
     def untouched(self) -> bool:
         """Whether no byte at all has changed."""

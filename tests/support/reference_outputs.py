@@ -47,7 +47,7 @@ def by_reference(desc: Descriptor, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return outputs
 
 
-def assert_agrees(desc: Descriptor, got: Any, wanted: Any, what: str) -> None:
+def assert_agrees(desc: Descriptor, got: Any, expected: Any, what: str) -> None:
     """A result has the reference's bits, where the operator promises them.
 
     How far others may be apart depends on sizes of what is computed on the way:
@@ -55,8 +55,8 @@ def assert_agrees(desc: Descriptor, got: Any, wanted: Any, what: str) -> None:
     """
     if not isinstance(desc, Computed):
         assert desc.TOLERANCE is EXACT
-        assert_same_bits(got, wanted, what)
+        assert_same_bits(got, expected, what)
         return
-    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), what
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype), what
     if getattr(desc, "fused_activation", None) is None and desc.TOLERANCE is EXACT:
-        assert first_difference(got, wanted) is None, (what, desc)
+        assert first_difference(got, expected) is None, (what, desc)

@@ -56,12 +56,12 @@ def top_k(x: Array, k: int, axis: int = -1, largest: bool = True) -> tuple[Array
         return sign * _compare(p[0], q[0]) or p[1] - q[1]
 
     for around in places(x.shape[:axis] + x.shape[axis + 1 :]):
-        front, back = around[:axis], around[axis:]
-        items = [(x[(*front, i, *back)].item(), i) for i in range(x.shape[axis])]
+        front, behind = around[:axis], around[axis:]
+        items = [(x[(*front, i, *behind)].item(), i) for i in range(x.shape[axis])]
         items.sort(key=cmp_to_key(by_value_then_index))
         for rank in range(k):
-            at = (*front, rank, *back)
-            _put(values, at, x, (*front, items[rank][1], *back))
+            at = (*front, rank, *behind)
+            _put(values, at, x, (*front, items[rank][1], *behind))
             chosen[at] = items[rank][1]
     return values, chosen
 

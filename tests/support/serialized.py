@@ -85,7 +85,7 @@ class Writer:
         if isinstance(kind, NestedKind):
             if not kind.many:
                 return 1, self.nested(value)
-            return 2, self.table(self.offsets([self.nested(each) for each in value]))
+            return 2, self.table(self.offsets([self.nested(member) for member in value]))
         if isinstance(kind, EnumerationKind):
             return 3, self.structure(value.value, "<u4")
         if isinstance(kind, IntegersKind):
@@ -127,8 +127,8 @@ class Writer:
         return self.table(name, *sides, self._attributes(desc))
 
 
-def serialized(graph: dml.GraphDesc, named: bool = False) -> bytes:
-    """A graph's file; with `named`, data of constants are left to other files.
+def serialized(graph: dml.GraphDesc, with_names: bool = False) -> bytes:
+    """A graph's file; with `with_names`, data of constants are left to other files.
 
     An edge that leaves an output of a node has the output's name, or that of the graph's output.
     """
@@ -159,10 +159,10 @@ def serialized(graph: dml.GraphDesc, named: bool = False) -> bytes:
         else:
             data = (
                 writer.table(writer.builder.CreateString(node.name))
-                if named
+                if with_names
                 else writer.table(writer.builder.CreateByteVector(node.data))
             )
-            kind, desc = 2, writer.table(("B", 1 if named else 2), data)
+            kind, desc = 2, writer.table(("B", 1 if with_names else 2), data)
         nodes.append(writer.table(("B", kind), desc, label, *names))
     root = writer.table(
         writer.offsets(nodes),

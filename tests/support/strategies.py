@@ -60,8 +60,8 @@ def shapes(
         shape = []
         left = max_elements
         for _ in range(rank):
-            most = max(1, min(left, draw(st.sampled_from((2, 3, 5, 9, 70, max_elements)))))
-            side = draw(st.integers(min(min_side, most), most))
+            maximum = max(1, min(left, draw(st.sampled_from((2, 3, 5, 9, 70, max_elements)))))
+            side = draw(st.integers(min(min_side, maximum), maximum))
             shape.append(side)
             left //= max(side, 1)
         return tuple(draw(st.permutations(shape)))
@@ -86,7 +86,7 @@ def layouts(
         return Layout(
             order=tuple(draw(st.permutations(axes))),
             gaps=tuple(draw(st.lists(st.integers(0, 2), max_size=rank))),
-            reversed=tuple(draw(_some(rank))),
+            reversed=tuple(draw(_subsets(rank))),
             repeated=() if output else tuple(draw(_repeats(rank - tuples))),
             shift=0 if plain else draw(st.sampled_from((0, 0, 1, 2, 4))),
             swapped=not (plain or output) and draw(st.integers(0, 7)) == 0,
@@ -96,12 +96,12 @@ def layouts(
     return draw_layout()
 
 
-def _some(count: int) -> st.SearchStrategy[list[int]]:
+def _subsets(count: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.sampled_from(range(count)), unique=True) if count > 0 else st.just([])
 
 
 def _repeats(count: int) -> st.SearchStrategy[list[int]]:
-    return st.one_of(st.just([]), _some(count))
+    return st.one_of(st.just([]), _subsets(count))
 
 
 def flavours() -> st.SearchStrategy[Flavour]:

@@ -323,9 +323,9 @@ for _name, _function in _BINARY.items():
     OPERATORS[_name] = lambda desc, a, b, function=_function: function(a, b)
 
 
-def difference(found: Any, wanted: Any) -> float:
+def difference(found: Any, expected: Any) -> float:
     """How far two results are apart: the largest difference by the largest magnitude."""
-    assert found.shape == wanted.shape
-    assert np.isfinite(wanted).all()
-    scale = float(np.abs(wanted).max(initial=0)) or 1.0
-    return float(np.abs(found.astype(np.float64) - wanted).max(initial=0)) / scale
+    assert found.shape == expected.shape
+    assert np.isfinite(expected).all()
+    scale = float(np.abs(expected).max(initial=0)) or 1.0
+    return float(np.abs(found.astype(np.float64) - expected).max(initial=0)) / scale

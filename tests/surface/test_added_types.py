@@ -23,7 +23,7 @@ FLOATS_OF_8_BITS = (
 )  # fmt: skip
 
 
-def some(kind, shape=(5, 6)):
+def random_elements(kind, shape=(5, 6)):
     dtype = np.dtype(getattr(ml_dtypes, kind))
     raw = np.random.default_rng(5).bytes(math.prod(shape) * dtype.itemsize)
     return np.frombuffer(raw, dtype).reshape(shape)
@@ -57,16 +57,16 @@ def test_lists_that_take_the_type_of_the_data(values, fits):
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_quick_calls_take_them(kind):
-    x, order = some(kind), np.array([4, 0])
-    result = native.quick("gather")(None, x, order, 0, "raise")
+    x, order = random_elements(kind), np.array([4, 0])
+    result = native.function_call("gather")(None, x, order, 0, "raise")
     if result is None:  # a type is known once an array of it has been seen
         dml.gather(x, order)
-        result = native.quick("gather")(None, x, order, 0, "raise")
+        result = native.function_call("gather")(None, x, order, 0, "raise")
     assert_same_bits(result, x[order])
     assert result.dtype == x.dtype
     native.know_added_type(5, kind)  # not a type
     native.know_added_type(x.dtype, "float16")  # not one of these
-    assert native.quick("gather")(None, x, order, 0, "raise") is not None
+    assert native.function_call("gather")(None, x, order, 0, "raise") is not None
 
 
 class TestCast:
@@ -94,17 +94,17 @@ class TestCast:
         limits = np.iinfo(kind)
         middles = [(2 * m + 1) << e for m in (128, 129, 200, 255) for e in range(55)]
         near = [s * (m + d) for m in middles for d in (-1, 0, 1) for s in (1, -1)]
-        given = [0, limits.min, limits.max, *(n for n in near if limits.min <= n <= limits.max)]
-        got = dml.cast(np.array(given, kind), "bfloat16").astype(np.float64)
-        assert got.tolist() == [nearest(number) for number in given]
+        arguments = [0, limits.min, limits.max, *(n for n in near if limits.min <= n <= limits.max)]
+        got = dml.cast(np.array(arguments, kind), "bfloat16").astype(np.float64)
+        assert got.tolist() == [nearest(number) for number in arguments]
 
     @pytest.mark.parametrize("kind", ["float32", "float64"])
     def test_floats_round_once(self, kind):
         generator = np.random.default_rng(3)
         x = np.frombuffer(generator.bytes(40_000), kind)
-        most = np.array([float.fromhex("0x1.ffp127"), 2.0**-134, 2.0**-126], kind)
-        x = np.concatenate([x[np.isfinite(x)], most, np.nextafter(most, np.array(0, kind)),
-                            -np.nextafter(most, np.array(np.inf, kind))])  # fmt: skip
+        maximum = np.array([float.fromhex("0x1.ffp127"), 2.0**-134, 2.0**-126], kind)
+        x = np.concatenate([x[np.isfinite(x)], maximum, np.nextafter(maximum, np.array(0, kind)),
+                            -np.nextafter(maximum, np.array(np.inf, kind))])  # fmt: skip
         got = dml.cast(x, "bfloat16").astype(np.float64)
         assert got.tolist() == [nearest(number) for number in x.tolist()]
 
@@ -149,7 +149,7 @@ class TestLibraries:
     def test_jax(self):
         jax = pytest.importorskip("jax")
         jnp = jax.numpy
-        x = jnp.asarray(some("bfloat16"))
+        x = jnp.asarray(random_elements("bfloat16"))
         found = dml.top_k(x, 3)
         assert isinstance(found.values, jax.Array)
         assert found.values.dtype == jnp.bfloat16
@@ -160,13 +160,13 @@ class TestLibraries:
         got = dml.scatter_elements(x, jnp.zeros((1, 6), int), one, reduction="add")
         assert_same_bits(np.asarray(got), np.asarray(x.at[0].add(one[0])))
         for kind in ("float8_e4m3fn", "float8_e5m2"):
-            y = jnp.asarray(some(kind))
+            y = jnp.asarray(random_elements(kind))
             assert dml.tile(y, 2).dtype == y.dtype
-            assert_same_bits(np.asarray(dml.gather(y, [1, 0])), some(kind)[[1, 0]])
+            assert_same_bits(np.asarray(dml.gather(y, [1, 0])), random_elements(kind)[[1, 0]])
 
     def test_one_type_whatever_library_it_is_from(self):
         torch = pytest.importorskip("torch")
-        x, updates = some("bfloat16"), torch.ones(1, 6, dtype=torch.bfloat16)
+        x, updates = random_elements("bfloat16"), torch.ones(1, 6, dtype=torch.bfloat16)
         assert dml.scatter_nd(x, [[0]], updates).dtype == BFLOAT
         got = dml.scatter_nd(updates, [[0]], x[2:3])
         assert got.dtype == torch.bfloat16
@@ -207,7 +207,7 @@ class TestLibraries:
             dml.scatter_nd(np.zeros((2, 2), np.float32), [[0]], Exporter(x[:1]))
 
     def test_foreign_byte_order(self):
-        x = some("bfloat16")
+        x = random_elements("bfloat16")
         swapped = x.astype(BFLOAT.newbyteorder("S"))
         assert_same_bits(dml.tile(swapped, 1), x)
         with pytest.raises(dml.ArgumentTypeError, match="out: expected bfloat16, got >V2"):
@@ -271,7 +271,7 @@ def printed(program):
 
 class TestArguments:
     def test_numbers(self):
-        x = some("bfloat16")
+        x = random_elements("bfloat16")
         assert dml.pad(x, 1, constant=2.5)[0, 0] == 2.5
         assert dml.scatter_nd(x, [[0, 0]], [1.25])[0, 0] == 1.25
         for constant in (3.4e38, 1j, np.float16(1)):
@@ -279,7 +279,7 @@ class TestArguments:
                 dml.pad(x, 1, constant=constant)
 
     def test_types_are_not_mixed(self):
-        x = some("bfloat16")
+        x = random_elements("bfloat16")
         with pytest.raises(dml.ArgumentTypeError, match=r"arrays\[1\]: expected bfloat16"):
             dml.join([x, x.astype(np.float16)])
         wide = dml.join([x, np.ones((1, 6), np.float32)], promote=True)
@@ -297,7 +297,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("kind", FLOATS_OF_8_BITS)
     def test_floats_of_8_bits_are_moved(self, kind):
-        x = some(kind)
+        x = random_elements(kind)
         for y in (x, x.T, x[::2]):
             assert_same_bits(dml.gather(y, [0, -1]), y[[0, -1]])
             assert_same_bits(dml.scatter_nd(y, [[0]], y[1:2]), y[[1, *range(1, len(y))]])
@@ -324,15 +324,15 @@ class TestArguments:
     )
     def test_floats_of_8_bits_are_refused_elsewhere(self, call):
         with pytest.raises(dml.ArgumentTypeError, match=r"x: .*float16, bfloat16.*float8_e5m2"):
-            call(some("float8_e5m2"))
+            call(random_elements("float8_e5m2"))
 
     def test_floats_of_8_bits_take_no_numbers(self):
-        x = some("float8_e4m3fn")
+        x = random_elements("float8_e4m3fn")
         assert not dml.pad(x, 1)[0].view(np.uint8).any()
         with pytest.raises(dml.ArgumentTypeError, match="give an array of that type"):
             dml.pad(x, 1, constant=2)
         with pytest.raises(dml.ArgumentTypeError, match="constant: expected float8_e8m0fnu"):
-            dml.pad(some("float8_e8m0fnu"), 1)
+            dml.pad(random_elements("float8_e8m0fnu"), 1)
         with pytest.raises(dml.ArgumentTypeError, match=r"dtype: expected one of .*bfloat16"):
             dml.cast(np.ones(3), "float8_e5m2")
 

@@ -14,17 +14,17 @@ from support import assert_same_bits
 
 @pytest.mark.parametrize("name", CASES)
 def test_accepted(name: str) -> None:
-    function, given, named, expected = CASES[name]
-    several = isinstance(expected, tuple)
-    wanted = expected if several else (expected,)
-    outs = tuple(np.empty(np.shape(array), array.dtype) for array in wanted)
-    out = outs if several else outs[0]
-    result = function(*given, **named)
-    written = function(*given, **named, out=out)
+    function, arguments, keywords, expected = CASES[name]
+    returns_tuple = isinstance(expected, tuple)
+    reference = expected if returns_tuple else (expected,)
+    outs = tuple(np.empty(np.shape(array), array.dtype) for array in reference)
+    out = outs if returns_tuple else outs[0]
+    result = function(*arguments, **keywords)
+    written = function(*arguments, **keywords, out=out)
     for got in (result, written, out):
-        for ours, theirs in zip(got if several else (got,), wanted, strict=True):
+        for ours, theirs in zip(got if returns_tuple else (got,), reference, strict=True):
             assert_same_bits(ours, np.asarray(theirs))
-    assert all(a is b for a, b in zip(written if several else (written,), outs, strict=True))
+    assert all(a is b for a, b in zip(written if returns_tuple else (written,), outs, strict=True))
 
 
 REFUSED: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str]] = {
@@ -149,13 +149,13 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    function, given, named, message = REFUSED[name]
+    function, arguments, keywords, message = REFUSED[name]
     with pytest.raises(dml.AnyDMLError) as caught:
-        function(*given, **named)
-    told = str(caught.value)
-    assert message in told
+        function(*arguments, **keywords)
+    output = str(caught.value)
+    assert message in output
     if message.endswith((")", "got float64", "int32")) or "do not fit" in message:
-        assert told.endswith(message)
+        assert output.endswith(message)
 
 
 # Lists and numbers take on a type where their values fit: the type, the values, whether they do.
@@ -175,11 +175,11 @@ FITTING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "values", "fit"), FITTING)
-def test_lists_take_on_a_type(kind: str, values: list[Any], fit: bool) -> None:
+@pytest.mark.parametrize(("kind", "values", "fits"), FITTING)
+def test_lists_take_on_a_type(kind: str, values: list[Any], fits: bool) -> None:
     x = np.zeros(3, kind)
     places = list(range(len(values)))
-    if not fit:
+    if not fits:
         with pytest.raises(
             dml.ArgumentTypeError, match=r"got \w+ values that do not fit: "
         ) as raised:
@@ -218,12 +218,12 @@ ADDED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values", "fit", "end"), ADDED)
-def test_lists_take_on_an_added_type(kind: str, values: Any, fit: bool, end: str) -> None:
+@pytest.mark.parametrize(("kind", "values", "fits", "end"), ADDED)
+def test_lists_take_on_an_added_type(kind: str, values: Any, fits: bool, end: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = np.ones(2, getattr(ml_dtypes, kind))
     places = list(range(len(values)))
-    if not fit:
+    if not fits:
         with pytest.raises(dml.ArgumentTypeError) as caught:
             dml.scatter_elements(x, places, values)
         assert str(caught.value).endswith(end)

@@ -18,7 +18,7 @@ SIZED = "nonzero_coordinates: rows without columns"
 HELD = {name: case for name, case in CASES.items() if name not in (*SPARSE, SIZED)}
 
 
-def each(operand: Any, change: Callable[[Any], Any]) -> Any:
+def map_arrays(operand: Any, change: Callable[[Any], Any]) -> Any:
     """An operand whose arrays are changed; those of a list one by one."""
     if isinstance(operand, list) and operand and isinstance(operand[0], np.ndarray):
         return [change(array) for array in operand]
@@ -26,7 +26,9 @@ def each(operand: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def compare(got: Any, expected: Any) -> None:
-    got, expected = (each if isinstance(each, tuple) else (each,) for each in (got, expected))
+    got, expected = (
+        member if isinstance(member, tuple) else (member,) for member in (got, expected)
+    )
     for ours, theirs in zip(got, expected, strict=True):
         assert_same_bits(np.asarray(ours), np.asarray(theirs))
 
@@ -43,11 +45,14 @@ def test_tensors(name: str) -> None:
             seen.append(str(function))
             return function(*args, **(kwargs or {}))
 
-    function, given, named, expected = HELD[name]
-    operands = [each(operand, lambda array: torch.from_numpy(np.array(array))) for operand in given]
+    function, arguments, keywords, expected = HELD[name]
+    operands = [
+        map_arrays(operand, lambda array: torch.from_numpy(np.array(array)))
+        for operand in arguments
+    ]
     seen: list[str] = []
     with Watched():
-        result = function(*operands, **named)
+        result = function(*operands, **keywords)
     assert any(kernel.startswith("anydml.") for kernel in seen)
     compare(result, expected)
     if name in MOST:  # a batch would be one more
@@ -58,7 +63,7 @@ def test_tensors(name: str) -> None:
         if isinstance(first, list)
         else torch.stack([first, first])
     )
-    result = torch.vmap(lambda x: function(x, *operands[1:], **named))(batches)
+    result = torch.vmap(lambda x: function(x, *operands[1:], **keywords))(batches)
     twice = (
         tuple(np.stack([a, a]) for a in expected)
         if isinstance(expected, tuple)
@@ -76,26 +81,26 @@ LOOKUPS = [name for name in HELD if name.startswith(("gather", "scatter"))]
 )
 def test_lazy_arrays(name: str, all_of_them: bool) -> None:
     lazy = pytest.importorskip("dask.array")
-    function, given, named, expected = HELD[name]
+    function, arguments, keywords, expected = HELD[name]
 
     def chunked(array: Any) -> Any:
         return lazy.from_array(np.array(array), chunks=2 if np.ndim(array) else -1)
 
-    first, *others = given
+    first, *others = arguments
     if all_of_them:
-        others = [each(operand, chunked) for operand in others]
-    result = function(each(first, chunked), *others, **named)
+        others = [map_arrays(operand, chunked) for operand in others]
+    result = function(map_arrays(first, chunked), *others, **keywords)
     result = result if isinstance(expected, tuple) else (result,)
-    wanted = expected if isinstance(expected, tuple) else (expected,)
+    reference = expected if isinstance(expected, tuple) else (expected,)
     assert [(array.shape, array.dtype) for array in result] == [
-        (np.shape(array), array.dtype) for array in wanted
+        (np.shape(array), array.dtype) for array in reference
     ]
-    compare(tuple(array.compute() for array in result), wanted)
+    compare(tuple(array.compute() for array in result), reference)
 
 
 @pytest.mark.parametrize("name", HELD)
 def test_traced_arrays(name: str) -> None:
     jax = pytest.importorskip("jax")
-    function, given, named, expected = HELD[name]
+    function, arguments, keywords, expected = HELD[name]
     with jax_64_bits(True):
-        compare(jax.jit(lambda x: function(x, *given[1:], **named))(given[0]), expected)
+        compare(jax.jit(lambda x: function(x, *arguments[1:], **keywords))(arguments[0]), expected)

@@ -42,15 +42,15 @@ def test_a_users_records_are_still_refused():
     """Records of one integer are not taken for bfloat16, by quick calls neither."""
     for field in ("bfloat16", "f0"):
         records = np.zeros((2, 2), [(field, "u2")])
-        assert native.quick("gather")(None, records, np.array([0]), 0, "raise") is None
+        assert native.function_call("gather")(None, records, np.array([0]), 0, "raise") is None
         with pytest.raises(dml.ArgumentTypeError, match=r"expected numbers .*got records"):
             dml.gather(records, [0])
 
 
 def test_copies_are_made_in_memory_that_the_cpu_reads():
-    elsewhere = SimpleNamespace(dtype=np.dtype("f4"), size=1)
+    foreign = SimpleNamespace(dtype=np.dtype("f4"), size=1)
     with pytest.raises(dml.ArgumentTypeError, match=r"^x: expected float64, got float32, which is"):
-        as_type(elsewhere, "f8", "x")
+        as_type(foreign, "f8", "x")
 
 
 @pytest.mark.parametrize("name", ADDED)

@@ -108,7 +108,7 @@ def test_imports_go_one_way(module, tree):
         assert target <= own, f"{'.'.join(module)} imports {name}"
 
 
-def test_rooms_know_no_kernel_and_backends_check_nothing():
+def test_operator_modules_know_no_kernel_and_backends_check_nothing():
     seen = set()
     for module, tree in sources():
         seen.add(module[0])

@@ -26,11 +26,11 @@ def test_numpy_indexes_with_what_comes_back():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_index_type_by_name_or_type(kind):
-    wanted = [i.astype(kind) for i in indices_of(X)]
-    for given in (kind, kind.upper(), np.dtype(kind), getattr(np, kind), dml.DataType[kind.upper()],
+    reference = [i.astype(kind) for i in indices_of(X)]
+    for form in (kind, kind.upper(), np.dtype(kind), getattr(np, kind), dml.DataType[kind.upper()],
                   np.dtype(kind).str):  # fmt: skip
         for x in (X, X.tolist(), X[::-1][::-1]):
-            for got, expected in zip(indices_of(x, index_dtype=given), wanted, strict=True):
+            for got, expected in zip(indices_of(x, index_dtype=form), reference, strict=True):
                 assert got.dtype == kind
                 assert np.array_equal(got, expected)
 
@@ -52,9 +52,9 @@ def test_an_array_to_write_to_decides(kind):
 
 
 def test_a_type_that_does_not_hold_the_axis_is_refused():
-    for kind, most in (("int32", 2**31), ("uint32", 2**32)):
-        held = np.broadcast_to(np.uint8(1), (0, most))
-        longer = np.broadcast_to(np.uint8(1), (0, most + 1))
+    for kind, maximum in (("int32", 2**31), ("uint32", 2**32)):
+        held = np.broadcast_to(np.uint8(1), (0, maximum))
+        longer = np.broadcast_to(np.uint8(1), (0, maximum + 1))
         assert [i.dtype for i in indices_of(held, index_dtype=kind)] == [kind, kind]
         empty = np.zeros((0, 2), kind)
         for call in (
@@ -62,14 +62,16 @@ def test_a_type_that_does_not_hold_the_axis_is_refused():
             lambda x, kind=kind: dml.nonzero_coordinates(x, index_dtype=np.dtype(kind)),
         ):
             call(held)
-            with pytest.raises(dml.ArgumentError, match=rf"index_dtype.*up to {most}, got {kind}"):
+            with pytest.raises(
+                dml.ArgumentError, match=rf"index_dtype.*up to {maximum}, got {kind}"
+            ):
                 call(longer)
         for call, name in (
             (lambda x, out=empty: dml.top_k(x, 2, out=(None, out)), r"out\[1\]"),
             (lambda x, out=empty: dml.nonzero_coordinates(x, out=out), "out"),
         ):
             call(held)
-            with pytest.raises(dml.ArgumentError, match=rf"^{name}: .*up to {most}, got {kind}"):
+            with pytest.raises(dml.ArgumentError, match=rf"^{name}: .*up to {maximum}, got {kind}"):
                 call(longer)
 
 
@@ -82,8 +84,8 @@ def test_torch_indexes_with_what_comes_back():
     assert torch.equal(x[places.unbind(1)], x[x != 0])
     for kind in (torch.int64, torch.int32, torch.uint32, torch.uint64):
         name = str(kind).removeprefix("torch.")
-        for given in (kind, name, np.dtype(name)):
-            assert [i.dtype for i in indices_of(x, index_dtype=given)] == [kind, kind]
+        for arguments in (kind, name, np.dtype(name)):
+            assert [i.dtype for i in indices_of(x, index_dtype=arguments)] == [kind, kind]
         out = torch.zeros(4, 2, dtype=kind)
         assert dml.nonzero_coordinates(x, out=out) is out
         assert out.tolist() == places.tolist()

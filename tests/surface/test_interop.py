@@ -63,9 +63,9 @@ EXPECTED = list(every_function(X, lambda a: a))
 def test_torch():
     torch = pytest.importorskip("torch")
     results = list(every_function(torch.from_numpy(X), torch.from_numpy))
-    for got, wanted in zip(results, EXPECTED, strict=True):
+    for got, expected in zip(results, EXPECTED, strict=True):
         assert isinstance(got, torch.Tensor)
-        assert_same_bits(got.numpy(), wanted)
+        assert_same_bits(got.numpy(), expected)
     for transposed in (torch.from_numpy(X).T, torch.from_numpy(X)[:, ::2], torch.tensor(3.5)):
         assert_same_bits(dml.top_k(transposed, 1).values.numpy(),
                          dml.top_k(transposed.numpy(), 1).values)  # fmt: skip
@@ -100,11 +100,11 @@ def test_results_of_torch_are_in_its_own_memory():
     lent = dml.memory_pool().lent
     result = _copy(300_000)(x)
     (part,) = dml.split(x, 1)
-    for made in (result, part):
-        assert isinstance(made, torch.Tensor)
-        made[7] = 3  # writable
+    for output in (result, part):
+        assert isinstance(output, torch.Tensor)
+        output[7] = 3  # writable
         assert x[7] == 0
-        assert made.untyped_storage().resizable()
+        assert output.untyped_storage().resizable()
     assert dml.memory_pool().lent <= lent
 
 
@@ -142,10 +142,10 @@ def test_jax():
 
     wrap = jnp.asarray
     results = list(every_function(wrap(X), wrap))
-    for got, wanted in zip(results, EXPECTED, strict=True):
+    for got, expected in zip(results, EXPECTED, strict=True):
         assert isinstance(got, jax.Array)
-        kind = jnp.arange(1).dtype if wanted.dtype == np.intp else wanted.dtype
-        assert_same_bits(np.asarray(got), wanted.astype(kind))
+        kind = jnp.arange(1).dtype if expected.dtype == np.intp else expected.dtype
+        assert_same_bits(np.asarray(got), expected.astype(kind))
     compiled = _copy(6)
     assert isinstance(compiled(jnp.zeros(6, "float32")), jax.Array)
     with pytest.raises(dml.ArgumentError, match="read-only"):
@@ -155,14 +155,14 @@ def test_jax():
 def test_dlpack_producers():
     producer = Producer(X)
     results = list(every_function(producer, lambda a: a))
-    for got, wanted in zip(results, EXPECTED, strict=True):
+    for got, expected in zip(results, EXPECTED, strict=True):
         assert isinstance(got, np.ndarray)  # nobody can say what else
-        assert_same_bits(got, wanted)
+        assert_same_bits(got, expected)
     assert producer.handed_out > 0
-    elsewhere = Producer(X, device=(2, 0))
+    foreign = Producer(X, device=(2, 0))
     with pytest.raises(dml.ArgumentTypeError, match="DLPack device 2:0"):
-        dml.top_k(elsewhere, 1)
-    assert elsewhere.handed_out == 0
+        dml.top_k(foreign, 1)
+    assert foreign.handed_out == 0
 
 
 def test_dlpack_producers_that_fail():
@@ -206,10 +206,10 @@ def test_a_dlpack_producer_as_output_is_written_through():
 )
 def test_array_likes(wrap):
     # A list of floats is float64: compare by value there.
-    for got, wanted in zip(every_function(wrap(X), lambda a: a.astype(dtype(wrap, a))), EXPECTED,
+    for got, expected in zip(every_function(wrap(X), lambda a: a.astype(dtype(wrap, a))), EXPECTED,
                            strict=True):  # fmt: skip
         assert type(got) is np.ndarray
-        assert np.array_equal(got, wanted)
+        assert np.array_equal(got, expected)
 
 
 def dtype(wrap, a):
@@ -243,8 +243,8 @@ def test_memory_maps(tmp_path):
     path = tmp_path / "x.bin"
     X.tofile(path)
     mapped = np.memmap(path, np.float32, "r", shape=X.shape)
-    for got, wanted in zip(every_function(mapped, lambda a: a), EXPECTED, strict=True):
-        assert_same_bits(got, wanted)
+    for got, expected in zip(every_function(mapped, lambda a: a), EXPECTED, strict=True):
+        assert_same_bits(got, expected)
     target = np.memmap(tmp_path / "y.bin", np.float32, "w+", shape=X.shape)
     dml.gather(mapped, [1, 0], out=target)
     target.flush()
@@ -338,7 +338,7 @@ def test_results_come_back_by_the_importer_of_the_library(monkeypatch):
         def __init__(self, array):
             self.array = array
 
-        def __dlpack__(self, **given):
+        def __dlpack__(self, **arguments):
             return self.array.__dlpack__()
 
         def __dlpack_device__(self):
@@ -346,7 +346,7 @@ def test_results_come_back_by_the_importer_of_the_library(monkeypatch):
 
     Foreign.__module__ = "foreign.core.arrays"
     library = types.ModuleType("foreign")
-    library.from_dlpack = lambda made: Foreign(np.from_dlpack(made))
+    library.from_dlpack = lambda array: Foreign(np.from_dlpack(array))
     monkeypatch.setitem(sys.modules, "foreign", library)
     result = dml.gather(Foreign(np.arange(4.0)), np.array([3, 1]))
     assert type(result) is Foreign

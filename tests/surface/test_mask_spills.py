@@ -108,9 +108,9 @@ def test_the_place_is_told_and_the_status_says_it(script, tmp_path, capsys):
     if not shutil.which("objdump"):
         pytest.skip("needs objdump")
     assert script.main([str(file)]) == 1
-    told = capsys.readouterr().out
-    assert "1010: kmovw %k0,0xc0(%rsp)" in told
-    assert "1060: shlx %r12,0xc0(%rsp),%r12" in told
+    output = capsys.readouterr().out
+    assert "1010: kmovw %k0,0xc0(%rsp)" in output
+    assert "1060: shlx %r12,0xc0(%rsp),%r12" in output
     file.write_text("\n".join(listing(*GOOD["read as narrow"])))
     assert script.main([str(file)]) == 0
 

@@ -42,23 +42,23 @@ def test_results_are_those_of_arrays():
     expected = dml.top_k(X, 2)
     np.testing.assert_array_equal(values, expected.values)
     np.testing.assert_array_equal(indices, expected.indices)
-    for kernel, given, wanted in (
+    for kernel, arguments, reference in (
         ("gather_elements", (block(X), block(AT), 1, "raise"), dml.gather_elements(X, AT, axis=1)),
         ("join", ([block(X)] * 1500, 0), dml.join([X] * 1500)),
         ("nonzero_coordinates", (block(X), "int32"), dml.nonzero_coordinates(X, index_dtype="i4")),
         ("cast", (block(X), INT64), dml.cast(X, "int64")),
         ("tile", (block(X), (2, 1)), dml.tile(X, (2, 1))),
     ):
-        result = call(kernel, *given)
-        assert result.dtype == wanted.dtype
-        np.testing.assert_array_equal(result, wanted)
+        result = call(kernel, *arguments)
+        assert result.dtype == reference.dtype
+        np.testing.assert_array_equal(result, reference)
 
 
 @pytest.mark.parametrize("sizes", [2, [1, 0, 3], 4], ids=str)
 def test_lists_of_results(sizes):
-    for part, wanted in zip(call("split", block(X), sizes, 1), dml.split(X, sizes, axis=1),
+    for part, expected in zip(call("split", block(X), sizes, 1), dml.split(X, sizes, axis=1),
                             strict=True):  # fmt: skip
-        np.testing.assert_array_equal(part, wanted)
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_offsets_and_strides_count_units():
@@ -67,9 +67,9 @@ def test_offsets_and_strides_count_units():
     np.testing.assert_array_equal(call("tile", operand, 2), np.tile(part, 2))
     operand = block(part, strides=part.strides, unit=1, address=X.ctypes.data, offset=20, bytes=-1)
     np.testing.assert_array_equal(call("tile", operand, 2), np.tile(part, 2))
-    back = X[::-1]
-    operand = block(back, address=X.ctypes.data, offset=8, bytes=X.nbytes)
-    np.testing.assert_array_equal(call("tile", operand, 2), np.tile(back, 2))
+    reversed_view = X[::-1]
+    operand = block(reversed_view, address=X.ctypes.data, offset=8, bytes=X.nbytes)
+    np.testing.assert_array_equal(call("tile", operand, 2), np.tile(reversed_view, 2))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_codes_of_types():
         dtype = np.dtype(kind)
         code = native.type_code(dtype)
         assert code & 255 == 8 * dtype.itemsize
-        made = call("tile", block(np.ones(2, dtype)), 2, make=lambda got, shape, code=code,
+        result = call("tile", block(np.ones(2, dtype)), 2, make=lambda got, shape, code=code,
                     dtype=dtype: make_as(got, shape, code, dtype))  # fmt: skip
-        np.testing.assert_array_equal(made, np.ones(4, dtype))
+        np.testing.assert_array_equal(result, np.ones(4, dtype))
     for kind in ("M8[s]", "m8", "U2", "O", "V4", np.longdouble):
         assert native.type_code(np.dtype(kind)) is None
     assert native.type_code("f4") is None

@@ -58,7 +58,7 @@ def test_blocks_come_back_and_are_used_again():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "keep",
+    "kept_blocks",
     [
         lambda array: array[10:20],
         lambda array: array.reshape(2, -1).T,
@@ -68,9 +68,9 @@ def test_blocks_come_back_and_are_used_again():
     ],
     ids=["slice", "transposed", "memoryview", "buffer", "DLPack"],
 )
-def test_what_is_referenced_is_not_handed_out(keep):
+def test_what_is_referenced_is_not_handed_out(kept_blocks):
     array = copy()
-    kept = keep(array)
+    kept = kept_blocks(array)
     place, values = address(array), np.array(kept, copy=True)
     del array
     others = [copy() for _ in range(4)]

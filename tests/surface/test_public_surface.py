@@ -140,7 +140,7 @@ def test_an_operator_that_calculates_is_its_family_s(kind):
     [kind for kind in dict.fromkeys(OPERATORS.values()) if kind not in CALCULATING.values()],
     ids=lambda kind: kind.NAME,
 )
-def test_a_room_holds_its_whole_operator(kind):
+def test_an_operator_module_holds_its_whole_operator(kind):
     """Descriptor, name, rules, kernel call and reference in one file, in that order."""
     tree = ast.parse(Path(inspect.getfile(kind)).read_text(encoding="utf-8"))
     first = next(node for node in tree.body if isinstance(node, ast.ClassDef)

@@ -124,7 +124,7 @@ def test_constants_that_need_no_general_path(dtype, taken, left):
     x = np.ones(1, dtype)
     for value in taken:
         assert native.shapes("pad", x, 1, "constant", value) is not None, value
-        padded = native.quick("pad")(None, x, 1, "constant", value)
+        padded = native.function_call("pad")(None, x, 1, "constant", value)
         assert padded.tolist() == [value, x[0], value]
     for value in left:
         assert native.shapes("pad", x, 1, "constant", value) is None, value
@@ -142,9 +142,9 @@ def test_types_that_stand_for_themselves():
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_plain_bindings_need_no_binding_in_python(count):
-    whole = dml.TensorDesc.from_array(np.zeros((1, 1, count, 2)))
+    joined = dml.TensorDesc.from_array(np.zeros((1, 1, count, 2)))
     part = dml.TensorDesc.from_array(np.zeros((1, 1, 1, 2)))
-    desc = dml.Split(input_tensor=whole, output_tensors=(part,) * count, axis=2)
+    desc = dml.Split(input_tensor=joined, output_tensors=(part,) * count, axis=2)
     compiled = dml.Device("cpu").create_operator(desc).compile()
     x = np.arange(2.0 * count).reshape(1, 1, count, 2)
     outputs = [np.zeros((1, 1, 1, 2)) for _ in range(count)]
@@ -157,10 +157,10 @@ def test_plain_bindings_need_no_binding_in_python(count):
 def test_the_parts_of_a_list_are_let_go(count):
     parts = [np.zeros((1, 2)) for _ in range(count)]
     before = [sys.getrefcount(part) for part in parts]
-    for given in (parts, tuple(parts)):
-        assert dml.join(given).shape == (count, 2)
+    for arguments in (parts, tuple(parts)):
+        assert dml.join(arguments).shape == (count, 2)
         dml.split(np.zeros((count, 2)), [1] * count, out=parts)
     with pytest.raises(dml.ArgumentError):
         dml.join([*parts, np.zeros(3)])
-    del given
+    del arguments
     assert [sys.getrefcount(part) for part in parts] == before

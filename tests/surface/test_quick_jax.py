@@ -211,8 +211,8 @@ def test_num_threads_of_a_block():
             return "threads=3" in str(jax.make_jaxpr(call)(plain()))
 
     with dml.num_threads(3):  # what a call in a block compiles
-        made = _programs.program_of(lambda x: dml.top_k(x, 1))
-    assert threads_of(made)
+        program = _programs.program_of(lambda x: dml.top_k(x, 1))
+    assert threads_of(program)
     assert not threads_of(lambda x: dml.top_k(x, 1))
 
 

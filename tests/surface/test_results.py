@@ -27,10 +27,10 @@ def test_members_of_out_that_are_left_to_the_call():
     values, indices = dml.top_k(X, 2, out=(None, None))
     assert values.tolist() == [3, 2]
     assert indices.tolist() == [0, 2]
-    given = np.zeros(2)
-    result = dml.top_k(X, 2, out=(given, None))
-    assert result.values is given
-    assert given.tolist() == [3, 2]
+    arguments = np.zeros(2)
+    result = dml.top_k(X, 2, out=(arguments, None))
+    assert result.values is arguments
+    assert arguments.tolist() == [3, 2]
     assert result.indices.tolist() == [0, 2]
     part = np.zeros(1)
     parts = dml.split(X, 3, out=(None, part, None))

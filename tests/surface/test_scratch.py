@@ -111,10 +111,10 @@ def peak_scratch(name):
     function(*arguments, **options)  # whatever the first call of all keeps
     native.pool_peak()
     result = function(*arguments, **options)
-    most = native.pool_peak() - dml.memory_pool().lent
+    maximum = native.pool_peak() - dml.memory_pool().lent
     function(*arguments, **options, out=result)
-    most = max(most, native.pool_peak() - dml.memory_pool().lent)
-    return most / (bytes_of(arguments) + bytes_of(result))
+    maximum = max(maximum, native.pool_peak() - dml.memory_pool().lent)
+    return maximum / (bytes_of(arguments) + bytes_of(result))
 
 
 def test_all_cases_are_documented():

@@ -31,11 +31,11 @@ def test_shared_and_separate_operators_under_changing_settings(seconds):
     """From six threads, while the number of threads and the pool's limit change."""
     kinds = list(dict.fromkeys(OPERATORS.values()))
 
-    def made(seed):
+    def make_operator(seed):
         desc = descriptor(Seeded(seed), kinds[seed % len(kinds)])
         return desc, dml.Device("cpu").create_operator(desc).compile()
 
-    shared = [made(seed) for seed in range(2 * len(kinds))]
+    shared = [make_operator(seed) for seed in range(2 * len(kinds))]
     end = time.monotonic() + seconds
     counts = [Counter() for _ in range(6)]
     failures = []
@@ -47,7 +47,9 @@ def test_shared_and_separate_operators_under_changing_settings(seconds):
             # On a busy machine the time may be over before a thread has begun: each does something.
             while (not counts[number] or time.monotonic() < end) and not failures:
                 own = chance.random() < 0.3
-                desc, compiled = made(chance.getrandbits(20)) if own else chance.choice(shared)
+                desc, compiled = (
+                    make_operator(chance.getrandbits(20)) if own else chance.choice(shared)
+                )
                 for _ in range(4):
                     choose = Seeded(number, chance.random())
                     Dispatch(choose, desc, False).run(compiled)

@@ -46,15 +46,15 @@ def test_one_compiled_operator_from_eight_threads(shape, inner):
         start.wait()
         with dml.num_threads(inner):
             for repeat in range(12):
-                x, wanted = inputs[(number + repeat) % 8], expected[(number + repeat) % 8]
+                x, reference = inputs[(number + repeat) % 8], expected[(number + repeat) % 8]
                 values, indices = np.empty((shape[0], 7), "f4"), np.empty((shape[0], 7), "u4")
                 compiled.dispatch(
                     InputTensor=x, OutputValueTensor=values, OutputIndexTensor=indices
                 )
-                assert_same_bits(values, wanted.values)
-                assert_same_bits(indices, wanted.indices)
+                assert_same_bits(values, reference.values)
+                assert_same_bits(indices, reference.indices)
                 called = compiled(x)
-                assert_same_bits(called.output_index_tensor, wanted.indices)
+                assert_same_bits(called.output_index_tensor, reference.indices)
 
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(work, number) for number in range(8)]:
@@ -65,12 +65,12 @@ def test_array_functions_from_eight_threads():
     generator = np.random.default_rng(1)
     x = contents(generator, (300, 400), "f4", Flavour.SPARSE)
     order = np.argsort(generator.random(x.shape), axis=1)
-    wanted = np.argwhere(x), np.take_along_axis(x, order, 1)
+    expected = np.argwhere(x), np.take_along_axis(x, order, 1)
 
     def work(_):
         for _ in range(10):
-            assert_same_bits(dml.nonzero_coordinates(x), wanted[0])
-            assert_same_bits(dml.gather_elements(x, order, axis=1), wanted[1])
+            assert_same_bits(dml.nonzero_coordinates(x), expected[0])
+            assert_same_bits(dml.gather_elements(x, order, axis=1), expected[1])
             assert_same_bits(dml.join(dml.split(x, 4, axis=1), axis=1), x)
 
     with ThreadPoolExecutor(8) as pool:
@@ -108,7 +108,7 @@ def test_interpreter_lock_is_released_while_a_kernel_runs():
 
 
 def test_num_threads_is_of_the_context():
-    outside = dml.get_num_threads()
+    outer_value = dml.get_num_threads()
     seen = []
 
     def other():
@@ -126,13 +126,13 @@ def test_num_threads_is_of_the_context():
         with pytest.raises(ZeroDivisionError), dml.num_threads(2):
             raise ZeroDivisionError
         assert dml.get_num_threads() == 3
-    assert seen == [outside]
-    assert dml.get_num_threads() == outside
+    assert seen == [outer_value]
+    assert dml.get_num_threads() == outer_value
 
 
 def test_num_threads_block_shared_by_threads():
-    outside = dml.get_num_threads()
-    block = dml.num_threads(outside + 1)
+    outer_value = dml.get_num_threads()
+    block = dml.num_threads(outer_value + 1)
     both_inside, first_left = threading.Barrier(2), threading.Event()
     seen = []
 
@@ -149,10 +149,10 @@ def test_num_threads_block_shared_by_threads():
         done = pool.submit(other)
         with block:
             both_inside.wait()
-        assert dml.get_num_threads() == outside
+        assert dml.get_num_threads() == outer_value
         first_left.set()
         done.result(timeout=60)
-    assert seen == [outside + 1, 2, outside]
+    assert seen == [outer_value + 1, 2, outer_value]
 
 
 def test_num_threads_is_of_the_task():
@@ -292,5 +292,5 @@ def test_results_do_not_depend_on_the_number_of_threads():
     for other in results[1:]:
         assert_same_bits(other[0].values, first[0].values)
         assert_same_bits(other[0].indices, first[0].indices)
-        for got, wanted in zip(other[1:], first[1:], strict=True):
-            assert_same_bits(got, wanted)
+        for got, expected in zip(other[1:], first[1:], strict=True):
+            assert_same_bits(got, expected)

@@ -30,9 +30,9 @@ def test_uses_have_the_types_that_they_say(cache):
 
 def test_wrong_uses_are_found(cache):
     lines = (HERE / "wrong_uses.py").read_text(encoding="utf-8").splitlines()
-    wanted = {number for number, line in enumerate(lines, 1) if "# error: " in line}
+    expected = {number for number, line in enumerate(lines, 1) if "# error: " in line}
     found = {int(line.split(":")[1]) for line in checked("wrong_uses.py", cache=cache)}
-    assert found == wanted
+    assert found == expected
 
 
 @pytest.mark.slow

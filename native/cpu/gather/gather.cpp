@@ -64,10 +64,10 @@ struct Gather {
     // A short list reads a few lines here and there of every position before the axis: those of a
     // position that comes soon are prefetched.
     // Speed only: prefetch.
-    const bool ahead_of_use = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
-    Walker<1> ahead(walked, outer.rank);
+    const bool prefetches = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
+    Walker<1> prefetch_walker(walked, outer.rank);
     // Speed only: prefetch.
-    ahead.start(ahead_of_use ? begin / count + kPrefetchElements / count + 1 : 0);
+    prefetch_walker.start(prefetches ? begin / count + kPrefetchElements / count + 1 : 0);
     Int at = begin % count;
     while (begin < end) {
       const Int length = std::min({chunk, count - at, end - begin});
@@ -78,9 +78,9 @@ struct Gather {
         have_end = share ? count : at + length;
         lower(first_bad, offsets(have_begin, have_end - have_begin, chunk_offsets));
       }
-      if (ahead_of_use)
+      if (prefetches)
         for (Int i = 0; i < length; ++i)
-          prefetch(input + ahead.offset[0] + chunk_offsets[at - have_begin + i]);
+          prefetch(input + prefetch_walker.offset[0] + chunk_offsets[at - have_begin + i]);
       target.copy(
           input + walker.offset[0],
           cached_offsets != nullptr ? cached_offsets + at : chunk_offsets + (at - have_begin),
@@ -90,7 +90,7 @@ struct Gather {
       if (at < count) continue;
       at = 0;
       walker.next();
-      if (ahead_of_use) ahead.next();
+      if (prefetches) prefetch_walker.next();
     }
   }
 

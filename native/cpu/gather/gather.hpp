@@ -38,15 +38,16 @@ class IndexValues {
 
   DataType type() const { return type_; }
 
-  // Values [flat, flat + count) in place, or null where they do not lie next to each other. To be
-  // read once: see read_once.hpp.
+  // Values [flat, flat + count) in place, or null if they are not contiguous. To be read once: see
+  // read_once.hpp.
   const char* place(Int flat) const { return packed_ ? data_ + flat * size_ : nullptr; }
 
-  // Values [flat, flat + count), copied to `buffer`: what is checked there is what is used.
+  // Values [flat, flat + count), copied to `buffer`, so that the values that are checked are the
+  // values that are used.
   const char* read(Int flat, Int count, char* buffer) const;
 
-  // Asks for the values from `flat` on, where all lie at one short step. Inlined, or GCC takes
-  // calls of what does nothing but prefetch for calls without effect and drops them.
+  // Prefetches the values from `flat` on, if all have one short step. Inlined, because GCC drops
+  // calls of functions that only prefetch.
   [[gnu::always_inline]] void prefetch(Int flat, Int count) const {
     const Int step = layout_.rank == 0 ? 0 : layout_.strides[0];
     if (layout_.rank > 1 || step <= 0 || step > 64) return;
@@ -81,24 +82,24 @@ Int read_offsets(const IndexValues& reader, Int first, Int count, const Axes& ax
 Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, OutOfRange mode,
                     int threads);
 
-// How far ahead reads of elements are prefetched.
+// The distance at which reads of elements are prefetched.
 constexpr Int kPrefetchElements = 128;
-// And reads of their indices, which no prefetcher keeps up with among so many others.
+// The distance for reads of their indices, which the hardware prefetcher cannot follow among so
+// many others.
 constexpr Int kPrefetchIndices = 4 * kPrefetchElements;
 
-// Single elements and short blocks from a source that is in no near cache are not written past the
-// cache: the many reads under way and such writes wait for each other, which costs more than the
-// lines of the output do.
+// Single elements and short blocks from a far source are not streamed: the many outstanding reads
+// and such writes block each other, which costs more than reading the output's lines.
 constexpr Int kStreamBlock = 64;
 
 [[gnu::always_inline]] inline void prefetch(const char* address) {
   __builtin_prefetch(address, 0, 3);
 }
 
-// Elements [begin, end) of a source that is in no near cache, to places `step` bytes apart.
-// make(first, count, offsets) makes their offsets, always one piece before they are read, so that
-// no read comes unprefetched. Elements are put together before whole lines are written: single
-// stores to a line that is not there yet would fill the processor's queue.
+// Elements [begin, end) of a far source, to places `step` bytes apart. make(first, count, offsets)
+// computes their offsets one piece before they are read, so that every read is prefetched. Elements
+// are gathered into whole lines before they are written: single stores to a line that is not cached
+// yet would fill the store buffer.
 template <class T, class Make>
 inline void copy_far(char* target, Int step, const char* source, Int begin, Int end, Make&& make) {
   constexpr Int size = sizeof(T);

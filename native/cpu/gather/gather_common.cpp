@@ -7,13 +7,14 @@ namespace {
 // Cache lines that are prefetched ahead, and the most of one row.
 constexpr Int kPrefetchLines = 160, kRowLines = 16;
 
-// The number of rows of this many lines.
-// Speed only: prefetch.
-Int rows_ahead(Int lines) { return std::max<Int>(4, kPrefetchLines / std::max<Int>(1, lines)); }
+// The distance in rows of this many lines. Speed only: prefetch.
+Int prefetch_distance(Int lines) {
+  return std::max<Int>(4, kPrefetchLines / std::max<Int>(1, lines));
+}
 
 template <class T>
-void copy_each(char* target, Int step, const char* source, const Int* offsets, Int count,
-               bool far) {
+void copy_items(char* target, Int step, const char* source, const Int* offsets, Int count,
+                bool far) {
   constexpr Int size = sizeof(T);
   Int i = 0;
   if (far)
@@ -43,19 +44,20 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
     char* const out = writer != nullptr ? buffer : target;
     const Int out_step = writer != nullptr ? block : step;
     with_element(static_cast<int>(block), [&](auto unit) {
-      copy_each<decltype(unit)>(out, out_step, source, offsets, count, far);
+      copy_items<decltype(unit)>(out, out_step, source, offsets, count, far);
     });
     if (writer != nullptr) writer->append(buffer, count * block);
     return;
   }
-  // Rows: the first lines of one that comes soon are prefetched, the prefetcher gets the others.
+  // Rows: prefetches the first lines of a later one; the hardware prefetcher fetches the others.
   // Speed only: prefetch.
-  const Int head = std::min<Int>(block, 512), ahead = far ? rows_ahead(head / 64 + 1) : count;
+  const Int head = std::min<Int>(block, 512),
+            distance = far ? prefetch_distance(head / 64 + 1) : count;
   for (Int i = 0; i < count; ++i) {
-    if (i + ahead < count) {
-      const char* const later = source + offsets[i + ahead];
+    if (i + distance < count) {
+      const char* const later = source + offsets[i + distance];
       for (Int at = 0; at < head; at += 64) prefetch(later + at);
-      prefetch(later + head - 1);  // rows seldom begin with a line
+      prefetch(later + head - 1);  // rows seldom start at a line
     }
     if (writer != nullptr)
       writer->append(source + offsets[i], block);
@@ -69,17 +71,16 @@ void BlockCopier::copy_single(char* target, Int step, const char* source, const 
   const CopyPlan::Steps steps = plan_.steps();
   target += steps.to;
   source += steps.from;
-  // As for rows, of the lines that elements lie in.
-  // Speed only: prefetch.
+  // As for rows, for the lines that hold elements. Speed only: prefetch.
   const Int length = (steps.count - 1) * steps.from_step + steps.size;
   // Speed only: prefetch.
   const Int line = std::abs(steps.from_step) < 64 ? (length < 0 ? -64 : 64) : steps.from_step;
   // Speed only: prefetch.
   const Int lines = std::min<Int>(length / line + 1, kRowLines);
-  const Int ahead = far ? rows_ahead(lines) : count;
+  const Int distance = far ? prefetch_distance(lines) : count;
   for (Int i = 0; i < count; ++i) {
-    if (i + ahead < count) {
-      const char* const later = source + offsets[i + ahead];
+    if (i + distance < count) {
+      const char* const later = source + offsets[i + distance];
       for (Int at = 0; at < lines; ++at) prefetch(later + at * line);
     }
     const char* const from = source + offsets[i];

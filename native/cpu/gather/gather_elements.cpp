@@ -63,7 +63,7 @@ struct Gather {
 
 // ---- direct -------------------------------------------------------------------------------------
 
-// Elements at offsets from a place that moves by from_step.
+// Elements at offsets from an address that advances by from_step.
 template <class T>
 void copy_run(char* target, Int to_step, const char* source, Int from_step, const Int* offsets,
               Int count, bool far) {
@@ -81,7 +81,8 @@ void copy_run(char* target, Int to_step, const char* source, Int from_step, cons
       store(target + i * to_step, load<T>(source + i * from_step + offsets[i]));
 }
 
-// `run` elements of one row, by the indices from `done` on. The first bad one of these, or -1.
+// `run` elements of one row, by the indices from `done` on. Returns the first bad one of these, or
+// -1.
 template <class T>
 Int read_row([[maybe_unused]] const Gather& gather, [[maybe_unused]] char* target,
              [[maybe_unused]] const char* row, [[maybe_unused]] const char* values,
@@ -147,7 +148,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   // line by line while this one is read.
   const Int depth = gather.axes.sizes[0], step = gather.axes.strides[0];
   const Int row_bytes = depth * std::abs(step);
-  const bool ahead_of_use =
+  const bool prefetches =
       !far && inner > 0 && row_bytes >= kMinPrefetched && length >= row_bytes / 64;
   // Rows whose elements lie apart are packed first, unless little is read from them.
   const bool is_strided = step != size;
@@ -155,9 +156,9 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
   const bool at_once = !far && !flat && from_step == 0 && to_step == size &&
                        (!is_strided || packs) && gather.plan.mode == OutOfRange::raise &&
                        row_applies(depth, size);
-  const char* packed_row = nullptr;  // what `row` holds
+  const char* packed_row = nullptr;  // the row that `row` holds
   // Speed only: prefetch.
-  const Int next_row = ahead_of_use ? gather.from.strides[inner - 1] : 0;
+  const Int next_row = prefetches ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
     const char* values = gather.reader.place(begin);
@@ -171,7 +172,7 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
     for (Int done = 0; done < count;) {
       const Int run = std::min(length - at, count - done);
       const Int from = walker.offset[1] + at * from_step;
-      if (ahead_of_use)
+      if (prefetches)
         for (Int line = row_bytes * at / length; line < row_bytes * (at + run) / length; line += 64)
           prefetch(gather.input + walker.offset[1] + next_row + line);
       if (at_once) {
@@ -243,7 +244,7 @@ struct Strips {
   Int count;    // strips of all
   Axes packed;  // the axis in scratch
 
-  // False where strips do not apply.
+  // False if strips do not apply.
   bool plan(const Gather& gather, Int size) {
     const int inner = gather.to.rank - 1;
     if (inner < 1 || gather.from.strides[inner - 1] != 0 || gather.to.strides[inner] != size)

@@ -65,7 +65,7 @@ struct GatherNd {
     OutputItems target(items, output, block, stream);
     target.start(begin);
     Int left = count - begin % count;  // of the batch
-    // Offsets of tuples may be of several batches: they count from the batch's own start.
+    // Offsets of tuples may be of several batches: they count from the start of their own batch.
     for (Int at = begin; at < end;) {
       const Int length = std::min(max_tuples, end - at);
       lower(first_bad, offsets(at, length, chunk_offsets));

@@ -155,7 +155,7 @@ bool any_bad(const char* values, Int tuples, const Axes& axes) {
   return bad != 0;
 }
 
-// By way of a copy. Not inlined: its buffer would lie in the way of short calls.
+// Through a copy. Not inlined: its buffer would enlarge the stack frame of short calls.
 [[gnu::noinline]] Int copied_offsets(const IndexValues& reader, Int first, Int count,
                                      const Axes& axes, OutOfRange mode, Int* offsets) {
   alignas(64) char buffer[kIndexChunk * 8];

@@ -12,7 +12,7 @@ namespace anydml {
 namespace {
 
 constexpr Int kBlockBytes = 1 << 14;
-constexpr Int kRunBytes = 1 << 10;  // of sequences that lie side by side
+constexpr Int kRunBytes = 1 << 10;  // of neighbouring sequences
 
 // A value at `size` places in each of `count` sequences; the smaller step is the inner loop's.
 template <class T>

@@ -14,10 +14,10 @@
 namespace anydml::nonzero {
 namespace {
 
-// Input bytes below which a second thread costs more than it saves; also the least of a range.
+// Input bytes below which a second thread costs more than it saves; also the minimum of a range.
 constexpr Int kScanGrain = Int{1} << 20;
 
-// Rough costs of the write on one thread, in picoseconds, and the least worth of a range.
+// Rough costs of the write on one thread, in picoseconds, and the minimum cost of a range.
 constexpr Int kChunkCost = 500'000;
 constexpr Int kValueCost = 350;
 constexpr Int kWriteGrain = 50'000'000;
@@ -42,29 +42,29 @@ Int bits_set(const uint64_t* words, Int count) {
   return total;
 }
 
-Scan choose_scan(Scan wanted, bool packed, const Tiling& tiling) {
+Scan choose_scan(Scan requested, bool packed, const Tiling& tiling) {
   // Speed only: choice.
-  if (wanted == Scan::gathered) return Scan::gathered;
+  if (requested == Scan::gathered) return Scan::gathered;
   if (packed) return Scan::packed;
   // Speed only: choice.
   return tiling.dimension >= 0 ? Scan::transposed : Scan::gathered;
 }
 
-Write choose_write(Write wanted, const RowTarget& target, Int count) {
+Write choose_write(Write requested, const RowTarget& target, Int count) {
   const Int value = target.element_size, row = target.columns * value;
-  if (wanted == Write::strided || (target.columns > 1 && target.column_stride != value))
+  if (requested == Write::strided || (target.columns > 1 && target.column_stride != value))
     return Write::strided;
   const bool packed = target.row_stride == row &&
                       reinterpret_cast<uintptr_t>(target.data) % static_cast<uintptr_t>(value) == 0;
-  if (wanted == Write::grouped || !packed) return Write::grouped;
-  if (wanted != Write::automatic) return wanted;
+  if (requested == Write::grouped || !packed) return Write::grouped;
+  if (requested != Write::automatic) return requested;
   // Speed only: stores.
   return count * row >= kStreamBytes ? Write::streamed : Write::direct;
 }
 
 }  // namespace
 
-NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, Scan wanted) {
+NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, Scan requested) {
   NonzeroPlan::Found found;
   const Tensor& input = plan.input;
   const Int elements = input.layout.count();
@@ -77,18 +77,18 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
   source.mask = counted_bits(input);
   const bool packed = input.layout.packed(input.element_size);
   Tiling tiling;
-  if (!packed || wanted == Scan::gathered) {
+  if (!packed || requested == Scan::gathered) {
     source.layout = input.layout;
     Layout* only[] = {&source.layout};
     collapse(only);
     // Speed only: choice.
-    tiling = transposed_tiling(source, wanted == Scan::transposed);
+    tiling = transposed_tiling(source, requested == Scan::transposed);
   }
-  const Scan scan_mode = choose_scan(wanted, packed, tiling);
+  const Scan scan_mode = choose_scan(requested, packed, tiling);
 
-  constexpr Int few = sizeof(found.few) / sizeof(found.few[0]);
-  if (words > few) found.bits.reset(words);
-  uint64_t* const bits = words > few ? found.bits.get() : found.few;
+  constexpr Int inline_bits = sizeof(found.inline_bits) / sizeof(found.inline_bits[0]);
+  if (words > inline_bits) found.bits.reset(words);
+  uint64_t* const bits = words > inline_bits ? found.bits.get() : found.inline_bits;
   if (chunks > 1) found.starts.reset(chunks);
 
   if (scan_mode == Scan::transposed) {
@@ -124,7 +124,7 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
 }
 
 void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tensor& rows,
-           void* coordinates, int threads, Write wanted) {
+           void* coordinates, int threads, Write requested) {
   const Layout& layout = plan.input.layout;
   if (plan.columns == 0) return;
   RowTarget target;
@@ -134,10 +134,10 @@ void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tenso
   target.element_size = rows.element_size;
   target.sizes = layout.sizes + (layout.rank - plan.columns);
   target.columns = plan.columns;
-  target.write_mode = choose_write(wanted, target, found.count);
+  target.write_mode = choose_write(requested, target, found.count);
 
   const Int elements = layout.count();
-  const Bitmap bitmap{found.bits.get() != nullptr ? found.bits.get() : found.few,
+  const Bitmap bitmap{found.bits.get() != nullptr ? found.bits.get() : found.inline_bits,
                       found.starts.get(), elements, (elements + kChunk - 1) / kChunk, found.count};
   // Ranges of equal work, not of equal length: the non-zero elements may all be in one place.
   const Int row_cost = kValueCost * plan.columns * rows.element_size / 4;

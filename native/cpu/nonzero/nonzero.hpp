@@ -14,12 +14,12 @@ enum class Scan { automatic, packed, gathered, transposed };
 // direct and streamed: packed rows; grouped: packed columns; strided: any rows.
 enum class Write { automatic, direct, streamed, grouped, strided };
 
-// The two steps; a test names the way to take, and a way that does not fit is not taken.
+// The two steps. A test names the path to take; a path that does not apply is not taken.
 NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, Scan scan_mode);
 void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tensor& rows,
            void* coordinates, int threads, Write write_mode);
 
-// Where the elements are and which of their bits count.
+// The address of the elements, and which of their bits count.
 struct Source {
   Layout layout;  // collapsed
   const char* data;
@@ -43,7 +43,7 @@ Tiling transposed_tiling(const Source& source, bool force);
 void fill_transposed(const Source& source, const Tiling& tiling, Int first_tile, Int last_tile,
                      uint64_t* words);
 
-// What the scan found.
+// The result of the scan.
 struct Bitmap {
   const uint64_t* bits;
   const Int* starts;  // rows before each chunk; not read when there is one chunk

@@ -22,7 +22,7 @@ struct Wide {
 
 // ---- 64 packed elements to a word ---------------------------------------------------------------
 
-// One byte an element, all ones where it is not zero: compilers vectorise this.
+// One byte an element, all ones if it is not zero: compilers vectorise this.
 template <int W>
 inline void flag_elements(const char* data, uint64_t mask, unsigned char* flags) {
   if constexpr (W == 16) {
@@ -229,7 +229,7 @@ class Gatherer {
   }
 
  private:
-  // Of the dimension that lies so far from the end, if there are as many.
+  // The value at this distance from the end, or `otherwise` if there are fewer.
   static Int from_end(const Int* values, int rank, int place, Int otherwise) {
     return place <= rank ? values[rank - place] : otherwise;
   }
@@ -248,7 +248,7 @@ class Gatherer {
       for (Int r = 0; r < rows; ++r) copy_row(target + r * width_ * W, from + r * pitch_, width_);
       return;
     }
-    for (Int r = 0; r < rows; ++r)  // short rows: no call for each
+    for (Int r = 0; r < rows; ++r)  // short rows: avoids a call for each
       for (Int i = 0; i < width_; ++i, target += W)
         copy_one<W>(target, from + r * pitch_ + i * stride_);
   }
@@ -377,12 +377,12 @@ void fill_transposed(const Source& source, const Tiling& tiling, Int first_tile,
 
 Tiling transposed_tiling(const Source& source, bool force) {
   const Layout& layout = source.layout;
-  const Int least_rows = force ? 2 : 32, least_length = force ? 2 : 16;
+  const Int min_rows = force ? 2 : 32, min_length = force ? 2 : 16;
   Tiling tiling;
   tiling.row_length = layout.rank > 0 ? layout.sizes[layout.rank - 1] : 1;
   for (int i = layout.rank - 2; i >= 0; --i) {
-    if (layout.strides[i] == source.element_size && layout.sizes[i] >= least_rows &&
-        tiling.row_length >= least_length) {
+    if (layout.strides[i] == source.element_size && layout.sizes[i] >= min_rows &&
+        tiling.row_length >= min_length) {
       tiling.dimension = i;
       tiling.rows = 1;
       for (int j = 0; j <= i; ++j) tiling.rows *= layout.sizes[j];

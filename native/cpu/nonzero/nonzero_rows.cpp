@@ -61,9 +61,9 @@ inline uint32_t* decode(uint64_t word, uint32_t first, uint32_t* out) {
   return out;
 }
 
-// The same for words with rarely more than `Few` bits set, eight words at a time: without a branch
-// for each of them, because a random one costs more than the work.
-template <int Few>
+// The same for words with rarely more than `kMaxBits` bits set, eight words at a time: without a
+// branch for each of them, because a random one costs more than the work.
+template <int kMaxBits>
 inline uint32_t* decode_sparse(const uint64_t* words, uint32_t first, uint32_t* out) {
   uint64_t any = 0;
   for (int i = 0; i < 8; ++i) any |= words[i];
@@ -72,12 +72,12 @@ inline uint32_t* decode_sparse(const uint64_t* words, uint32_t first, uint32_t* 
     uint64_t word = words[i];
     const uint32_t base = first + 64 * i;
     const int count = __builtin_popcountll(word);
-    if (count > Few) {
+    if (count > kMaxBits) {
       out = decode(word, base, out);
       continue;
     }
     // The top bit keeps zero out of the count of trailing zeros, which would become a branch.
-    for (int j = 0; j < Few; ++j, word &= word - 1)
+    for (int j = 0; j < kMaxBits; ++j, word &= word - 1)
       out[j] = base + static_cast<uint32_t>(__builtin_ctzll(word | uint64_t{1} << 63));
     out += count;
   }
@@ -173,7 +173,7 @@ void emit_groups(const uint32_t* offsets, Int count, const Digits& digits, const
     const uint32_t* own = offsets;
     if (inside > 0) {  // what the columns further in carry over: one division by their product
       uint32_t low = 0, product = 1;
-      float inverse = 0.0f;  // nothing, when one of them does not wrap within a base
+      float inverse = 0.0f;  // zero, if one of them does not wrap within a base
       if (inside <= digits.divided) {
         for (int j = target.columns - 1; j >= left + group; --j) {
           low += static_cast<uint32_t>(digits.base[j]) * product;
@@ -253,12 +253,12 @@ class RowWriter {
   // The elements [begin, end) lie within a chunk, which has this many rows.
   void chunk(const uint64_t* bits, Int begin, Int end, Int rows) {
     const Int elements = end - begin;
-    const int few = elements >= kSparse * rows ? 4 : elements >= kMiddling * rows ? 8 : 64;
+    const int max_bits = elements >= kSparse * rows ? 4 : elements >= kMiddling * rows ? 8 : 64;
     while (begin < end) {
       Int stop = end;
       if (period_ != 0) stop = std::min(end, (begin / period_ + 1) * period_);
       base(begin);
-      decode_range(bits, begin, stop, few);
+      decode_range(bits, begin, stop, max_bits);
       begin = stop;
     }
   }
@@ -271,7 +271,7 @@ class RowWriter {
 
  private:
   void base(Int element) {
-    if (element == 0) {  // divisions are what a small call would notice
+    if (element == 0) {  // divisions would slow down a small call
       std::fill_n(digits_.base, target_.columns, 0);
       return;
     }
@@ -284,7 +284,7 @@ class RowWriter {
   }
 
   // Elements [begin, stop) in batches; the base is that of begin.
-  void decode_range(const uint64_t* bits, Int begin, Int stop, int few) {
+  void decode_range(const uint64_t* bits, Int begin, Int stop, int max_bits) {
     Int word = begin / kWord;
     const Int last = (stop - 1) / kWord;  // the first and last may belong in part only
     uint64_t mask = ~uint64_t{0} << (begin % kWord);
@@ -292,9 +292,9 @@ class RowWriter {
       uint32_t* out = offsets_;
       while (word <= last && out <= offsets_ + (kBatch - 8 * kWord)) {
         const auto first = static_cast<uint32_t>(word * kWord - begin);
-        if (few < 64 && mask == ~uint64_t{0} && word + 8 <= last) {
-          out = few == 4 ? decode_sparse<4>(bits + word, first, out)
-                         : decode_sparse<8>(bits + word, first, out);
+        if (max_bits < 64 && mask == ~uint64_t{0} && word + 8 <= last) {
+          out = max_bits == 4 ? decode_sparse<4>(bits + word, first, out)
+                              : decode_sparse<8>(bits + word, first, out);
           word += 8;
           continue;
         }

@@ -1,4 +1,4 @@
-// What a container allows its processes: the limits of Linux's control groups.
+// Resource limits of containers: the limits of Linux's control groups.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@ struct ControlGroups {
   const char* membership = "/proc/self/cgroup";
 };
 
-// The least limit of the group that this process is in and of all groups above it.
+// The lowest limit of this process's group and of all groups above it.
 
 // Processors, rounded up (version 2); INT_MAX without a limit.
 int processor_limit(const ControlGroups& groups = {});
-// Bytes of memory (versions 2 and 1); `machine`, what there is, without a lower limit.
+// Bytes of memory (versions 2 and 1), or `machine`, the machine's memory, if there is no lower
+// limit.
 std::size_t memory_limit(std::size_t machine, const ControlGroups& groups = {});
 
 }  // namespace anydml

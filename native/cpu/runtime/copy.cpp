@@ -22,9 +22,9 @@
 namespace anydml {
 namespace {
 
-// Rows shorter than this are not worth the trouble of going past the cache.
+// Rows shorter than this are not streamed.
 constexpr Int kStreamRow = 512;
-// Elements that are worth the making of a packer.
+// The least count of elements for which a packer pays.
 constexpr Int kPacked = 256;
 
 // The two dimensions of a blocked copy: `column` is the target's innermost, `row` is the one along
@@ -56,7 +56,7 @@ void copy_run(char* __restrict target, Int to_step, const char* __restrict sourc
   }
 }
 
-// The same, what the packer can do by it. `more` elements lie above these in memory.
+// The same with the packer. `more` elements lie above these in memory.
 template <class T>
 void copy_packed(const StepPacker& packer, char* target, const char* source, Int from_step,
                  Int count, Int more = 0) {
@@ -65,8 +65,8 @@ void copy_packed(const StepPacker& packer, char* target, const char* source, Int
   copy_run<T>(target + next * size, size, source + next * from_step, from_step, count - done);
 }
 
-// Elements of a block in the nearest cache, on their way past it. Twice as many bytes are read, at
-// most: prefetched lines have to stay in that cache as well.
+// Elements of a block in the nearest cache, before they are streamed. At most half of it, because
+// prefetched lines have to stay in that cache as well.
 constexpr Int kBlock = 4096;
 Int block_count(Int step, Int size) {
   return std::max<Int>(1, 128 * size / std::max(2 * size, std::abs(step))) * 64 / size;
@@ -82,8 +82,9 @@ void stream_packed(const StepPacker& packer, char* target, const char* source, I
   LineWriter writer(target);
   const auto put = [&](Int begin, Int end, Int more, Int next, Int next_count) {
     copy_packed<T>(packer, buffer, source + begin * step, step, end - begin, more);
-    writer.append(buffer, (end - begin) * size,
-                  ahead_of(source + next * step, step, next_count, size, per_block * size / 64));
+    writer.append(
+        buffer, (end - begin) * size,
+        prefetcher_for(source + next * step, step, next_count, size, per_block * size / 64));
   };
   if (step >= 0) {
     for (Int at = 0; at < count; at += per_block) {
@@ -309,7 +310,7 @@ void copy_steps(char* target, Int to_step, const char* source, Int from_step, In
 [[gnu::noinline]] void append_steps(LineWriter& writer, const char* source, Int step, Int count,
                                     int size) {
   alignas(64) char buffer[kBlock];
-  if (step == 0) {  // one element all along
+  if (step == 0) {  // one repeated element
     const Int per_block = std::min(kBlock / size, count);
     copy_steps(buffer, size, source, 0, per_block, size);
     for (Int at = 0; at < count; at += per_block)
@@ -321,8 +322,9 @@ void copy_steps(char* target, Int to_step, const char* source, Int from_step, In
     const Int chunk = std::min(per_block, count - at),
               next = std::min(per_block, count - at - chunk);
     copy_steps(buffer, size, source + at * step, step, chunk, size);
-    writer.append(buffer, chunk * size,
-                  ahead_of(source + (at + chunk) * step, step, next, size, chunk * size / 64));
+    writer.append(
+        buffer, chunk * size,
+        prefetcher_for(source + (at + chunk) * step, step, next, size, chunk * size / 64));
   }
 }
 

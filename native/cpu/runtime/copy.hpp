@@ -15,7 +15,7 @@ struct Wide {
   uint64_t low, high;
 };
 
-// Bytes of output that are worth a second thread.
+// The least output, in bytes, for which a second thread pays.
 constexpr Int kCopyGrain = Int{1} << 20;
 
 // Calls body(T{}) with the unsigned type of `element_size` bytes: 1, 2, 4, 8 or 16.
@@ -39,7 +39,7 @@ inline bool is_element_size(Int bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
-// memcpy, inlined for what is too short for a call: two overlapping moves.
+// memcpy, inlined for sizes that are too short for a call: two overlapping moves.
 inline void copy_short(char* target, const char* source, Int bytes) {
   const auto two = [&](auto unit) {
     using T = decltype(unit);
@@ -94,7 +94,7 @@ inline void stream_line(char* target, const char* source) {
 #endif
 }
 
-// A copy between two layouts, made ready once for many pairs of addresses.
+// A copy between two layouts, prepared once for many pairs of addresses.
 class CopyPlan {
  public:
   // Sizes and strides in bytes as copy_elements takes them.
@@ -102,17 +102,17 @@ class CopyPlan {
 
   // Bytes of all elements.
   Int bytes() const { return bytes_; }
-  // True when both sides are one run of bytes() from the given addresses on.
+  // Whether both sides are one run of bytes() from the given addresses on.
   bool contiguous() const {
     return to_shift_ == 0 && from_shift_ == 0 &&
            (to_.rank == 0 ||
             (to_.rank == 1 && to_.strides[0] == size_ && from_.strides[0] == size_));
   }
-  // True when all elements, of which there are some, lie at one step on each side.
+  // Whether all elements, of which there is at least one, have one step on each side.
   bool single() const { return to_.rank == 1; }
   // The same, and the target is one run of bytes() from the given address on.
   bool packs() const { return single() && to_shift_ == 0 && to_.strides[0] == size_; }
-  // A single copy: where its first elements are from the given addresses, and the steps from there.
+  // A single copy: the offsets of its first elements from the given addresses, and the steps.
   struct Steps {
     Int to, to_step, from, from_step, count;
     int size;
@@ -142,11 +142,11 @@ class CopyPlan {
 
 // Prefetches bytes that are read next, a part at a time between other work; without it, code that
 // alternates reads and writes waits for each read. The addresses may be invalid.
-class Ahead {
+class Prefetcher {
  public:
-  Ahead() = default;
-  // All of `bytes` within this many parts.
-  Ahead(const char* from, Int bytes, Int parts)
+  Prefetcher() = default;
+  // Prefetches all of `bytes` within this many parts.
+  Prefetcher(const char* from, Int bytes, Int parts)
       : at_(from), step_(parts > 0 ? (bytes + parts - 1) / parts : 0) {}
 
   void next() {
@@ -162,17 +162,17 @@ class Ahead {
   Int step_ = 0;
 };
 
-// For `count` elements at a step that are read next, in this many parts; none if they lie far
-// apart. Speed only: prefetch.
-inline Ahead ahead_of(const char* source, Int step, Int count, Int size, Int parts) {
+// A prefetcher for the `count` elements at a step that are read next, in this many parts; empty if
+// the step is large. Speed only: prefetch.
+inline Prefetcher prefetcher_for(const char* source, Int step, Int count, Int size, Int parts) {
   const Int distance = step < 0 ? -step : step;
   if (count <= 0 || distance > 64) return {};
   const Int bytes = (count - 1) * distance + size;
   return {step < 0 ? source + size - bytes : source, bytes, parts};
 }
 
-// Sequential output past the cache, whatever the lengths of its pieces: whole lines only, gathered
-// in a line of our own where a piece ends inside one.
+// Sequential output past the cache, for pieces of any length: writes whole lines only, and gathers
+// a line in a buffer where a piece ends inside one.
 class LineWriter {
  public:
   // The caller ends a series of writers with stream_fence().
@@ -187,10 +187,10 @@ class LineWriter {
     head_ = fill_ = into;
   }
 
-  // Where the next byte goes.
+  // The position of the next byte.
   char* position() const { return out_ + fill_; }
 
-  void append(const char* source, Int bytes, Ahead ahead = {}) {
+  void append(const char* source, Int bytes, Prefetcher prefetcher = {}) {
     if (fill_ != 0) {
       const Int take = std::min(bytes, 64 - fill_);
       copy_short(line_ + fill_, source, take);
@@ -206,7 +206,7 @@ class LineWriter {
       bytes -= take;
     }
     for (; bytes >= 64; bytes -= 64, source += 64, out_ += 64) {
-      ahead.next();
+      prefetcher.next();
       stream_line(out_, source);
     }
     copy_short(line_, source, bytes);
@@ -243,12 +243,12 @@ class LineWriter {
 
  private:
   alignas(64) char line_[64];
-  char* out_;  // the line that `line_` stands for
-  Int head_;   // bytes of it that are not ours, or written already
+  char* out_;  // the line that `line_` buffers
+  Int head_;   // bytes of it that belong to others, or are written already
   Int fill_;
 };
 
-// Elements that lie `step` bytes apart, packed, to the writer.
+// Appends elements at a stride of `step` bytes to the writer, packed.
 void append_steps(LineWriter& writer, const char* source, Int step, Int count, int size);
 
 }  // namespace anydml

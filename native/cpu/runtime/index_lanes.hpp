@@ -52,7 +52,7 @@ struct Lanes {
   }
 
   void wrap(Lanes size) { of = _mm512_mask_add_epi64(of, _mm512_movepi64_mask(of), of, size.of); }
-  // The product with what is in [0, size), else 0; `good`: the lanes that are.
+  // The product with values in [0, size), else 0; `good`: the lanes in range.
   Lanes offset(Lanes size, Lanes stride, unsigned& good) const {
     const __mmask8 in = _mm512_cmplt_epu64_mask(of, size.of);
     good = in;
@@ -116,7 +116,7 @@ struct Lanes {
 #endif
 
 #if defined(ANYDML_LANES)
-// Whether the loops below know tuples of this width, of axes of these sizes and strides.
+// Whether the loops below support tuples of this width, and axes of these sizes and strides.
 inline bool lanes_apply(int width, const Int* sizes, const Int* strides) {
   constexpr Int narrow = Int{1} << 32;
   bool small = width == 1 || width == 2;

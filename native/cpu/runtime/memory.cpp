@@ -22,19 +22,19 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHuge = std::size_t{2} << 20;
 
-// Blocks below this are the allocator's business: it reuses them well.
+// Smaller blocks are left to the allocator, which reuses them well.
 constexpr std::size_t kSmallest = std::size_t{64} << 10;
 
 // Above this, rounding a size up could overflow; no machine has the memory.
 constexpr std::size_t kLargest = ~std::size_t{0} / 4;
 
-// What is kept at first: so much, but no more than this share of the memory that there is.
+// The initial limit of kept bytes, and the largest share of the machine's memory that it may be.
 constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
 constexpr std::size_t kCachedShare = 8;
 
-// Right before the bytes that are handed out.
+// A header directly before the returned bytes.
 struct Header {
-  void* raw;             // what the system gave
+  void* raw;             // the system's address
   std::size_t capacity;  // bytes behind the header
   bool pooled;
 };
@@ -46,7 +46,7 @@ std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// What a small block takes of the system's memory.
+// The system memory that a small block takes.
 constexpr std::size_t small_total(std::size_t capacity) {
   return capacity + sizeof(Header) + kAlignment - 1;
 }
@@ -62,8 +62,8 @@ void* with_header(void* raw, std::size_t capacity, bool pooled) {
   return block;
 }
 
-// For the address sanitizer a block ends with the requested bytes, not with its capacity,
-// nor with what is left behind a small one by its alignment.
+// For the address sanitizer a block ends with the requested bytes: neither the capacity nor the
+// alignment slack counts.
 void set_end([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   if (block == nullptr) return;
@@ -96,7 +96,7 @@ void* system_acquire(std::size_t capacity) {
 
 void system_release(void* block) { std::free(header_of(block)->raw); }
 
-// What this process may use: the machine's memory, or less in a container.
+// The memory that this process may use: the machine's, or less in a container.
 std::size_t available_memory() {
   std::size_t physical = ~std::size_t{0};
 #if defined(_SC_PHYS_PAGES)
@@ -113,7 +113,7 @@ class Blocks {
     const std::size_t capacity = rounded(bytes, bytes >= 2 * kHuge ? kHuge : 4096);
     if (void* const cached = take(capacity)) return cached;
     void* block = system_acquire(capacity);
-    if (block == nullptr) {  // give back what is kept, then try once more
+    if (block == nullptr) {  // release kept blocks, then try once more
       trim(0);
       block = system_acquire(capacity);
       if (block == nullptr) return nullptr;
@@ -140,8 +140,8 @@ class Blocks {
       system_release(block);
   }
 
-  // Gives the oldest back until at most so much is held. The system is called without the lock: it
-  // takes its time over large blocks.
+  // Releases the oldest blocks until at most `limit` bytes are kept. Calls the system without
+  // holding the lock, because releasing large blocks takes long.
   void trim(std::size_t max_bytes) {
     for (;;) {
       void* oldest;
@@ -164,7 +164,7 @@ class Blocks {
  private:
   struct CachedBlock {
     void* block;
-    std::size_t capacity;  // here too: the search must not touch every block
+    std::size_t capacity;  // checked here too: the search must not visit every block
   };
 
   void lend(std::size_t capacity) {
@@ -172,7 +172,7 @@ class Blocks {
     peak = std::max(peak, lent);
   }
 
-  // The best fit, the newest first: its pages are the likeliest to be in a cache.
+  // Best fit, the newest first: its pages are most likely cached.
   void* take(std::size_t capacity) {
     std::lock_guard<std::mutex> lock(mutex);
     auto best = free_.end();
@@ -208,14 +208,14 @@ class Blocks {
   std::vector<CachedBlock> free_;  // oldest first
 };
 
-// Leaked on purpose: arrays may die after static destructors have run.
+// Never destroyed: arrays may die after static destructors have run.
 Blocks& blocks() {
   static Blocks* const instance = new Blocks;
   return *instance;
 }
 
-// A forked child gets the pool as it is, with no thread in the middle of a change. Made here, when
-// the module is loaded, so that no fork comes while the first call makes it.
+// A forked child inherits the pool with no thread in the middle of a change. Created when the
+// module is loaded, so that no fork happens while the first call creates it.
 const bool fork_safe = [] {
   blocks();
   return pthread_atfork([] { blocks().mutex.lock(); }, [] { blocks().mutex.unlock(); },

@@ -20,34 +20,34 @@ namespace anydml {
 void* pool_acquire(std::size_t bytes);
 void pool_release(void* block);
 
-// Blocks below 64 KB are not kept and not counted: the allocator reuses them well.
+// Blocks below 64 KB are neither kept nor counted: the allocator reuses them well.
 struct PoolState {
   std::size_t limit;  // most bytes kept for reuse; 0 switches the pool off
   std::size_t held;   // bytes kept now
   std::size_t lent;   // bytes handed out now
 };
 PoolState pool_state();
-// The limit at first, where a process may use so much memory.
+// The initial limit in a process that may use this much memory.
 std::size_t pool_limit_for(std::size_t memory);
-std::size_t pool_peak();                 // most bytes lent at a time since the last call of this
+std::size_t pool_peak();                 // the peak of lent bytes since the last call of this
 void pool_set_limit(std::size_t bytes);  // returns memory above the new limit to the system
 
-// Memory that was not to be had: how much, and for what.
+// A failed allocation: its size and purpose.
 class AllocationFailed : public std::bad_alloc {
  public:
   AllocationFailed(unsigned long long bytes, const char* purpose)
       : bytes_(bytes), purpose_(purpose) {}
   const char* what() const noexcept override { return purpose_; }
   unsigned long long bytes() const { return bytes_; }  // the largest value: more than that
-  const char* purpose() const { return purpose_; }     // lives for ever
+  const char* purpose() const { return purpose_; }     // a string literal
 
  private:
   unsigned long long bytes_;
   const char* purpose_;
 };
 
-// A block for `count` elements, or AllocationFailed: the one place where a size of scratch becomes
-// bytes, and checked.
+// A block for `count` elements, or AllocationFailed. All sizes of scratch are converted to bytes,
+// and checked, here.
 void* scratch_acquire(Int count, std::size_t element_size);
 
 // Scratch for the length of a kernel. Throws AllocationFailed, so take it before threads start and
@@ -76,8 +76,8 @@ class Scratch {
   T* data_ = nullptr;
 };
 
-// Above this many bytes of output a sequential write goes past the cache: it would not stay there.
-#if defined(ANYDML_STREAM_BYTES)  // made small by tests, so that little data meets it
+// Sequential writes of more output than this go past the cache: it would not stay there.
+#if defined(ANYDML_STREAM_BYTES)  // lowered by tests, so that small data is streamed too
 constexpr Int kStreamBytes = ANYDML_STREAM_BYTES;
 #else
 constexpr Int kStreamBytes = Int{8} << 20;

@@ -11,7 +11,7 @@
 namespace anydml {
 
 #if defined(ANYDML_TEST_READS)
-// The test's: sees every reading of a value of `size` bytes, and may replace what was read.
+// Test hook: sees every reading of a value of `size` bytes, and may replace the value.
 void on_read(const char* address, char* copy, Int size);
 #else
 inline void on_read(const char*, char*, Int) {}
@@ -43,9 +43,8 @@ inline void copy_once(char* copy, const char* source, Int step, Int count, int s
   } else if (bytes < 64) {
     copy_short(copy, source, bytes);
   } else {
-    // Line by line: a call of memcpy and its choices cost as much as what is mostly copied here. In
-    // the widest registers, as the loops behind load them: a load that needs two stores has to wait
-    // for both.
+    // Line by line: a call of memcpy costs as much as most copies here. Uses the widest registers,
+    // like the loads that follow: a load that spans two stores cannot be forwarded.
     typedef char Line __attribute__((vector_size(64), aligned(1), may_alias));
     const auto move = [&](Int at) {
       *reinterpret_cast<Line*>(copy + at) = *reinterpret_cast<const Line*>(source + at);

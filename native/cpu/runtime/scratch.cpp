@@ -1,4 +1,4 @@
-// Apart from the pool, which the fuzzer replaces by blocks of exactly the requested size.
+// Separate from the pool, because the fuzzer replaces it by blocks of exactly the requested size.
 #include "memory.hpp"
 
 namespace anydml {

@@ -16,10 +16,10 @@ StepPacker::StepPacker(Int step, int size) : size_(size), step_(step) {
   width_ = wide ? 64 : 16;
   const int count = width_ / size;
   const Int loads = ((count - 1) * distance + size + width_ - 1) / width_;
-  // Loads and shuffles are to be fewer than what moves the elements one by one.
+  // Loads and shuffles must be fewer than the scalar moves.
   if (loads > kMaxLoads || loads >= count) return;
   loads_ = static_cast<int>(loads);
-  // The element that lies lowest is the first byte of the first vector.
+  // The element with the lowest address is the first byte of the first vector.
   const Int first = step < 0 ? (count - 1) * distance : 0;
   for (int k = 0; k < loads_; ++k) {
     taken_[k] = 0;
@@ -90,12 +90,13 @@ void StepPacker::pack_vectors(char* target, const char* source, Int vectors) con
 
 Int StepPacker::pack(char* target, const char* source, Int count, Int more) const {
   if (loads_ == 0) return 0;
-  // What the vectors of one output vector cover has to lie within the elements.
+  // The bytes covered by the input vectors of an output vector must lie within the elements.
   const Int distance = step_ < 0 ? -step_ : step_;
   const Int covered = Int{loads_} * width_, all = (count - 1 + more) * distance + size_;
-  const Int each = width_ / size_;
-  if (covered > all || count < each) return 0;
-  const Int vectors = std::min(count / each, (all - covered) / (each * distance) + 1);
+  const Int elements_per_vector = width_ / size_;
+  if (covered > all || count < elements_per_vector) return 0;
+  const Int vectors =
+      std::min(count / elements_per_vector, (all - covered) / (elements_per_vector * distance) + 1);
   if (step_ < 0) {
     source += (count - 1) * step_;
     target += count * size_ - width_;
@@ -126,10 +127,10 @@ Int StepPacker::pack(char* target, const char* source, Int count, Int more) cons
       pack_vectors<8>(target, source, vectors);
       break;
   }
-  return vectors * each;
+  return vectors * elements_per_vector;
 }
 
-#else  // no vectors of bytes in any order
+#else  // no byte shuffles at this level
 
 StepPacker::StepPacker(Int step, int size) : size_(size), step_(step) {}
 

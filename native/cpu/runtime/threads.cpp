@@ -1,8 +1,9 @@
 // The pool: one job at a time; workers spin briefly for the next one before they sleep.
 //
 // A job is published by one addition to `state_`; a worker enters it by one compare-and-swap on the
-// same word, so it can neither enter a job that is closed nor mistake one job for another. Whatever
-// describes the job is written before it opens and stays as it is until the last worker has left.
+// same word, so it can neither enter a job that is closed nor mistake one job for another. The
+// fields that describe the job are written before it opens and do not change until the last worker
+// has left.
 #include "threads.hpp"
 
 #include <pthread.h>
@@ -58,16 +59,16 @@ bool spin(std::chrono::microseconds limit, Ready ready) {
   return ready();
 }
 
-// Linux wakes a thread on the processor where it went to sleep; on a virtual machine even when its
-// caller is running there and another processor is idle (it takes an idle virtual processor for one
-// that its host has preempted). The worker would then wait until the job is over, time and again.
-// So a worker that sleeps on its caller's processor is woken with that one taken out of its
-// affinity mask, which the worker restores when it runs.
+// Linux wakes a thread on the processor where it went to sleep. On a virtual machine it does so
+// even if the caller is running there and another processor is idle, because it takes an idle
+// virtual processor for one that its host has preempted. The worker would then wait until the job
+// is over. So a worker that sleeps on its caller's processor is woken with that processor removed
+// from its affinity mask, which the worker restores when it runs.
 #if defined(__linux__)
 int current_cpu() { return sched_getcpu(); }
 pid_t current_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-class WakeElsewhere {
+class CpuExclusion {
  public:
   void begin(pid_t thread, int cpu) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) return;
@@ -86,12 +87,12 @@ class WakeElsewhere {
   bool active_ = false;
 };
 
-// A worker that the system preempts for another process in the middle of a chunk runs again after
-// some milliseconds, for which its caller waits. The caller gives it its own processor, by the
-// affinity mask, and sleeps.
+// A worker that the system preempts in the middle of a chunk runs again only after some
+// milliseconds, and its caller would wait for it. The caller instead moves the worker to its own
+// processor, by the affinity mask, and sleeps.
 class Donation {
  public:
-  // To be called twice, some time apart: whether the thread did not run in between.
+  // Call twice with a delay: returns whether the thread did not run in between.
   bool is_preempted(pthread_t thread) {
     clockid_t clock;
     timespec now;
@@ -123,7 +124,7 @@ class Donation {
 int current_cpu() { return -1; }
 int current_thread() { return 0; }
 
-struct WakeElsewhere {
+struct CpuExclusion {
   void begin(int, int) {}
   void end() {}
 };
@@ -140,13 +141,13 @@ class Pool;
 struct Worker {
   Pool* pool;
   int index;
-  std::mutex mutex;  // for all below
+  std::mutex mutex;  // for all members below
   std::condition_variable wake;
   bool asleep = false;
   int cpu = -1;  // where it sleeps
   decltype(current_thread()) id = 0;
-  WakeElsewhere elsewhere;
-  // The caller's, while the worker is in its job.
+  CpuExclusion cpu_exclusion;
+  // Used by the caller while the worker is in its job.
   pthread_t thread;
   std::atomic<bool> inside{false};
   Donation donation;
@@ -158,16 +159,16 @@ class Pool {
   // worker's): the work is then the caller's alone.
   bool run(Int chunks, int threads, void (*body)(void*, Int), void* context) noexcept {
     if (owned_.exchange(true, std::memory_order_acquire)) return false;
-    wanted_ = static_cast<int>(
+    active_count_ = static_cast<int>(
         std::min<Int>({static_cast<Int>(threads) - 1, chunks - 1, static_cast<Int>(kMaxWorkers)}));
-    start_workers(wanted_);
+    start_workers(active_count_);
     body_ = body;
     context_ = context;
     chunks_ = chunks;
     next_.store(0, std::memory_order_relaxed);
     state_.fetch_add(kGeneration + kOpen, std::memory_order_acq_rel);
     const int cpu = current_cpu();
-    for (int i = 0; i < std::min(wanted_, workers_); ++i) wake(*all_[i], cpu);
+    for (int i = 0; i < std::min(active_count_, workers_); ++i) wake(*all_[i], cpu);
     work();
     // Close the job: no worker enters from here on; wait for those that did.
     state_.fetch_sub(kOpen, std::memory_order_acq_rel);
@@ -195,9 +196,9 @@ class Pool {
   void wait_for_workers() {
     const auto done = [&] { return (state_.load(std::memory_order_acquire) & kEntered) == 0; };
     if (spin(kDoneSpin, done)) return;
-    each_inside([](Worker& worker) { worker.donation.is_preempted(worker.thread); });
+    for_each_busy_worker([](Worker& worker) { worker.donation.is_preempted(worker.thread); });
     if (spin(kDoneSpin, done)) return;
-    each_inside([](Worker& worker) {
+    for_each_busy_worker([](Worker& worker) {
       if (worker.donation.is_preempted(worker.thread)) worker.donation.begin(worker.id);
     });
     {
@@ -206,17 +207,17 @@ class Pool {
       done_.wait(lock, done);
       state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
     }
-    for (int i = 0; i < std::min(wanted_, workers_); ++i)
+    for (int i = 0; i < std::min(active_count_, workers_); ++i)
       if (all_[i]->donation.active()) all_[i]->donation.end(all_[i]->id);
   }
 
   template <class Body>
-  void each_inside(Body&& body) {
-    for (int i = 0; i < std::min(wanted_, workers_); ++i)
+  void for_each_busy_worker(Body&& body) {
+    for (int i = 0; i < std::min(active_count_, workers_); ++i)
       if (all_[i]->inside.load(std::memory_order_acquire)) body(*all_[i]);
   }
 
-  // A job that is open and that this worker has not been in.
+  // Whether a job is open that this worker has not been in.
   static bool is_new(uint64_t state, uint64_t seen) {
     return (state & kOpen) != 0 && state / kGeneration != seen / kGeneration;
   }
@@ -248,19 +249,19 @@ class Pool {
       std::lock_guard<std::mutex> lock(worker.mutex);
       if (!worker.asleep) return;
       worker.asleep = false;
-      if (worker.cpu == cpu) worker.elsewhere.begin(worker.id, cpu);
+      if (worker.cpu == cpu) worker.cpu_exclusion.begin(worker.id, cpu);
     }
     worker.wake.notify_one();
   }
 
   void sleep(Worker& worker, uint64_t seen) {
     std::unique_lock<std::mutex> lock(worker.mutex);
-    // Whoever opens a job after this look finds `asleep` set.
+    // A thread that opens a job after this check sees `asleep` set.
     if (is_new(state_.load(std::memory_order_acquire), seen)) return;
     worker.asleep = true;
     worker.cpu = current_cpu();
     worker.wake.wait(lock, [&] { return !worker.asleep; });
-    worker.elsewhere.end();
+    worker.cpu_exclusion.end();
   }
 
   [[noreturn]] void loop(Worker& worker) {
@@ -269,7 +270,7 @@ class Pool {
     for (;;) {
       while (spin(kIdleSpin, [&] { return enter(seen); })) {
         worker.inside.store(true, std::memory_order_release);
-        if (worker.index < wanted_) work();
+        if (worker.index < active_count_) work();
         worker.inside.store(false, std::memory_order_release);
         leave();
       }
@@ -283,8 +284,8 @@ class Pool {
   }
 
   // Starts fewer if the system refuses: the caller and the existing workers do the work.
-  void start_workers(int wanted) {
-    if (workers_ >= wanted) return;
+  void start_workers(int count) {
+    if (workers_ >= count) return;
     // Signals are for the threads of the application.
     sigset_t every, before;
     sigfillset(&every);
@@ -297,7 +298,7 @@ class Pool {
       std::size_t stack = 0;
       if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < kMinStackBytes)
         pthread_attr_setstacksize(&attributes, kMinStackBytes);
-      while (workers_ < wanted) {
+      while (workers_ < count) {
         auto* const worker = new (std::nothrow) Worker;
         if (worker == nullptr) break;
         worker->pool = this;
@@ -320,8 +321,8 @@ class Pool {
   alignas(64) Int chunks_ = 0;
   void (*body_)(void*, Int) = nullptr;
   void* context_ = nullptr;
-  int wanted_ = 0;
-  // The owner's.
+  int active_count_ = 0;
+  // Members of the owner.
   alignas(64) std::atomic<bool> owned_{false};
   int workers_ = 0;
   Worker* all_[kMaxWorkers];
@@ -329,18 +330,18 @@ class Pool {
   std::condition_variable done_;
 };
 
-// From the beginning of one call to that of the next.
+// Measured from the start of one call to the start of the next.
 constexpr std::chrono::microseconds kSuccession{100};
 
-// Leaked on purpose: detached workers may outlive static destructors. A forked child has none of
-// its parent's threads, and the parent's pool may be in the middle of a job: the child leaves that
-// one alone and makes its own when it needs one.
+// Never destroyed: detached workers may outlive static destructors. A forked child has none of its
+// parent's threads, and the parent's pool may be in the middle of a job, so the child abandons that
+// pool and creates its own at first use.
 std::atomic<Pool*> pool{nullptr};
 
 const bool fork_safe =
     pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr, std::memory_order_relaxed); }) == 0;
 
-// Null if the allocation fails. No lock: a fork could come while it is held.
+// Null if the allocation fails. Lock-free: a fork could happen while a lock is held.
 Pool* the_pool() {
   (void)fork_safe;
   Pool* current = pool.load(std::memory_order_acquire);

@@ -21,8 +21,8 @@ namespace anydml {
 // deadlock.
 void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context);
 
-// What a body throws reaches the caller, whatever thread it was on; chunks that have not begun by
-// then are skipped. If several bodies throw, one exception is rethrown.
+// An exception of a body is rethrown in the caller, whatever thread threw it; chunks that have not
+// begun by then are skipped. If several bodies throw, one exception is rethrown.
 template <class Body>
 class Guarded {
  public:
@@ -37,7 +37,7 @@ class Guarded {
         self.error_ = std::current_exception();
     }
   }
-  // After the job: the workers have left, so that this thread sees what they wrote.
+  // Runs after the job: the workers have left, so this thread sees their writes.
   void rethrow() {
     if (failed_.load(std::memory_order_relaxed)) std::rethrow_exception(error_);
   }
@@ -60,8 +60,8 @@ void parallel_chunks(Int chunks, int threads, Body&& body) {
   guarded.rethrow();
 }
 
-// Splits [0, total) into ranges of at least `grain` items and calls body(begin, end) for each. More
-// ranges than threads, so that other threads take over the work of a slow one.
+// Splits [0, total) into ranges of at least `grain` items and calls body(begin, end) for each.
+// There are more ranges than threads, so that fast threads take over the work of a slow one.
 template <class Body>
 void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   if (total <= 0) return;
@@ -82,9 +82,9 @@ void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   });
 }
 
-// Whether this call follows soon after the last one. Waking a worker costs its caller ten
-// microseconds, so calls of less than a hundred share their work only when they follow one another
-// so closely that the worker has not gone to sleep.
+// Whether this call follows soon after the previous one. Waking a worker costs its caller ten
+// microseconds, so calls of less than a hundred share their work only if they follow one another so
+// closely that the worker has not gone to sleep.
 bool in_quick_succession();
 
 // The processors that the calling thread may use, by its affinity and its container's limit; at

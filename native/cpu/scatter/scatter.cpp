@@ -194,7 +194,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
                    Method method, const Tuning& tuning) {
   const bool in_place = input == output;
   if (plan.indices.layout.count() == 0) {
-    if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
+    if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
     return {};
   }
   Problem problem;
@@ -227,7 +227,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
     const bool fused = problem.full && (chosen == Method::blocks ||
                                         (chosen == Method::buckets && packed_planes(problem, kIn)));
     if (!in_place && !fused) {
-      copy_whole(plan.input, input, plan.output, output, threads);
+      copy_input(plan.input, input, plan.output, output, threads);
       source = target;
       problem.axis[kIn] = problem.axis[kOut];
       problem.column[kIn] = problem.column[kOut];
@@ -247,8 +247,8 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   };
   if (execute(method)) return {};
   // Some index is bad: find the first one in order. There may be none, if another thread has
-  // changed them meanwhile. Then a piece that had a bad one is skipped, and what the partition has
-  // not written at all is still to be written.
+  // changed them meanwhile. A piece with a bad index was skipped then, and what the partition has
+  // not written still has to be written.
   const Status status = output_is_private || one_plane ? check() : Status{};
   if (status.ok() && method == Method::buckets && !in_place) execute(Method::direct);
   return status;

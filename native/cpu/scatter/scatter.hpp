@@ -12,12 +12,12 @@ namespace anydml::scatter {
 // shares: as direct, but threads share the updates of one line.
 enum class Method { automatic, direct, blocks, buckets, shares };
 
-// What the test makes small so that little data meets every case.
+// Parameters that the test lowers so that small data covers every case.
 struct Tuning {
   Int block_bytes = Int{1} << 20;   // scratch of a block, where the axis is not the last
   Int max_bytes = Int{4} << 20;     // the same, at most, for the sake of wide strips
   Int strip_bytes = 256;            // width of strips that are worth more scratch
-  Int row_bytes = Int{512} << 10;   // rows that are a block, however few they are
+  Int row_bytes = Int{512} << 10;   // rows that fit a block, however few they are
   Int small_bytes = Int{16} << 10;  // smaller blocks take several fibres
   Int stream_bytes = kStreamBytes;
   Int share_updates = 2 * kParallelElements;  // of a line whose updates are shared
@@ -49,19 +49,19 @@ struct Problem {
   const Writer* writer;
 };
 
-// Where the updates of some lines go: an output with strides of its own.
+// The destination of the updates of some lines: an output with strides of its own.
 struct Target {
   char* base;
   Int axis, column, group;
   bool far;  // not in a cache
 };
 
-// Writes the updates of groups x columns lines. `indices` and `updates` point at the first. False
-// when an index is bad: a piece that has one is not written.
+// Writes the updates of groups x columns lines. `indices` and `updates` point at the first. Returns
+// false if an index is bad: a piece that contains one is not written.
 bool update_lines(const Problem& problem, const char* indices, const char* updates, Int groups,
                   Int columns, const Target& target);
 
-// False when an index is bad.
+// Returns false if an index is bad.
 bool run_direct(const Problem& problem, const char* indices, const char* updates, char* output,
                 int threads);
 bool run_blocks(const Problem& problem, const char* input, const char* indices, const char* updates,

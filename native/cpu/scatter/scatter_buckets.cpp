@@ -23,7 +23,7 @@ namespace {
 
 constexpr Int kGroupsPerPage = 8;
 
-// 256 KiB of output: with the updates that stream by, what the second cache holds.
+// 256 KiB of output, which fits the second-level cache along with the updates that stream by.
 int chosen_bits(int element_size) {
   switch (element_size) {
     case 8:
@@ -55,13 +55,13 @@ struct Value<16> {
   using Type = Sixteen;
 };
 
-// Where the updates of one bucket in one part are.
+// The location of the updates of one bucket in one part.
 struct Chain {
   uint32_t first, last;  // pages
   Int count;
 };
 
-// What every part and bucket needs to know.
+// The state that every part and bucket shares.
 struct Work {
   const Buckets* job;
   int bits;
@@ -168,15 +168,16 @@ void apply(const Work& work, Int bucket, char* block) {
       const bool more = left > kGroupsPerPage * kCount;
       const uint32_t following = more ? work.next[page] : page;
       // Speed only: prefetch.
-      const char* ahead = work.pages + static_cast<Int>(following) * kGroupsPerPage * kGroupBytes;
+      const char* prefetched =
+          work.pages + static_cast<Int>(following) * kGroupsPerPage * kGroupBytes;
       for (Int g = 0; g < kGroupsPerPage && left > 0; ++g) {
-        for (Int line = 0; line < kGroupBytes; line += 64) prefetch_read(ahead + line);
+        for (Int line = 0; line < kGroupBytes; line += 64) prefetch_read(prefetched + line);
         work.job->writer->scatter_block(block, reinterpret_cast<const uint16_t*>(group),
                                         group + kCount * 2, std::min(left, kCount));
         left -= std::min(left, kCount);
         group += kGroupBytes;
         // Speed only: prefetch.
-        ahead += kGroupBytes;
+        prefetched += kGroupBytes;
       }
       page = following;
     }
@@ -196,9 +197,9 @@ Status run(const Buckets& job, int threads) {
   const Int max_updates = std::min(job.updates, job.round);
   // Parts cost a page for each bucket, which must stay small compared with the updates.
   // Speed only: sharing.
-  const Int wanted = threads <= 1 || max_updates < kParallelElements ? 1 : Int{2} * threads;
+  const Int max_parts = threads <= 1 || max_updates < kParallelElements ? 1 : Int{2} * threads;
   work.parts =
-      std::max<Int>(1, std::min(wanted, max_updates / (work.buckets * kGroupsPerPage * kCount)));
+      std::max<Int>(1, std::min(max_parts, max_updates / (work.buckets * kGroupsPerPage * kCount)));
   const Int pieces = (max_updates + kPiece - 1) / kPiece;
   const Int part_updates = (pieces / work.parts + 1) * kPiece;
   work.pages_per_part = part_updates / (kGroupsPerPage * kCount) + 1 + work.buckets;
@@ -229,12 +230,12 @@ Status run(const Buckets& job, int threads) {
   const char* source = job.input;
   for (work.begin = 0; work.begin < job.updates; work.begin = work.end) {
     work.end = work.begin + std::min(job.round, job.updates - work.begin);
-    std::atomic<Int> least{kNoBadIndex};
+    std::atomic<Int> first_bad{kNoBadIndex};
     parallel_chunks(work.parts, threads, [&](Int part) {
       const Int bad = partition<kSize>(work, part);
-      if (bad >= 0) lower(least, bad);
+      if (bad >= 0) lower(first_bad, bad);
     });
-    if (least.load(std::memory_order_relaxed) != kNoBadIndex) return status_of(least);
+    if (first_bad.load(std::memory_order_relaxed) != kNoBadIndex) return status_of(first_bad);
     parallel_items(
         work.buckets, workers, threads,
         [&](Int worker, Int bucket) {

@@ -114,8 +114,8 @@ constexpr bool kIsComplex = false;
 template <class Part>
 constexpr bool kIsComplex<Complex<Part>> = true;
 
-// A product that is rounded before it is added: GCC 12 makes one instruction of the products and
-// sums of pairs of doubles (fmaddsub), -ffp-contract=off or not.
+// A product that is rounded before it is added: GCC 12 fuses products and sums of pairs of doubles
+// (fmaddsub) regardless of -ffp-contract=off.
 template <class Part>
 inline Part rounded_product(Part a, Part b) {
   Part product = a * b;
@@ -132,7 +132,7 @@ template <class T>
 constexpr bool is_half_sum(Reduction reduction) {
   return std::is_same_v<T, Float16> && is_arithmetic(reduction);
 }
-// True where sums and products stay in vector registers, for which Lane is there.
+// Whether sums and products stay in vector registers, for which Lane exists.
 template <class T>
 constexpr bool is_lane_sum(Reduction reduction) {
 #if defined(ANYDML_SSE2)
@@ -159,7 +159,7 @@ inline void store_half(char* address, __m128i half) {
 #endif
 
 #if defined(ANYDML_SSE2)
-// One number in a vector register. NaNs are left as they come.
+// One number in a vector register. NaNs keep their payload.
 template <class T>
 struct Lane;
 template <>

@@ -32,7 +32,7 @@ inline Int scaled(Unsigned position, Int scale) {
     return static_cast<Int>(position * static_cast<Unsigned>(scale));
 }
 
-// Index values of our own.
+// A buffer for copies of index values.
 template <class Index>
 struct Values {
   alignas(64) Index at[kPiece];  // not cleared
@@ -57,7 +57,7 @@ bool convert_run(const Index* __restrict values, Int count, Int size, Int scale,
   return !any_beyond(gathered);
 }
 
-// By way of a copy. Not inlined: its buffer would lie in the way of short calls.
+// Through a copy. Not inlined: its buffer would enlarge the stack frame of short calls.
 template <class Index>
 [[gnu::noinline]] bool copied(const char* source, Int stride, Int count, Int size, Int scale,
                               Int base, Int step, Int* offsets) {
@@ -142,10 +142,10 @@ Int any_tuples(const Index* values, int length, Int count, const Int* sizes, con
   return -1;
 }
 
-// False when a value is out of range, or nothing here is made for the tuples.
+// False if a value is out of range, or if no loop here supports the tuples.
 template <class Index>
-bool quick_tuples(const Index* values, int length, Int count, const Int* sizes, const Int* scales,
-                  Int* offsets) {
+bool convert_packed_tuples(const Index* values, int length, Int count, const Int* sizes,
+                           const Int* scales, Int* offsets) {
   bool small = true;
   for (int d = 0; d < length; ++d) small = small && narrow(sizes[d], scales[d]);
   switch (length) {
@@ -182,7 +182,7 @@ template <class Index>
       for (Int i = 0; i < chunk; ++i)
         for (int d = 0; d < length; ++d)
           values.at[i * length + d] = read_once<Index>(source + i * stride + d * coordinate_stride);
-    if (quick_tuples(values.at, length, chunk, sizes, scales, offsets)) continue;
+    if (convert_packed_tuples(values.at, length, chunk, sizes, scales, offsets)) continue;
     const Int bad = any_tuples(values.at, length, chunk, sizes, scales, offsets);
     if (bad >= 0) return from * length + bad;
   }
@@ -228,7 +228,7 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
   }
   if (rows.rank == 0 && total < kParallelElements)
     return {reader.check(base, stride, length, size)};
-  std::atomic<Int> least{kNoBadIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
   // Speed only: sharing.
   parallel_ranges(total, kParallelElements, threads, [&](Int begin, Int end) {
     const Layout* const walked[] = {&rows};
@@ -240,7 +240,7 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
       const Int count = length - column < end - at ? length - column : end - at;
       const Int bad = reader.check(base + walker.offset[0] + column * stride, stride, count, size);
       if (bad >= 0) {
-        lower(least, at + bad);
+        lower(first_bad, at + bad);
         return;
       }
       at += count;
@@ -248,7 +248,7 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
       if (at < end) walker.next();
     }
   });
-  return status_of(least);
+  return status_of(first_bad);
 }
 
 }  // namespace anydml::scatter

@@ -82,7 +82,7 @@ void copy_lines(char* target, const Int (&to)[3], const char* source, const Int 
                 Int groups, Int length, Int columns, int size, bool streams) {
   const bool packed = (columns == 1 || (to[2] == size && from[2] == size));
   if (packed && columns == 1 && (to[1] != size || from[1] != size) && length > 1) {
-    // Elements apart: no row to copy.
+    // Strided elements: no row to copy.
   } else if (packed) {
     const Int row = columns * size;
     if (to[1] == row && from[1] == row) {
@@ -114,9 +114,9 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
   bool good = true;
   if (columns == 1) {
     const Int chunk = std::min(length, kPiece);
-    const Int together = std::max<Int>(1, kPiece / chunk);
-    for (Int g = 0; g < groups; g += together) {
-      const Int rows = std::min(together, groups - g);
+    const Int rows_per_piece = std::max<Int>(1, kPiece / chunk);
+    for (Int g = 0; g < groups; g += rows_per_piece) {
+      const Int rows = std::min(rows_per_piece, groups - g);
       for (Int i = 0; i < length; i += kPiece) {
         // Speed only: prefetch.
         if (length >= kPiece) {
@@ -138,17 +138,17 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
   }
   for (Int c = 0; c < columns; c += kPiece) {
     const Int chunk = std::min(kPiece, columns - c);
-    const Int together = kPiece / chunk;
+    const Int rows_per_piece = kPiece / chunk;
     for (Int g = 0; g < groups; ++g) {
       const char* index = indices + g * group[kIndex] + c * column[kIndex];
       const char* update = updates + g * group[kUpdate] + c * column[kUpdate];
-      for (Int i = 0; i < length; i += together) {
-        const Int rows = std::min(together, length - i);
+      for (Int i = 0; i < length; i += rows_per_piece) {
+        const Int rows = std::min(rows_per_piece, length - i);
         // Speed only: prefetch.
-        const Int ahead = std::min(together, length - i - rows);
-        prefetch_rows(index + rows * axis[kIndex], axis[kIndex], ahead,
+        const Int next_rows = std::min(rows_per_piece, length - i - rows);
+        prefetch_rows(index + rows * axis[kIndex], axis[kIndex], next_rows,
                       span_of(chunk, column[kIndex]));
-        prefetch_rows(update + rows * axis[kUpdate], axis[kUpdate], ahead,
+        prefetch_rows(update + rows * axis[kUpdate], axis[kUpdate], next_rows,
                       span_of(chunk, column[kUpdate]));
         good &= piece.write(target.base + g * target.group + c * target.column, index, axis[kIndex],
                             column[kIndex], update, axis[kUpdate], column[kUpdate], rows, chunk, 0,
@@ -206,8 +206,8 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
   const int size = problem.element_size;
   const Int length = problem.axis_size;
   const Int line_bytes = length * size;
-  // Strips of whole cache lines, or all columns. Wide ones suit the memory, which is why they may
-  // take more scratch, but every thread should get some.
+  // Strips of whole cache lines, or all columns. Wide strips suit the memory, so they may take more
+  // scratch, but every thread should get some.
   Int columns = problem.columns;
   const Int unit = std::max<Int>(1, 64 / size);
   if (columns > 1 && line_bytes * columns > tuning.block_bytes) {

@@ -153,7 +153,7 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
 }
 
 Status check_tuples(const NdProblem& problem, const char* indices, int threads) {
-  std::atomic<Int> least{kNoBadIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
   // Speed only: sharing.
   parallel_ranges(problem.tuples, kParallelElements, threads, [&](Int begin, Int end) {
     Int offsets[kPiece];
@@ -161,15 +161,15 @@ Status check_tuples(const NdProblem& problem, const char* indices, int threads) 
       const Int bad =
           problem.read(indices, at, std::min(kPiece, end - at), problem.slice_scales, offsets);
       if (bad >= 0) {
-        lower(least, bad);
+        lower(first_bad, bad);
         return;
       }
     }
   });
-  return status_of(least);
+  return status_of(first_bad);
 }
 
-// Writes the updates [first, first + count) where `offsets` says.
+// Writes the updates [first, first + count) at `offsets`.
 void write_updates(const NdProblem& problem, const char* updates, char* output, Int first,
                    Int count, const Int* offsets, bool far) {
   const Layout& batch = problem.update_batch;
@@ -184,9 +184,9 @@ void write_updates(const NdProblem& problem, const char* updates, char* output, 
     problem.write_slice(output + offsets[i], updates + problem.update_offset(first + i));
 }
 
-// What a bad index does: nothing has been written when it is refused; it fails a private output
-// that has been written; it is left out where the indices were good before, so that another thread
-// has changed them.
+// Handling of a bad index. A call that has written nothing is rejected; a private output that has
+// been written fails. If the indices were good before, another thread has changed them, and the bad
+// one is skipped.
 enum class Bad { refused, fails, left_out };
 
 // On one thread.
@@ -195,10 +195,10 @@ Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const voi
                   int threads) {
   char* const target = static_cast<char*>(output);
   Int offsets[kPiece];
-  if (problem.tuples <= kPiece && on_bad != Bad::left_out) {  // one reading is the check
+  if (problem.tuples <= kPiece && on_bad != Bad::left_out) {  // this single reading is the check
     const Int bad = problem.read(indices, 0, problem.tuples, problem.byte_scales, offsets);
     if (bad >= 0) return {bad};
-    if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
+    if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
     write_updates(problem, updates, target, 0, problem.tuples, offsets, false);
     return {};
   }
@@ -206,7 +206,7 @@ Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const voi
     const Status status = check_tuples(problem, indices, threads);
     if (!status.ok()) return status;
   }
-  if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
+  if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
   // Speed only: prefetch.
   const bool far = problem.slices * problem.slice_bytes >= kPrefetchBytes;
   for (Int first = 0; first < problem.tuples; first += kPiece) {
@@ -293,9 +293,10 @@ NdMethod choose(const NdProblem& problem, bool in_place, const NdTuning& tuning)
     return NdMethod::direct;
   const bool mapped = problem.slices < UINT32_MAX && problem.tuples < UINT32_MAX;
   // Speed only: choice.
-  const bool few = in_place ? write_bytes <= (Int{1} << 20) || write_bytes < problem.slices
-                            : write_bytes <= out_bytes / 16;
-  if (few) return NdMethod::direct;
+  const bool writes_little = in_place
+                                 ? write_bytes <= (Int{1} << 20) || write_bytes < problem.slices
+                                 : write_bytes <= out_bytes / 16;
+  if (writes_little) return NdMethod::direct;
   if (problem.slice_elements <= (problem.reduction == Reduction::none ? kShortMove : kShortRow))
     return problem.packed_out && out_bytes > (Int{128} << 10) ? NdMethod::buckets
                                                               : NdMethod::direct;
@@ -316,7 +317,7 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
     // Nothing to write, but indices may still be bad, where the output has no element.
     const bool none = problem.tuples == 0 || problem.tuple_length == 0;
     const Status status = none ? Status{} : check_tuples(problem, index, threads);
-    if (!in_place) copy_whole(plan.input, input, plan.output, output, threads);
+    if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
     return status;
   }
   if (method == NdMethod::automatic) method = choose(problem, in_place, tuning);
@@ -335,12 +336,12 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
     if (!status.ok()) return status;
   }
   if (!problem.packed_in) {
-    copy_whole(plan.input, input, plan.output, output, threads);
+    copy_input(plan.input, input, plan.output, output, threads);
     source = target;
   }
   const Status status = run_elements(problem, source, index, update, target, threads, tuning);
-  // A later round, or one after the check, meets a bad index only when another thread has changed
-  // the indices. What has not been written is then written without it.
+  // A later round, or one after the check, finds a bad index only if another thread has changed the
+  // indices. It is skipped, and the rest is still written.
   if (!status.ok() && !output_is_private && checked)
     return run_direct(plan, problem, input, index, update, output, in_place, Bad::left_out,
                       threads);

@@ -11,7 +11,7 @@ namespace anydml::scatter {
 // buckets: element by element, by the stable partition of scatter_buckets.cpp.
 enum class NdMethod { automatic, direct, rows, buckets };
 
-// What the test makes small so that little data meets every case.
+// Parameters that the test lowers so that small data covers every case.
 struct NdTuning {
   Int small_bytes = Int{256} << 10;  // operands below which everything is direct
   Int piece_bytes = Int{256} << 10;  // of output written at a time
@@ -34,15 +34,15 @@ struct NdProblem {
   Layout slice_in, slice_out, slice_update;                            // within a slice
   Layout outer_in, outer_out;                                          // the slices
   Int sizes[kMaxRank], slice_scales[kMaxRank], byte_scales[kMaxRank];  // for each coordinate
-  bool contiguous;  // slices are, in all three tensors
+  bool contiguous;  // of slices, in all three tensors
   bool stepped;     // slices are elements at one step, each tensor's own; true if contiguous
-  Int in_step, out_step, update_step;  // then; else 0
+  Int in_step, out_step, update_step;  // in that case; else 0
   bool packed_in, packed_out;
   const IndexReader* reader;
   const Writer* writer;
   Reduction reduction;
 
-  // Where an update, or a slice, begins.
+  // The beginning of an update, or of a slice.
   Int update_offset(Int tuple) const { return begin(update_batch, tuple); }
   Int input_offset(Int slice) const { return begin(outer_in, slice); }
   Int output_offset(Int slice) const { return begin(outer_out, slice); }
@@ -56,7 +56,7 @@ struct NdProblem {
   Int read(const char* indices, Int first, Int count, const Int* scales, Int* offsets) const;
   // `count` elements of a stepped slice take those of an update.
   void combine(char* target, Int target_step, const char* update, Int count) const;
-  // Slice at `target` takes the update.
+  // The slice at `target` takes the update.
   void write_slice(char* target, const char* update) const;
 };
 

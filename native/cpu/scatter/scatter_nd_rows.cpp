@@ -18,8 +18,8 @@ namespace anydml::scatter {
 namespace {
 
 constexpr Int kStage = Int{16} << 10;  // output gathered in the first cache
-constexpr Int kPrefetchUpdates = 24;   // updates between asking for a map's entry and its use
-constexpr Int kOwners = 8;             // more would read the numbers too often
+constexpr Int kPrefetchUpdates = 24;   // updates between the prefetch of a map entry and its use
+constexpr Int kOwners = 8;             // with more, each would read all numbers too often
 
 struct Map {
   Scratch<uint32_t> numbers;  // of each tuple's slice
@@ -30,20 +30,20 @@ struct Map {
 
 // The first bad index, or -1.
 Int read_numbers(const NdProblem& problem, const char* indices, uint32_t* numbers, int threads) {
-  std::atomic<Int> least{kNoBadIndex};
+  std::atomic<Int> first_bad{kNoBadIndex};
   parallel_ranges(problem.tuples, kParallelElements / 2, threads, [&](Int begin, Int end) {
     Int offsets[kPiece];
     for (Int at = begin; at < end; at += kPiece) {
       const Int count = std::min(kPiece, end - at);
       const Int bad = problem.read(indices, at, count, problem.slice_scales, offsets);
       if (bad >= 0) {
-        lower(least, bad);
+        lower(first_bad, bad);
         return;
       }
       for (Int i = 0; i < count; ++i) numbers[at + i] = static_cast<uint32_t>(offsets[i]);
     }
   });
-  return status_of(least).bad_index;
+  return status_of(first_bad).bad_index;
 }
 
 // Selects by arithmetic: whether a number is in the range is as random as the indices are.
@@ -77,9 +77,10 @@ void fill_map(const NdProblem& problem, const Map& map, int threads) {
                          ? 1
                          : std::min<Int>({kOwners, Int{threads}, problem.slices});
   const auto range_of = [&](Int owner) -> Range {
-    const Int each = problem.slices / owners;
-    return {static_cast<uint32_t>(each * owner),
-            static_cast<uint32_t>(owner + 1 == owners ? problem.slices - each * owner : each)};
+    const Int slices_per_owner = problem.slices / owners;
+    return {static_cast<uint32_t>(slices_per_owner * owner),
+            static_cast<uint32_t>(owner + 1 == owners ? problem.slices - slices_per_owner * owner
+                                                      : slices_per_owner)};
   };
   uint32_t* const slices = map.slices.get();
   const auto clear = [&](Range range) {
@@ -123,19 +124,19 @@ void fill_map(const NdProblem& problem, const Map& map, int threads) {
   });
 }
 
-// Output that is written in order, gathered until it is worth going past the cache.
+// Output that is written in order, gathered until it is large enough to stream.
 class Stage {
  public:
   Stage(char* target, bool streams) : target_(target), streams_(streams) {}
 
-  // Room for bytes <= kStage, to be written now.
+  // Reserves bytes <= kStage, which the caller writes now.
   char* take(Int bytes) {
     if (used_ + bytes > kStage) flush();
     char* const buffer = stage_ + used_;
     used_ += bytes;
     return buffer;
   }
-  // Straight from where it is.
+  // Writes directly from the source.
   void copy(const char* source, Int bytes) {
     flush();
     write(source, bytes);
@@ -164,7 +165,7 @@ class Stage {
 // ahead.
 struct SlicePart {
   Int in, out, update;
-  Int in_ahead, update_ahead;
+  Int in_prefetch_bytes, update_prefetch_bytes;
   Int elements, bytes;
 
   SlicePart(const NdProblem& problem, Int from, Int count)
@@ -173,13 +174,13 @@ struct SlicePart {
         update(from * problem.update_step),
         elements(count),
         bytes(count * problem.element_size) {
-    const auto ahead = [&](Int step) {
+    const auto prefetch_bytes_of = [&](Int step) {
       // Speed only: prefetch.
       return step > problem.element_size && step <= 64 ? std::min<Int>(count * step, 1024)
                                                        : std::min<Int>(bytes, 512);
     };
-    in_ahead = ahead(problem.in_step);
-    update_ahead = ahead(problem.update_step);
+    in_prefetch_bytes = prefetch_bytes_of(problem.in_step);
+    update_prefetch_bytes = prefetch_bytes_of(problem.update_step);
   }
 };
 
@@ -210,7 +211,7 @@ struct SliceWriter {
                Int elements) const {
     const Int end = map.slices[slice], at = part.update + from * problem.update_step;
     for (Int i = first(slice); i < end; ++i) {
-      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + at, part.update_ahead);
+      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + at, part.update_prefetch_bytes);
       problem.combine(target, step, ordered(i) + at, elements);
     }
   }
@@ -220,20 +221,21 @@ struct SliceWriter {
     prefetch_read(from + bytes - 1);
   }
 
-  // Asks for the beginning of what a later slice is made from, the input's part at `source`. The
-  // input is not read in order either where most slices come from updates.
+  // Prefetches the beginning of the sources of a later slice, the input's part at `source`. Where
+  // most slices come from updates, the input is not read in order either.
   ANYDML_INLINE void prefetch(Int slice, const char* source, const SlicePart& part) const {
     if (moves()) {
       // Speed only: prefetch.
       if (map.slices[slice] == 0)
-        prefetch_bytes(source, part.in_ahead);
+        prefetch_bytes(source, part.in_prefetch_bytes);
       else
-        prefetch_bytes(winner(slice) + part.update, part.update_ahead);
+        prefetch_bytes(winner(slice) + part.update, part.update_prefetch_bytes);
       return;
     }
-    prefetch_bytes(source, part.in_ahead);
+    prefetch_bytes(source, part.in_prefetch_bytes);
     const Int begin = first(slice), end = std::min<Int>(map.slices[slice], begin + 4);
-    for (Int i = begin; i < end; ++i) prefetch_bytes(ordered(i) + part.update, part.update_ahead);
+    for (Int i = begin; i < end; ++i)
+      prefetch_bytes(ordered(i) + part.update, part.update_prefetch_bytes);
   }
 
   // Elements at a step to the stage; `straight`: contiguous ones are not gathered there.
@@ -257,23 +259,23 @@ struct SliceWriter {
     // Slices that follow one another at the step of their elements.
     const bool follow =
         bytes == slice_bytes && in_slice == problem.slice_elements * problem.in_step;
-    // Long, or of whole cache lines: nothing is gained by gathering slices first.
+    // Long slices, or ones of whole cache lines, need not be gathered first.
     const bool straight =
         bytes >= 1024 || (bytes >= 256 && bytes % 64 == 0 &&
                           reinterpret_cast<std::uintptr_t>(output + begin * slice_bytes) % 64 == 0);
     const char* const from = input + part.in;
-    const Int ahead = std::clamp<Int>(8192 / bytes, 2, 32);
-    const auto look_ahead = [&](Int s) __attribute__((always_inline)) {
+    const Int distance = std::clamp<Int>(8192 / bytes, 2, 32);
+    const auto prefetch_slice = [&](Int s) __attribute__((always_inline)) {
       if (s < end) prefetch(s, from + s * in_slice, part);
     };
-    for (Int s = begin; s < begin + ahead; ++s) look_ahead(s);
+    for (Int s = begin; s < begin + distance; ++s) prefetch_slice(s);
     Stage stage(output + begin * slice_bytes + part.out, streams);
     for (Int s = begin; s < end;) {
       if (!touched(s)) {
-        // A run of slices that stay as they are.
+        // A run of unchanged slices.
         Int run = s;
         do {
-          look_ahead(run + ahead);
+          prefetch_slice(run + distance);
           ++run;
         } while (follow && run < end && !touched(run));
         // Speed only: choice.
@@ -283,7 +285,7 @@ struct SliceWriter {
         s = run;
         continue;
       }
-      look_ahead(s + ahead);
+      prefetch_slice(s + distance);
       if (moves()) {
         append(stage, winner(s) + part.update, problem.update_step, part.elements, straight);
       } else {
@@ -302,26 +304,27 @@ struct SliceWriter {
     stage.flush();
   }
 
-  // Parts of slices, in place or not packed: each by itself.
+  // Parts of slices, in place or not packed: each is written separately.
   void combine_each_slice(Int begin, Int end, const SlicePart& part, int threads) const {
     constexpr Int kActive = 1024;
     uint32_t active[kActive];
-    const Int ahead = std::clamp<Int>(8192 / part.bytes, 2, 32);
+    const Int distance = std::clamp<Int>(8192 / part.bytes, 2, 32);
     for (; begin < end; begin += kActive) {
-      // Those with work to do, so that looking ahead finds them however few they are.
+      // Only slices with work to do, so that the prefetch distance covers them even if they are
+      // few.
       Int count = 0;
       for (Int s = begin; s < std::min(end, begin + kActive); ++s) {
         active[count] = static_cast<uint32_t>(s);
         count += touched(s) || !in_place();
       }
-      for (Int i = 0; i < count + ahead; ++i) {
+      for (Int i = 0; i < count + distance; ++i) {
         if (i < count) {
           const Int s = active[i];
           prefetch(s, input + problem.input_offset(s) + part.in, part);
           if (in_place())
-            prefetch_bytes(output + problem.output_offset(s) + part.out, part.in_ahead);
+            prefetch_bytes(output + problem.output_offset(s) + part.out, part.in_prefetch_bytes);
         }
-        if (i >= ahead) one(active[i - ahead], part, threads);
+        if (i >= distance) one(active[i - distance], part, threads);
       }
     }
   }
@@ -369,9 +372,9 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   fill_map(problem, map, threads);
 
   const bool in_place = input == output;
-  const Int written =
+  const Int written_bytes =
       in_place ? std::min(problem.tuples * problem.slice_bytes, out_bytes) : out_bytes;
-  const bool streams = written >= tuning.stream_bytes && !(in_place && reduces);
+  const bool streams = written_bytes >= tuning.stream_bytes && !(in_place && reduces);
   const SliceWriter rows{problem, map, input, updates, output, streams};
   const bool packed =
       problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !in_place;

@@ -68,8 +68,8 @@ const Writer& reduce_writer(Reduction reduction, DataType type);
 // ---- Long outputs: a stable partition into buckets ----------------------------------------------
 
 struct Buckets {
-  // keys[i] = the output element of update first + i; the first bad index value as a flat position
-  // in the index tensor, or -1.
+  // keys[i] = the output element of update first + i. Returns the first bad index value as a flat
+  // position in the index tensor, or -1.
   Int (*keys)(const void* context, Int first, Int count, Int* keys);
   // The updates [first, first + count) without gaps: in place, or gathered into `buffer`, which
   // holds kPiece elements.
@@ -91,15 +91,15 @@ Status run_buckets(const Buckets& job, int threads);
 
 // ---- Helpers ------------------------------------------------------------------------------------
 
-// GCC takes a function that does nothing but prefetch for one without effect and drops the calls,
-// so all of them must be inlined, these and what calls nothing but these.
+// Must be inlined, like everything that only calls them: GCC assumes that a function that only
+// prefetches has no effect, and drops its calls.
 #define ANYDML_INLINE [[gnu::always_inline]] inline
 
 ANYDML_INLINE void prefetch_write(const void* address) { __builtin_prefetch(address, 1, 3); }
 ANYDML_INLINE void prefetch_read(const void* address) { __builtin_prefetch(address, 0, 3); }
 
-// output = input, cheaply for a few bytes.
-inline void copy_whole(const Tensor& input, const void* source, const Tensor& output, void* target,
+// output = input, inlined for a few bytes.
+inline void copy_input(const Tensor& input, const void* source, const Tensor& output, void* target,
                        int threads) {
   const Int size = output.element_size;
   const Int bytes = output.layout.count() * size;
@@ -111,19 +111,19 @@ inline void copy_whole(const Tensor& input, const void* source, const Tensor& ou
   copy_elements(output.layout, target, input.layout, source, output.element_size, threads);
 }
 
-// Runs body(worker, item) for every item: `workers` of them, each with scratch of its own, take
-// items from a counter, so that scratch is bounded and a late thread is helped out. done(worker)
-// follows the last item of each.
+// Runs body(worker, item) for every item. `workers` of them, each with scratch of its own, take
+// items from a counter, so that scratch is bounded and fast workers take over the items of a slow
+// one. done(worker) follows the last item of each.
 template <class Body, class Done>
 void parallel_items(Int items, Int workers, int threads, Body&& body, Done&& done) {
   std::atomic<Int> next{0};
-  // Neighbours stay together: what the processor reads ahead is then of use to the one who reads.
-  const Int together = std::max<Int>(1, items / (workers * 16));
+  // Neighbouring items go to one worker, which can then use the lines that the hardware prefetches.
+  const Int block = std::max<Int>(1, items / (workers * 16));
   parallel_chunks(workers, threads, [&](Int worker) {
     for (;;) {
-      const Int begin = next.fetch_add(together, std::memory_order_relaxed);
+      const Int begin = next.fetch_add(block, std::memory_order_relaxed);
       if (begin >= items) break;
-      for (Int item = begin; item < std::min(items, begin + together); ++item) body(worker, item);
+      for (Int item = begin; item < std::min(items, begin + block); ++item) body(worker, item);
     }
     done(worker);
   });

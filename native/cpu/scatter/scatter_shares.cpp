@@ -11,14 +11,14 @@
 namespace anydml::scatter {
 namespace {
 
-// Updates that a thread takes at a time.
+// Updates in one chunk of a thread.
 constexpr Int kShare = Int{1} << 15;
 
 Int workers_of(const Problem& problem, int threads) {
   return std::min<Int>(threads, problem.length / (8 * problem.axis_size));
 }
 
-// What leaves every update as it is.
+// The neutral element of the reduction.
 void clear(char* line, const Problem& problem, const char* output) {
   const Int size = problem.element_size, bytes = problem.axis_size * size;
   switch (problem.reduction) {

@@ -9,7 +9,8 @@
 
 namespace anydml::scatter {
 
-// How updates of one element follow each other: apart; in a row; in turns with those of one other.
+// How updates of one element follow each other: separately, in a row, or alternating with those of
+// one other element.
 enum class Order { distinct, runs, turns };
 
 // True where Element leaves NaNs as they come and says what it has written.

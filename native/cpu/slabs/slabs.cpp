@@ -36,7 +36,7 @@ struct Matrix {
   Int total() const { return rows * bytes; }
 };
 
-// The mean piece at which row copies beat blocks.
+// The mean piece size at which row copies beat blocks.
 constexpr Int kRowPiece = 192;
 // A block: at least this many rows and at most this many bytes of a row of the whole; more rows if
 // a row is short.
@@ -46,7 +46,7 @@ constexpr Int kLongPiece = 256;
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// Appends runs of bytes to the output: past the cache, or not.
+// Appends runs of bytes to the output, streamed or not.
 class RunWriter {
  public:
   explicit RunWriter(bool stream) : stream_(stream), writer_(nullptr) {}
@@ -228,7 +228,7 @@ void by_tiles(const Matrix& matrix, int threads) {
     }
     if (stream) stream_fence();
   });
-  // What no tile covers: the last parts, and the last rows of the others.
+  // The remainder that no tile covers: the last parts, and the last rows of the others.
   by_blocks<Split>(matrix, 0, count, threads, false);
   Matrix rest = matrix;
   rest.count = count;
@@ -266,8 +266,8 @@ void by_layouts(const SlabsPlan& plan, char* joined, void* const* parts, int thr
         copy_elements(slab, at, part, parts[p], size, max_threads);
     }
   };
-  // Many parts are shared out as they are; few are each shared out.
-  // Speed only: choice.
+  // Many parts are distributed among the threads; few are each split among them. Speed only:
+  // choice.
   if (count >= 8 * Int{threads})
     parallel_ranges(count, std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / count)), threads,
                     [&](Int begin, Int end) { copy(begin, end, 1); });
@@ -298,11 +298,11 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* joined, void* const*
   matrix.joined = joined;
   matrix.count = count;
   matrix.data = parts;
-  constexpr Int few = 32;
-  Part on_stack[few];
+  constexpr Int kStackParts = 32;
+  Part on_stack[kStackParts];
   Scratch<Part> on_heap;
-  if (count > few) on_heap.reset(count);
-  Part* const described = count > few ? on_heap.get() : on_stack;
+  if (count > kStackParts) on_heap.reset(count);
+  Part* const described = count > kStackParts ? on_heap.get() : on_stack;
   matrix.parts = described;
   matrix.equal = true;
   Int offset = 0;

@@ -1,4 +1,4 @@
-// How slabs are moved; one file knows when (slabs.cpp), the tests force each.
+// The ways to move slabs; slabs.cpp chooses, and the tests force each.
 #pragma once
 
 #include "../plans.hpp"
@@ -13,7 +13,7 @@ enum class SlabMethod {
   tiles,    // equal small pieces of 1, 2, 4, 8 or 16 bytes: transposed in registers
 };
 
-// Runs split (join) by the given method and says so, or returns false where it does not apply.
+// Runs split (join) by the given method and returns true, or returns false if it does not apply.
 bool split_by(const SlabsPlan& plan, SlabMethod method, const void* joined, void* const* parts,
               int threads);
 bool join_by(const SlabsPlan& plan, SlabMethod method, const void* const* parts, void* joined,

@@ -22,10 +22,10 @@
 // what is written, and the work for an element is bounded whatever the order of the input. Results
 // do not depend on threads. Many rows are shared among threads; few and long ones are split.
 //
-// Another thread may change the input meanwhile. Then the results are those of no moment, but
-// memory stays safe, k results are written and every position lies on the axis: what is counted or
-// compared twice is a copy in scratch, or is bounded by what was counted, and what is missing is
-// filled.
+// Another thread may change the input meanwhile. The results are then unspecified: they may match
+// no single state of the input. But memory stays safe, k results are written and every position
+// lies on the axis: what is counted or compared twice is a copy in scratch, or is bounded by the
+// count, and missing results are filled in.
 //
 // Speed does not depend on the order or the ties of the input by more than a factor of three, but
 // for inputs that are far faster than others because their greatest key is soon found k times.
@@ -53,8 +53,8 @@ namespace {
 // Rows up to this many elements apart are processed together.
 constexpr Int kMaxStrideElements = 8;
 
-bool few(Int n, Int k, int width) {
-  return k <= n / kFewRatio || (n <= kShortFew && width <= 4 && k <= n / (kFewRatio / 2));
+bool is_small_k(Int n, Int k, int width) {
+  return k <= n / kSmallKRatio || (n <= kSmallKRow && width <= 4 && k <= n / (kSmallKRatio / 2));
 }
 
 }  // namespace
@@ -65,9 +65,9 @@ bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width) {
     case TopKAlgorithm::rank:
       return n <= kRankLimit;
     case TopKAlgorithm::maxima:
-      return n >= 64 && few(n, k, width);
+      return n >= 64 && is_small_k(n, k, width);
     case TopKAlgorithm::vertical:
-      return n >= 64 && k <= n / kFewRatio && k <= 512;
+      return n >= 64 && k <= n / kSmallKRatio && k <= 512;
     case TopKAlgorithm::threshold:
       // Speed only: choice.
       return n <= 4 * kThresholdLimit;
@@ -84,7 +84,7 @@ bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width) {
 TopKAlgorithm choose(Int n, Int k, int width) {
   if (n >= kWideAxis) return TopKAlgorithm::wide;
   if (n <= kShortRow) return TopKAlgorithm::rank;
-  if (few(n, k, width)) return TopKAlgorithm::maxima;
+  if (is_small_k(n, k, width)) return TopKAlgorithm::maxima;
   if (n <= kRankLimit) return TopKAlgorithm::rank;
   // Speed only: choice.
   if (k > (n >= kBucketSort && width <= 4 ? n / 5 : n - 3 * n / 8)) return TopKAlgorithm::sort;

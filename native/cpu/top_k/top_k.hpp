@@ -29,8 +29,8 @@ constexpr Int max_ranked(Int k) {
 constexpr Int kShortRow = 63;
 // `maxima` needs this many elements for each one that is wanted; half of it in short rows of types
 // of at most 4 bytes, where a line has enough lanes.
-constexpr Int kFewRatio = 16;
-constexpr Int kShortFew = 512;
+constexpr Int kSmallKRatio = 16;
+constexpr Int kSmallKRow = 512;
 // Rows up to here are bisected whole; longer ones are sampled.
 constexpr Int kThresholdLimit = 16384;
 constexpr Int kSample = 4096;

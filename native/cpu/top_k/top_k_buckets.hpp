@@ -69,14 +69,14 @@ class BucketSort {
         work_(work),
         position_of_(position_of),
         contiguous_(contiguous && row.stride == W),
-        each_(work.sort_parts()) {}
+        parts_(work.sort_parts()) {}
 
   void run() {
     if constexpr (!kRankIsKey) find_extremes();
     sample();
     const int parts = work_.parts;
     parallel_chunks(parts, parts, [&](Int part) { count(part); });
-    buckets_ = group_digits(each_, parts, Int{1} << bits_, k_, map_, bucket_);
+    buckets_ = group_digits(parts_, parts, Int{1} << bits_, k_, map_, bucket_);
     parallel_chunks(parts, parts, [&](Int part) { distribute(part); });
     sort_buckets();
   }
@@ -160,7 +160,7 @@ class BucketSort {
   }
 
   void count(Int part) const {
-    uint32_t* const counts = each_[part].fine;
+    uint32_t* const counts = parts_[part].fine;
     std::memset(counts, 0, sizeof(uint32_t) << bits_);
     Block block;
     const Int total = length(part);
@@ -172,8 +172,8 @@ class BucketSort {
   }
 
   void distribute(Int part) const {
-    uint32_t* const place = each_[part].places;
-    const uint32_t* const ends = each_[part].ends;
+    uint32_t* const place = parts_[part].places;
+    const uint32_t* const ends = parts_[part].ends;
     const int32_t digits = static_cast<int32_t>(bucket_[buckets_].digit);
     const bool all = bucket_[buckets_].rank == starts_[work_.parts];
     Block block;
@@ -209,7 +209,7 @@ class BucketSort {
     }
     for (Int b = 0; b < buckets_; ++b) {
       assert(place[b] <= ends[b] + kBlock);
-      // As many as were counted, whatever the row changed to.
+      // As many as were counted, even if the row has changed.
       for (uint32_t at = place[b]; at < ends[b]; ++at) {
         const Int position = position_of_(part, at % total);
         const uint64_t rank = rank_of(row_.key(position));
@@ -218,11 +218,11 @@ class BucketSort {
     }
   }
 
-  // Whether a place is beyond its end: the row changed since it was counted. No more than a block
-  // went into the places behind, where elements of the row belong too, or into the slack.
+  // Whether a place is beyond its end, because the row changed since it was counted. At most one
+  // block was written past the end, to places of other elements or to the slack.
   bool overrun(Int part) const {
-    const uint32_t* const place = each_[part].places;
-    const uint32_t* const ends = each_[part].ends;
+    const uint32_t* const place = parts_[part].places;
+    const uint32_t* const ends = parts_[part].ends;
     uint32_t beyond = 0;
     for (Int b = 0; b < buckets_; ++b) beyond |= place[b] > ends[b];
     return beyond != 0;
@@ -249,16 +249,16 @@ class BucketSort {
   void sort_bucket(Int b, Int slot, int parts) const {
     const Int rank = bucket_[b].rank, count = bucket_[b + 1].rank - rank, at = bucket_[b].item;
     uint64_t* const items = work_.items + at;
-    uint64_t* const spare = count < kBufferedSort ? each_[slot].lines : work_.other + at;
-    uint64_t least = items[0], greatest = items[0];
+    uint64_t* const spare = count < kBufferedSort ? parts_[slot].lines : work_.other + at;
+    uint64_t smallest = items[0], greatest = items[0];
     for (Int i = 1; i < count; ++i) {
-      least = std::min(least, items[i]);
+      smallest = std::min(smallest, items[i]);
       greatest = std::max(greatest, items[i]);
     }
-    const uint32_t low = static_cast<uint32_t>(least >> 32);
+    const uint32_t low = static_cast<uint32_t>(smallest >> 32);
     const uint32_t span = static_cast<uint32_t>(greatest >> 32) - low;
     const int bits = span == 0 ? 0 : 32 - __builtin_clz(span);
-    SortPart* const scratch = each_ + slot;
+    SortPart* const scratch = parts_ + slot;
     uint64_t* const sorted = sort_packed(items, spare, count, low, bits, parts, scratch);
     const Int end = std::min(k_ - rank, count);
     if constexpr (!kRankIsKey) {
@@ -279,7 +279,7 @@ class BucketSort {
   const Workspace& work_;
   const PositionOf& position_of_;
   const bool contiguous_;
-  SortPart* const each_;
+  SortPart* const parts_;
   Key high_ = max_key;
   int shift_ = 0;                   // of differences of 8 bytes, to 32 bits
   uint32_t low_, top_;              // sampled range of ranks

@@ -21,13 +21,13 @@ inline void put_by_sorting(const Output& out, const Source<Order>& row, const In
         .run();
     return;
   }
-  const auto each = [&](auto&& body) {
+  const auto for_each_candidate = [&](auto&& body) {
     for (int part = 0; part < parts; ++part)
       for (Int j = 0, at = starts[part]; at < starts[part + 1]; ++j, ++at)
         body(at, position_of(part, j));
   };
   Key low = std::numeric_limits<Key>::max(), high = std::numeric_limits<Key>::min();
-  each([&](Int, Int position) {
+  for_each_candidate([&](Int, Int position) {
     const Key key = row.key(position);
     low = key < low ? key : low;
     high = key > high ? key : high;
@@ -36,7 +36,7 @@ inline void put_by_sorting(const Output& out, const Source<Order>& row, const In
       static_cast<Unsigned>(static_cast<Unsigned>(high) - static_cast<Unsigned>(low));
   const int bits = span == 0 ? 0 : 64 - __builtin_clzll(span);
   const int shift = std::max(0, bits - 32);
-  each([&](Int at, Int position) {
+  for_each_candidate([&](Int at, Int position) {
     const Unsigned difference = static_cast<Unsigned>(static_cast<Unsigned>(high) -
                                                       static_cast<Unsigned>(row.key(position)));
     work.items[at] =

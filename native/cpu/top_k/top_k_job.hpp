@@ -1,4 +1,4 @@
-// A TOP_K call with the type taken out: what top_k.cpp hands to the kernels of each key order.
+// A TOP_K call without its type: what top_k.cpp passes to the kernels of each key order.
 #pragma once
 
 #include "top_k.hpp"

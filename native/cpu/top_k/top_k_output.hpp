@@ -1,4 +1,4 @@
-// Writing the results of a row, and what its algorithms work in.
+// Writing the results of a row, and the scratch of its algorithms.
 #pragma once
 
 #include "../runtime/threads.hpp"
@@ -7,7 +7,7 @@
 
 namespace anydml::top_k {
 
-// Where one row's results go.
+// The destination of one row's results.
 struct Output {
   char* values;
   Int value_stride;
@@ -60,7 +60,7 @@ inline void put_ranked_keys(const Output& out, const Source<Order>& row, RankKey
                             Int count, Int k, PositionOf&& position_of) {
   alignas(64) RankKey<Order> rank[kRankLimit + 64];
   rank_all<static_cast<int>(sizeof(RankKey<Order>))>(keys, count, rank);
-  // All of them into their places: which ranks are below k cannot be predicted.
+  // Writes all of them to their places: which ranks are below k cannot be predicted.
   uint32_t position[kRankLimit];
   for (Int j = 0; j < count; ++j) position[rank[j]] = static_cast<uint32_t>(position_of(j));
   for (Int r = 0; r < k; ++r) put(out, r, row, static_cast<Int>(position[r]));

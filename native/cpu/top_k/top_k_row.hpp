@@ -8,17 +8,17 @@
 
 namespace anydml::top_k {
 
-// Witnesses for each wanted element from which a bound is bisected.
+// Witnesses per result above which a bound is bisected.
 constexpr Int kFold = 32;
-// Up to here they are ranked instead.
+// Up to this count they are ranked instead.
 constexpr Int kRankedWitnesses = 64;
 // How far ahead reads of long rows prefetch: the hardware prefetcher reaches a third less, because
 // it restarts in every row.
 constexpr Int kPrefetchBytes = 6144;
-// Of a row that is not contiguous: lines that are packed before they are read.
+// For a row that is not contiguous: lines that are packed before they are read.
 constexpr Int kPackedLines = 16;
 
-// What a row of this shape takes: the algorithm, its parameters, its scratch.
+// The requirements of a row of this shape: the algorithm, its parameters, its scratch.
 struct RowShape {
   Int n, k;
   TopKAlgorithm algorithm;
@@ -26,7 +26,7 @@ struct RowShape {
   int parts;
   Int lines = 0;     // maxima: elements of a group, one from each line of its chunk
   Int chunks = 0;    // maxima
-  Int next_row = 0;  // bytes to the next row, when it is worth asking for it early
+  Int next_row = 0;  // bytes to the next row, if prefetching it pays
 
   Int lanes() const { return kLineBytes / width; }
   Int chunk_elements() const { return lines * lanes(); }
@@ -63,7 +63,7 @@ struct RowShape {
     switch (algorithm) {
       case TopKAlgorithm::maxima:
       case TopKAlgorithm::sample:
-        // No part is longer than its share and what rounding to chunks adds.
+        // A part is at most its share, rounded up to chunks.
         return std::min(n / parts + 2 * chunk_elements() + 2 * kMaxPiece, list_capacity(k)) +
                kListSlack;
       case TopKAlgorithm::threshold:
@@ -184,12 +184,12 @@ struct RowSelector {
     return end;
   }
 
-  // All groups' maxima; returns how many chunks count.
+  // All groups' maxima; returns the number of chunks that count.
   Int all_maxima(const Source<Order>& row, Key* witness) const {
     const Int chunks = shape.chunks;
     // Speed only: sharing.
     if (shape.parts == 1) return group_maxima(row, 0, chunks, witness);
-    // The beginning alone may be enough.
+    // The first part alone may be enough.
     const Int probe = std::min<Int>(chunks, chunks / 64 + 1);
     Int stop = group_maxima(row, 0, probe, witness);
     if (stop < probe) return stop;
@@ -217,27 +217,27 @@ struct RowSelector {
     // neighbours.
     const Int lines = count / lanes, fold = lines / ((kFold * k + lanes - 1) / lanes);
     if (fold > 1) {
-      Key* const few = witness + padded;
+      Key* const folded_keys = witness + padded;
       const Int folded = lines / fold * lanes;
-      std::memcpy(few, witness, static_cast<std::size_t>(folded) * W);
+      std::memcpy(folded_keys, witness, static_cast<std::size_t>(folded) * W);
       for (Int turn = 1; turn < fold; ++turn) {
         for (Int i = 0; i < folded; i += lanes) {
-          Line<W> best = Line<W>::read(few + i);
+          Line<W> best = Line<W>::read(folded_keys + i);
           best.raise_to(Line<W>::read(witness + turn * folded + i));
-          best.write(few + i);
+          best.write(folded_keys + i);
         }
       }
-      pad(few, folded);
-      witness = few;
+      pad(folded_keys, folded);
+      witness = folded_keys;
       count = folded;
     }
     return bisect<W>(witness, count, k, k / 8 + 1);
   }
 
-  // Of all keys of a short row: more than can be ranked reach the bound.
-  void put_few_of_ties(const Source<Order>& row, const Output& out, const Key* keys,
-                       Key bound) const {
-    uint32_t index[kShortFew / kFewRatio * 2 + kUnit];
+  // A short row in which more keys than can be ranked reach the bound.
+  void put_ties_of_short_row(const Source<Order>& row, const Output& out, const Key* keys,
+                             Key bound) const {
+    uint32_t index[kSmallKRow / kSmallKRatio * 2 + kUnit];
     Int count = 0;
     select_greatest<W>(keys, shape.n, shape.k, 0, bound, [&](uint64_t mask, Int first) {
       count += expand_bits(mask, static_cast<uint32_t>(first), index + count);
@@ -245,11 +245,11 @@ struct RowSelector {
     put_ranked(out, row, count, shape.k, [&](Int j) { return static_cast<Int>(index[j]); });
   }
 
-  // A short row, whose keys stay at hand.
-  void by_few_maxima(const Source<Order>& row, const Output& out) const {
+  // A short row, whose keys are kept in scratch.
+  void put_by_maxima_of_short_row(const Source<Order>& row, const Output& out) const {
     const Int n = shape.n, step = shape.chunk_elements(), end = shape.chunks * step;
-    alignas(64) Key keys[kShortFew + kUnit], witness[2 * kShortFew];
-    alignas(64) char packed[kShortFew * W];
+    alignas(64) Key keys[kSmallKRow + kUnit], witness[2 * kSmallKRow];
+    alignas(64) char packed[kSmallKRow * W];
     const char* data = row.data;
     if (row.stride != W) {
       pack_elements<W>(data, row.stride, n, packed);
@@ -270,14 +270,15 @@ struct RowSelector {
     keys_of<Order>(data + end * W, n - end, row.flip, keys + end);
     pin(keys);
     pad(keys, n);
-    const Key least = bound_of(witness, shape.chunks * lanes);
-    const Line<W> bound = Line<W>::splat(least);
-    // Lines are written wherever the one before ended: within a page, or it takes twice as long.
+    const Key bound_key = bound_of(witness, shape.chunks * lanes);
+    const Line<W> bound = Line<W>::splat(bound_key);
+    // Lines are written at unaligned positions; staying within a page keeps that from taking twice
+    // as long.
     alignas(1024) uint32_t index[kRankLimit + kListSlack];
-    alignas(W == 8 ? 2048 : 1024) Key few[kRankLimit + kListSlack];
+    alignas(W == 8 ? 2048 : 1024) Key candidates[kRankLimit + kListSlack];
     Int count = 0;
-    // What the keys are padded with reaches the least key alone: all reach it, more than are
-    // ranked.
+    // Padding keys are the lowest key, so they reach a bound only if all keys do, which are too
+    // many to be ranked.
     for (Int i = 0; i < n; i += kUnit) {
       uint64_t masks[W], mask = 0;
       for (int line = 0; line < W; ++line) {
@@ -285,10 +286,12 @@ struct RowSelector {
         mask |= masks[line] << (line * lanes % 64);
       }
       const Int more = __builtin_popcountll(mask);
-      if (count + more > max_ranked(shape.k)) return put_few_of_ties(row, out, keys, least);
+      if (count + more > max_ranked(shape.k))
+        return put_ties_of_short_row(row, out, keys, bound_key);
       for (int line = 0; line < W; ++line) {
         const Int before = line == 0 ? 0 : __builtin_popcountll(mask << (64 - line * lanes));
-        compress_line<W>(Line<W>::read(keys + i + line * lanes), masks[line], few + count + before);
+        compress_line<W>(Line<W>::read(keys + i + line * lanes), masks[line],
+                         candidates + count + before);
       }
       expand_bits(mask, static_cast<uint32_t>(i), index + count);
       count += more;
@@ -297,11 +300,11 @@ struct RowSelector {
     if constexpr (W == 1)
       put_ranked(out, row, count, shape.k, position_of);
     else
-      put_ranked_keys(out, row, few, count, shape.k, position_of);
+      put_ranked_keys(out, row, candidates, count, shape.k, position_of);
   }
 
   void by_maxima(const Source<Order>& row, const Output& out) const {
-    if (shape.n <= kShortFew) return by_few_maxima(row, out);
+    if (shape.n <= kSmallKRow) return put_by_maxima_of_short_row(row, out);
     Key* const witness = work.witness_as<Key>();
     const Int chunks = all_maxima(row, witness);
     const bool stopped = chunks < shape.chunks;
@@ -322,12 +325,12 @@ struct RowSelector {
       }
       if (end == shape.chunks) list.scan(end * size, shape.n);
     };
-    // Too few when the row changed after the first reading.
+    // Too few if the row changed after the first reading.
     if (!collect(row, out, bound, chunks, scan)) collect_all(row, out);
   }
 
-  // Lets each part's list scan its share of `count` items with `scan`, then ends the row. False,
-  // and nothing written, when fewer than k candidates reached the bound.
+  // Lets each part's list scan its share of `count` items with `scan`, then finishes the row.
+  // Returns false, with nothing written, if fewer than k candidates reached the bound.
   template <class Scan>
   bool collect(const Source<Order>& row, const Output& out, Key bound, Int count,
                Scan&& scan) const {
@@ -357,7 +360,7 @@ struct RowSelector {
     return true;
   }
 
-  // Everything is a candidate: never fewer than k, whatever the row changes to.
+  // Everything is a candidate: at least k, even if the row changes.
   void collect_all(const Source<Order>& row, const Output& out) const {
     collect(row, out, std::numeric_limits<Key>::min(), shape.n,
             [&](Collector<Order>& list, Int begin, Int end) { list.scan(begin, end); });
@@ -382,7 +385,7 @@ struct RowSelector {
     const double share = static_cast<double>(shape.k) / static_cast<double>(shape.n);
     const double deviation = std::sqrt(share * (1 - share) * static_cast<double>(kSample));
     Int rank = static_cast<Int>(share * static_cast<double>(kSample) + 3.5 * deviation + 3);
-    // If a sample misleads, use more of it: no natural input causes this, but a row that
+    // A misleading sample is replaced by a larger one. No natural input causes this, but a row that
     // changes after the sample may.
     for (; rank < kSample; rank += rank + 64) {
       const Key bound = bisect<W>(keys, kSample, rank, rank / 64);

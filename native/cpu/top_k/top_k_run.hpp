@@ -10,22 +10,22 @@ namespace anydml::top_k {
 // What one row costs on one thread, in ns, roughly: it decides about threads and nothing else.
 // Speed only: sharing.
 inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
-  const double size = static_cast<double>(n), wanted = static_cast<double>(k);
+  const double size = static_cast<double>(n), selected = static_cast<double>(k);
   switch (algorithm) {
     case TopKAlgorithm::rank:
       return 20 + size * (1 + size / 32);
     case TopKAlgorithm::maxima:
-      return 60 + size * width * 0.03 + wanted * 10;
+      return 60 + size * width * 0.03 + selected * 10;
     case TopKAlgorithm::threshold:
-      return 200 + size * 0.5 + wanted * 8;
+      return 200 + size * 0.5 + selected * 8;
     case TopKAlgorithm::sample:
-      return 10000 + size * width * 0.05 + wanted * 8;
+      return 10000 + size * width * 0.05 + selected * 8;
     default:
       return 200 + size * 8;
   }
 }
 
-// Work that is worth a thread, and work that is worth a second one that is awake; ns.
+// The work, in ns, that pays for a thread, and for a second one that is awake.
 constexpr double kElementsPerThread = 50000, kSharedFrom = 30000;
 
 // Rows that are not contiguous are packed in batches of neighbours, so that a cache line is read
@@ -56,8 +56,8 @@ class Rows {
       return;
     }
     const Int rows = job_.rows.count();
-    const double each = row_cost(job_.algorithm, job_.n, job_.k, W);
-    const double total = each * static_cast<double>(rows);
+    const double row_time = row_cost(job_.algorithm, job_.n, job_.k, W);
+    const double total = row_time * static_cast<double>(rows);
     int threads = job_.threads;
     // Speed only: sharing.
     if (threads > 1 && total >= kSharedFrom && total < 2 * kElementsPerThread)
@@ -68,7 +68,7 @@ class Rows {
           std::max(1, static_cast<int>(std::min<double>(threads, total / kElementsPerThread)));
     // Speed only: sharing.
     const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
-    const bool within = threads > 1 && divisible && rows < 4 * threads && each > 200000;
+    const bool within = threads > 1 && divisible && rows < 4 * threads && row_time > 200000;
     const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));
     RowShape shape(job_.n, job_.k, job_.algorithm, W, within ? std::min(threads, kMaxParts) : 1);
     const int last = job_.rows.rank - 1;
@@ -77,8 +77,8 @@ class Rows {
         job_.k >= kPrefetchMinK && row_bytes <= kPrefetchMaxRowBytes &&
         rows * row_bytes >= kPrefetchMinInputBytes)
       shape.next_row = row_bytes;
-    Int batch = 0;  // rows to pack at once; 0: rows are taken as they lie
-    // `maxima` takes rows as they lie, but for neighbours that share lines.
+    Int batch = 0;  // rows to pack at once; 0: rows are read in place
+    // `maxima` reads rows in place, except neighbours that share lines.
     const bool shared = last >= 0 && std::abs(job_.rows.strides[last]) < std::abs(job_.stride) &&
                         std::abs(job_.rows.strides[last]) < kLineBytes;
     if (job_.stride != W && job_.algorithm != TopKAlgorithm::rank &&
@@ -100,9 +100,10 @@ class Rows {
       run_range(shape, batch, 0, rows, memory);
       return;
     }
-    // Some ten ranges for each thread, but no range too small to be worth its taking.
-    const Int range = std::max<Int>({Int{1}, rows / (slots * 10), static_cast<Int>(20000 / each),
-                                     std::min(batch, rows / slots)});
+    // About ten ranges for each thread, but none too small to pay.
+    const Int range =
+        std::max<Int>({Int{1}, rows / (slots * 10), static_cast<Int>(20000 / row_time),
+                       std::min(batch, rows / slots)});
     std::atomic<Int> next{0};
     parallel_chunks(slots, threads, [&](Int slot) {
       for (;;) {

@@ -58,21 +58,23 @@ inline typename Bits<W>::Signed select_greatest(const typename Bits<W>::Signed* 
       (reached = count_at_least<W>(keys, padded, guess)) < k ||
       (guess != max_key && count_at_least<W>(keys, padded, static_cast<Key>(guess + 1)) >= k))
     bound = bisect<W>(keys, count, k, slack, &reached);
-  if (slack == 0 && reached == k) {  // between two keys, perhaps: down to the one above
-    Key least = max_key;
-    for (Int i = 0; i < count; ++i) least = keys[i] >= bound && keys[i] < least ? keys[i] : least;
-    bound = least;
+  if (slack == 0 &&
+      reached == k) {  // the bound may lie between two keys: lower it to the lowest above
+    Key lowest = max_key;
+    for (Int i = 0; i < count; ++i)
+      lowest = keys[i] >= bound && keys[i] < lowest ? keys[i] : lowest;
+    bound = lowest;
   }
   const bool ties = reached > k + slack;
   const Key above = bound == max_key ? max_key : static_cast<Key>(bound + 1);
   Int quota = 0;
   if (ties) quota = k - (bound == max_key ? 0 : count_at_least<W>(keys, padded, above));
-  const Line<W> least = Line<W>::splat(bound), more = Line<W>::splat(above);
+  const Line<W> bound_line = Line<W>::splat(bound), more = Line<W>::splat(above);
   for (Int i = 0; i < padded; i += kUnit) {
     uint64_t mask = 0, greater = 0;
     for (int n = 0; n < W; ++n) {
       const Line<W> line = Line<W>::read(keys + i + n * lanes);
-      mask |= at_least<W>(line, least) << (n * lanes % 64);
+      mask |= at_least<W>(line, bound_line) << (n * lanes % 64);
       if (ties && bound != max_key) greater |= at_least<W>(line, more) << (n * lanes % 64);
     }
     if (count - i < kUnit) mask &= ~(~uint64_t{0} << (count - i));
@@ -129,7 +131,7 @@ inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* ke
   constexpr int lanes = Line<W>::lanes;
   constexpr Key max_key = std::numeric_limits<Key>::max();
   const Line<W> limit = Line<W>::splat(static_cast<Key>(k - 1));
-  Line<W> least = Line<W>::splat(max_key);
+  Line<W> smallest = Line<W>::splat(max_key);
   for (Int start = 0; start < count; start += lanes) {
     const Line<W> own = Line<W>::read(keys + start);
     Line<W> above[2] = {Line<W>::splat(0), Line<W>::splat(0)};
@@ -139,12 +141,12 @@ inline typename Bits<W>::Signed bound_by_rank(const typename Bits<W>::Signed* ke
     }
     for (int v = 0; v < kLineVectors; ++v) {
       const auto sum = above[0].part[v] + above[1].part[v];
-      const auto selected = sum > limit.part[v] ? least.part[v] : own.part[v];
-      least.part[v] = selected < least.part[v] ? selected : least.part[v];
+      const auto selected = sum > limit.part[v] ? smallest.part[v] : own.part[v];
+      smallest.part[v] = selected < smallest.part[v] ? selected : smallest.part[v];
     }
   }
   Key lane[lanes], bound = max_key;
-  least.write(lane);
+  smallest.write(lane);
   for (Key key : lane) bound = key < bound ? key : bound;
   return bound;
 }
@@ -186,7 +188,7 @@ struct Collector {
   Key* keys;        // as many
   Int count = 0;
   bool raised = false;
-  bool done = false;  // nothing that is still to come can enter
+  bool done = false;  // no later element can enter
 
   void gather() {
     for (Int i = 0; i < count; ++i) keys[i] = row.key(index[i]);
@@ -209,14 +211,14 @@ struct Collector {
       bound = static_cast<Key>(last + 1);
   }
 
-  // The first k that hold the greatest key there is: no others are wanted.
+  // The first k that hold the greatest key of the type: no others are needed.
   void stop_when_full() {
     if (bound != max_key || raised || count < k) return;
     count = k;
     done = true;
   }
 
-  // Room for `more`, or done.
+  // Ensures capacity for `more`, or sets `done`.
   bool has_capacity(Int more) {
     if (count + more > list_capacity(k)) prune();
     return !done;
@@ -241,8 +243,8 @@ struct Collector {
     }
   }
 
-  // Starts anew, with every element a candidate: for a row that changed after its bound was found.
-  // At least k stay, whatever it changes to.
+  // Restarts with every element a candidate: for a row that changed after its bound was found. At
+  // least k stay, even if it changes again.
   void take_all(Int n) {
     count = 0;
     raised = done = false;

@@ -33,7 +33,7 @@ constexpr int kVectorBytes = 16;
 #endif
 constexpr int kLineVectors = kLineBytes / kVectorBytes;
 
-// Called before elements of a row are read. Another thread may change them between two readings:
+// Called before elements of a row are read, which another thread may change between two readings:
 // native/tests/top_k_changes_test.cpp does so here.
 #if defined(ANYDML_TEST_READS)
 void before_reading(const void* from, Int stride, Int count, int width);
@@ -41,8 +41,8 @@ void before_reading(const void* from, Int stride, Int count, int width);
 inline void before_reading(const void*, Int, Int, int) {}
 #endif
 
-// From here on the compiler takes the array's contents for what they are in this memory, and does
-// not go back to the row that they were made from, where they may have changed.
+// A compiler barrier: from here on the array's contents come from this memory, not from another
+// read of the row, which may have changed.
 template <class T, std::size_t count>
 inline void pin(T (&array)[count]) {
   asm("" : "+m"(array));
@@ -88,7 +88,7 @@ struct Line {
     for (int i = 0; i < kLineVectors; ++i)
       std::memcpy(static_cast<char*>(to) + i * kVectorBytes, &part[i], kVectorBytes);
   }
-  // Of what was read from a row: see pin() of arrays.
+  // The same for values read from a row: see pin() of arrays.
   inline void pin() {
     for (int i = 0; i < kLineVectors; ++i) {
 #if defined(ANYDML_TOP_K_AVX512)
@@ -178,7 +178,7 @@ inline void pack_elements(const char* __restrict from, Int stride, Int count, ch
       const auto packed = every_other<W>(from + i * stride, std::make_index_sequence<lanes>());
       std::memcpy(to + i * W, &packed, kVectorBytes);
     }
-  } else if (stride == -W) {  // which the compiler knows to turn round
+  } else if (stride == -W) {  // reversed by a constant shuffle
     for (; i < count; ++i) store(to + i * W, load<Unsigned>(from - i * W));
   }
   for (; i < count; ++i) store(to + i * W, load<Unsigned>(from + i * stride));
@@ -236,19 +236,19 @@ inline uint64_t at_least(const Line<W>& keys, const Line<W>& bound) {
   uint64_t hit = 0;
   for (uint64_t word : words) hit |= word;
   if (hit == 0) return 0;
-  typename Line<W>::Key key[Line<W>::lanes], least[Line<W>::lanes];
+  typename Line<W>::Key key[Line<W>::lanes], limits[Line<W>::lanes];
   keys.write(key);
-  bound.write(least);
+  bound.write(limits);
   uint64_t mask = 0;
-  for (int i = 0; i < Line<W>::lanes; ++i) mask |= static_cast<uint64_t>(key[i] >= least[i]) << i;
+  for (int i = 0; i < Line<W>::lanes; ++i) mask |= static_cast<uint64_t>(key[i] >= limits[i]) << i;
   return mask;
 #endif
 }
 
 // One bit an element for the 64 elements from `from` on.
 template <class Order>
-inline uint64_t unit_at_least(const char* from, typename Order::Unsigned flip,
-                              const Line<Order::width>& bound) {
+inline uint64_t reaching_in_unit(const char* from, typename Order::Unsigned flip,
+                                 const Line<Order::width>& bound) {
   constexpr int W = Order::width;
   uint64_t mask = 0;
   for (int i = 0; i < W; ++i)
@@ -261,7 +261,8 @@ inline uint64_t unit_at_least(const char* from, typename Order::Unsigned flip,
 inline Int expand_bits(uint64_t mask, uint32_t base, uint32_t* out) {
 #if defined(ANYDML_TOP_K_AVX512)
   const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  // Without branches: where the bits are cannot be predicted. No piece waits for another's count.
+  // Without branches: the positions of the bits cannot be predicted. No piece depends on another's
+  // count.
   for (int piece = 0; piece < 64; piece += 16) {
     const unsigned bits = static_cast<unsigned>(mask >> piece) & 0xFFFF;
     const __m512i index = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(base) + piece));
@@ -303,17 +304,17 @@ template <class Order>
 inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned flip,
                   typename Order::Key bound, uint32_t* out, uint32_t base = 0) {
   constexpr int W = Order::width;
-  const Line<W> least = Line<W>::splat(bound);
+  const Line<W> bound_line = Line<W>::splat(bound);
   Int count = 0, i = begin;
   for (; i + kUnit <= end; i += kUnit) {
-    const uint64_t mask = unit_at_least<Order>(row + i * W, flip, least);
+    const uint64_t mask = reaching_in_unit<Order>(row + i * W, flip, bound_line);
     if (mask != 0) count += expand_bits(mask, base + static_cast<uint32_t>(i), out + count);
   }
   if (i < end && end >= kUnit) {
-    // The last unit overlaps what has been seen.
+    // The last unit overlaps the previous one.
     const Int from = end - kUnit;
-    const uint64_t mask = unit_at_least<Order>(row + from * W, flip, least) >> (i - from)
-                                                                                   << (i - from);
+    const uint64_t mask =
+        reaching_in_unit<Order>(row + from * W, flip, bound_line) >> (i - from) << (i - from);
     if (mask != 0) count += expand_bits(mask, base + static_cast<uint32_t>(from), out + count);
   } else {
     for (; i < end; ++i) {
@@ -329,21 +330,21 @@ template <int W>
 inline Int count_at_least(const typename Bits<W>::Signed* keys, Int count,
                           typename Bits<W>::Signed bound) {
   constexpr int lanes = Line<W>::lanes;
-  const Line<W> least = Line<W>::splat(bound);
+  const Line<W> bound_line = Line<W>::splat(bound);
   Int total = 0;
   if constexpr (W <= 2) {
     for (Int i = 0; i < count; i += kUnit) {
       uint64_t mask = 0;
       for (int n = 0; n < W; ++n)
-        mask |= at_least<W>(Line<W>::read(keys + i + n * lanes), least) << (n * lanes % 64);
+        mask |= at_least<W>(Line<W>::read(keys + i + n * lanes), bound_line) << (n * lanes % 64);
       total += __builtin_popcountll(mask);
     }
     return total;
   }
   Line<W> sums[2] = {Line<W>::splat(0), Line<W>::splat(0)};
   for (Int i = 0; i < count; i += 2 * lanes) {
-    sums[0].count_at_least(Line<W>::read(keys + i), least);
-    sums[1].count_at_least(Line<W>::read(keys + i + lanes), least);
+    sums[0].count_at_least(Line<W>::read(keys + i), bound_line);
+    sums[1].count_at_least(Line<W>::read(keys + i + lanes), bound_line);
   }
   for (const Line<W>& sum : sums) {
     typename Bits<W>::Signed lane[lanes];

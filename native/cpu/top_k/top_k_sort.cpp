@@ -31,16 +31,16 @@ struct Digits {
 // Clearing and summing the counters against moving the items once more.
 Digits choose_digits(Int count, int bits) {
   Digits best{0, 0};
-  Int least = 0;
+  Int best_cost = 0;
   // Speed only: choice.
   const int max_digit_bits = count > kWideDigits ? 8 : kMaxDigitBits;
   for (int passes = (bits + max_digit_bits - 1) / max_digit_bits; passes <= 4; ++passes) {
     const int digit = (bits + passes - 1) / passes;
     // Speed only: sharing.
     const Int cost = passes * (count * 3 + (Int{1} << digit) + 60);
-    if (best.passes == 0 || cost < least) {
+    if (best.passes == 0 || cost < best_cost) {
       best = {passes, digit};
-      least = cost;
+      best_cost = cost;
     }
   }
   return best;
@@ -87,7 +87,7 @@ void scatter_lines(const uint64_t* from, Int count, uint64_t low, int shift, uin
     const uint32_t first = at - last;
     if (first >= start[digit]) {
       std::memcpy(to + first, line, kLineItems * sizeof(uint64_t));
-    } else {  // the front of this line belongs to the target before
+    } else {  // the front of this line belongs to the previous target
       for (uint32_t j = start[digit]; j <= at; ++j) to[j] = line[j & last];
     }
   }
@@ -129,7 +129,7 @@ uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, uint64_t low, Dig
     const int shift = 32 + pass * digits.bits;
     uint32_t* const place = counters + pass * size;
     if (place[(from[0] - low) >> shift & mask] == static_cast<uint32_t>(count))
-      continue;  // all the same
+      continue;  // all digits are the same
     bool crowded = false;
     uint32_t sum = 0;
     // Speed only: choice.
@@ -182,7 +182,7 @@ uint64_t* sort_parallel(uint64_t* from, uint64_t* to, Int count, uint64_t low, D
       load.add(before, sum - before);
       largest = std::max(largest, sum - before);
     }
-    if (largest == static_cast<uint32_t>(count)) continue;  // all the same
+    if (largest == static_cast<uint32_t>(count)) continue;  // all digits are the same
     const bool crowded = load.crowded(count);
     parallel_chunks(parts, parts, [&](Int part) {
       SortPart& mine = scratch[part];
@@ -212,10 +212,10 @@ uint64_t* sort_packed(uint64_t* items, uint64_t* other, Int count, uint32_t low,
                       int parts, SortPart* scratch) {
   if (count < 2 || bits == 0) return items;
   const Digits digits = choose_digits(count, bits);
-  const uint64_t least = static_cast<uint64_t>(low) << 32;
+  const uint64_t best_cost = static_cast<uint64_t>(low) << 32;
   if (parts <= 1 || count < kParallelSort)
-    return sort_serial(items, other, count, least, digits, scratch);
-  return sort_parallel(items, other, count, least, digits, parts, scratch);
+    return sort_serial(items, other, count, best_cost, digits, scratch);
+  return sort_parallel(items, other, count, best_cost, digits, parts, scratch);
 }
 
 int fine_digit_bits(Int count) {
@@ -224,27 +224,27 @@ int fine_digit_bits(Int count) {
   return bits;
 }
 
-Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket) {
-  // Large enough that their number keeps below the most.
-  const Int wanted = std::max<Int>(kMinBucket, k / (kMaxBuckets - 4));
+Int group_digits(SortPart* sort_parts, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket) {
+  // Large enough to keep the number of buckets below its limit.
+  const Int min_size = std::max<Int>(kMinBucket, k / (kMaxBuckets - 4));
   Int rank = 0, item = 0, buckets = 0, digit = 0;
   for (;;) {
     bucket[buckets] = {rank, item, digit};
     Int size = 0;
     uint32_t totals[kMaxParts] = {};
-    while (digit < digits && rank + size < k && size < wanted) {
+    while (digit < digits && rank + size < k && size < min_size) {
       for (int part = 0; part < parts; ++part) {
-        size += each[part].fine[digit];
-        totals[part] += each[part].fine[digit];
+        size += sort_parts[part].fine[digit];
+        totals[part] += sort_parts[part].fine[digit];
       }
       map[digit++] = static_cast<uint8_t>(buckets);
     }
-    if (size == 0) break;  // there are k, or no values are left
+    if (size == 0) break;  // k items are found, or no values are left
     uint32_t place = static_cast<uint32_t>(item);
     for (int part = 0; part < parts; ++part) {
-      each[part].places[buckets] = place;
+      sort_parts[part].places[buckets] = place;
       place += totals[part];
-      each[part].ends[buckets] = place;
+      sort_parts[part].ends[buckets] = place;
     }
     rank += size;
     item += (size + kLineItems - 1) / kLineItems * kLineItems + kLineItems;

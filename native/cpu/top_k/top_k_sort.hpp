@@ -61,6 +61,6 @@ int fine_digit_bits(Int count);
 // parts; bucket[b + 1] is the end of bucket b. Fills the map from digit to bucket, those behind the
 // last with the last one, and in each part the places where it puts its items and their ends.
 // Returns the number of buckets.
-Int group_digits(SortPart* each, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket);
+Int group_digits(SortPart* sort_parts, int parts, Int digits, Int k, uint8_t* map, Bucket* bucket);
 
 }  // namespace anydml::top_k

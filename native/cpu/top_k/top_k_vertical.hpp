@@ -34,20 +34,20 @@ class Vertical {
 
   void run() {
     const Int outer = job_.rows.count() / inner_;
-    const Int witness_each = strips_ * chunks_ * lanes;
+    const Int witness_per_outer = strips_ * chunks_ * lanes;
     // The first reading of a batch stays in the cache for the second where it can.
-    const Int bytes_each = inner_ * job_.n * W;
-    const Int batch =
-        std::max<Int>(1, std::min(outer, (Int{4} << 20) * std::max(1, job_.threads) / bytes_each));
+    const Int bytes_per_outer = inner_ * job_.n * W;
+    const Int batch = std::max<Int>(
+        1, std::min(outer, (Int{4} << 20) * std::max(1, job_.threads) / bytes_per_outer));
     // Speed only: sharing.
-    const Int work = outer * bytes_each / 16;  // ns, about
+    const Int work = outer * bytes_per_outer / 16;  // ns, about
     // Speed only: sharing.
     int threads = work < 100000 ? 1 : job_.threads;
     const int slots = static_cast<int>(std::min<Int>(threads, batch * strips_));
     const Int list = list_capacity(job_.k) + kListSlack;
     const Int lists_bytes = RowShape::rounded(lanes * list * 4);
     const Int slot_bytes = lists_bytes + shape_.bytes();
-    Scratch<Key> witness(batch * witness_each);
+    Scratch<Key> witness(batch * witness_per_outer);
     Scratch<char> memory(slots * slot_bytes);
     const Layout* const layouts[3] = {&job_.rows, &job_.value_rows, &job_.index_rows};
     for (Int first = 0; first < outer; first += batch) {
@@ -133,7 +133,7 @@ class Vertical {
     });
   }
 
-  // bisect(), for each lane on its own: `low` becomes the bounds.
+  // bisect() for each lane separately: `low` becomes the bounds.
   void bounds_of(const Key* witness, Key* __restrict low) const {
     Line<W> low_line = Line<W>::read(witness), high_line = low_line;
     for (Int c = 1; c < chunks_; ++c) {
@@ -158,12 +158,12 @@ class Vertical {
         open |= low[lane] < high[lane] && have[lane] > job_.k + job_.k / 8;
       }
       if (!open) break;
-      const Line<W> least = Line<W>::read(middle);
+      const Line<W> middle_line = Line<W>::read(middle);
       for (Int start = 0; start < chunks_; start += 120) {  // lanes of one byte hold 127 at most
         const Int end = std::min<Int>(chunks_, start + 120);
         Line<W> sum = Line<W>::splat(0);
         for (Int c = start; c < end; ++c)
-          sum.count_at_least(Line<W>::read(witness + c * lanes), least);
+          sum.count_at_least(Line<W>::read(witness + c * lanes), middle_line);
         Key lane_sum[lanes];
         sum.write(lane_sum);
         for (int lane = 0; lane < lanes; ++lane) found[lane] += lane_sum[lane];

@@ -19,7 +19,7 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
   using Unsigned = typename Order::Unsigned;
   constexpr Unsigned max_key =
       static_cast<Unsigned>(std::numeric_limits<typename Order::Key>::max());
-  // Ascending in the order wanted.
+  // Ascending in result order.
   const auto rest_of = [&](Int i) {
     return static_cast<Unsigned>(max_key - static_cast<Unsigned>(row.key(i)));
   };
@@ -36,14 +36,14 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
     while (digit < 255 && counts[digit] < missing) missing -= counts[digit++];
     prefix = prefix << 8 | digit;
   }
-  // `missing` of those that equal the k-th are wanted, the first ones.
+  // The first `missing` of those that equal the k-th are taken.
   Int count = 0;
   for (Int i = 0; i < n && count < k; ++i) {
     const uint64_t rest = rest_of(i);
     if (rest < prefix || (rest == prefix && missing-- > 0))
       items[count++] = {rest, static_cast<uint64_t>(i)};
   }
-  // The row changed since it was counted: any others.
+  // The row changed since it was counted: any others are taken.
   for (; count < k; ++count) items[count] = {rest_of(count), static_cast<uint64_t>(count)};
   for (int shift = 0; shift < 8 * W; shift += 8) {
     std::memset(counts, 0, sizeof(counts));

@@ -26,16 +26,16 @@ struct CallName {
   int data_padding = 0, indices_padding = 0;
 };
 
-// What a message says.
+// The contents of a message.
 struct BadIndex {
-  unsigned long long call = 0;  // its number; 0 where it is not known any more
+  unsigned long long call = 0;  // its number; 0 if it is no longer known
   std::string indices;
   std::vector<Int> sizes;  // of the index tensor
   bool is_signed = false, captured = false;
   Int position = 0, value = 0;  // in row-major order; the bits of it
   int axis = 0;
   Int size = 0;
-  Int more = 0;  // other calls that had one
+  Int more = 0;  // other calls with a bad index
 };
 
 class BadIndexFound : public std::exception {
@@ -56,17 +56,17 @@ class BadIndices {
   BadIndexReport begin(const CallName& name, const Tensor& indices, const Layout& data, int axis,
                        int count, BadIndexSlot* captured);
 
-  // Whether memory for reports is there: it cannot be made while a graph is captured.
+  // Whether memory for reports is allocated: that is not possible while a graph is captured.
   bool ready() const { return page_.load(std::memory_order_acquire) != nullptr; }
   void prepare();
 
-  // One load, and no waiting.
+  // One load, without waiting.
   bool any() const;
-  // What has been found: the earliest call's. False: nothing.
+  // The report of the earliest call with a bad index; false if there is none.
   bool take(BadIndex& found);
 
-  // Whether there may be unreported bad indices: since `all_waited`, or of calls in graphs, which
-  // may run at any time.
+  // Whether there may be unreported bad indices: of calls since `all_waited`, or of calls in
+  // graphs, which may run at any time.
   bool open();
   unsigned long long latest() const { return latest_; }
   void all_waited(unsigned long long until) { waited_ = until; }
@@ -89,7 +89,7 @@ class BadIndices {
   std::mutex mutex_;
   std::atomic<BadIndexPage*> page_{nullptr};  // as the host sees it
   BadIndexPage* device_page_ = nullptr;
-  BadIndexSlot* slots_ = nullptr;  // kCalls of them, and the count of what was published
+  BadIndexSlot* slots_ = nullptr;  // kCalls of them, and the count of those published
   std::atomic<unsigned long long> taken_{0}, latest_{0}, waited_{0};
   std::vector<Call> calls_;
   std::unordered_map<unsigned long long, Call> captured_;

@@ -18,13 +18,13 @@ constexpr off_t kLargest = off_t{64} << 20;
 
 uint64_t fnv(const std::string& text, uint64_t state) {
   for (const unsigned char c : text) state = (state ^ c) * 0x100000001B3ull;
-  // FNV's upper bits know little of the last bytes.
+  // FNV's upper bits depend little on the last bytes.
   state ^= state >> 32;
   state *= 0xD6E8FEB86659FD93ull;
   return state ^ (state >> 32);
 }
 
-// A file descriptor that is closed.
+// Owns a file descriptor.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -40,7 +40,7 @@ class File {
   int descriptor_;
 };
 
-// Whether the open file belongs to this user, and no other user can write it.
+// Whether the open file belongs to this user and no other user can write it.
 bool own(int descriptor, mode_t kind, struct stat& facts) {
   return fstat(descriptor, &facts) == 0 && (facts.st_mode & S_IFMT) == kind &&
          facts.st_uid == geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -115,18 +115,18 @@ void cache_store(const std::string& folder, const std::string& key, const std::s
   const File place(open_folder(folder));
   if (!place.open()) return;
   const std::string name = digest_of(key) + ".cubin";
-  static std::atomic<unsigned> drafts{0};  // threads may keep the same kernel at once
+  static std::atomic<unsigned> drafts{0};  // threads may store the same kernel at once
   const std::string draft =
       name + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".new";
   unlinkat(place.get(), draft.c_str(), 0);
-  bool written = false;
+  bool is_written = false;
   {
     const File file(openat(place.get(), draft.c_str(),
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    written = file.open() && write_all(file.get(), header_of(key, contents)) &&
-              write_all(file.get(), contents) && fsync(file.get()) == 0;
+    is_written = file.open() && write_all(file.get(), header_of(key, contents)) &&
+                 write_all(file.get(), contents) && fsync(file.get()) == 0;
   }
-  if (!written || renameat(place.get(), draft.c_str(), place.get(), name.c_str()) != 0)
+  if (!is_written || renameat(place.get(), draft.c_str(), place.get(), name.c_str()) != 0)
     unlinkat(place.get(), draft.c_str(), 0);
 }
 

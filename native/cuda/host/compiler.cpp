@@ -59,13 +59,13 @@ const Nvrtc& nvrtc() {
   return loaded;
 }
 
-const Source& source_named(const std::string& name) {
+const Source& find_source(const std::string& name) {
   for (std::size_t i = 0; i < kSourceCount; ++i)
     if (kSources[i].name == name) return kSources[i];
   throw DeviceFailed("no CUDA source of the name " + name);
 }
 
-// All that decides what a compiler makes: every text, as any may be included.
+// Everything that decides what the compiler makes: every text, because any may be included.
 const std::string& digest_of_sources() {
   static const std::string digest = [] {
     std::string all;
@@ -86,7 +86,7 @@ std::string compile(const std::string& name, const std::vector<std::string>& opt
   for (const std::string& option : options) arguments.push_back(option.c_str());
   Program program = nullptr;
   const std::string file = name + ".cu";
-  compiler.check(compiler.create(&program, source_named(file).text, file.c_str(),
+  compiler.check(compiler.create(&program, find_source(file).text, file.c_str(),
                                  static_cast<int>(texts.size()), texts.data(), names.data()),
                  "create");
   struct Held {

@@ -1,4 +1,4 @@
-// NVRTC, loaded when a kernel is first compiled, and a cache of what it made.
+// NVRTC, loaded when a kernel is first compiled, and a cache of its results.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ struct Source {
 extern const Source kSources[];
 extern const std::size_t kSourceCount;
 
-// Where things are; set before the first use.
+// Paths; set before the first use.
 struct CompilerPlaces {
   std::vector<std::string> libraries = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  std::string cache;    // folder; empty: none is kept
+  std::string cache;    // folder; empty: no cache
   std::string version;  // of this library
 };
 CompilerPlaces& compiler_places();
 
-// Called once, before the first compilation of the process that takes a user's time.
+// Called once, before the first compilation of the process that a user waits for.
 extern void (*announce_compilation)();
 
 // Macros as a compiler takes them.

@@ -7,10 +7,10 @@
 namespace anydml::cuda {
 namespace {
 
-// What the pool keeps for the next call instead of giving it back to the system.
+// Bytes that the pool keeps for later calls instead of releasing them to the system.
 constexpr unsigned long long kCachedPoolBytes = 256ull << 20;
 
-// Leaked: calls may come while static objects are destroyed.
+// Never destroyed: calls may come while static objects are destroyed.
 struct Devices {
   std::mutex mutex;
   std::map<int, std::unique_ptr<Device>> by_ordinal;

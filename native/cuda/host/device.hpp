@@ -22,7 +22,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
 };
 
-// What a device is, without a context on it.
+// The properties of a device, without a context on it.
 DeviceFacts facts_of(int ordinal);
 
 struct Device {
@@ -32,7 +32,7 @@ struct Device {
   // The compiled kernel, from memory, from disk or from the compiler.
   Function& function(const char* source, const char* entry, const Define* defines,
                      std::size_t count);
-  // Compiles a variant ahead, to disk. True when there was something to do.
+  // Precompiles a variant to disk. Returns whether it was missing.
   bool warm(const Variant& variant);
 
   int ordinal;
@@ -44,9 +44,9 @@ struct Device {
   BadIndices bad_indices;
   HostCounters host_counters;
 
-  // Throws BadIndexFound for what earlier calls have found; a look, and no waiting.
+  // Throws BadIndexFound for reports of earlier calls; polls once, without waiting.
   void refuse_bad_indices() { raise_bad_indices(0); }
-  // The same after the device or a stream has been waited for, in the call of this number.
+  // The same after the host has waited for the device or a stream, in the call of this number.
   void raise_bad_indices(unsigned long long call);
 
  private:
@@ -57,7 +57,7 @@ struct Device {
   std::map<std::string, CUmodule> modules_;                     // by variant
   std::map<std::string, std::unique_ptr<Function>> functions_;  // by variant and entry
 
-  // The same without a text to be built for it, which a small call would notice.
+  // The same without building a text for the key, which would slow down a small call.
   struct Known {
     std::string source, entry;
     std::vector<std::pair<std::string, Int>> defines;
@@ -66,10 +66,10 @@ struct Device {
   std::unordered_multimap<std::size_t, Known> known_;
 };
 
-// The device of an ordinal; made at its first use, never destroyed.
+// The device of an ordinal; created at its first use, never destroyed.
 Device& device_at(int ordinal);
 
-// Those that have been made.
+// The devices created so far.
 std::vector<int> devices_in_use();
 
 }  // namespace anydml::cuda

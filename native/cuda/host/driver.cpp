@@ -37,7 +37,7 @@ const Driver* load() {
     ready = nullptr;
     forked = true;
   });
-  return new Driver(found);  // for ever: calls may come while statics are destroyed
+  return new Driver(found);  // never destroyed: calls may come while statics are destroyed
 }
 
 }  // namespace

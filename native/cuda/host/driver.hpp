@@ -1,5 +1,5 @@
-// libcuda, loaded when it is first needed: building and installing need nothing of CUDA. The names
-// and types are the driver API's own.
+// libcuda, loaded at its first use: building and installing do not need CUDA. The names and types
+// are the driver API's own.
 #pragma once
 
 #include <cstddef>
@@ -100,13 +100,13 @@ struct Driver {
   int version = 0;  // as 13000
   int devices = 0;
 
-  // Throws DeviceFailed for anything but success, AllocationFailed where memory is short.
+  // Throws DeviceFailed for anything but success, and AllocationFailed if memory ran out.
   void check(CUresult result, const char* what) const;
   std::string words(CUresult result) const;
 };
 
-// The driver, loaded and initialised once. Throws DeviceFailed with what is missing, and in a
-// process that was forked after its use: the driver does not work there.
+// The driver, loaded and initialised once. Throws DeviceFailed with what is missing. Also throws in
+// a process that was forked after the driver was used, because it does not work there.
 const Driver& driver();
 
 // The library to load, before the first use: for tests. "libcuda.so.1" otherwise.

@@ -10,18 +10,17 @@ namespace anydml::cuda {
 
 class HostCounters {
  public:
-  static constexpr Int kNone =
-      -1;  // what a slot holds until a number comes; numbers are not below 0
+  static constexpr Int kNone = -1;  // the value of a slot before a number arrives; numbers are >= 0
 
   struct Slot {
     Int* host = nullptr;
-    Int* device = nullptr;              // null: no slot is free
+    Int* device = nullptr;              // null: no free slot
     unsigned long long* sum = nullptr;  // a word in device memory; 0, and left so by the kernels
   };
-  // A slot that holds kNone; none where all are taken or the system has no memory for them. The
-  // device's context is current.
+  // A slot that holds kNone; null if all are taken or the allocation fails. The device's context is
+  // current.
   Slot take();
-  // Behind the kernel that writes it.
+  // Enqueued after the kernel that writes it.
   void give(const Slot& slot);
 
  private:

@@ -9,8 +9,8 @@
 namespace anydml::cuda {
 namespace {
 
-// How long the host polls for a counter before it lets the driver wait, which notices it 8 us
-// later (benchmarks/gpu-h200.md).
+// How long the host polls for a counter before it waits in the driver, which notices it 8 us later
+// (benchmarks/gpu-h200.md).
 constexpr std::chrono::microseconds kLookedFor{3000};
 
 void pause() {
@@ -68,7 +68,8 @@ BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis
       throw DeviceFailed(
           "a CUDA graph is being captured, and no call with indices has run on this GPU yet; call "
           "the function once before the capture");
-    function("bad_index", "bad_index_publish", {});  // nothing may fail between look and settling
+    function("bad_index", "bad_index_publish",
+             {});  // nothing may fail between this check and the end of the call
     bad_indices.prepare();
   }
   BadIndexSlot* slot = nullptr;
@@ -102,11 +103,11 @@ unsigned Queue::max_shared() const { return device_.max_shared; }
 
 void* Queue::scratch(Int bytes) {
   const Driver& cuda = driver();
-  scratch_.reserve(scratch_.size() + 1);  // so that nothing is lost below
+  scratch_.reserve(scratch_.size() + 1);  // so that no allocation below can be leaked
   CUdeviceptr block = 0;
-  const auto wanted = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
-  const CUresult result = cuda.cuMemAllocFromPoolAsync(&block, wanted, device_.pool, stream_);
-  if (result == kOutOfMemory) throw AllocationFailed(wanted, "scratch on the GPU");
+  const auto size = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
+  const CUresult result = cuda.cuMemAllocFromPoolAsync(&block, size, device_.pool, stream_);
+  if (result == kOutOfMemory) throw AllocationFailed(size, "scratch on the GPU");
   cuda.check(result, "cuMemAllocFromPoolAsync");
   scratch_.push_back(reinterpret_cast<void*>(block));
   return scratch_.back();
@@ -139,7 +140,7 @@ void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared
                         Way way) {
   const Driver& cuda = driver();
   allow_shared(function, shared);
-  if (way == Way::behind && device_.facts.major >= 9 && !captured()) {
+  if (way == Way::dependent && device_.facts.major >= 9 && !captured()) {
     LaunchAttribute attribute;
     const LaunchSettings settings{
         {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream_, &attribute, 1};
@@ -147,7 +148,7 @@ void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared
                "cuLaunchKernelEx");
     return;
   }
-  if (way == Way::together) {
+  if (way == Way::cooperative) {
     cuda.check(cuda.cuLaunchCooperativeKernel(function.handle, grid.x, grid.y, grid.z, block.x,
                                               block.y, block.z, shared, stream_, arguments),
                "cuLaunchCooperativeKernel");
@@ -209,7 +210,7 @@ Int Queue::counter_value(const Int* source) {
     };
     const auto until = std::chrono::steady_clock::now() + kLookedFor;
     while (!look() && std::chrono::steady_clock::now() < until) pause();
-    // Longer work: the driver waits; and says it where the work has failed.
+    // For longer work the host waits in the driver, which also reports failures.
     if (number == HostCounters::kNone) {
       wait(false);
       look();

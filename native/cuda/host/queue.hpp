@@ -1,5 +1,5 @@
-// What a kernel family needs of a GPU: functions compiled for it, scratch, launches, in the order
-// of one stream. Nothing here waits for the GPU but `read`.
+// The interface of kernel families to a GPU: compiled functions, scratch and launches, in the order
+// of one stream. Only `read` waits for the GPU.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct Define {
   Int value;
 };
 
-// What `anydml warm` compiles ahead.
+// A variant that `anydml warm` precompiles.
 struct Variant {
   const char* source;  // as "top_k": the file native/cuda/kernels/top_k.cu
   std::vector<Define> defines;
@@ -34,14 +34,14 @@ struct Variant {
 // A compiled kernel of one variant; lives as long as the process.
 struct Function {
   void* handle = nullptr;
-  std::atomic<unsigned> dynamic_shared{0};  // bytes, the most that a launch may request so far
+  std::atomic<unsigned> dynamic_shared{0};  // bytes, the largest request of a launch so far
 };
 
 struct Dim {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// What the driver or the compiler refused, in its words.
+// An error of the driver or the compiler, in its words.
 class DeviceFailed : public std::exception {
  public:
   explicit DeviceFailed(std::string message) : message_(std::move(message)) {}
@@ -51,8 +51,9 @@ class DeviceFailed : public std::exception {
   std::string message_;
 };
 
-// The work of one call on a device's stream. It makes the device's context current and puts back
-// the one that was; scratch goes back to the device's pool, behind the work, when the queue ends.
+// The work of one call on a device's stream. Makes the device's context current and restores the
+// previous one. When the queue is destroyed, scratch is returned to the device's pool in stream
+// order.
 class Queue {
  public:
   Queue(Device& device, void* stream);
@@ -60,11 +61,11 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // Puts the caller's context back until `enter`, which may come from another thread.
+  // Restores the caller's context until `enter`, which may be called from another thread.
   void leave();
   void enter();
 
-  // How messages name the call.
+  // The name of the call in messages.
   void name_call(const CallName& name);
 
   // For kernels that check indices while they run (kernels/bad_index.cuh): the indices point into
@@ -73,7 +74,7 @@ class Queue {
   BadIndexReport report(const Tensor& indices, const Layout& data, int axis, int count);
   void publish_report(const BadIndexReport& report, void* result = nullptr, Int bytes = 0);
 
-  // Until the work of the stream has run, or of the whole device.
+  // Waits until the work of the stream has run, or that of the whole device.
   void wait(bool device);
 
   int multiprocessors() const;
@@ -95,23 +96,23 @@ class Queue {
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     launch_with(function, grid, block, shared, pointers);
   }
-  // The same with all blocks running at a time, so that they may wait for each other; no more than
-  // `resident` says that there can be.
+  // A cooperative launch: all blocks run at the same time, so that they may wait for each other.
+  // The grid is limited by `resident`.
   template <class... Arguments>
-  void launch_together(Function& function, Dim grid, Dim block, unsigned shared,
-                       Arguments... arguments) {
+  void launch_cooperative(Function& function, Dim grid, Dim block, unsigned shared,
+                          Arguments... arguments) {
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
-    launch_with(function, grid, block, shared, pointers, Way::together);
+    launch_with(function, grid, block, shared, pointers, Way::cooperative);
   }
-  // The same, where the launch before is of this call, and the function waits for it by itself
-  // (kernels/order.cuh): its blocks are at their places when the last of that one's end.
+  // A dependent launch: the previous launch belongs to the same call, and the function waits for it
+  // by itself (kernels/order.cuh). Its blocks are scheduled before the previous launch has ended.
   template <class... Arguments>
-  void launch_behind(Function& function, Dim grid, Dim block, unsigned shared,
-                     Arguments... arguments) {
+  void launch_dependent(Function& function, Dim grid, Dim block, unsigned shared,
+                        Arguments... arguments) {
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
-    launch_with(function, grid, block, shared, pointers, Way::behind);
+    launch_with(function, grid, block, shared, pointers, Way::dependent);
   }
-  // Blocks of this function that one multiprocessor runs at a time.
+  // The number of blocks of this function that one multiprocessor runs at a time.
   int resident(Function& function, unsigned threads, unsigned shared);
 
   void zero(void* target, Int bytes);
@@ -119,15 +120,16 @@ class Queue {
   void write(void* target, const void* host, Int bytes);   // waits, so that the host may change it
   void read(void* host, const void* source, Int bytes);    // waits for all work before
 
-  // Where a kernel of this call writes a number of at least 0 for the host, besides `source` of
-  // `counter_value`, which waits for it, and a word to add it up in, which is 0 and is left so.
-  // Nulls: nowhere, the number is read from there.
+  // A slot where a kernel of this call writes a number >= 0 for the host, in addition to the
+  // `source` of `counter_value`, which waits for it. Comes with a device word to accumulate the
+  // number in, which is 0 and must be left 0. Null pointers: no slot, the number is read from
+  // `source`.
   HostCounters::Slot counter_for_host();
   Int counter_value(const Int* source);
 
  private:
   bool captured() const;
-  enum class Way { alone, together, behind };
+  enum class Way { alone, cooperative, dependent };
   void allow_shared(Function& function, unsigned shared);
   void launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments,
                    Way way = Way::alone);

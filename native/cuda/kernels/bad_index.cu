@@ -1,4 +1,4 @@
-// The end of a call that checks indices while it runs.
+// The end of a call that validates indices while it runs.
 #include "bad_index.cuh"
 
 using namespace anydml::cuda;

@@ -1,6 +1,5 @@
-// What kernels do about an index that points outside its axis: they note the first one of a call in
-// device memory, and a later kernel of the same call hands it to the host, in memory that both see.
-// Nothing waits for anything else.
+// Handling of indices out of range: kernels record the first one of a call in device memory, and a
+// later kernel of the same call writes it to mapped host memory. Nothing waits for anything else.
 #pragma once
 
 #include "walk.cuh"
@@ -14,12 +13,12 @@ namespace anydml::cuda {
 struct BadIndexSlot {
   static constexpr int kParts = 4;
   unsigned long long parts[kParts];
-  unsigned done;  // blocks of a kernel that settles its own call
+  unsigned done;  // blocks that have ended, in a kernel that ends its own call
   unsigned unused[7];
 };
 
 struct BadIndexEntry {
-  unsigned long long number;  // from 1 on: written last, when the rest is there
+  unsigned long long number;  // from 1 on: written last, when everything else is written
   unsigned long long call;
   Offset position, value;
 };
@@ -32,7 +31,7 @@ struct BadIndexPage {
   BadIndexEntry entries[kEntries];
 };
 
-// Passed to kernels by value. Without a slot (indices that are clamped) there is nothing to find.
+// Passed to kernels by value. Without a slot (indices that are clamped) there is nothing to report.
 struct BadIndexReport {
   BadIndexSlot* slot;
   BadIndexPage* page;
@@ -43,21 +42,21 @@ struct BadIndexReport {
 constexpr unsigned kPublishThreads = 1024;
 
 #if defined(__CUDACC__)
-// Whether one has been found: certain for kernels that run behind those which look.
+// Whether a bad index has been found: reliable in kernels that run after those that check.
 __device__ inline bool bad_index_found(const BadIndexReport& report) {
   return report.slot != nullptr &&
          *const_cast<const volatile unsigned long long*>(report.slot->parts) != 0;
 }
 
-// By any thread that meets one, at its position in row-major order of the index tensor. Threads of
-// a warp that come together send one of them.
+// Called by any thread that finds a bad index, with its position in row-major order of the index
+// tensor. Of the active threads of a warp only one reports.
 __device__ inline void report_bad_index(const BadIndexReport& report, Offset position,
                                         Offset value) {
   const unsigned here = __activemask();
   const unsigned high = static_cast<unsigned>(position >> 32);
   const unsigned low = static_cast<unsigned>(position);
-  const unsigned least = __reduce_min_sync(here, high);
-  if (__reduce_min_sync(here, high == least ? low : ~0u) != low || high != least) return;
+  const unsigned least_high = __reduce_min_sync(here, high);
+  if (__reduce_min_sync(here, high == least_high ? low : ~0u) != low || high != least_high) return;
   const unsigned long long known =
       *const_cast<const volatile unsigned long long*>(report.slot->parts);
   if (known != 0 && static_cast<Offset>(~known >> 16) <= position) return;
@@ -68,7 +67,7 @@ __device__ inline void report_bad_index(const BadIndexReport& report, Offset pos
                 (static_cast<unsigned long long>(value) >> (16 * i) & 0xFFFFull)));
 }
 
-// By one thread, after all reports and all reads of them have ended: hands the report to the host,
+// Called by one thread, after all reports and all reads of them: publishes the report to the host
 // and resets the slot.
 __device__ inline void publish_bad_index(const BadIndexReport& report) {
   unsigned long long parts[BadIndexSlot::kParts], value = 0;
@@ -94,7 +93,7 @@ __device__ inline void publish_bad_index(const BadIndexReport& report) {
   entry.number = number + 1;
 }
 
-// By a whole block: zeros.
+// Fills with zeros, by a whole block.
 __device__ inline void clear_result(char* result, Offset bytes) {
   Offset head = -reinterpret_cast<Offset>(result) & 15;
   if (head > bytes) head = bytes;
@@ -105,8 +104,8 @@ __device__ inline void clear_result(char* result, Offset bytes) {
   for (Offset i = threadIdx.x; i < lines; i += blockDim.x) line[i] = {0, 0, 0, 0};
 }
 
-// By all blocks of a kernel that is the last one of its call, at their end. The last of them sees
-// to what is to be done when an index was bad, as bad_index_publish does.
+// Called by all blocks of the last kernel of a call, at their end. The last block does what
+// bad_index_publish does.
 __device__ inline void publish_report_by_last_block(const BadIndexReport& report, char* result,
                                                     Offset bytes) {
   __shared__ bool last;

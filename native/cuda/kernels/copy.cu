@@ -13,7 +13,7 @@ using Element = Unit<kSize>::Type;
 
 }  // namespace
 
-// Any strides: a thread an element.
+// Any strides: one element a thread.
 extern "C" __global__ void __launch_bounds__(kCopyThreads)
     copy_units(char* target, const char* source, const __grid_constant__ Walk walk,
                unsigned count) {
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(kCopyThreads)
              lanes);
 }
 
-// The same, each row one element over and over.
+// The same for rows that repeat one element.
 extern "C" __global__ void __launch_bounds__(kCopyThreads)
     fill_rows(char* target, const char* source, const __grid_constant__ Walk outer,
               const __grid_constant__ Rows rows, int size) {

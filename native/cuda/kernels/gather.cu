@@ -53,7 +53,7 @@ __device__ unsigned long long moved_inside(Offset value, bool is_signed, Offset 
   return moved<OutOfRange::wrap>(value, is_signed, size);
 }
 
-// Off the way of good indices. `step`: of a tuple or of a run.
+// The slow path, for bad indices. `step`: of a tuple or of a run.
 template <int kDims>
 __device__ __noinline__ void report_at(const Gather<kDims>& gather, const BadIndexReport& report,
                                        unsigned number, int step, Offset value) {
@@ -124,7 +124,7 @@ __device__ bool places_of(const Gather<kDims>& gather, const BadIndexReport& rep
   return bad;
 }
 
-// Whether nothing is to be written: one block knows of all indices here.
+// Whether nothing is to be written: in a call of one block, which knows all indices here.
 __device__ bool stops(const GatherHead& head, const BadIndexReport& report, bool bad) {
   if (!head.alone || report.slot == nullptr) return false;
   if (!__syncthreads_or(bad)) return false;
@@ -276,8 +276,8 @@ template <int kDims>
   }
 }
 
-// Rows: at any addresses, or where ANYDML_SIZE is 16 of whole lines. The threads of a segment are
-// of one warp, and take one's index.
+// Rows: at any addresses, or if ANYDML_SIZE is 16 of whole lines. The threads of a segment belong
+// to one warp and use the index that one of them reads.
 template <int kDims>
 [[maybe_unused]] __device__ void gather_rows(const BadIndexReport& report,
                                              const Gather<kDims>& gather, unsigned tile) {
@@ -320,7 +320,7 @@ template <int kDims>
 
 #define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kGatherThreads) name
 
-// Each way for few dimensions and for many.
+// Each kernel for few dimensions and for many.
 #define ANYDML_WAY_OF(way, suffix, dims)                                                         \
   ANYDML_KERNEL(way##suffix)                                                                     \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
@@ -340,7 +340,7 @@ ANYDML_WAY(gather_rows)
 #endif
 
 #if ANYDML_SIZE == 1
-// Only looks, before anything is written.
+// Only checks the indices, before anything is written.
 ANYDML_KERNEL(gather_check)
 (const __grid_constant__ BadIndexReport report, const __grid_constant__ IndexCheck check) {
   const Offset first = static_cast<Offset>(blockIdx.x) * (kGatherThreads * kGatherUnroll);

@@ -29,7 +29,7 @@ struct Value<8> {
 };
 using Coordinate = Value<ANYDML_SIZE>::Type;
 
-// How many are before this one in a block of kScanThreads, and in all of it.
+// The sum before this thread in a block of kScanThreads, and the sum of the block.
 template <class T>
 __device__ T scan_block(T value, T& total) {
   constexpr unsigned kScanWarps = kScanThreads / 32;
@@ -114,9 +114,9 @@ __device__ void write_rows(const Stretch& stretch, const Target& target, Offset 
         // Up to where a line of 128 bytes begins; then the warp's stores fill lines.
         const unsigned into =
             static_cast<unsigned>(reinterpret_cast<unsigned long long>(out)) & 127;
-        const unsigned ahead = min((128 - into) / kRow % (128 / kRow), count);
-        if (lane < ahead) make(lane);
-        unsigned i = ahead + lane;
+        const unsigned lead = min((128 - into) / kRow % (128 / kRow), count);
+        if (lane < lead) make(lane);
+        unsigned i = lead + lane;
         for (; i - lane + 128 <= count; i += 128) {
 #pragma unroll
           for (unsigned k = 0; k < 4; ++k) make(i + k * 32);
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     nonzero_starts(const unsigned* counts, const unsigned long long* groups, Offset granules,
                    Starts to) {
   anydml::await_previous();
-  unsigned long long outside = 0, before = 0;
+  unsigned long long previous_groups = 0, before = 0;
   const Offset first = static_cast<Offset>(blockIdx.x) * kGroup + threadIdx.x * 4;
   uint4 own = {0, 0, 0, 0};
   if (first + 4 <= granules) {
@@ -181,22 +181,22 @@ extern "C" __global__ void __launch_bounds__(kScanThreads)
     if (first + 2 < granules) own.z = counts[first + 2];
   }
   if (groups != nullptr) {
-    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) outside += groups[g];
+    for (unsigned g = threadIdx.x; g < blockIdx.x; g += kScanThreads) previous_groups += groups[g];
   } else {
     for (unsigned i = threadIdx.x; i < blockIdx.x * (kGroup / 4); i += kScanThreads) {
       const uint4 loaded = reinterpret_cast<const uint4*>(counts)[i];
-      outside += loaded.x + loaded.y + loaded.z + loaded.w;
+      previous_groups += loaded.x + loaded.y + loaded.z + loaded.w;
     }
   }
-  if (blockIdx.x > 0) scan_block(outside, before);
+  if (blockIdx.x > 0) scan_block(previous_groups, before);
   unsigned total;
   const unsigned inside = scan_block(own.x + own.y + own.z + own.w, total);
-  const unsigned each[4] = {own.x, own.y, own.z, own.w};
+  const unsigned counts_of_thread[4] = {own.x, own.y, own.z, own.w};
   Offset at = static_cast<Offset>(before) + inside;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (first + i < granules) to.starts[first + i] = at;
-    at += each[i];
+    at += counts_of_thread[i];
   }
   if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
     publish_count(to, granules, static_cast<Offset>(before) + total);
@@ -216,7 +216,7 @@ __device__ unsigned sum_before(unsigned value) {
   return sum - value;
 }
 
-// The places of a lane's bits into the list, from `index` on.
+// Writes the places of a lane's bits to the list, from `index` on.
 __device__ void list_bits(unsigned word, unsigned first, unsigned index, unsigned short* list) {
   for (; word != 0; word &= word - 1)
     list[index++] = static_cast<unsigned short>(first + __ffs(word) - 1);
@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
   const Offset base = static_cast<Offset>(blockIdx.x) << granules_log;
   const unsigned count = static_cast<unsigned>(min(Offset{1} << granules_log, granules - base));
   const unsigned* const words = bits + base * kGranuleWords;
-  // Lines for a granule of the warp's own: on their way before it is known whether it is one.
+  // The lines of the warp's own granule, loaded before it is known whether they are needed.
   uint4 early[2] = {};
   if (warp < count) {
 #pragma unroll
@@ -264,11 +264,11 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
   const Target target{rows, row_step, column_step, max_rows, paired != 0};
   unsigned short* const list = lists[warp];
   Stretch stretch{axes, positions[warp], {}, 0};
-  // Goes to slices of a granule; where they begin in it.
+  // Moves to slices of a granule; returns where they begin in it.
   const auto start_at = [&](unsigned granule, unsigned slice, unsigned slices) {
     // The first places of the first granule are not elements.
-    const unsigned ahead = base + granule == 0 ? skip : 0;
-    const unsigned place = max(slice * kSlice, ahead);
+    const unsigned skipped = base + granule == 0 ? skip : 0;
+    const unsigned place = max(slice * kSlice, skipped);
     const Offset first = (base + granule) * kGranule + place - skip;
     stretch.length = (slice + slices) * kSlice - place;
     if constexpr (kColumns == 0) {
@@ -286,9 +286,9 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     return place;
   };
 
-  const unsigned few =
+  const unsigned warp_rows =
       warp < count ? static_cast<unsigned>(first_rows[warp + 1] - first_rows[warp]) : 0;
-  if (few != 0 && few <= kSlice) {  // a lane takes 256 elements, one after the other
+  if (warp_rows != 0 && warp_rows <= kSlice) {  // a lane takes 256 elements, one after the other
     const unsigned own[8] = {early[0].x, early[0].y, early[0].z, early[0].w,
                              early[1].x, early[1].y, early[1].z, early[1].w};
     unsigned set = 0;
@@ -302,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(kNonzeroThreads, 5)
     }
     const unsigned place = start_at(warp, 0, kSlices);
     __syncwarp();
-    write_rows(stretch, target, first_rows[warp], few, stages[warp],
+    write_rows(stretch, target, first_rows[warp], warp_rows, stages[warp],
                [&](unsigned i) -> unsigned { return list[i] - place; });
     __syncwarp();
   }

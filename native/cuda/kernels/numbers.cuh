@@ -1,5 +1,5 @@
-// One element as another type: what native/cpu/movers/convert.hpp says, to the bit. Rounding is to
-// nearest even, every NaN that comes out is the canonical one, integers saturate.
+// One element as another type: what native/cpu/data_movement/convert.hpp says, to the bit. Rounding
+// is to nearest even, every NaN that comes out is the canonical one, integers saturate.
 #pragma once
 
 namespace anydml::cuda {
@@ -90,7 +90,8 @@ __device__ inline Bfloat to_bfloat(float value) {
   const unsigned rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
   return {static_cast<unsigned short>(value == value ? rounded : 0x7FC0u)};
 }
-// A float whose last bit is odd where something is lost: rounding that is rounding once.
+// Rounds to odd: a float whose last bit is set if bits are lost, so that a second rounding is
+// exact.
 __device__ inline float odd(float truncated, bool exact) {
   return __uint_as_float(__float_as_uint(truncated) | (exact ? 0u : 1u));
 }
@@ -111,7 +112,7 @@ __device__ inline Bfloat to_bfloat(Integer value) {
   return to_bfloat(static_cast<double>(value));
 }
 
-// Towards zero, to the nearest end where it is out of range, NaN to 0.
+// Truncates, saturates out-of-range values, and maps NaN to 0.
 template <class To, class From>
 __device__ inline To to_integer(From value) {
   constexpr int bits = 8 * static_cast<int>(sizeof(To));
@@ -119,10 +120,10 @@ __device__ inline To to_integer(From value) {
   constexpr unsigned long long top = 1ull << (bits - 1);
   constexpr From end = static_cast<From>(top) * (is_signed ? 1 : 2);
   constexpr From low = is_signed ? -static_cast<From>(top) : static_cast<From>(0);
-  constexpr To least = is_signed ? static_cast<To>(top) : static_cast<To>(0);
+  constexpr To min_value = is_signed ? static_cast<To>(top) : static_cast<To>(0);
   if (!(value == value)) return 0;
-  if (value >= end) return static_cast<To>(static_cast<To>(~0ull) ^ least);
-  if (value < low) return least;
+  if (value >= end) return static_cast<To>(static_cast<To>(~0ull) ^ min_value);
+  if (value < low) return min_value;
   return static_cast<To>(value);
 }
 

@@ -44,9 +44,9 @@ extern "C" __global__ void __launch_bounds__(ANYDML_THREADS)
   const Element low = read<Element>(off), high = read<Element>(on);
 #pragma unroll
   for (int k = 0; k < kUnroll; ++k) {
-    const auto named =
+    const auto hot_place =
         anydml::wrap_index(read<Index>(indices + from[k]), static_cast<unsigned long long>(size));
-    const bool hot = named == static_cast<unsigned long long>(place[k]);
+    const bool hot = hot_place == static_cast<unsigned long long>(place[k]);
     if (first + k * ANYDML_THREADS < count) write(target + to[k], hot ? high : low);
   }
 }

@@ -108,15 +108,15 @@ extern "C" __global__ void __launch_bounds__(kPadThreads, 4)
   };
   // Few elements around the piece: one a thread, read before the piece is written.
   const Offset left = first - begin, around = left + (end - last);
-  const bool few = around <= static_cast<Offset>(lanes) * kSize;
+  const bool is_thin_edge = around <= static_cast<Offset>(lanes) * kSize;
   const Offset own = static_cast<Offset>(lane) * kSize;
   const Offset at = own < left ? begin + own : last + (own - left);
   Element edge;
-  if (few && own < around) edge = element_at(at);
+  if (is_thin_edge && own < around) edge = element_at(at);
   if (first < last)
     copy_piece(target + first, source + (first - shift), static_cast<unsigned>(last - first), lane,
                lanes);
-  if (few) {
+  if (is_thin_edge) {
     if (own < around) write(target + at, edge);
     return;
   }

@@ -37,8 +37,8 @@ __device__ inline PieceLines lines_of(const char* to, const char* from, unsigned
   result.head = static_cast<unsigned>(0 - to_address) & 15;
   if (result.head < result.shift) result.head += 16;
   result.lines = 0;
-  const unsigned others = result.shift != 0 ? 1 : 0, least = result.head + 16 + 16 * others;
-  if (bytes + result.shift >= least)
+  const unsigned others = result.shift != 0 ? 1 : 0, min_bytes = result.head + 16 + 16 * others;
+  if (bytes + result.shift >= min_bytes)
     result.lines = (bytes - result.head + result.shift) / 16 - others;
   if (bytes < result.head) result.head = bytes;
   return result;

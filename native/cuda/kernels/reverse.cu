@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
 extern "C" __global__ void __launch_bounds__(kImageThreads)
     reverse_lines(char* target, const char* source, const char* lengths,
                   const __grid_constant__ ReverseLines turning) {
-  constexpr unsigned kGroups = kImageThreads / 32, kTogether = 4;
+  constexpr unsigned kGroups = kImageThreads / 32, kRowsAtOnce = 4;
   const unsigned strip = turning.chunks.quotient(blockIdx.x);
   const unsigned column = strip * 32 + (threadIdx.x & 31);
   const unsigned first =
@@ -94,10 +94,10 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
   }
   const Offset reversed_count = length_at(lengths + length, turning.size);
 #pragma unroll 1
-  for (unsigned k = 0; k < kReversePerThread; k += kTogether) {
-    Element value[kTogether];
+  for (unsigned k = 0; k < kReversePerThread; k += kRowsAtOnce) {
+    Element value[kRowsAtOnce];
 #pragma unroll
-    for (unsigned n = 0; n < kTogether; ++n) {
+    for (unsigned n = 0; n < kRowsAtOnce; ++n) {
       const unsigned row = first + (k + n) * kGroups;
       const Offset place = turning.begin + row;
       const Offset taken = place < reversed_count ? reversed_count - 1 - place : place;
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(kImageThreads)
         value[n] = read<Element>(source + from + (taken - turning.begin) * turning.from_step);
     }
 #pragma unroll
-    for (unsigned n = 0; n < kTogether; ++n) {
+    for (unsigned n = 0; n < kRowsAtOnce; ++n) {
       const unsigned row = first + (k + n) * kGroups;
       if (row < turning.positions) write(target + to + row * turning.to_step, value[n]);
     }

@@ -81,7 +81,7 @@ struct Lines {
 constexpr unsigned kPackedThreads = 512;
 constexpr unsigned kPackedBlocks = 3;  // that a multiprocessor runs at a time, of 64 KiB each
 // Elements of a thread at a time.
-ANYDML_BOTH constexpr unsigned lines_each(int size) { return size > 8 ? 4 : 8; }
+ANYDML_BOTH constexpr unsigned lines_per_thread(int size) { return size > 8 ? 4 : 8; }
 
 // Rows of SCATTER_ND: slices whose elements lie at one step.
 struct Slices {

@@ -48,7 +48,7 @@ __device__ inline void read_keys(const char* indices, const Places& places, cons
       key[k] += static_cast<unsigned>(position) * static_cast<unsigned>(tuples.scales[d]);
     }
   };
-  if (tuples.paired) {  // both at once: reads that are not repeated do not meet in the first cache
+  if (tuples.paired) {  // both loads at once: volatile loads do not combine in the first cache
     Index value[kBinKeysPerThread][2] = {};
 #pragma unroll
     for (unsigned k = 0; k < kBinKeysPerThread; ++k)
@@ -192,9 +192,9 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads)
   if (is_done(part)) return;
   const unsigned lane = threadIdx.x & 31, own_row = threadIdx.x / 32;
   const unsigned bucket = blockIdx.x * 32 + lane;
-  const unsigned each = (part.groups + kRows - 1) / kRows;
-  const unsigned first = own_row * each;
-  const unsigned end = first + each < part.groups ? first + each : part.groups;
+  const unsigned groups_per_row = (part.groups + kRows - 1) / kRows;
+  const unsigned first = own_row * groups_per_row;
+  const unsigned end = first + groups_per_row < part.groups ? first + groups_per_row : part.groups;
   const bool is_valid = bucket < part.buckets;
   unsigned* const counts = part.counts + bucket;
   unsigned sum = 0;

@@ -21,7 +21,7 @@ using Mapped = WordOf<Element, kIsAnyFloat<Element> || sizeof(Element) == 8>::Bi
 constexpr unsigned kOwn = kBucketBytes / sizeof(Cell) / kBucketThreads;  // elements of a thread
 constexpr unsigned kUpdatesPerBatch = 8;                                 // at a time
 
-// What a thread reads at once.
+// The unit of a thread's loads.
 struct alignas(16) Places8 {
   unsigned pairs[kUpdatesPerRead / 2];
   __device__ unsigned at(unsigned k) const {
@@ -32,7 +32,7 @@ struct alignas(sizeof(Element) == 1 ? 8 : 16) Values8 {
   Element of[kUpdatesPerRead];
 };
 
-// Some updates of a bucket.
+// A range of a bucket's updates.
 struct Updates {
   const Partition& part;
   const char* updates;
@@ -69,7 +69,7 @@ struct Updates {
   }
   // Calls body with the place of each update from `from` to `end` and its number.
   template <class Body>
-  __device__ void each(unsigned from, unsigned end, Body&& body) const {
+  __device__ void for_each(unsigned from, unsigned end, Body&& body) const {
     for (unsigned base = from + threadIdx.x; base < end;
          base += kUpdatesPerBatch * kBucketThreads) {
       unsigned at[kUpdatesPerBatch];
@@ -81,9 +81,9 @@ struct Updates {
         if (base + k * kBucketThreads < end) body(at[k], base + k * kBucketThreads);
     }
   }
-  // The same with the update before its number.
+  // The same, with the value before the number.
   template <class Body>
-  __device__ void each_value(unsigned from, unsigned end, Body&& body) const {
+  __device__ void for_each_value(unsigned from, unsigned end, Body&& body) const {
 #if ANYDML_TYPE != 0
     if (moved) {
       constexpr unsigned kStep = kUpdatesPerRead * kBucketThreads;
@@ -140,16 +140,16 @@ struct Bucket {
     from = reinterpret_cast<const Element*>(input) + first;
     to = reinterpret_cast<Element*>(output) + first;
   }
-  // Calls body with each element of this thread, and its number among them.
+  // Calls body with each element of this thread and its index among them.
   template <class Body>
-  __device__ void each(Body&& body) const {
+  __device__ void for_each(Body&& body) const {
 #pragma unroll
     for (unsigned k = 0; k < kOwn; ++k)
       if (threadIdx.x + k * kBucketThreads < size) body(threadIdx.x + k * kBucketThreads, k);
   }
-  // Writes what body gives for each element of this thread, some of which it gives at once.
+  // Writes the values that body returns for each element of this thread, in batches.
   template <class Body>
-  __device__ void each_batch(Body&& body) const {
+  __device__ void write_batches(Body&& body) const {
 #pragma unroll
     for (unsigned base = 0; base < kOwn; base += 16) {
       Element own[16];
@@ -166,17 +166,17 @@ struct Bucket {
     }
   }
 #if ANYDML_TYPE == 0
-  // Which elements of this thread an update names, a bit each.
-  __device__ unsigned named(Cell* words) const {
+  // The elements of this thread that an update names, as a bit mask.
+  __device__ unsigned find_updated(Cell* words) const {
     unsigned bits = 0;
-    each([&](unsigned e, unsigned k) {
+    for_each([&](unsigned e, unsigned k) {
       if (*winner_of(words, e) != 0) bits |= 1u << k;
     });
     return bits;
   }
-  __device__ void write(const Cell* words, unsigned named) const {
-    if (__all_sync(kAllLanes, named == ~0u >> (32 - kOwn))) {
-      each([&](unsigned e, unsigned) { to[e] = static_cast<Element>(words[e]); });
+  __device__ void write(const Cell* words, unsigned updated) const {
+    if (__all_sync(kAllLanes, updated == ~0u >> (32 - kOwn))) {
+      for_each([&](unsigned e, unsigned) { to[e] = static_cast<Element>(words[e]); });
       return;
     }
     // All of some are read before the first is written.
@@ -188,7 +188,7 @@ struct Bucket {
       for (unsigned k = 0; k < kTurn; ++k) {
         const unsigned e = threadIdx.x + (base + k) * kBucketThreads;
         if (e >= size) continue;
-        if (named >> (base + k) & 1)
+        if (updated >> (base + k) & 1)
           own[k] = static_cast<Element>(words[e]);
         else
           own[k] = from[e];

@@ -6,7 +6,7 @@
 
 namespace {
 
-// What several blocks know of a crowded bucket.
+// The state that several blocks share of a crowded bucket.
 __device__ inline Mapped* map_of(const Partition& part, unsigned slot) {
   constexpr Offset kBytes = map_bytes(kIsAnyFloat<Element>, ANYDML_SIZE);
   return reinterpret_cast<Mapped*>(static_cast<char*>(part.maps) + slot * kBytes);
@@ -41,50 +41,52 @@ __device__ inline void prefetch_input(const Bucket& bucket, unsigned updates) {
 }
 
 __device__ inline void copy_elements(const Bucket& bucket) {
-  if (bucket.from != bucket.to) bucket.each_batch([&](unsigned e) { return bucket.from[e]; });
+  if (bucket.from != bucket.to) bucket.write_batches([&](unsigned e) { return bucket.from[e]; });
 }
 
 // Of keys in order, no two of one element: the elements, and then the updates over those.
 __device__ void move_strict(const Bucket& bucket, const Updates& updates) {
   if (updates.count != bucket.size) copy_elements(bucket);
   __syncthreads();
-  updates.each_value(0, updates.count,
-                     [&](unsigned at, Element value, unsigned) { bucket.to[at] = value; });
+  updates.for_each_value(0, updates.count,
+                         [&](unsigned at, Element value, unsigned) { bucket.to[at] = value; });
 }
 
-// Of few updates the same, of those that are the last of their element.
-__device__ void move_few(const Bucket& bucket, const Updates& updates, Cell* words) {
+// Of few updates, the same for those that are the last of their element.
+__device__ void move_few_updates(const Bucket& bucket, const Updates& updates, Cell* words) {
   const unsigned count = updates.count;
   copy_elements(bucket);
   clear_winners(words, bucket.size);
   __syncthreads();
-  updates.each(0, count, [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
+  updates.for_each(0, count,
+                   [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
   __syncthreads();
-  updates.each(0, count, [&](unsigned at, unsigned i) {
+  updates.for_each(0, count, [&](unsigned at, unsigned i) {
     if (*winner_of(words, at) == i + 1) bucket.to[at] = updates.value(i);
   });
 }
 
-// If there are many, every one is read twice: for its number and for its element.
+// For many updates, every one is read twice: for its number and for its element.
 __device__ void move_many(const Bucket& bucket, const Updates& updates, Cell* words) {
   const unsigned count = updates.count;
   clear_winners(words, bucket.size);
   __syncthreads();
-  updates.each(0, count, [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
+  updates.for_each(0, count,
+                   [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
   __syncthreads();
   unsigned long long wins = 0, turn = 1;  // a bit an update of this thread
-  updates.each(0, count, [&](unsigned at, unsigned i) {
+  updates.for_each(0, count, [&](unsigned at, unsigned i) {
     if (*winner_of(words, at) == i + 1) wins |= turn;
     turn <<= 1;
   });
-  const unsigned named = bucket.named(words);
+  const unsigned updated = bucket.find_updated(words);
   __syncthreads();
-  updates.each_value(0, count, [&](unsigned at, Element value, unsigned) {
+  updates.for_each_value(0, count, [&](unsigned at, Element value, unsigned) {
     if (wins & 1) words[at] = static_cast<Cell>(value);
     wins >>= 1;
   });
   __syncthreads();
-  bucket.write(words, named);
+  bucket.write(words, updated);
 }
 
 // As many as registers keep, moved to the bucket: the same, with places read once and eight updates
@@ -124,7 +126,7 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Cell* wo
       if (first + k < count && *winner_of(words, places[j].at(k)) == first + k + 1)
         wins |= 1ull << (j * kUpdatesPerRead + k);
   }
-  const unsigned named = bucket.named(words);
+  const unsigned updated = bucket.find_updated(words);
   __syncthreads();
 #pragma unroll
   for (unsigned j = 0; j < kKeptReads; ++j) {
@@ -137,14 +139,14 @@ __device__ void move_kept(const Bucket& bucket, const Updates& updates, Cell* wo
         words[places[j].at(k)] = static_cast<Cell>(values.of[k]);
   }
   __syncthreads();
-  bucket.write(words, named);
+  bucket.write(words, updated);
 }
 
 __device__ void move_all(const Bucket& bucket, const Updates& updates, Cell* words) {
   if (updates.strict)
     move_strict(bucket, updates);
   else if (updates.count < bucket.size / (updates.moved ? 8 : 2))
-    move_few(bucket, updates, words);
+    move_few_updates(bucket, updates, words);
   else if (updates.moved && updates.count <= kMaxKeptUpdates)
     move_kept(bucket, updates, words);
   else
@@ -152,15 +154,15 @@ __device__ void move_all(const Bucket& bucket, const Updates& updates, Cell* wor
 }
 
 #else
-// Many updates of one element are put together by the warp first.
+// The warp first combines updates of the same element.
 template <Combine kCombine>
-__device__ inline void take_together(Cell* words, unsigned at, Cell update) {
+__device__ inline void combine_in_warp(Cell* words, unsigned at, Cell update) {
   const unsigned here = __activemask();
   if (here != kAllLanes || !__all_sync(kAllLanes, at == __shfl_sync(kAllLanes, at, 0)))
     return take<kCombine, Element>(words + at, update);
 #pragma unroll
   for (int step = 16; step > 0; step /= 2)
-    update = together<kCombine, Element>(update, __shfl_xor_sync(kAllLanes, update, step));
+    update = combine_words<kCombine, Element>(update, __shfl_xor_sync(kAllLanes, update, step));
   if ((threadIdx.x & 31) == 0) take<kCombine, Element>(words + at, update);
 }
 
@@ -175,13 +177,13 @@ __device__ inline Element number_of(const Bucket& bucket, const Updates& updates
 
 template <Combine kCombine>
 __device__ void combine_all(const Bucket& bucket, const Updates& updates, Cell* words) {
-  bucket.each([&](unsigned e, unsigned) { words[e] = word_of<kCombine>(bucket.from[e], 0); });
+  bucket.for_each([&](unsigned e, unsigned) { words[e] = word_of<kCombine>(bucket.from[e], 0); });
   __syncthreads();
-  updates.each_value(0, updates.count, [&](unsigned at, Element value, unsigned i) {
-    take_together<kCombine>(words, at, word_of<kCombine>(value, i + 1));
+  updates.for_each_value(0, updates.count, [&](unsigned at, Element value, unsigned i) {
+    combine_in_warp<kCombine>(words, at, word_of<kCombine>(value, i + 1));
   });
   __syncthreads();
-  bucket.each([&](unsigned e, unsigned) {
+  bucket.for_each([&](unsigned e, unsigned) {
     bucket.to[e] = number_of<kCombine>(bucket, updates, e, words[e]);
   });
 }
@@ -207,23 +209,23 @@ __device__ void add_piece(const Bucket& bucket, const Updates& updates, unsigned
   const unsigned end =
       updates.count - first < kOverfullBucketSize ? updates.count : first + kOverfullBucketSize;
 #if ANYDML_TYPE == 0
-  bucket.each([&](unsigned e, unsigned) { *winner_of(words, e) = 0; });
+  bucket.for_each([&](unsigned e, unsigned) { *winner_of(words, e) = 0; });
   __syncthreads();
-  updates.each(first, end,
-               [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
+  updates.for_each(first, end,
+                   [&](unsigned at, unsigned i) { atomicMax(winner_of(words, at), i + 1); });
   __syncthreads();
-  bucket.each([&](unsigned e, unsigned) {
+  bucket.for_each([&](unsigned e, unsigned) {
     const unsigned winner = *winner_of(words, e);
     if (winner != 0) atomicMax(map + e, winner);
   });
 #else
-  bucket.each([&](unsigned e, unsigned) { words[e] = neutral<kCombine, Element>(); });
+  bucket.for_each([&](unsigned e, unsigned) { words[e] = neutral<kCombine, Element>(); });
   __syncthreads();
-  updates.each_value(first, end, [&](unsigned at, Element value, unsigned i) {
-    take_together<kCombine>(words, at, word_of<kCombine>(value, i - first + 1));
+  updates.for_each_value(first, end, [&](unsigned at, Element value, unsigned i) {
+    combine_in_warp<kCombine>(words, at, word_of<kCombine>(value, i - first + 1));
   });
   __syncthreads();
-  bucket.each([&](unsigned e, unsigned) {
+  bucket.for_each([&](unsigned e, unsigned) {
     if (words[e] == neutral<kCombine, Element>()) return;
     if constexpr (kIsAnyFloat<Element>)
       take<kCombine, Element>(
@@ -247,15 +249,15 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
   const Bucket bucket(output, input, part, blockIdx.x);
   const Updates updates(part, changes, tuples, blockIdx.x);
   if (updates.count == 0) {
-    if (input != output) bucket.each_batch([&](unsigned e) { return bucket.from[e]; });
+    if (input != output) bucket.write_batches([&](unsigned e) { return bucket.from[e]; });
   } else if (updates.count > kOverfullBucketSize) {
     Mapped* const map = map_of(part, slot_of(part, blockIdx.x));
 #if ANYDML_TYPE == 0
-    bucket.each([&](unsigned e, unsigned) { map[e] = 0; });
+    bucket.for_each([&](unsigned e, unsigned) { map[e] = 0; });
 #else
     with_any_order<Element>(reduction, [&](auto constant) {
       constexpr Combine combine = decltype(constant)::value;
-      bucket.each([&](unsigned e, unsigned) { map[e] = mapped<combine>(bucket.from[e]); });
+      bucket.for_each([&](unsigned e, unsigned) { map[e] = mapped<combine>(bucket.from[e]); });
     });
 #endif
   } else {
@@ -299,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(kBucketThreads, 1)
     if (last) {
       __threadfence();
       const volatile Mapped* const known = map;
-      bucket.each([&](unsigned e, unsigned) {
+      bucket.for_each([&](unsigned e, unsigned) {
         const Mapped found = known[e];
 #if ANYDML_TYPE == 0
         if (found != 0)

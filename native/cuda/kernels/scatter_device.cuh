@@ -79,17 +79,17 @@ struct FirstBad {
       value = bad;
     }
   }
-  // By all lanes of a warp.
+  // Called by all lanes of a warp.
   __device__ void publish(const BadIndexReport& report) const {
     constexpr Offset none = 0x7FFFFFFFFFFFFFFFll;
     if (!__any_sync(kAllLanes, position != none)) return;
-    Offset least = position;
+    Offset first = position;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      const Offset other = __shfl_xor_sync(kAllLanes, least, step);
-      if (other < least) least = other;
+      const Offset other = __shfl_xor_sync(kAllLanes, first, step);
+      if (other < first) first = other;
     }
-    if (position == least && position != none) report_bad_index(report, position, value);
+    if (position == first && position != none) report_bad_index(report, position, value);
   }
 };
 
@@ -106,7 +106,7 @@ __device__ inline Offset number_at(const void* list, int width, Offset i) {
   }
 }
 
-// By a whole block: sum of the values of the threads before this one, and of all.
+// By a whole block: the sum of the values of the threads before this one, and of all.
 __device__ inline unsigned sum_before(unsigned value, unsigned* slots, unsigned& all) {
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   unsigned sum = value;
@@ -117,17 +117,17 @@ __device__ inline unsigned sum_before(unsigned value, unsigned* slots, unsigned&
   }
   if (lane == 31) slots[warp] = sum;
   __syncthreads();
-  unsigned ahead = 0;
+  unsigned previous_warps = 0;
   all = 0;
   for (unsigned i = 0; i < blockDim.x / 32; ++i) {
-    if (i < warp) ahead += slots[i];
+    if (i < warp) previous_warps += slots[i];
     all += slots[i];
   }
   __syncthreads();
-  return ahead + sum - value;
+  return previous_warps + sum - value;
 }
 
-// Whether keys of which so much is seen ascend or descend.
+// Whether keys with these observed orders ascend or descend.
 __device__ inline bool is_ordered(unsigned seen) {
   return (seen & (kRises | kFalls)) != (kRises | kFalls);
 }
@@ -142,7 +142,7 @@ __device__ inline bool is_done(const Partition& part) {
   return is_done(part.order, part.last_only == 0);
 }
 
-// Notes an update, counted from 1, where it is later than the one that is known.
+// Records an update, counted from 1, if it is later than the recorded one.
 __device__ inline void win(unsigned* winner, unsigned update) { atomicMax(winner, update); }
 __device__ inline void win(unsigned short* winner, unsigned update) {
   const auto mine = static_cast<unsigned short>(update);

@@ -161,14 +161,14 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
     if ((at + 1) * Line::kCount <= count) line[k] = reinterpret_cast<const Line*>(indices)[at];
   }
   FirstBad bad;
-  const unsigned long long least = size_of(0);
+  const unsigned long long first_size = size_of(0);
   bool same = true, good = true;
   for (int d = 1; d < tuples.length; ++d) same = same && tuples.sizes[d] == tuples.sizes[0];
 #pragma unroll
   for (unsigned k = 0; k < kCheckLinesPerThread; ++k)
 #pragma unroll
     for (int i = 0; i < Line::kCount; ++i)
-      good = good && anydml::wrap_index(line[k].values[i], least) < least;
+      good = good && anydml::wrap_index(line[k].values[i], first_size) < first_size;
   const Offset last = first + (kCheckLinesPerThread - 1) * kScatterThreads;
   if (!same || !good || (last + 1) * Line::kCount > count) {
     // One by one, in the order of positions.

@@ -20,7 +20,7 @@ using Winner = unsigned;  // of a type: the element's word, so far
 #else
 using Winner = unsigned short;
 #endif
-constexpr unsigned kLinesPerThread = lines_each(static_cast<int>(sizeof(Element)));
+constexpr unsigned kLinesPerThread = lines_per_thread(static_cast<int>(sizeof(Element)));
 
 struct Strip {
   const char *input, *indices, *updates;
@@ -34,7 +34,8 @@ __device__ void find_winners(const Lines& lines, const Strip& strip, Winner* win
                              Element* staged, FirstBad& bad) {
   const unsigned all = lines.length << lines.width_log, step = kLinesPerThread * blockDim.x;
   const unsigned steps = (all + step - 1) / step;
-  // From the last ones on: what is not later than what is known changes nothing.
+  // Starts with the last updates: an update that is not later than the recorded one changes
+  // nothing.
   for (unsigned turn = steps; turn-- > 0;) {
     const unsigned begin = turn * step + threadIdx.x;
     Index value[kLinesPerThread] = {};

@@ -42,9 +42,9 @@ __device__ void look(const char* indices, const InOrder& job, unsigned* lasts) {
   const bool rises = __syncthreads_or((seen & kRises) != 0) != 0;
   const bool falls = __syncthreads_or((seen & kFalls) != 0) != 0;
   const bool equal = __syncthreads_or((seen & kEqual) != 0) != 0;
-  const bool outside = __syncthreads_or((seen & kOutside) != 0) != 0;
+  const bool has_bad_index = __syncthreads_or((seen & kOutside) != 0) != 0;
   if (threadIdx.x != 0) return;
-  job.order->looks = (rises && falls) || outside || (job.once && equal) ? 0 : 1;
+  job.order->looks = (rises && falls) || has_bad_index || (job.once && equal) ? 0 : 1;
   job.order->seen = 0;
 }
 
@@ -56,23 +56,23 @@ __device__ void check_order(const char* indices, const InOrder& job) {
   const Line* const all = reinterpret_cast<const Line*>(indices);
   const unsigned step = gridDim.x * kOrderThreads * kOrderPerThread;
   unsigned seen = 0;
-  // Whole warps go round together.
+  // Loops by whole warps, for the shuffle below.
   for (unsigned base = blockIdx.x * kOrderThreads * kOrderPerThread; base < lines; base += step) {
     const unsigned first = base + threadIdx.x;
     Line line[kOrderPerThread];
-    Index ahead[kOrderPerThread];  // of lane 0: what lies in front of its line
+    Index previous[kOrderPerThread];  // of lane 0: the last value before its line
 #pragma unroll
     for (unsigned k = 0; k < kOrderPerThread; ++k) {
       const unsigned at = first + k * kOrderThreads;
       if (at < lines) line[k] = all[at];
-      if (at < lines && lane == 0 && at > 0) ahead[k] = all[at - 1].values[Line::kCount - 1];
+      if (at < lines && lane == 0 && at > 0) previous[k] = all[at - 1].values[Line::kCount - 1];
     }
 #pragma unroll
     for (unsigned k = 0; k < kOrderPerThread; ++k) {
       const unsigned at = first + k * kOrderThreads;
       const Index around = __shfl_up_sync(kAllLanes, line[k].values[Line::kCount - 1], 1);
       if (at >= lines) continue;
-      const unsigned long long before = anydml::wrap_index(lane == 0 ? ahead[k] : around, size);
+      const unsigned long long before = anydml::wrap_index(lane == 0 ? previous[k] : around, size);
       unsigned long long known = at == 0 ? 0 : before;
 #pragma unroll
       for (unsigned i = 0; i < Line::kCount; ++i) {
@@ -99,14 +99,14 @@ __device__ void check_order(const char* indices, const InOrder& job) {
 
 }  // namespace
 
-// Some of them all over, by one block.
+// Checks a sample of the indices, by one block.
 extern "C" __global__ void __launch_bounds__(kLookThreads)
     scatter_look(const char* indices, const __grid_constant__ InOrder job) {
   __shared__ unsigned lasts[kLookThreads];
   with_index_type(job.type, [&](auto index) { look<decltype(index)>(indices, job, lasts); });
 }
 
-// All of them, and whether each is inside.
+// Checks all of them, and whether each is in range.
 extern "C" __global__ void __launch_bounds__(kOrderThreads)
     scatter_order(const char* indices, const __grid_constant__ InOrder job) {
   if (job.order->looks == 0) return;

@@ -30,13 +30,13 @@ __device__ void rank_in_order(const Partition& part, const unsigned (&key)[kPart
     const bool is_valid = key[j] != kNoKey;
     const unsigned bucket = is_valid ? bucket_of(part, key[j]) : kNoKey;
     const unsigned peers = __match_any_sync(kAllLanes, bucket);
-    const unsigned ahead = __popc(peers & ((1u << lane) - 1));
+    const unsigned lower_peers = __popc(peers & ((1u << lane) - 1));
     const unsigned before = is_valid ? own_ranks[bucket] : 0;
     __syncwarp();
-    if (ahead == 0 && is_valid)
+    if (lower_peers == 0 && is_valid)
       own_ranks[bucket] = static_cast<unsigned short>(before + __popc(peers));
     __syncwarp();
-    rank[j] = static_cast<unsigned short>(before + ahead);
+    rank[j] = static_cast<unsigned short>(before + lower_peers);
   }
   __syncthreads();
   for (unsigned bucket = threadIdx.x; bucket < part.buckets; bucket += kPartThreads) {
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   unsigned short* const numbers = reinterpret_cast<unsigned short*>(staged_keys + kPartTile);
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   const unsigned own_first = warp * (32 * kPartKeysPerThread) + lane, tile = blockIdx.x * kPartTile;
-  const unsigned each = (part.buckets + kPartThreads - 1) / kPartThreads;
+  const unsigned buckets_per_thread = (part.buckets + kPartThreads - 1) / kPartThreads;
   unsigned key[kPartKeysPerThread];
   Element value[kPartKeysPerThread];
 #pragma unroll
@@ -97,8 +97,8 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   unsigned base[kOwn];  // where the tile's updates of this thread's buckets go
 #pragma unroll
   for (unsigned k = 0; k < kOwn; ++k) {
-    const unsigned bucket = threadIdx.x * each + k;
-    if (k < each && bucket < part.buckets)
+    const unsigned bucket = threadIdx.x * buckets_per_thread + k;
+    if (k < buckets_per_thread && bucket < part.buckets)
       base[k] = part.bucket_offsets[bucket] + of_group[bucket] + before[bucket];
   }
   unsigned short rank[kPartKeysPerThread];
@@ -111,8 +111,8 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   bool is_long = false;
 #pragma unroll
   for (unsigned k = 0; k < kOwn; ++k) {
-    const unsigned bucket = threadIdx.x * each + k;
-    count[k] = k < each && bucket < part.buckets ? starts[bucket] : 0;
+    const unsigned bucket = threadIdx.x * buckets_per_thread + k;
+    count[k] = k < buckets_per_thread && bucket < part.buckets ? starts[bucket] : 0;
     total += count[k];
     is_long = is_long || count[k] > kLong;
   }
@@ -120,8 +120,8 @@ extern "C" __global__ void __launch_bounds__(kPartThreads,
   unsigned start = sum_before(total, slots, all);
 #pragma unroll
   for (unsigned k = 0; k < kOwn; ++k) {
-    const unsigned bucket = threadIdx.x * each + k;
-    if (k >= each || bucket >= part.buckets) break;
+    const unsigned bucket = threadIdx.x * buckets_per_thread + k;
+    if (k >= buckets_per_thread || bucket >= part.buckets) break;
     starts[bucket] = start;
     to[bucket] = base[k] - start;
     start += count[k];

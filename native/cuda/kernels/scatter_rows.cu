@@ -19,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
                  const __grid_constant__ BadIndexReport report) {
   if (bad_index_found(report)) return;
   const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
-  const Offset together = kScatterThreads >> slices.lanes_log;
-  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * together) +
+  const Offset slices_at_once = kScatterThreads >> slices.lanes_log;
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * slices_at_once) +
                        (threadIdx.x >> slices.lanes_log);
   const char* from[kSlicesPerThread];
   char* to[kSlicesPerThread];
@@ -28,10 +28,10 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   unsigned winner[kSlicesPerThread];
 #pragma unroll
   for (unsigned k = 0; k < kSlicesPerThread; ++k)
-    winner[k] = first + k * together < slices.count ? winners[first + k * together] : 0;
+    winner[k] = first + k * slices_at_once < slices.count ? winners[first + k * slices_at_once] : 0;
 #pragma unroll
   for (unsigned k = 0; k < kSlicesPerThread; ++k) {
-    const Offset slice = first + k * together;
+    const Offset slice = first + k * slices_at_once;
     const bool is_valid = slice < slices.count;
     const PlacePair at = places_of(outer, is_valid ? slice : 0);
     to[k] = is_valid ? output + at.first : nullptr;
@@ -61,23 +61,23 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
                     const __grid_constant__ BadIndexReport report) {
   if (bad_index_found(report)) return;
   const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
-  const Offset together = kScatterThreads >> slices.lanes_log;
-  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * together) +
+  const Offset slices_at_once = kScatterThreads >> slices.lanes_log;
+  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * slices_at_once) +
                        (threadIdx.x >> slices.lanes_log);
   Offset key[kSlicesPerThread];
   bool wins[kSlicesPerThread];
 #pragma unroll
   for (unsigned k = 0; k < kSlicesPerThread; ++k) {
-    const Offset i = first + k * together;
+    const Offset i = first + k * slices_at_once;
     key[k] = i < slices.count ? number_at(keys, key_width, i) : -1;
   }
 #pragma unroll
   for (unsigned k = 0; k < kSlicesPerThread; ++k)
-    wins[k] = key[k] >= 0 && key[k] < limit && winners[key[k]] == first + k * together + 1;
+    wins[k] = key[k] >= 0 && key[k] < limit && winners[key[k]] == first + k * slices_at_once + 1;
 #pragma unroll
   for (unsigned k = 0; k < kSlicesPerThread; ++k) {
     if (!wins[k]) continue;
-    const char* const from = updates + places_of(tuples, first + k * together).first;
+    const char* const from = updates + places_of(tuples, first + k * slices_at_once).first;
     char* const to = output + places_of(outer, key[k]).first;
     for (Offset e = lane; e < slices.elements; e += lanes)
       write(to + e * slices.output, read<Element>(from + e * slices.update));

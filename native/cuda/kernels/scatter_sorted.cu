@@ -162,11 +162,11 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
           const Element* const own = tile + mine;
           unsigned row = 0;
           for (; row + kRowsPerRead <= count; row += kRowsPerRead) {
-            Element ahead[kRowsPerRead];
+            Element terms[kRowsPerRead];
 #pragma unroll
-            for (unsigned k = 0; k < kRowsPerRead; ++k) ahead[k] = own[(row + k) << wide_log];
+            for (unsigned k = 0; k < kRowsPerRead; ++k) terms[k] = own[(row + k) << wide_log];
 #pragma unroll
-            for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<combine>(value, ahead[k]);
+            for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<combine>(value, terms[k]);
           }
           for (; row < count; ++row) value = combined<combine>(value, own[row << wide_log]);
         });

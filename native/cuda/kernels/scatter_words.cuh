@@ -95,7 +95,7 @@ struct Codes {
   }
 };
 
-// What an element is in its word, or the update of a number.
+// The word of an element, or of an update with a number.
 template <Combine kCombine, class T>
 __device__ inline Word<T> word_of(T value, unsigned number) {
   if constexpr (kIsAnyFloat<T>)
@@ -104,7 +104,7 @@ __device__ inline Word<T> word_of(T value, unsigned number) {
     return static_cast<Word<T> >(value);
 }
 
-// What a word is in the end; find(number) gives the element or an update.
+// The final value of a word; find(number) returns the element or an update.
 template <Combine kCombine, class T, class Bits, class Find>
 __device__ inline T element_of(Bits word, Find&& find) {
   if constexpr (kIsAnyFloat<T>) {
@@ -117,7 +117,7 @@ __device__ inline T element_of(Bits word, Find&& find) {
 }
 
 template <Combine kCombine, class T>
-__device__ inline Word<T> together(Word<T> a, Word<T> b) {
+__device__ inline Word<T> combine_words(Word<T> a, Word<T> b) {
   using Signed = typename WordOf<T>::Signed;
   if constexpr (kIsAnyFloat<T>)
     return a < b ? a : b;
@@ -156,7 +156,7 @@ __device__ inline void take(Bits* word, Bits update) {
   }
 }
 
-// What changes no word.
+// The neutral element.
 template <Combine kCombine, class T>
 __device__ inline Word<T> neutral() {
   using Bits = Word<T>;

@@ -3,7 +3,7 @@
 //
 // Lines begin before the first element, where that is not at the beginning of one; positions count
 // from there.
-#include "movers.cuh"
+#include "data_movement.cuh"
 
 namespace {
 

@@ -17,8 +17,8 @@ struct SameLayout {
 
   __device__ SameLayout meeting(const Slabs&, unsigned, unsigned) const { return *this; }
   __device__ char* at(const Slabs& slabs, Offset row, unsigned column) const {
-    const unsigned p = slabs.each.quotient(column);
-    return data[p] + row * slabs.part_step + (column - p * slabs.each.size) * kSize;
+    const unsigned p = slabs.part_units.quotient(column);
+    return data[p] + row * slabs.part_step + (column - p * slabs.part_units.size) * kSize;
   }
 };
 
@@ -189,14 +189,14 @@ __device__ void move_tiles(const Slabs& slabs, const Table& table) {
 
 }  // namespace
 
-// Each way for a table in the argument and for one in memory.
+// Each kernel for a table in the argument and for one in memory.
 #define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kSlabThreads) name
 #define ANYDML_WAY(way)                                                                   \
-  ANYDML_KERNEL(way##_alike_few)                                                          \
+  ANYDML_KERNEL(way##_same_layout_few)                                                    \
   (const __grid_constant__ Slabs slabs, const __grid_constant__ AddressTable table) {     \
     move_##way(slabs, SameLayout{table.data});                                            \
   }                                                                                       \
-  ANYDML_KERNEL(way##_alike)(const __grid_constant__ Slabs slabs) {                       \
+  ANYDML_KERNEL(way##_same_layout)(const __grid_constant__ Slabs slabs) {                 \
     move_##way(slabs, SameLayout{static_cast<char* const*>(slabs.table)});                \
   }                                                                                       \
   ANYDML_KERNEL(way##_few)                                                                \

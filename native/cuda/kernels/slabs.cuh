@@ -19,14 +19,14 @@ constexpr unsigned kInOrder = 0, kEightRows = 1, kManyRows = 2;
 struct Slabs {
   char* joined;
   Offset step;        // from row to row
-  Offset part_step;   // the same of the parts, where these are alike
+  Offset part_step;   // the same of the parts, if these have one layout
   Offset row;         // the first one
-  const void* table;  // of the parts, where the argument does not hold it
+  const void* table;  // of the parts, if the argument does not hold it
   unsigned count;     // entries
   unsigned rows;
-  Divisor units;     // of a row
-  Divisor each;      // units of a part, where they are alike
-  Divisor segments;  // of a row
+  Divisor units;       // of a row
+  Divisor part_units;  // units of a part, if all have one layout
+  Divisor segments;    // of a row
   unsigned lanes_log;
   unsigned direct;               // whether an entry is a segment
   unsigned items;                // units, or segments, of all rows

@@ -43,18 +43,18 @@ struct Sampling {
   int capacity;   // of the candidate list
 };
 
-// The blocks of a row that work together (top_k_together.cu).
-struct Together {
+// The cooperation of a row's blocks (top_k_cooperative.cu).
+struct Cooperation {
   long long segments, length, longer;  // as of Parts
   int groups;                          // maxima of its sample that a block gives, 16 to 512
   int low, high;                       // how many of the row reach the bound
   int capacity;                        // of the list of candidates of a row, less one
-  unsigned* work;                      // kTogetherWords of each row, zero
+  unsigned* work;                      // kCooperationWords of each row, zero
   void* sample;                        // items: segments * groups of each row
   void* found;                         // items: 2 * capacity of each row
 };
 
 // Of a row: blocks that have arrived and counts in the first 32, and histograms of digits.
-constexpr int kTogetherWords = 32 + 12 * 256;
+constexpr int kCooperationWords = 32 + 12 * 256;
 
 }  // namespace anydml::top_k

@@ -128,21 +128,21 @@ __device__ __noinline__ Item bound_of(int count, int low, int high, unsigned n) 
       return __syncthreads_count(me < count && Candidate::key(mine) >= next);
     });
     if (exact) return Candidate::make(key, 0);
-    return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& least) {
-                             return __syncthreads_count(!Candidate::above(least, mine));
+    return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& lowest) {
+                             return __syncthreads_count(!Candidate::above(lowest, mine));
                            }));
   }
-  constexpr int each = 4;
+  constexpr int kKeysPerThread = 4;
   Key key;
-  if (count <= each * kThreads) {
-    Key own[each];
+  if (count <= kKeysPerThread * kThreads) {
+    Key own[kKeysPerThread];
 #pragma unroll
-    for (int i = 0; i < each; ++i)
+    for (int i = 0; i < kKeysPerThread; ++i)
       own[i] = i * kThreads + me < count ? Candidate::key(items[i * kThreads + me]) : 0;
     key = key_bound(low, high, known, top, exact, [&](Key next) {
       int reached = 0;
 #pragma unroll
-      for (int i = 0; i < each; ++i) reached += own[i] >= next ? 1 : 0;
+      for (int i = 0; i < kKeysPerThread; ++i) reached += own[i] >= next ? 1 : 0;
       return block_sum(reached, turn);
     });
   } else {
@@ -155,10 +155,10 @@ __device__ __noinline__ Item bound_of(int count, int low, int high, unsigned n) 
     });
   }
   if (exact) return Candidate::make(key, 0);
-  return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& least) {
+  return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& lowest) {
                            int reached = 0;
                            for (int i = me; i < count; i += kThreads)
-                             reached += !Candidate::above(least, items[i]) ? 1 : 0;
+                             reached += !Candidate::above(lowest, items[i]) ? 1 : 0;
                            return block_sum(reached, turn);
                          }));
 }
@@ -174,9 +174,9 @@ __device__ inline unsigned slots_of(int count) {
   return slot;
 }
 
-// A slot for each thread of a warp that wants one; all are here.
-__device__ inline unsigned slot_of(bool wanted) {
-  const unsigned with = __ballot_sync(kAll, wanted);
+// Reserves a list slot for each thread with `takes_slot`; called by all threads of a warp.
+__device__ inline unsigned slot_of(bool takes_slot) {
+  const unsigned with = __ballot_sync(kAll, takes_slot);
   if (with == 0) return 0;
   unsigned first = 0;
   if (lane_of() == 0) first = slots_of(__popc(with));
@@ -262,15 +262,17 @@ template <class Write>
 __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& write) {
   Item* const items = list();
   const int me = static_cast<int>(threadIdx.x);
-  int size = 64, wanted = 64;
+  int size = 64, result_size = 64;
   while (size < count) size *= 2;
-  while (wanted < k) wanted *= 2;
-  // To sort twice of what is wanted takes as long as to cut it, while it is not much.
-  const bool much = count > kMaxRanked && (size > 2 * wanted || (size > wanted && size >= 2048));
+  while (result_size < k) result_size *= 2;
+  // While the list is less than twice the result, sorting all of it takes no longer than cutting it
+  // first.
+  const bool much =
+      count > kMaxRanked && (size > 2 * result_size || (size > result_size && size >= 2048));
   if (count > k && (much || !ordered)) {
     cut(count, k, n);
     count = k;
-    size = wanted;
+    size = result_size;
   }
   if (ordered) {
     for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
@@ -297,7 +299,7 @@ __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& 
   }
 #pragma unroll 1
   for (int i = me; i < k; i += kThreads) {
-    // Fewer than k there are only when somebody changes the input meanwhile.
+    // There are fewer than k only if another stream changes the input meanwhile.
     write(i, i < count ? items[i] : Candidate::make(0, ~static_cast<unsigned>(i)));
   }
   __syncthreads();

@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr unsigned kAll = 0xFFFFFFFFu;
-constexpr int kElementsPerThread = ANYDML_each;  // elements of a lane
+constexpr int kElementsPerThread = ANYDML_per_thread;  // elements of a lane
 constexpr int kPitch = 32 * kElementsPerThread + 1;
 
 // An element into the tile. From 4 bytes on it takes no register on its way, so that all that a
@@ -33,7 +33,7 @@ __device__ inline void fetched() {
 #endif
 }
 
-// Where the results of a segment of a row go.
+// The destination of the results of a segment of a row.
 struct Results {
   const Parts& parts;
   long long first, begin;
@@ -49,8 +49,8 @@ struct Results {
 
 // The k greatest, at most 32, where no more than 32 elements reach the k-th of the lanes' greatest:
 // their ranks by counting. False: there are more.
-__device__ bool few(const Key (&own)[kElementsPerThread], Key greatest, int n, int k,
-                    const Results& results, Item* found) {
+__device__ bool put_small_k(const Key (&own)[kElementsPerThread], Key greatest, int n, int k,
+                            const Results& results, Item* found) {
   const int lane = static_cast<int>(threadIdx.x & 31);
   int rank = 0;
 #pragma unroll
@@ -61,7 +61,7 @@ __device__ bool few(const Key (&own)[kElementsPerThread], Key greatest, int n, i
   const unsigned last = __ballot_sync(kAll, rank == k - 1);
   const Key bound = __shfl_sync(kAll, greatest, __ffs(static_cast<int>(last)) - 1);
   int count = 0;
-  __syncwarp();  // what the column before left has been read
+  __syncwarp();  // the previous column has been read
 #pragma unroll
   for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = 32 * j + lane;
@@ -108,12 +108,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
         segment * parts.length + (segment < parts.longer ? segment : parts.longer);
     const int n = static_cast<int>(parts.length + (segment < parts.longer ? 1 : 0));
     const char* const from = rows.input + offsets_of(rows, first_row).input + begin * rows.stride;
-    __syncthreads();  // the tile before has been read
+    __syncthreads();  // the previous tile has been read
     const int own_column = static_cast<int>(threadIdx.x) % across;
-    const int together = kThreads / across;
-    if (own_column < width && static_cast<int>(threadIdx.x) / across < together) {
+    const int rows_at_once = kThreads / across;
+    if (own_column < width && static_cast<int>(threadIdx.x) / across < rows_at_once) {
 #pragma unroll 8
-      for (int i = static_cast<int>(threadIdx.x) / across; i < n; i += together)
+      for (int i = static_cast<int>(threadIdx.x) / across; i < n; i += rows_at_once)
         fetch(tile + own_column * kPitch + i, from + i * rows.stride + own_column * W);
     }
     fetched();
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
       }
       const long long row = first_row + c;
       const Results results{parts, (row * parts.segments + segment) * rows.k, begin};
-      if (k <= 32 && n > 32 && few(own, greatest, n, k, results, found[warp])) continue;
+      if (k <= 32 && n > 32 && put_small_k(own, greatest, n, k, results, found[warp])) continue;
       Key bound = 0;
       int reached = n;
       for (int bit = kKeyBits - 1; bit >= 0 && reached != k; --bit) {
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
         count = __reduce_add_sync(kAll, count);
         if (count >= k) bound = next, reached = count;
       }
-      // All that is greater, and of the equals the first, as many as are left to take.
+      // Takes all greater keys, and the first of the equal ones, up to k.
       int equals = 0;
       if (reached == k) {
         equals = k;
@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
         for (int j = 0; j < kElementsPerThread; ++j) greater += own[j] > bound ? 1 : 0;
         equals = k - __reduce_add_sync(kAll, greater);
       }
-      int written = 0;
+      int written_count = 0;
 #pragma unroll
       for (int j = 0; j < kElementsPerThread; ++j) {
         const int i = 32 * j + lane;
@@ -159,8 +159,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
         const unsigned with = __ballot_sync(kAll, equal);
         const bool taken = (i < n && own[j] > bound) || (equal && __popc(with & lower) < equals);
         const unsigned takers = __ballot_sync(kAll, taken);
-        if (taken) results.put(written + __popc(takers & lower), own[j], i);
-        written += __popc(takers);
+        if (taken) results.put(written_count + __popc(takers & lower), own[j], i);
+        written_count += __popc(takers);
         equals -= __popc(with);
         equals = equals < 0 ? 0 : equals;
       }

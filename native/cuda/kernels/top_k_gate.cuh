@@ -81,12 +81,13 @@ struct Gate<true, Smallest> {
               : signed_bound < -infinity ? nan
                                          : float_bits(static_cast<Raw>(signed_bound));
     } else {
-      const Signed least = static_cast<Signed>(static_cast<Raw>(static_cast<Raw>(bound) ^ kSign));
-      const Signed below = static_cast<Signed>(least - (least > -infinity ? 1 : 0));
+      const Signed bound_number =
+          static_cast<Signed>(static_cast<Raw>(static_cast<Raw>(bound) ^ kSign));
+      const Signed below = static_cast<Signed>(bound_number - (bound_number > -infinity ? 1 : 0));
       everything = false;
-      limit = least <= -infinity ? nan
-              : below > infinity ? static_cast<Raw>(infinity)
-                                 : float_bits(static_cast<Raw>(below));
+      limit = bound_number <= -infinity ? nan
+              : below > infinity        ? static_cast<Raw>(infinity)
+                                        : float_bits(static_cast<Raw>(below));
     }
     if constexpr (W == 2) pair = static_cast<unsigned>(limit) * 0x00010001u;
   }

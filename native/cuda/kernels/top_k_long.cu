@@ -19,40 +19,40 @@ __device__ __noinline__ Item sampled(int low, int high) {
   const Item greatest = take_sample(own);
   int group = low > kThreads / 2 ? 0 : 32;
   while (group > 1 && kThreads / group < low) group /= 2;
-  Item least = Candidate::make(0, 0);
+  Item bound = Candidate::make(0, 0);
   if (group > 0) {
-    least = greatest;
+    bound = greatest;
 #pragma unroll 1
     for (int step = 1; step < 32; step *= 2) {
-      const Item other = Candidate::from_lane(least, step);
-      if (Candidate::above(other, least) == (step < group)) least = other;
+      const Item other = Candidate::from_lane(bound, step);
+      if (Candidate::above(other, bound) == (step < group)) bound = other;
     }
-    if (lane_of() == 0) warp_least[threadIdx.x / 32] = least;
+    if (lane_of() == 0) warp_bounds[threadIdx.x / 32] = bound;
     __syncthreads();
     for (int i = 0; i < kWarps; ++i)
-      if (Candidate::above(least, warp_least[i])) least = warp_least[i];
+      if (Candidate::above(bound, warp_bounds[i])) bound = warp_bounds[i];
   } else {
     __syncthreads();
   }
-  if (__any_sync(kAll, !Candidate::above(least, greatest))) {
+  if (__any_sync(kAll, !Candidate::above(bound, greatest))) {
 #pragma unroll
     for (int i = 0; i < kSampled; ++i) {
-      const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(least, own[i]);
+      const bool taken = Candidate::back(own[i]) != 0 && !Candidate::above(bound, own[i]);
       const unsigned slot = slot_of(taken);
       if (taken) list()[slot] = own[i];
     }
   }
   __syncthreads();
   const int count = state.count;
-  if (count <= high) return count < low ? Candidate::make(0, 0) : least;
+  if (count <= high) return count < low ? Candidate::make(0, 0) : bound;
   return bound_of(count, low, high, span.place_limit);
 }
 
-template <class Each>
-__device__ Digit digit_among(unsigned need, bool from_top, const Each& each) {
+template <class Tally>
+__device__ Digit digit_among(unsigned need, bool from_top, const Tally& tally) {
   for (unsigned i = threadIdx.x; i < 256; i += kThreads) histogram[i] = 0;
   __syncthreads();
-  each();
+  tally();
   __syncthreads();
   const Digit found = digit_of(need, from_top);
   __syncthreads();
@@ -76,7 +76,7 @@ __device__ __noinline__ Item exact(int k) {
   return Candidate::make(key, ~place);
 }
 
-// Collects at least k items, at most as many as fit the list; returns how many.
+// Collects at least k items, at most as many as fit the list; returns the count.
 __device__ int candidates(int k, const Sampling& sampling) {
   if (sampling.low == 0) {
     for (unsigned i = threadIdx.x; i < span.n; i += kThreads)
@@ -102,7 +102,7 @@ __device__ int candidates(int k, const Sampling& sampling) {
     count = state.count;
     const bool done = (count >= k && count <= sampling.capacity) || attempt == 2;
     if (!done && threadIdx.x == 0) span.salt ^= 0x5A5A5A5Au;
-    __syncthreads();  // all have the count, before the next attempt begins to count
+    __syncthreads();  // all threads have read the count before the next attempt resets it
     if (done) break;
     low = 3 * low + 8;
     high = low + low / 8;

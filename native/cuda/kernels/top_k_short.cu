@@ -6,7 +6,7 @@
 namespace anydml::top_k {
 namespace {
 
-constexpr int kElementsPerThread = ANYDML_each;  // elements of a thread
+constexpr int kElementsPerThread = ANYDML_per_thread;  // elements of a thread
 constexpr int kVectors = kElementsPerThread / kVector;
 constexpr int kResident = W == 8                    ? 768
                           : kElementsPerThread == 8 ? 1536
@@ -15,14 +15,14 @@ constexpr int kResident = W == 8                    ? 768
 // Groups of neighbouring threads whose maxima are compared where k is small: of 32 the k-th is
 // reached by not many more than k elements.
 constexpr int kGroups = 32, kGroup = kThreads / kGroups;
-constexpr bool kSmallK = ANYDML_few != 0;  // k is at most 16
+constexpr bool kSmallK = ANYDML_small_k != 0;  // k is at most 16
 // Rows of as many elements as the block holds, which begin at multiples of 16 bytes.
 constexpr bool kFull = ANYDML_full != 0;
 __shared__ Key maxima[kGroups];
-__shared__ Key bound_of_few;
+__shared__ Key small_k_bound;
 
-// The k-th of the groups' maxima, of which equal ones come one after the other.
-__device__ inline Key few_bound(Key greatest, int k) {
+// The k-th greatest of the groups' maxima, of which equal ones count one by one.
+__device__ inline Key bound_of_small_k(Key greatest, int k) {
 #pragma unroll
   for (int step = 1; step < kGroup; step *= 2) {
     const Key other = __shfl_xor_sync(kAll, greatest, step);
@@ -40,12 +40,12 @@ __device__ inline Key few_bound(Key greatest, int k) {
   }
 #pragma unroll
   for (int step = 1; step < kGroup; step *= 2) rank += __shfl_xor_sync(kAll, rank, step);
-  if (share == 0 && rank == k - 1) bound_of_few = greatest;
+  if (share == 0 && rank == k - 1) small_k_bound = greatest;
   __syncthreads();
-  return bound_of_few;
+  return small_k_bound;
 }
 
-// Not inline: what it keeps in registers would be made for every row.
+// Not inlined, to keep its values out of the registers of every row.
 __device__ __noinline__ void finish_row(const Rows& rows, long long row, int count) {
   const Raw flip = static_cast<Raw>(rows.flip);
   const RowOffsets at = offsets_of(rows, row);
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
     // Vectors begin at multiples of 16 bytes; the first and the last may lie in the row in part.
-    const int ahead =
+    const int lead =
         kFull ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
     Key own[kElementsPerThread];
     union {
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     } read[kVectors];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-      const int begin = (v * kThreads + me) * kVector - ahead;
+      const int begin = (v * kThreads + me) * kVector - lead;
       if (kFull || (begin >= 0 && begin + kVector <= n)) {
         read[v].vector = *reinterpret_cast<const uint4*>(first + begin);
       } else {
@@ -94,22 +94,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     }
     if (me == 0) state.count = 0;
     const auto place_at = [&](int i) {
-      return (i / kVector * kThreads + me) * kVector - ahead + i % kVector;
+      return (i / kVector * kThreads + me) * kVector - lead + i % kVector;
     };
-    const auto is_there = [&](int place) { return kFull || (place >= 0 && place < n); };
+    const auto is_in_row = [&](int place) { return kFull || (place >= 0 && place < n); };
     Key greatest = 0;
 #pragma unroll
     for (int i = 0; i < kElementsPerThread; ++i) {
-      own[i] = is_there(place_at(i)) ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
+      own[i] = is_in_row(place_at(i)) ? key_of(read[i / kVector].bits[i % kVector], flip) : 0;
       greatest = own[i] > greatest ? own[i] : greatest;
     }
     if constexpr (kSmallK) {
-      const Key bound = few_bound(greatest, k);
+      const Key bound = bound_of_small_k(greatest, k);
       if (greatest >= bound) {
 #pragma unroll
         for (int i = 0; i < kElementsPerThread; ++i) {
           const int place = place_at(i);
-          if (own[i] < bound || !is_there(place)) continue;
+          if (own[i] < bound || !is_in_row(place)) continue;
           const unsigned slot = slots_of(1);
           if (slot < static_cast<unsigned>(capacity))
             items[slot] = Candidate::make(own[i], ~static_cast<unsigned>(place));
@@ -137,12 +137,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
       }
       if (me == 0) state.count = 0;  // many equals: by their places
     }
-    Item least = Candidate::make(0, 0);
+    Item lower_bound = Candidate::make(0, 0);
     if (high > 0) {
       bool exact = false;
       Key key;
-      if (kSmallK && __syncthreads_count(greatest > bound_of_few) < k) {
-        key = bound_of_few;  // which k threads reach: many equals have it
+      if (kSmallK && __syncthreads_count(greatest > small_k_bound) < k) {
+        key = small_k_bound;  // at least k threads reach it: many have equal keys
       } else {
         int turn = 0;
         const Key block_greatest = block_max(greatest, turn);
@@ -152,19 +152,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
       }
       unsigned back = 0;
       if (!exact) {
-        // Many threads have this key: those whose first place of it comes first.
+        // Many threads have this key: the bound is the first place of it in each.
         Item first = Candidate::make(greatest, 0);
 #pragma unroll
         for (int i = kElementsPerThread - 1; i >= 0; --i) {
           const int place = place_at(i);
-          if (own[i] == greatest && is_there(place))
+          if (own[i] == greatest && is_in_row(place))
             first = Candidate::make(greatest, ~static_cast<unsigned>(place));
         }
         back = place_bound(key, k, high, static_cast<unsigned>(n), [&](const Item& bound) {
           return __syncthreads_count(!Candidate::above(bound, first));
         });
       }
-      least = Candidate::make(key, back);
+      lower_bound = Candidate::make(key, back);
     } else {
       __syncthreads();
     }
@@ -172,15 +172,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
 #pragma unroll
       for (int i = 0; i < kElementsPerThread; ++i) {
         const int place = place_at(i);
-        if (is_there(place)) items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
+        if (is_in_row(place)) items[place] = Candidate::make(own[i], ~static_cast<unsigned>(place));
       }
-    } else if (greatest >= Candidate::key(least)) {
+    } else if (greatest >= Candidate::key(lower_bound)) {
 #pragma unroll
       for (int i = 0; i < kElementsPerThread; ++i) {
-        if (own[i] < Candidate::key(least)) continue;
+        if (own[i] < Candidate::key(lower_bound)) continue;
         const int place = place_at(i);
         const Item item = Candidate::make(own[i], ~static_cast<unsigned>(place));
-        if (!is_there(place) || Candidate::above(least, item)) continue;
+        if (!is_in_row(place) || Candidate::above(lower_bound, item)) continue;
         const unsigned slot = slots_of(1);
         if (slot < static_cast<unsigned>(capacity)) items[slot] = item;
       }

@@ -67,7 +67,8 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
 extern "C" __global__ void __launch_bounds__(256, 8)
     top_k_rounds(const __grid_constant__ Rows rows, int fours) {
   const Raw flip = static_cast<Raw>(rows.flip);
-  // Of the smallest floats NaN has the key 0, of the largest nothing; narrow keys have a spare bit.
+  // For the smallest floats NaN has the key 0, for the largest no value does; narrow keys have a
+  // spare bit.
   Key shift = W < 4 || (kFloat && flip != 0) ? 1 : 0;
 #if ANYDML_width == 4
   asm("" : "+r"(shift));  // made once, not for every key
@@ -88,7 +89,8 @@ extern "C" __global__ void __launch_bounds__(256, 8)
 #pragma unroll
       for (int i = 0; i < 4; ++i) read.bits[i] = i < left ? first[4 * lane + i] : Raw(0);
     }
-    // Keys above zero, which is what is not there: only integers may have the key that is left out.
+    // Keys above zero, which marks a missing element: only integers may need the key that is left
+    // out.
     Key key[4] = {};
     unsigned subs[4];
     if (fours != 0 && left > 0) {

@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const bool is_valid = i < tile.size;
     if (is_valid && sort.keys == nullptr) static_cast<Raw*>(sort.key_buffer)[first + i] = key[j];
     const unsigned digit = digit_of(sort, key[j]);
-    // A warp of equals adds once; few equals do not wait long for each other.
+    // A warp of equal digits adds once; a few equal ones do not contend much.
     const unsigned its = __shfl_sync(kAll, digit, 0), with = __ballot_sync(kAll, is_valid);
     if (__all_sync(kAll, !is_valid || digit == its)) {
       if ((threadIdx.x & 31) == 0) atomicAdd(&counts[its], __popc(with));
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kElementsPerThread; ++j) {
     const int i = first + 32 * j;
-    key[j] = kMaxRaw;  // what is not there goes behind all that is
+    key[j] = kMaxRaw;  // missing elements sort last
     place[j] = 0;
     if (i < tile.size) {
       key[j] = static_cast<const Raw*>(sort.keys)[pairs + i];
@@ -194,12 +194,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kElementsPerThread; ++j) {
     const unsigned digit = digit_of(sort, key[j]), peers = peers_of(digit);
-    const unsigned ahead = __popc(peers & ((1u << lane) - 1));
+    const unsigned lower_peers = __popc(peers & ((1u << lane) - 1));
     const unsigned before = ranks[warp][digit];
     __syncwarp();
-    if (ahead == 0) ranks[warp][digit] = before + __popc(peers);
+    if (lower_peers == 0) ranks[warp][digit] = before + __popc(peers);
     __syncwarp();
-    rank[j] = before + ahead;
+    rank[j] = before + lower_peers;
   }
   __syncthreads();
   // A thread for each digit.

@@ -4,7 +4,7 @@
 namespace anydml::top_k {
 
 constexpr int kSortThreads = 256;
-constexpr int kSortSmallTileCount = 64;  // up to so many are summed up by one warp
+constexpr int kSortSmallTileCount = 64;  // the largest count of tiles that one warp sums up
 
 constexpr int kSortTile = 2048;  // elements of a block
 
@@ -23,8 +23,8 @@ struct Sort {
   int shift;
 };
 
-// Choosing before sorting: the key of which `need` equals, and all that is greater, are wanted. A
-// step counts the digit at `shift` of the keys that agree with what is known above it.
+// Selection before sorting: finds the key of which `need` equal ones are wanted, and all greater
+// ones. A step counts the digit at `shift` of the keys that agree with the digits known so far.
 struct Choice {
   unsigned long long key;  // of TOP_K, not complemented
   long long need;

@@ -27,10 +27,10 @@ struct Span {
   }
 };
 
-// In shared memory, as functions that are called would have it in local memory.
+// In shared memory: as local variables they would go to local memory, because functions are called.
 __shared__ Span span;
 __shared__ unsigned histogram[256];  // of digits
-__shared__ Item warp_least[kWarps];
+__shared__ Item warp_bounds[kWarps];
 
 template <int Width>
 __device__ inline Raw element(const uint4& x, int i) {
@@ -38,10 +38,10 @@ __device__ inline Raw element(const uint4& x, int i) {
     const unsigned low = i == 0 ? x.x : x.z, high = i == 0 ? x.y : x.w;
     return static_cast<Raw>(low | static_cast<unsigned long long>(high) << 32);
   } else {
-    constexpr int each = 4 / Width;
-    const int word = i / each;
+    constexpr int kElementsPerWord = 4 / Width;
+    const int word = i / kElementsPerWord;
     const unsigned bits = word == 0 ? x.x : word == 1 ? x.y : word == 2 ? x.z : x.w;
-    return static_cast<Raw>(bits >> (8 * Width * (i % each)));
+    return static_cast<Raw>(bits >> (8 * Width * (i % kElementsPerWord)));
   }
 }
 
@@ -143,13 +143,14 @@ __device__ void collect(const Item& bound, int capacity) {
       if constexpr (W == 8) {
         own = (filter.one(x[u].x, x[u].y) ? 1 : 0) | (filter.one(x[u].z, x[u].w) ? 2 : 0);
       } else {
-        constexpr int each = kVector / 4;
-        own = filter.lanes(x[u].x) | filter.lanes(x[u].y) << each |
-              filter.lanes(x[u].z) << 2 * each | filter.lanes(x[u].w) << 3 * each;
+        constexpr int kElementsPerWord = kVector / 4;
+        own = filter.lanes(x[u].x) | filter.lanes(x[u].y) << kElementsPerWord |
+              filter.lanes(x[u].z) << 2 * kElementsPerWord |
+              filter.lanes(x[u].w) << 3 * kElementsPerWord;
       }
       taken |= static_cast<Mask>(own) << (u * kVector);
     }
-    // Read once more: it is near, and registers cannot be indexed.
+    // Read again: it is in a near cache, and registers cannot be indexed.
     const auto item_of = [&](Mask bits) {
       const int bit = __ffsll(static_cast<long long>(bits)) - 1;
       const unsigned position =
@@ -169,7 +170,7 @@ __device__ void collect(const Item& bound, int capacity) {
   }
 }
 
-// One more for a digit; threads of a warp that have the same one add together.
+// Counts a digit; threads of a warp with the same digit add once.
 __device__ inline void tally(unsigned digit) {
   const unsigned same = __match_any_sync(__activemask(), digit);
   if (__ffs(static_cast<int>(same)) - 1 == lane_of()) atomicAdd(&histogram[digit], __popc(same));

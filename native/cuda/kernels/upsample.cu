@@ -13,7 +13,7 @@ using namespace anydml::cuda;
 using Element = Number<ANYDML_TYPE>::Type;
 
 // Between which elements the middle of an output element lies, and how far from the first one:
-// native/cpu/movers/upsample.cpp.
+// native/cpu/data_movement/upsample.cpp.
 struct alignas(16) Between {
   Offset first;
   float part;  // 0: it is the first one
@@ -28,7 +28,7 @@ __device__ Between between(Offset at, Offset scale, Offset size) {
   return {first, static_cast<float>(rest / static_cast<double>(2 * scale))};
 }
 
-// A template, so that what is not for this type is not compiled.
+// A template, so that code for other types is not compiled.
 template <class T>
 __device__ float number_of(T value) {
   if constexpr (kIsHalf<T>)

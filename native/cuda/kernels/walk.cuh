@@ -12,7 +12,7 @@ namespace anydml::cuda {
 using Offset = long long;
 
 constexpr int kMaxDims = 64;
-// What a kernel counts in 32 bits: the host cuts larger work.
+// The largest count of a kernel, in 32 bits: the host splits larger work.
 constexpr Offset kMaxUnits = Offset{1} << 30;
 
 // Divides numbers below 2^31 by a size from 1 to 2^31 - 1, exactly: with 2^l the least power that
@@ -71,7 +71,7 @@ __device__ inline void offsets_at(const Walk& walk, unsigned (&number)[N], Offse
   }
 }
 
-// Something of W bytes that is only moved.
+// An element of W bytes that is only moved.
 template <int W>
 struct Unit;
 template <>

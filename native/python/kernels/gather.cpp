@@ -9,8 +9,8 @@ const Words kModes{
 #include "../../common/modes.def"
 };
 
-// All three take a number (an axis, or how many dimensions are batches) and what becomes of an
-// index that is out of range.
+// All three take a number (an axis, or the number of batch dimensions) and the mode for indices out
+// of range.
 template <class Plan>
 Plan plan_of(const Call& call) {
   const Operand* const o = call.operands;
@@ -47,7 +47,7 @@ void enqueue(const Call& call, cuda::Queue& queue) {
   enqueue(plan_of<Plan>(call), call, queue);
 }
 
-// An index needs an element on its axis, but where a bad one is an error.
+// Unless a bad index is an error, an index needs at least one element on its axis.
 bool lacks_elements(const Call& call, const Layout& lookup, Int size) {
   return call.numbers[1] != static_cast<Int>(OutOfRange::raise) && size == 0 && lookup.count() != 0;
 }
@@ -116,7 +116,8 @@ const Registration gather_elements{{
 
 // ---- gather_nd ----------------------------------------------------------------------------------
 
-// The last size of the indices is a tuple's, behind batches that input and indices share.
+// The last size of the indices is that of a tuple. Batch dimensions, shared by input and indices,
+// come first.
 const char* nd_shape(const Call& call, Results& results) {
   const Operand &in = call.operands[0], &indices = call.operands[1];
   const Layout &data = in.tensor.layout, &lookup = indices.tensor.layout;

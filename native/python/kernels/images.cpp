@@ -25,7 +25,7 @@ ReversePlan reverse_of(const Call& call) {
           to_axis(call.numbers[0])};
 }
 
-// Array functions refuse negative lengths, which the kernel takes for 0.
+// Array functions reject negative lengths, which the kernel takes as 0.
 template <class T>
 bool any_negative(const Operand& lengths) {
   const Layout& layout = lengths.tensor.layout;
@@ -85,11 +85,11 @@ const char* upsample_shape(const Call& call, Results& results) {
   same_as(results, in);
   for (int i = layout.rank - 2; i < layout.rank; ++i) {
     const Int scale = call.numbers[i - layout.rank + 3];
-    Int wanted;
+    Int expected;
     if (scale < 1 || scale > Int{1} << 32 ||
-        __builtin_mul_overflow(scale, layout.sizes[i], &wanted))
+        __builtin_mul_overflow(scale, layout.sizes[i], &expected))
       return "an output of other sizes than input and scales";
-    results.one[0].dims[i] = wanted;
+    results.one[0].dims[i] = expected;
   }
   return nullptr;
 }

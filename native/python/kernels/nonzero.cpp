@@ -41,7 +41,7 @@ Int run(const Call& call) {
   return -1;
 }
 
-// A small call does not move what was found.
+// A small call returns the rows without copying them.
 NonzeroPlan::Found scan(const NonzeroPlan& plan, const Call& call) {
   const void* const in = call.operands[0].data;
   const Int count = plan.input.layout.count();
@@ -75,7 +75,7 @@ void enqueue_measured(const Call& call, cuda::Queue& queue, const MakeOutput& ma
   if (rows != nullptr) cuda::nonzero_write(plan, found, count, rows->tensor, rows->data, queue);
 }
 
-// A function takes bools, but no other type without numbers.
+// A function accepts bools, but no other type without numbers.
 bool attribute_numbers(const FunctionCall& call, Int* numbers, Results&) {
   const Operand& in = call.inputs[0];
   numbers[0] = in.tensor.layout.rank;

@@ -50,7 +50,7 @@ std::vector<cuda::Variant> variants() {
   return all;
 }
 
-// Some of the output, and the indices for it: at stride 0 on the axis.
+// A part of the output, and the indices for it, at stride 0 on the axis.
 struct Part {
   Layout to, from;
   char* target;

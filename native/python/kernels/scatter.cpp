@@ -4,7 +4,7 @@
 namespace anydml::python {
 namespace {
 
-// As users say it: the kernels' own words, then PyTorch's in the same order.
+// The users' words: the kernels' own, then PyTorch's in the same order.
 const Words kWords{
 #define ANYDML_REDUCTION(name, synonym) #name,
 #include "../../common/modes.def"
@@ -16,7 +16,7 @@ Int canonical_reduction(Int word) {
   return word < own ? word : word - own;
 }
 
-// What combines complex numbers takes them for such; elsewhere they are only moved.
+// Reductions combine complex numbers as such; everything else only moves them.
 DataType combined_type(const Operand& operand, Reduction reduction) {
   const DataType type = operand.tensor.type;
   if (reduction == Reduction::none || type != DataType::unknown || operand.descr == nullptr ||
@@ -32,7 +32,7 @@ Tensor combined(const Operand& operand, Reduction reduction) {
   return tensor;
 }
 
-// What input, indices and updates are checked for alike.
+// Checks that both scatters share on input, indices and updates.
 const char* elements_of(const Call& call, Int reduction, Int mean) {
   const Operand* const in = call.operands;
   if (!same_element(in[0], in[2])) return kElements;
@@ -125,7 +125,7 @@ ScatterNdPlan nd_plan(const Call& call) {
           combined(o[3], reduction), reduction,   static_cast<Mean>(call.numbers[1])};
 }
 
-// Updates have the indices' sizes without the last, then the input's without the first t.
+// Updates have the indices' sizes without the last, then the input's sizes without the first t.
 bool slices(const Layout& input, const Layout& lookup, const Layout& updates) {
   const int outer = lookup.rank - 1, tuple = static_cast<int>(lookup.sizes[outer]);
   return begins_with(updates, 0, lookup, outer) && ends_with(updates, outer, input, tuple);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Int kLongest = std::numeric_limits<Int>::max();  // of an axis
 
-// The next part; null, or what is wrong with it.
+// Adds the next part; returns null, or what is wrong with it.
 const char* add(SlabsPlan& plan, const Tensor& part) {
   if (part.layout.rank != plan.joined.layout.rank) return kRank;
   if (!same_element(part, plan.joined)) return kElements;
@@ -20,7 +20,8 @@ const char* add(SlabsPlan& plan, const Tensor& part) {
   return nullptr;
 }
 
-// The plan of a call whose operand is the whole, with the parts' data; null, or what is wrong.
+// The plan of a call whose operand is the whole, with the parts' data; returns null, or what is
+// wrong.
 const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data) {
   plan.joined = call.operands[0].tensor;
   plan.axis = to_axis(call.numbers[0]);
@@ -68,7 +69,7 @@ void enqueue(const Call& call, cuda::Queue& queue) {
     cuda::join(plan, data.data(), call.operands[0].data, queue);
 }
 
-// The members make up the whole on the axis.
+// The members add up to the whole on the axis.
 const char* split_shape(const Call& call, Results& results) {
   const Operand& in = call.operands[0];
   results.axis = to_axis(call.numbers[0]);
@@ -78,7 +79,7 @@ const char* split_shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-// arguments: how many sections or their sizes, axis.
+// arguments: the number of sections or their sizes, axis.
 bool split_numbers(const FunctionCall& call, Int* numbers, Results& results) {
   const Layout& layout = call.inputs[0].tensor.layout;
   const Integers& parts = call.integers[0];
@@ -118,7 +119,7 @@ bool continues(const Operand& part, const Operand& first, int axis, Int& size) {
   return true;
 }
 
-// The parts become operands once, when the kernel runs.
+// The parts become operands only when the kernel runs.
 const char* join_shape(const Call& call, Results& results) {
   const List& parts = call.list;
   if (parts.count == 0) return "no parts";

@@ -7,8 +7,8 @@
 namespace anydml::python {
 namespace {
 
-// What is wrong with a window of one dimension.
-const char* outside(Int start, Int size, Int stride, Int limit) {
+// Returns the error of a window in one dimension, or null.
+const char* window_error(Int start, Int size, Int stride, Int limit) {
   if (start < 0 || size < 0 || size > limit - start) return "a window outside the input";
   if (stride == 0) return "a stride of 0";
   if (stride == std::numeric_limits<Int>::min()) return "a stride of -2^63";
@@ -26,14 +26,14 @@ const char* shape(const Call& call, Results& results) {
   begin(one, "the result", in);
   one.at_most = true;
   for (int i = 0; i < layout.rank; ++i) {
-    if (const char* const wrong = outside(starts[i], sizes[i], strides[i], layout.sizes[i]))
+    if (const char* const wrong = window_error(starts[i], sizes[i], strides[i], layout.sizes[i]))
       return wrong;
     one.dims[one.rank++] = sizes[i] == 0 ? 0 : (sizes[i] - 1) / std::abs(strides[i]) + 1;
   }
   return nullptr;
 }
 
-// A window with strides is a layout of the input's memory: what is left is a copy.
+// A window with strides is a view of the input's memory, so the kernel is a copy.
 Layout window_of(const Call& call, Int& first) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   const int rank = in.tensor.layout.rank;
@@ -42,10 +42,10 @@ Layout window_of(const Call& call, Int& first) {
   Layout window;
   first = 0;
   for (int i = 0; i < rank; ++i) {
-    const Int wanted = out.tensor.layout.sizes[i], step = in.tensor.layout.strides[i];
-    // From the end of the window where the stride is negative.
+    const Int size = out.tensor.layout.sizes[i], step = in.tensor.layout.strides[i];
+    // A negative stride starts at the end of the window.
     first += (starts[i] + (strides[i] > 0 ? 0 : sizes[i] - 1)) * step;
-    window.push(wanted, wanted > 1 ? strides[i] * step : 0);
+    window.push(size, size > 1 ? strides[i] * step : 0);
   }
   return window;
 }

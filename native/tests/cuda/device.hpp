@@ -1,4 +1,4 @@
-// What the tests on a GPU share: memory on the device, and times of what runs there.
+// Helpers of the tests on a GPU: memory on the device, and times of kernels.
 #pragma once
 
 #include <dlfcn.h>
@@ -45,8 +45,8 @@ class DeviceMemory {
   std::size_t bytes_;
 };
 
-// The median time of some repetitions in ms, the second-level cache flushed before each. The flush
-// also gives the host the time to be ahead of the GPU.
+// The median time of some repetitions in ms, with the second-level cache flushed before each. The
+// flush also lets the host get ahead of the GPU.
 class Timer {
  public:
   Timer() : flush_(std::size_t{256} << 20) {

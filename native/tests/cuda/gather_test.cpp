@@ -161,7 +161,7 @@ void check(Random& random, const Case& test_case, int size, DataType type, Strid
   outcome.expect(output, what);
   cuda::BadIndex found;
   const bool reported = device().bad_indices.take(found);
-  outcome.add(reported == !status.ok(), what + ": a bad index is told");
+  outcome.add(reported == !status.ok(), what + ": a bad index is reported");
   if (!reported || status.ok()) return;
   outcome.add(found.position == status.bad_index, what + ": position " +
                                                       std::to_string(found.position) + ", not " +
@@ -264,7 +264,7 @@ void check_large() {
                            random_block()[static_cast<std::size_t>((from + b) % block)];
     }
     outcome.add(good, "gather above 2^31 elements, shift " + std::to_string(shift));
-    // A bad one near the end, bound: nothing is written.
+    // A bad index near the end of a bound output: nothing is written.
     const Int wrong = rows;
     events().upload(reinterpret_cast<unsigned long long>(lookup.get() + (taken - 2) * 8), &wrong,
                     8);
@@ -291,7 +291,7 @@ void check_large() {
 
 // ---- times --------------------------------------------------------------------------------------
 
-enum class Pattern { random, ascending, descending, one, few, permutation };
+enum class Pattern { random, ascending, descending, one, few_rows, permutation };
 constexpr const char* kNames[] = {"random", "ascending", "descending", "one", "few", "permutation"};
 
 std::vector<Int> pattern_of(Pattern pattern, Int count, Int size) {
@@ -306,7 +306,7 @@ std::vector<Int> pattern_of(Pattern pattern, Int count, Int size) {
       case Pattern::one:
         value = size / 3;
         break;
-      case Pattern::few:
+      case Pattern::few_rows:
         value = random.between(0, 9) * (size / 10);
         break;
       case Pattern::descending:

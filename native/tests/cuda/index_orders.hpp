@@ -1,4 +1,4 @@
-// Orders in which indices come, for what is timed.
+// Orders of indices for timings.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace anydml::test {
 
-enum class Order { permutation, repeats, ascending, reversed, one, few, window, runs };
+enum class Order { permutation, repeats, ascending, reversed, one, few_indices, window, runs };
 inline constexpr const char* kOrders[] = {"permutation", "repeats", "ascending", "reversed",
                                           "one",         "few",     "window",    "runs"};
 

@@ -96,7 +96,7 @@ void check_nonzero(const std::vector<Int>& sizes) {
   plan.input = packed_tensor(DataType::uint8, 1, sizes);
   plan.columns = static_cast<int>(sizes.size());
   Both input(plan.input.layout.count());
-  // Mostly zeros: a byte of some hundred is left as it is.
+  // Mostly zeros: one byte in some hundred keeps its random value.
   std::vector<unsigned char> block = random_block();
   Random random(5);
   for (unsigned char& byte : block)
@@ -112,15 +112,15 @@ void check_nonzero(const std::vector<Int>& sizes) {
   plan.write(found, rows, coordinates.host.get(), threads);
   Int count = -1;
   on_device([&](cuda::Queue& queue) {
-    const cuda::NonzeroFound there = cuda::nonzero_scan(plan, input.device.get(), queue);
-    cuda::nonzero_write(plan, there, found.count, rows, coordinates.device.get(), queue);
-    queue.read(&count, there.count, sizeof count);
+    const cuda::NonzeroFound found_on_device = cuda::nonzero_scan(plan, input.device.get(), queue);
+    cuda::nonzero_write(plan, found_on_device, found.count, rows, coordinates.device.get(), queue);
+    queue.read(&count, found_on_device.count, sizeof count);
   });
   outcome.add(count == found.count, "the count");
   coordinates.compare("coordinates of " + std::to_string(sizes.size()) + " dimensions");
 }
 
-void check_movers() {
+void check_data_movement() {
   {
     const CastPlan plan{packed_tensor(DataType::uint8, 1, {Int{2200000003}}),
                         packed_tensor(DataType::float16, 2, {Int{2200000003}})};
@@ -233,6 +233,6 @@ int main(int count, char** arguments) {
   check_slabs({Int{2300000011}}, 0, {Int{2200000000}, 1, 100000010});
   check_nonzero({65537, 65539});
   check_nonzero({Int{2200000003}});
-  check_movers();
+  check_data_movement();
   return outcome.exit_status("large");
 }

@@ -73,7 +73,7 @@ void check(Random& random, const Kind& kind, const std::vector<Int>& sizes, Stri
   const NonzeroPlan::Found found = plan.scan(input.host(), 1);
   const int size = random.chance(0.5) ? 8 : 4;
   const DataType type = size == 8 ? DataType::uint64 : DataType::uint32;
-  // Rows to spare, which stay as they are; or too few, and the rest is left out.
+  // Spare rows, which must stay unchanged; or too few rows, where the rest is left out.
   const Int limit =
       random.chance(0.85) ? found.count + random.between(0, 3) : random.between(0, found.count);
   Operand rows(random, {limit, plan.columns}, size, type, row_strides, Role::output);
@@ -89,9 +89,9 @@ void check(Random& random, const Kind& kind, const std::vector<Int>& sizes, Stri
   const Int number = found.count;
   std::memcpy(count.host(), &number, static_cast<std::size_t>(12 - size));
   on_device([&](cuda::Queue& queue) {
-    const cuda::NonzeroFound there = cuda::nonzero_scan(plan, input.on_gpu(), queue);
-    cuda::nonzero_write(plan, there, limit, rows.tensor, rows.on_gpu(), queue);
-    cuda::nonzero_count(there, count.tensor, count.on_gpu(), queue);
+    const cuda::NonzeroFound found_on_device = cuda::nonzero_scan(plan, input.on_gpu(), queue);
+    cuda::nonzero_write(plan, found_on_device, limit, rows.tensor, rows.on_gpu(), queue);
+    cuda::nonzero_count(found_on_device, count.tensor, count.on_gpu(), queue);
   });
   const std::string what = "nonzero " + input.text() + " pattern " +
                            std::to_string(static_cast<int>(pattern)) + " rows " + rows.text();
@@ -158,13 +158,13 @@ void time_case(Clock& clock, const std::string& name, const Kind& kind,
   });
   const Tensor rows = packed_tensor(row_size == 8 ? DataType::int64 : DataType::uint32, row_size,
                                     {count, plan.columns});
-  const Int written = rows.layout.count() * row_size;
-  DeviceMemory coordinates(static_cast<std::size_t>(written));
+  const Int written_bytes = rows.layout.count() * row_size;
+  DeviceMemory coordinates(static_cast<std::size_t>(written_bytes));
   const auto work = [&](cuda::Queue& queue) {
     const cuda::NonzeroFound found = cuda::nonzero_scan(plan, input.get(), queue);
     cuda::nonzero_write(plan, found, count, rows, coordinates.get(), queue);
   };
-  clock.report(name, static_cast<double>(bytes + written), work);
+  clock.report(name, static_cast<double>(bytes + written_bytes), work);
   clock.report("    its scan", static_cast<double>(bytes),
                [&](cuda::Queue& queue) { cuda::nonzero_scan(plan, input.get(), queue); });
 }
@@ -189,8 +189,8 @@ void time_all(const char* only) {
               8);
     time_case(clock, "16384^2 transposed int64 rows " + name, floats, square, block, 8, true);
   }
-  const auto few = block_of(random, floats, 0.0001);
-  time_case(clock, "16384^2 float32 int64 rows, mostly zero", floats, square, few, 8);
+  const auto sparse = block_of(random, floats, 0.0001);
+  time_case(clock, "16384^2 float32 int64 rows, mostly zero", floats, square, sparse, 8);
   std::vector<unsigned char> hot(std::size_t{64} << 20);
   std::fill_n(hot.begin(), 65536, static_cast<unsigned char>(1));
   time_case(clock, "16384^2 float32 int64 rows, a hot row of 1024", floats, square, hot, 8);
@@ -199,7 +199,7 @@ void time_all(const char* only) {
   time_case(clock, "16384^2 float32 int64 rows, halves", floats, square, half, 8);
   const auto small = block_of(random, bytes, 0.5);
   time_case(clock, "16384^2 uint8 int64 rows 50 %", bytes, square, small, 8);
-  time_case(clock, "16 float32 int64 rows", floats, {16}, few, 8);
+  time_case(clock, "16 float32 int64 rows", floats, {16}, sparse, 8);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the tests of the GPU kernels share: operands in host and device memory, whose every byte is
+// Helpers of the tests of GPU kernels: operands in host and device memory, of which every byte is
 // compared, and times by events.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace anydml::test {
 
-// What the driver has beyond the functions that the library uses.
+// Driver functions that the library does not use.
 struct Events {
   int (*create)(void**, unsigned) = nullptr;
   int (*record)(void*, void*) = nullptr;
@@ -54,7 +54,7 @@ inline cuda::Device& device() {
   static cuda::Device& first = []() -> cuda::Device& {
     if (const char* const cache = std::getenv("ANYDML_TEST_CACHE")) {
       cuda::compiler_places().cache = cache;
-      // The package's version finds what `anydml warm` has compiled.
+      // A cache key that finds what `anydml warm` has compiled.
       const char* const version = std::getenv("ANYDML_TEST_VERSION");
       cuda::compiler_places().version = version == nullptr ? "test" : version;
     }
@@ -94,7 +94,8 @@ class DeviceMemory {
   unsigned long long address_ = 0;
 };
 
-// A tensor of random bytes twice, with room around it: the CPU works on one, the GPU on the other.
+// A tensor of random bytes twice, with margins around it: the CPU works on one, the GPU on the
+// other.
 class Operand {
  public:
   Operand(Random& random, const std::vector<Int>& sizes, int element_size, DataType type,
@@ -123,9 +124,9 @@ class Operand {
       if (size > 1) (own < 0 ? low : high) += (size - 1) * own;
       if (own != 0) stride = std::abs(own) * std::max<Int>(size, 1);
     }
-    // At any element of a line, but mostly at its beginning.
-    const Int ahead = random.chance(0.5) ? 0 : random.between(0, 15) * element_size;
-    origin_ = (kMarginBytes - low + 15) / 16 * 16 + ahead;
+    // At any element of a line, but usually at its beginning.
+    const Int lead = random.chance(0.5) ? 0 : random.between(0, 15) * element_size;
+    origin_ = (kMarginBytes - low + 15) / 16 * 16 + lead;
     bytes.resize(static_cast<std::size_t>(origin_ + high + kMarginBytes));
     random.fill(bytes.data(), bytes.size());
   }
@@ -140,7 +141,7 @@ class Operand {
   }
   char* at(Int flat) { return host() + offset_at(tensor.layout, flat); }
   Int count() const { return tensor.layout.count(); }
-  // Whether both memories are the same, after the CPU and the GPU have worked.
+  // Whether both memories are equal after the CPU and the GPU have worked.
   bool same(std::string& where) {
     std::vector<unsigned char> found(bytes.size());
     gpu_->download(found.data(), found.size());
@@ -208,7 +209,7 @@ class Clock {
     for (void*& event : marks_) EXPECT(events().create(&event, 0) == 0, "event");
   }
 
-  // The median of some runs, in ms, none of which finds its data in a cache.
+  // The median of some runs in ms, with cold caches.
   double time(const std::function<void(cuda::Queue&)>& work, int repetitions = 11) {
     std::vector<float> times;
     for (int i = 0; i < repetitions + 2; ++i) {
@@ -236,9 +237,9 @@ class Clock {
     return rate_;
   }
 
-  std::string only;  // part of the names of what is timed
+  std::string only;  // a substring of the names of timings
 
-  // Prints the time and the fraction of the copy's rate that moving so many bytes is.
+  // Prints the time, and the rate of moving these bytes as a fraction of the copy's rate.
   double report(const std::string& name, double bytes,
                 const std::function<void(cuda::Queue&)>& work) {
     if (name.find(only) == std::string::npos) return 0;
@@ -255,7 +256,7 @@ class Clock {
   double rate_ = 1;
 };
 
-// Fills device memory with a block of some MB, over and over.
+// Fills device memory with repetitions of a block of some MB.
 inline void repeat_on_device(const DeviceMemory& memory, Int bytes,
                              const std::vector<unsigned char>& block) {
   const Int chunk = std::min<Int>(bytes, static_cast<Int>(block.size()));

@@ -1,5 +1,5 @@
-// What the test of the GPU's scatters is made of: a case, and its check against the CPU's kernels,
-// every byte of the operands.
+// Cases of the GPU's scatters, and the check of one against the CPU's kernels, every byte of the
+// operands.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@ inline DataType part_of(DataType type) {
                                         : type;
 }
 
-// Numbers of everyday size among odd ones, or sums are infinities and NaNs only.
+// Mostly everyday numbers, because otherwise sums are infinities and NaNs only.
 inline void fill(Random& random, Operand& operand) {
   const DataType type = part_of(operand.tensor.type);
   if (type == DataType::unknown || !is_float_type(type)) return;  // random bytes
@@ -39,9 +39,19 @@ inline void fill(Random& random, Operand& operand) {
     }
 }
 
-enum class Pattern { random, ascending, descending, one, few, turns, sorted_runs, window, pairs };
+enum class Pattern {
+  random,
+  ascending,
+  descending,
+  one,
+  few_indices,
+  turns,
+  sorted_runs,
+  window,
+  pairs
+};
 inline constexpr Pattern kPatterns[] = {Pattern::random, Pattern::ascending,   Pattern::descending,
-                                        Pattern::one,    Pattern::few,         Pattern::turns,
+                                        Pattern::one,    Pattern::few_indices, Pattern::turns,
                                         Pattern::window, Pattern::sorted_runs, Pattern::pairs};
 
 inline Int position(Random& random, Pattern pattern, Int i, Int count, Int size) {
@@ -52,7 +62,7 @@ inline Int position(Random& random, Pattern pattern, Int i, Int count, Int size)
       return size - 1 - i % size;
     case Pattern::one:
       return size / 2;
-    case Pattern::few:
+    case Pattern::few_indices:
       return random.between(0, std::min<Int>(size, 3) - 1);
     case Pattern::turns:
       return random.chance(0.03) ? random.between(0, size - 1) : i % 2 * (size - 1);

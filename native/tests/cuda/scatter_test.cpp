@@ -5,7 +5,8 @@
 //   scatter_test time [NAMES]          times of the cases whose names a regular expression finds
 //   scatter_test compile FIRST STEP    compiles some of the kernels
 //
-// `each` is every kernel once with little data: compute-sanitizer --tool racecheck takes it whole.
+// `check_patterns` is every kernel once with little data: compute-sanitizer --tool racecheck takes
+// it whole.
 #include "scatter_cases.hpp"
 #include "scatter_times.hpp"
 
@@ -102,11 +103,11 @@ void check_long(Random& random) {
   for (Pattern pattern : kPatterns)
     for (Int n = 0; n < cases(2, 1); ++n) {
       Case c;
-      constexpr DataType kSome[] = {DataType::int32,    DataType::uint8,   DataType::int64,
-                                    DataType::bfloat16, DataType::float32, DataType::float64};
+      constexpr DataType kDrawnTypes[] = {DataType::int32,    DataType::uint8,   DataType::int64,
+                                          DataType::bfloat16, DataType::float32, DataType::float64};
       c.reduction = kReductions[random.chance(0.4) ? 0 : random.between(1, 4)];
       const bool sums = c.reduction == Reduction::add || c.reduction == Reduction::mul;
-      c.type = kSome[random.between(0, sums ? 2 : 5)];
+      c.type = kDrawnTypes[random.between(0, sums ? 2 : 5)];
       c.size = size_of(c.type);
       c.pattern = pattern;
       c.sizes = {random.between(1, 5) * 1000003};
@@ -139,12 +140,12 @@ void check_planes(Random& random) {
     }
 }
 
-// Every kernel once in each of its ways, with as little as leads there: for what takes long, as the
-// search for races does.
-void check_each(Random& random) {
+// Every kernel once in each of its ways, with as little data as possible: for slow tools such as
+// the race checker.
+void check_types(Random& random) {
   Case c;
-  const auto each = [&](DataType type, Reduction reduction,
-                        std::initializer_list<Pattern> patterns) {
+  const auto check_patterns = [&](DataType type, Reduction reduction,
+                                  std::initializer_list<Pattern> patterns) {
     c.type = reduction == Reduction::none ? DataType::unknown : type;
     c.size = size_of(type);
     c.reduction = reduction;
@@ -155,12 +156,12 @@ void check_each(Random& random) {
     }
   };
   const auto all = [&](std::initializer_list<Pattern> patterns) {
-    each(DataType::float32, Reduction::none, patterns);
-    each(DataType::uint8, Reduction::none, patterns);
-    each(DataType::int32, Reduction::add, patterns);
-    each(DataType::int16, Reduction::mul, patterns);
-    each(DataType::float32, Reduction::min, patterns);
-    each(DataType::bfloat16, Reduction::max, patterns);
+    check_patterns(DataType::float32, Reduction::none, patterns);
+    check_patterns(DataType::uint8, Reduction::none, patterns);
+    check_patterns(DataType::int32, Reduction::add, patterns);
+    check_patterns(DataType::int16, Reduction::mul, patterns);
+    check_patterns(DataType::float32, Reduction::min, patterns);
+    check_patterns(DataType::bfloat16, Reduction::max, patterns);
   };
   const auto sizes = [&](const std::vector<Int>& data, const std::vector<Int>& lookup, int axis) {
     c.sizes = data;
@@ -172,32 +173,35 @@ void check_each(Random& random) {
   sizes({2, 2048}, {2, 2048}, 1);
   all({Pattern::random, Pattern::one, Pattern::turns});
   sizes({300, 40}, {260, 33}, 0);
-  all({Pattern::random, Pattern::few});
+  all({Pattern::random, Pattern::few_indices});
   sizes({9000}, {66000}, 0);  // buckets, ordered keys
-  each(DataType::float64, Reduction::none, {Pattern::random, Pattern::ascending, Pattern::pairs});
-  each(DataType::float32, Reduction::none, {Pattern::random, Pattern::few, Pattern::sorted_runs});
-  each(DataType::int64, Reduction::add, {Pattern::random, Pattern::few});
+  check_patterns(DataType::float64, Reduction::none,
+                 {Pattern::random, Pattern::ascending, Pattern::pairs});
+  check_patterns(DataType::float32, Reduction::none,
+                 {Pattern::random, Pattern::few_indices, Pattern::sorted_runs});
+  check_patterns(DataType::int64, Reduction::add, {Pattern::random, Pattern::few_indices});
   sizes({70000}, {70000}, 0);
-  each(DataType::float32, Reduction::none, {Pattern::random, Pattern::descending});
-  each(DataType::float32, Reduction::max, {Pattern::random, Pattern::descending, Pattern::pairs});
-  each(DataType::int32, Reduction::add, {Pattern::random, Pattern::ascending});
+  check_patterns(DataType::float32, Reduction::none, {Pattern::random, Pattern::descending});
+  check_patterns(DataType::float32, Reduction::max,
+                 {Pattern::random, Pattern::descending, Pattern::pairs});
+  check_patterns(DataType::int32, Reduction::add, {Pattern::random, Pattern::ascending});
   sizes({70000}, {140000}, 0);  // crowded buckets
-  each(DataType::float32, Reduction::none, {Pattern::one, Pattern::few});
-  each(DataType::float16, Reduction::min, {Pattern::one, Pattern::few});
-  each(DataType::int32, Reduction::max, {Pattern::few});
+  check_patterns(DataType::float32, Reduction::none, {Pattern::one, Pattern::few_indices});
+  check_patterns(DataType::float16, Reduction::min, {Pattern::one, Pattern::few_indices});
+  check_patterns(DataType::int32, Reduction::max, {Pattern::few_indices});
   sizes({8500000}, {70000}, 0);  // buckets of moves, of more elements than a map of winners has
-  each(DataType::float32, Reduction::none, {Pattern::random, Pattern::one});
+  check_patterns(DataType::float32, Reduction::none, {Pattern::random, Pattern::one});
   sizes({50, 7}, {200, 7}, 0);  // sorted keys; long chains
-  each(DataType::float32, Reduction::add, {Pattern::random, Pattern::one});
-  each(DataType::float64, Reduction::mul, {Pattern::few});
+  check_patterns(DataType::float32, Reduction::add, {Pattern::random, Pattern::one});
+  check_patterns(DataType::float64, Reduction::mul, {Pattern::few_indices});
   c.nd = true;  // rows
   c.sizes = {300, 33};
   c.index_sizes = {500, 1};
   c.update_sizes = {500, 33};
-  each(DataType::float32, Reduction::none, {Pattern::random, Pattern::one});
-  each(DataType::float32, Reduction::add, {Pattern::few});
+  check_patterns(DataType::float32, Reduction::none, {Pattern::random, Pattern::one});
+  check_patterns(DataType::float32, Reduction::add, {Pattern::few_indices});
   c.in_place = true;
-  each(DataType::float32, Reduction::none, {Pattern::random});
+  check_patterns(DataType::float32, Reduction::none, {Pattern::random});
 }
 
 void check_rows(Random& random) {
@@ -222,7 +226,7 @@ struct Part {
   void (*check)(Random&);
 };
 constexpr Part kParts[] = {{"random", check_random}, {"lines", check_lines}, {"long", check_long},
-                           {"planes", check_planes}, {"rows", check_rows},   {"each", check_each}};
+                           {"planes", check_planes}, {"rows", check_rows},   {"each", check_types}};
 
 // All parts, or one of them; each from the seed, so that a part by itself is the same.
 void check_parts(const char* only, Int seed) {
@@ -231,7 +235,7 @@ void check_parts(const char* only, Int seed) {
     Random random(static_cast<uint64_t>(seed));
     part.check(random);
     std::printf("%s: %lld passed, %lld failed so far\n", part.name, outcome.passed, outcome.failed);
-    std::fflush(stdout);  // told at once: a run may be cut off
+    std::fflush(stdout);  // flushed at once: a run may be cut off
   }
 }
 

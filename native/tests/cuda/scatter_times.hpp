@@ -8,7 +8,7 @@
 
 namespace anydml::test::scatters {
 
-inline std::regex wanted_names;  // found in the names of what is timed
+inline std::regex selected_names;  // a regular expression for the names of timings
 
 struct Timed {
   Tensor input, indices, updates;
@@ -21,7 +21,7 @@ struct Timed {
 // caller's.
 inline void time_case(Clock& clock, const std::string& name, const Timed& timed,
                       Reduction reduction, double bytes, bool bound = false) {
-  if (!std::regex_search(name, wanted_names)) return;
+  if (!std::regex_search(name, selected_names)) return;
   const auto bytes_of = [](const Tensor& tensor) {
     return tensor.layout.count() * tensor.element_size;
   };
@@ -101,7 +101,7 @@ inline double traffic(const Timed& timed) {
          8 * static_cast<double>(timed.index.size());
 }
 
-// The same indices for several types and reductions; made only where some name is wanted.
+// The same indices for several types and reductions; made only if a selected name needs them.
 struct Way {
   const char* name;
   DataType type;
@@ -120,9 +120,9 @@ void time_ways(Clock& clock, const std::string& what, Order order, std::initiali
   const auto name_of = [&](const Way& way) {
     return what + way.name + " " + kOrders[static_cast<int>(order)];
   };
-  bool wanted = false;
-  for (const Way& way : ways) wanted |= std::regex_search(name_of(way), wanted_names);
-  if (!wanted) return;
+  bool is_selected = false;
+  for (const Way& way : ways) is_selected |= std::regex_search(name_of(way), selected_names);
+  if (!is_selected) return;
   Timed timed = make(order);
   for (const Way& way : ways) {
     for (Tensor* tensor : {&timed.input, &timed.updates}) {
@@ -137,14 +137,14 @@ void time_ways(Clock& clock, const std::string& what, Order order, std::initiali
 
 inline void time_all(const char* only) {
   Clock clock;
-  wanted_names = only;
+  selected_names = only;
   clock.copy_rate();
   constexpr Int M = Int{1} << 20;
   const std::initializer_list<Way> all = {kAllWays[0], kAllWays[1], kAllWays[2], kAllWays[3],
                                           kAllWays[4]};
   const std::initializer_list<Way> two = {kAllWays[0], kAllWays[2]};
   for (Order order : {Order::permutation, Order::repeats, Order::ascending, Order::reversed,
-                      Order::one, Order::few, Order::window, Order::runs}) {
+                      Order::one, Order::few_indices, Order::window, Order::runs}) {
     for (int axis : {1, 0})
       time_ways(clock, "8192^2 axis " + std::to_string(axis), order, all,
                 [&](Order is) { return plane(is, axis, DataType::float32); });

@@ -30,18 +30,18 @@ enum class Fill {
   ascending,
   descending,
   constant,
-  few,       // four values
-  zeros,     // but for 1 %
-  nan,       // 1 % of them; of integers the greatest
-  hot,       // one row is far above the others, and ascending
-  bits,      // any bits
-  specials,  // zeros of both signs, infinities, NaN of several kinds, a few numbers
+  few_values,  // four values
+  zeros,       // but for 1 %
+  nan,         // 1 % of them; of integers the greatest
+  hot,         // one row is far above the others, and ascending
+  bits,        // any bits
+  specials,    // zeros of both signs, infinities, NaN of several kinds, a few numbers
   all_nan,
   crowded,   // one small range of bit patterns
   repeated,  // about 16 of each value, anywhere
   count_
 };
-constexpr const char* kFills[] = {"random",  "ascending", "descending", "constant", "few",
+constexpr const char* kFills[] = {"random",  "ascending", "descending", "constant", "few_values",
                                   "zeros",   "nan",       "hot",        "bits",     "specials",
                                   "all_nan", "crowded",   "repeated"};
 
@@ -105,7 +105,7 @@ inline uint64_t element(const Type& type, Fill fill, Int row, Int i, Int n, uint
       return bits_of(type, (0.7 - static_cast<double>(i) / static_cast<double>(n)) * 2);
     case Fill::constant:
       return bits_of(type, 1.5);
-    case Fill::few:
+    case Fill::few_values:
       return bits_of(type, 0.5 * static_cast<double>(hash & 3));
     case Fill::zeros:
       return hash >> 40 < (1 << 24) / 100 ? bits_of(type, normal) : 0;

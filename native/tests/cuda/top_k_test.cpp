@@ -17,14 +17,14 @@ namespace {
 
 Int passed = 0, failed = 0;
 
-void compare(const std::vector<unsigned char>& wanted, const std::vector<unsigned char>& got,
+void compare(const std::vector<unsigned char>& expected, const std::vector<unsigned char>& got,
              const Operand& operand, const char* what, const Case& c) {
-  if (wanted == got) return;
-  for (std::size_t at = 0; at < wanted.size(); ++at) {
-    if (wanted[at] == got[at]) continue;
+  if (expected == got) return;
+  for (std::size_t at = 0; at < expected.size(); ++at) {
+    if (expected[at] == got[at]) continue;
     std::printf("%s: %s differ at byte %lld from the first element: %d, not %d\n",
                 c.words().c_str(), what, static_cast<Int>(at) - operand.origin, got[at],
-                wanted[at]);
+                expected[at]);
     std::fflush(stdout);
     if (++failed >= 20) std::exit(1);
     return;
@@ -58,7 +58,8 @@ void check(cuda::Device& device, Random& random, const Case& c) {
 
 // The places that a block samples of n elements that begin at a multiple of 16 bytes.
 std::vector<Int> sampled_places(Int n, int width, uint32_t salt, Int strata = 512) {
-  const Int vector = 16 / width, vectors = n / vector, each = std::min<Int>(vector, 4);
+  const Int vector = 16 / width, vectors = n / vector,
+            sampled_per_vector = std::min<Int>(vector, 4);
   std::vector<Int> places;
   for (Int stratum = 0; stratum < strata; ++stratum) {
     const Int begin = stratum * vectors / 512, size = (stratum + 1) * vectors / 512 - begin;
@@ -69,12 +70,12 @@ std::vector<Int> sampled_places(Int n, int width, uint32_t salt, Int strata = 51
     x *= 0x846CA68Bu;
     x ^= x >> 16;
     const Int at = begin + (static_cast<Int>(x) * size >> 32);
-    for (Int i = 0; size > 0 && i < each; ++i) places.push_back(at * vector + i);
+    for (Int i = 0; size > 0 && i < sampled_per_vector; ++i) places.push_back(at * vector + i);
   }
   return places;
 }
 
-// Rows made against the sample, so that the bound is far too low or too high.
+// Adversarial rows for the sample, so that the bound is far too low or too high.
 void fool(cuda::Device& device, Random& random, const Type& type) {
   for (int way = 0; way < 6; ++way) {
     Case c{{1, 50000}, 1, way % 2 == 0 ? 50 : 900, true, &type};
@@ -96,19 +97,19 @@ void fool(cuda::Device& device, Random& random, const Type& type) {
 
 // The same for a row that several blocks sample: a bound that all reach, once and twice, and one
 // that fewer than k reach.
-void fool_together(cuda::Device& device, Random& random, const Type& type) {
+void mislead_sampling(cuda::Device& device, Random& random, const Type& type) {
   constexpr Int kSegments = 12, kLength = 16672;
   for (int way = 0; way < 6; ++way) {
     Case c{{kSegments * kLength}, 0, way % 3 == 0 ? 50 : 250, true, &type};
     c.fill = way < 3 ? Fill::random : Fill::ascending;
-    const bool few = way % 3 == 2;
+    const bool is_partial = way % 3 == 2;
     Operands operands(random, c);
     operands.input.origin = 64;
     operands.input.set(type, c.fill, 0, random.bits());
-    const uint64_t value = bits_of(type, few ? 3.9 : -3.9);
-    for (Int segment = 0; segment < (few ? 8 : kSegments); ++segment)
-      for (const Int place : sampled_places(kLength, type.width,
-                                            static_cast<uint32_t>(segment) * 7919u, few ? 7 : 512))
+    const uint64_t value = bits_of(type, is_partial ? 3.9 : -3.9);
+    for (Int segment = 0; segment < (is_partial ? 8 : kSegments); ++segment)
+      for (const Int place : sampled_places(
+               kLength, type.width, static_cast<uint32_t>(segment) * 7919u, is_partial ? 7 : 512))
         std::memcpy(operands.input.data() + (segment * kLength + place) * type.width, &value,
                     static_cast<std::size_t>(type.width));
     check(device, operands, c);
@@ -163,9 +164,9 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
   for (const Type& type : kTypes) {
     if (only >= 0 && only != number++) continue;
     if (shortening() == 0) fool(device, random, type);
-    fool_together(device, random, type);
+    mislead_sampling(device, random, type);
     // Results of segments that are rows to choose from, more than once: equals stay in order.
-    for (const Fill fill : {Fill::few, Fill::repeated})
+    for (const Fill fill : {Fill::few_values, Fill::repeated})
       for (const Int k : {1000, 1982})
         for (const Int n : {Int{204186}, Int{1} << 22}) {
           if (n > 300000 && shortening() > 0) continue;

@@ -30,10 +30,10 @@ from anydml.arrays._types import (
     as_type,
     counterpart,
     dtype_name,
-    given_back,
     is_added,
     is_plain,
     own_type,
+    to_counterpart,
     to_internal_dtype,
     type_of,
 )
@@ -61,7 +61,6 @@ __all__ = [
     "check_unlabelled",
     "counterpart",
     "dtype_name",
-    "given_back",
     "has_no_memory",
     "index_type",
     "is_added",
@@ -71,6 +70,7 @@ __all__ = [
     "packed_strides",
     "promoted",
     "stand_in",
+    "to_counterpart",
     "to_internal_dtype",
     "type_of",
     "unmasked",
@@ -96,7 +96,7 @@ def as_numpy(value: Any, name: str) -> Array:
 def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """`as_numpy`, and how to make a result of the same kind."""
     if type(value) is np.ndarray:
-        return _numbers(value, name), given_back
+        return _numbers(value, name), to_counterpart
     if type(value) not in _BUILTIN:
         for library in LIBRARIES:
             if library.owns(value):
@@ -105,9 +105,9 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     array = _numpy.from_values(value, name)
     if array.dtype.kind == "O":  # what NumPy could not make numbers of
         raise ArgumentTypeError(
-            f"{name}: expected numbers or an array of them, got {_named(value)}"
+            f"{name}: expected numbers or an array of them, got {_describe(value)}"
         )
-    return _numbers(array, name), given_back
+    return _numbers(array, name), to_counterpart
 
 
 def index_type(value: Any) -> np.dtype[Any]:
@@ -151,7 +151,7 @@ def bump_version(value: Any) -> None:
         _library_of(value).bump_version(value)
 
 
-def _named(value: Any) -> str:
+def _describe(value: Any) -> str:
     # What stands for itself in a message, or its class: an address says nothing.
     plain = value is None or isinstance(
         value, str | bytes | int | float | list | tuple | dict | set

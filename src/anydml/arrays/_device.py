@@ -127,15 +127,15 @@ class DeviceArray:
 
     def reshape(self, shape: int | Shape) -> DeviceArray:
         """The same elements under sizes that differ by sizes of 1."""
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
-        if wanted == self.shape:
+        new_shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if new_shape == self.shape:
             return self
         kept = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
-        if [n for n, _ in kept] != [n for n in wanted if n != 1]:
-            raise ArgumentTypeError(f"shape: expected one like {self.shape}, got {wanted}")
+        if [n for n, _ in kept] != [n for n in new_shape if n != 1]:
+            raise ArgumentTypeError(f"shape: expected one like {self.shape}, got {new_shape}")
         rest = iter(kept)
-        strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in wanted)
-        return self._like(self.dtype, wanted, strides)
+        strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in new_shape)
+        return self._like(self.dtype, new_shape, strides)
 
     def broadcast_to(self, shape: Shape) -> DeviceArray:
         """The same elements over and over.
@@ -149,7 +149,7 @@ class DeviceArray:
             raise ValueError(f"expected a shape that {self.shape} can be broadcast to, got {shape}")
         added = len(shape) - self.ndim
         pairs = zip(self.shape, self.strides, shape[added:], strict=True)
-        strides = (0,) * added + tuple(s if n == wanted else 0 for n, s, wanted in pairs)
+        strides = (0,) * added + tuple(s if n == size else 0 for n, s, size in pairs)
         result = self._like(self.dtype, tuple(shape), strides)
         result.writeable = False
         return result

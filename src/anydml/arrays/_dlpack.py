@@ -21,8 +21,8 @@ from anydml.arrays._types import (
     DLPACK_CODES,
     by_numpy,
     dtype_name,
-    given_back,
     is_added,
+    to_counterpart,
     type_of,
 )
 from anydml.errors import ArgumentTypeError
@@ -53,7 +53,7 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     library = type(value).__module__.partition(".")[0]
     importer = getattr(sys.modules.get(library), "from_dlpack", None)
     if not callable(importer):
-        return array, given_back
+        return array, to_counterpart
     return array, lambda result: importer(_Result(result) if is_added(result.dtype) else result)
 
 

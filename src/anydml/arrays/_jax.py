@@ -22,9 +22,9 @@ from anydml.arrays._types import (
     DLPACK_CODES,
     counterpart,
     dtype_name,
-    given_back,
     is_added,
     own_type,
+    to_counterpart,
 )
 from anydml.errors import ArgumentTypeError
 
@@ -55,8 +55,8 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
             f"{name}: expected an array with memory, got one that was deleted or donated"
         )
     if _on_gpu(value):
-        there: Any = _from_cuda(value, name)
-        return there, from_device_array
+        array: Any = _from_cuda(value, name)
+        return array, from_device_array
     _dlpack.on_host(value, name)
     try:
         array = np.asarray(value)
@@ -95,7 +95,9 @@ def _wrap(like: Any, array: Array) -> Any:
     jax: Any = sys.modules["jax"]
     check_dtype(array.dtype, "result")
     device = like.sharding if like.committed else None
-    return jax.device_put(given_back(array), device, may_alias=True)  # nothing else writes to it
+    return jax.device_put(
+        to_counterpart(array), device, may_alias=True
+    )  # nothing else writes to it
 
 
 def _on_gpu(value: Any) -> bool:
@@ -136,10 +138,10 @@ def _placed(
     dtype = own_type(np.dtype(kind))
     strides = packed_strides(shape, dtype.itemsize)
 
-    def make(wanted: Shape, like: np.dtype[Any]) -> DeviceArray:
-        size = prod(wanted) * like.itemsize
+    def make(shape: Shape, like: np.dtype[Any]) -> DeviceArray:
+        size = prod(shape) * like.itemsize
         buffer = native.cuda.Buffer(device, size, 0)
-        return _placed(buffer.address, like, wanted, device, buffer, writeable=True)
+        return _placed(buffer.address, like, shape, device, buffer, writeable=True)
 
     return DeviceArray(address, dtype, shape, strides, device, 0, owner, make,
                        writeable)  # fmt: skip

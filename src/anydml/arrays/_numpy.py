@@ -8,7 +8,7 @@ import numpy as np
 
 from anydml._json import short_repr
 from anydml.arrays._base import Array, Wrap, check_unlabelled, intp, no_version_counter
-from anydml.arrays._types import by_numpy, counterpart, given_back
+from anydml.arrays._types import by_numpy, counterpart, to_counterpart
 from anydml.errors import AllocationError, ArgumentTypeError
 from anydml.tensor import NUMBERS, frozen
 
@@ -29,7 +29,7 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
 
 def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array itself."""
-    return unmasked(value, name), given_back
+    return unmasked(value, name), to_counterpart
 
 
 def unmasked(value: Any, name: str) -> Array:

@@ -102,7 +102,7 @@ def by_numpy(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     return own_type(np.result_type(*[counterpart(dtype, "arrays") for dtype in dtypes]))
 
 
-def given_back(array: Array) -> Array:
+def to_counterpart(array: Array) -> Array:
     """A result as a NumPy array that its users know."""
     return array.view(counterpart(array.dtype, "result")) if is_added(array.dtype) else array
 
@@ -117,35 +117,35 @@ def as_type(array: Array, dtype: Any, name: str) -> Array:
     AllocationError
         The copy cannot be allocated.
     """
-    wanted = np.dtype(dtype)
+    target = np.dtype(dtype)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}, which is "
+            f"{name}: expected {dtype_name(target)}, got {dtype_name(array.dtype)}, which is "
             f"converted in memory that the CPU reads only; use dml.cast first"
         )
     try:
-        if is_added(wanted) or is_added(array.dtype):
-            return _converted(array, wanted, name)
-        return array.astype(wanted)
+        if is_added(target) or is_added(array.dtype):
+            return _converted(array, target, name)
+        return array.astype(target)
     except AllocationError:
         raise
     except (MemoryError, ValueError):  # "array is too big"
-        size = array.size * wanted.itemsize
-        raise AllocationError(name, size, f"a copy as {dtype_name(wanted)}") from None
+        size = array.size * target.itemsize
+        raise AllocationError(name, size, f"a copy as {dtype_name(target)}") from None
 
 
-def _converted(array: Array, wanted: np.dtype[Any], name: str) -> Array:
-    if wanted == array.dtype:
+def _converted(array: Array, target: np.dtype[Any], name: str) -> Array:
+    if target == array.dtype:
         return array.copy()
-    if array.dtype == ADDED["bfloat16"] and not is_added(wanted):
+    if array.dtype == ADDED["bfloat16"] and not is_added(target):
         floats = array.view(np.uint16).astype(np.uint32)
         floats <<= 16  # in place: rank 0 stays an array
-        return floats.view(np.float32).astype(wanted, copy=False)
+        return floats.view(np.float32).astype(target, copy=False)
     numbers = array.view(np.uint8) if array.dtype == np.bool_ else array
-    if wanted == ADDED["bfloat16"] and numbers.dtype.name in NUMBERS:
-        result = np.empty(array.shape, wanted)
+    if target == ADDED["bfloat16"] and numbers.dtype.name in NUMBERS:
+        result = np.empty(array.shape, target)
         native.run("cast", (numbers,), (result,), {}, True, get_num_threads())
         return result
-    if is_added(wanted) and wanted.itemsize == 1 and array.dtype.kind in "iuf" and not array.any():
-        return np.zeros(array.shape, wanted)
-    raise ArgumentTypeError(f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}")
+    if is_added(target) and target.itemsize == 1 and array.dtype.kind in "iuf" and not array.any():
+        return np.zeros(array.shape, target)
+    raise ArgumentTypeError(f"{name}: expected {dtype_name(target)}, got {dtype_name(array.dtype)}")

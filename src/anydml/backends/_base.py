@@ -125,13 +125,13 @@ def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, va
     """
     position = tuple(map(int, np.unravel_index(flat, shape)))
     position = tuple(map(sum, zip(position, origin, strict=True))) if origin else position
-    least = -size if signed else 0
-    accepted = f"{least}..{size - 1}" if size else "nothing"
+    minimum = -size if signed else 0
+    accepted = f"{minimum}..{size - 1}" if size else "nothing"
     at = f"[{', '.join(map(str, position))}]" if position else ""
     got = f"a value that was changed during the call, to {value}"
     return IndexOutOfRangeError(
         f"{where}{at}: expected {accepted} (axis {axis} of size {size}), got "
-        f"{got if least <= value < size else value}{note}",
+        f"{got if minimum <= value < size else value}{note}",
         position,
         value,
         size,

@@ -106,10 +106,10 @@ def _views(
         buffer = items[name].buffer
         source, target = run.specs[buffer], run.specs[name]
         strides = items[buffer].strides if buffer in items else None
-        read = relayout(Layout(source.shape, strides), Layout(target.shape, items[name].strides))
-        if read is None or source.dtype != target.dtype:
+        reader = relayout(Layout(source.shape, strides), Layout(target.shape, items[name].strides))
+        if reader is None or source.dtype != target.dtype:
             return None
-        found[name] = buffer, read
+        found[name] = buffer, reader
     return found
 
 

@@ -35,23 +35,23 @@ def relayout(source: Layout, target: Layout) -> Relayout | None:
 
     None where that is not enough, or reads beyond the end.
     """
-    order, wanted = source.dense(), target.dense()
-    if order is None or wanted is None or _repeats(source, order):
+    source_order, target_order = source.dense(), target.dense()
+    if source_order is None or target_order is None or _repeats(source, source_order):
         return None
-    sizes = [target.shape[axis] for axis in wanted]
+    sizes = [target.shape[axis] for axis in target_order]
     if prod(sizes) > prod(source.shape):
         return None
-    ones = [axis for axis in range(len(source.shape)) if axis not in order]
-    present = sorted(wanted)
-    kept = tuple(n if axis in wanted else 1 for axis, n in enumerate(target.shape))
+    ones = [axis for axis in range(len(source.shape)) if axis not in source_order]
+    present = sorted(target_order)
+    kept = tuple(n if axis in target_order else 1 for axis, n in enumerate(target.shape))
 
-    def read(xp: Any, x: Any) -> Any:
-        flat = xp.transpose(x, [*order, *ones]).reshape(-1)[: prod(sizes)]
-        moved = xp.transpose(flat.reshape(sizes), [wanted.index(axis) for axis in present])
+    def read_view(xp: Any, x: Any) -> Any:
+        flat = xp.transpose(x, [*source_order, *ones]).reshape(-1)[: prod(sizes)]
+        moved = xp.transpose(flat.reshape(sizes), [target_order.index(axis) for axis in present])
         return xp.broadcast_to(moved.reshape(kept), target.shape)
 
-    return read
+    return read_view
 
 
-def _repeats(layout: Layout, order: Sequence[int]) -> bool:
-    return prod(layout.shape) != prod(layout.shape[axis] for axis in order)
+def _repeats(layout: Layout, source_order: Sequence[int]) -> bool:
+    return prod(layout.shape) != prod(layout.shape[axis] for axis in source_order)

@@ -71,13 +71,13 @@ class Run:
         """The most bytes that it takes besides its inputs and outputs, on a number of threads."""
         count = min(prod(self.shape), self.block)
         written = {call.outputs[0]: count * self._itemsize(call) for call in self.calls}
-        most = 0
+        maximum = 0
         for call in self.calls:
             names = (name for name in (*call.inputs, *call.outputs) if name is not None)
             operands = [replace(self.specs[name], shape=(count,)) for name in names]
             others = sum(written.values()) - written[call.outputs[0]]
-            most = max(most, others + call_nbytes(call, operands))
-        return most * thread_count(block_count(self.shape, self.block), threads)
+            maximum = max(maximum, others + call_nbytes(call, operands))
+        return maximum * thread_count(block_count(self.shape, self.block), threads)
 
     def _itemsize(self, call: KernelCall) -> int:
         return np.dtype(self.specs[call.outputs[0]].dtype).itemsize
@@ -166,12 +166,12 @@ def _step(run: Run, widening: Widening) -> Step:
         # What no later call reads goes at once: the next array takes its place in the cache.
         dead = [place[name] for name in set(call.inputs) - {None} if name not in kept]
         kept.update(call.inputs)
-        read = [place[name] for name in call.inputs]
+        sources = [place[name] for name in call.inputs]
         name = call.outputs[0]
         definition, attributes = definition_of(call.kernel), dict(call.attributes)
         kind = specs[name].dtype
         casts = [(i, w) for i, w in enumerate(wide) if w and definition.WIDENS]
-        plan.append((definition.compute, read, casts, attributes, place[name], kind, dead))
+        plan.append((definition.compute, sources, casts, attributes, place[name], kind, dead))
     plan.reverse()
     ends = [place[name] for name in outputs]
     pieces = list(blocks(run.shape, run.block))
@@ -181,8 +181,8 @@ def _step(run: Run, widening: Widening) -> Step:
         with np.errstate(all="ignore"):
             for at in pieces:
                 held = [array[at] for array in ins] + unread
-                for function, read, casts, attributes, target, kind, dead in plan:
-                    operands = [held[i] for i in read]
+                for function, sources, casts, attributes, target, kind, dead in plan:
+                    operands = [held[i] for i in sources]
                     for i, wide_kind in casts:
                         operands[i] = operands[i].astype(wide_kind)
                     result = function(ENGINE, *operands, **attributes)
@@ -210,29 +210,29 @@ def thread_count(pieces: int, threads: int) -> int:
     return max(1, min(threads, pieces // _LEAST_PIECES)) if pieces >= 2 * _LEAST_PIECES else 1
 
 
-def blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[Any, ...]]:
-    """Indices of consecutive parts of an array, each of at most `most` elements."""
-    if prod(shape) <= most:
+def blocks(shape: tuple[int, ...], limit: int) -> Iterator[tuple[Any, ...]]:
+    """Indices of consecutive parts of an array, each of at most `limit` elements."""
+    if prod(shape) <= limit:
         yield (...,)
         return
-    axis, step = _cut(shape, most)
+    axis, step = _cut(shape, limit)
     for outer in product(*map(range, shape[:axis])):
         for begin in range(0, shape[axis], step):
             yield (*outer, slice(begin, begin + step))
 
 
-def block_count(shape: tuple[int, ...], most: int) -> int:
+def block_count(shape: tuple[int, ...], limit: int) -> int:
     """How many parts `blocks` makes."""
-    if prod(shape) <= most:
+    if prod(shape) <= limit:
         return 1
-    axis, step = _cut(shape, most)
+    axis, step = _cut(shape, limit)
     return prod(shape[:axis]) * -(-shape[axis] // step)
 
 
-def _cut(shape: tuple[int, ...], most: int) -> tuple[int, int]:
+def _cut(shape: tuple[int, ...], limit: int) -> tuple[int, int]:
     """The axis along which blocks are cut, those in front being loops, and their size there."""
-    axis = next(i for i in range(len(shape)) if prod(shape[i + 1 :]) <= most)
-    return axis, most // prod(shape[axis + 1 :])
+    axis = next(i for i in range(len(shape)) if prod(shape[i + 1 :]) <= limit)
+    return axis, limit // prod(shape[axis + 1 :])
 
 
 def share_out(pieces: Sequence[Any], work: Callable[[Iterable[Any]], None], count: int) -> None:

@@ -52,7 +52,7 @@ class CpuBackend:
         is_native = len(program.calls) == 1 and all(
             call.kernel in known and not call.source for call in program.calls
         )
-        dispatch = _binder(program) if is_native else decline
+        dispatch = _native_dispatch(program) if is_native else decline
         widening = WORKING if any(kind in WORKING for kind in program.types()) else {}
         program, runs = fuse(program)
 
@@ -140,7 +140,7 @@ def function_call(kernel: str) -> Callable[..., Any]:
     comes the class of several results, or None. How many threads it uses is what `anydml.threads`
     says.
     """
-    call: Callable[..., Any] = native.quick(kernel)
+    call: Callable[..., Any] = native.function_call(kernel)
     return call
 
 
@@ -149,7 +149,7 @@ def know_type(user_type: Any, dtype: np.dtype[Any]) -> None:
     native.know_type(user_type, dtype)
 
 
-def _binder(program: Program) -> Callable[[dict[str, Any], int], int | None]:
+def _native_dispatch(program: Program) -> Callable[[dict[str, Any], int], int | None]:
     """The native dispatch of plain NumPy bindings to a program of one call."""
     (call,) = program.calls
     fields = []
@@ -157,9 +157,9 @@ def _binder(program: Program) -> Callable[[dict[str, Any], int], int | None]:
         for slot in slots:
             name, bracket, position = slot.name.removesuffix("]").partition("[")
             number = int(DataType.from_numpy(slot.spec.dtype))
-            listed = int(position) if bracket else -1
-            fields.append((name, listed, output, number, slot.declared, slot.padding))
-    binder = native.Binder(program.name, call.kernel, fields, dict(call.attributes),
+            list_position = int(position) if bracket else -1
+            fields.append((name, list_position, output, number, slot.declared, slot.padding))
+    compiled_call = native.CompiledCall(program.name, call.kernel, fields, dict(call.attributes),
                            bool(call.in_place))  # fmt: skip
-    dispatch: Callable[[dict[str, Any], int], int | None] = binder.dispatch
+    dispatch: Callable[[dict[str, Any], int], int | None] = compiled_call.dispatch
     return dispatch

@@ -363,8 +363,8 @@ class CudaExecutable:
 
     def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
         """Run on arrays of the declared sizes by slot, on the GPU or on the host."""
-        there = [array for array in arrays.values() if isinstance(array, DeviceArray)]
-        stream = there[0].stream if there else 0
+        on_device = [array for array in arrays.values() if isinstance(array, DeviceArray)]
+        stream = on_device[0].stream if on_device else 0
         buffers = {
             name: array
             if isinstance(array, DeviceArray)
@@ -447,7 +447,7 @@ def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: i
     buffer = _cuda().Buffer(device, prod(shape) * dtype.itemsize, stream)
     strides = packed_strides(shape, dtype.itemsize)
     return OwnedArray(buffer.address, dtype, shape, strides, device, stream, buffer,
-                      lambda wanted, like: _buffer(wanted, like, device, stream))  # fmt: skip
+                      lambda shape, like: _buffer(shape, like, device, stream))  # fmt: skip
 
 
 def _fixed(array: DeviceArray) -> DeviceArray:

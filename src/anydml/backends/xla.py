@@ -239,8 +239,8 @@ def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
     for call in run.calls:
         for view in filter(None, call.inputs):
             if view not in held:
-                source, read = run.views[view]
-                hold(view, read(jnp, held[source]))
+                source, reader = run.views[view]
+                hold(view, reader(jnp, held[source]))
         definition = definition_of(call.kernel)
         operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
         results = definition.compute(ENGINE, *operands, **dict(call.attributes))

@@ -67,8 +67,8 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
         results = call(spec, operands, attributes)
         if finish is not None:
             results = finish(namespace, results)
-        if spec.several is not None:
-            return spec.several(*results)
+        if spec.result_class is not None:
+            return spec.result_class(*results)
         return tuple(results) if spec.lists_results else results[0]
 
     return run
@@ -114,8 +114,8 @@ def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any])
     parts = _graphs.new_array(name, layer, [x], chunks, x, x.dtype)
     for i, kind in enumerate(spec.types([x], attributes, len(shapes))):
         meta = _graphs.like(x, len(chunks), kind)
-        named = _graphs.layer_name(f"{spec.name}-result", name, i, str(kind))
-        results.append(parts.map_blocks(_part, i, kind, name=named, dtype=kind, meta=meta))
+        result_name = _graphs.layer_name(f"{spec.name}-result", name, i, str(kind))
+        results.append(parts.map_blocks(_part, i, kind, name=result_name, dtype=kind, meta=meta))
     return results
 
 
@@ -132,16 +132,16 @@ def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -
                 f"first rows of the result when its chunk sizes are known"
             )
     rows, (kind,) = spec.chunking, spec.types([x], attributes, 1)
-    read = x
+    source = x
     if not _graphs.is_in_order(x.chunks):
         meta = _graphs.like(x, x.ndim, bool)
-        read = _graphs.in_order(x.map_blocks(rows.mark, dtype=bool, meta=meta), x.ndim)
-    name = _graphs.layer_name(spec.name, read.name, str(kind))
+        source = _graphs.in_order(x.map_blocks(rows.mark, dtype=bool, meta=meta), x.ndim)
+    name = _graphs.layer_name(spec.name, source.name, str(kind))
     layer: _graphs.Layer = {}
-    limits = [_graphs.bounds(sizes) for sizes in read.chunks]
-    for i, at in enumerate(_graphs.blocks(read.chunks)):
+    limits = [_graphs.bounds(sizes) for sizes in source.chunks]
+    for i, at in enumerate(_graphs.blocks(source.chunks)):
         starts, _ = _graphs.corners(limits, at)
-        arguments = (rows.of_block, _graphs.block(read, at), starts, attributes)
+        arguments = (rows.of_block, _graphs.block(source, at), starts, attributes)
         _graphs.put(layer, (name, i, 0), *arguments)
     chunks = ((math.nan,) * len(layer), (shapes[0][-1],))
-    return [_graphs.new_array(name, layer, [read], chunks, x, kind)]
+    return [_graphs.new_array(name, layer, [source], chunks, x, kind)]

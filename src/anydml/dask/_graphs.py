@@ -19,7 +19,7 @@ from dask.task_spec import Alias, List, Task, TaskRef
 from dask.utils import parse_bytes
 
 from anydml._native import INDEX_TYPES
-from anydml.arrays import DeviceArray, as_operand, given_back
+from anydml.arrays import DeviceArray, as_operand, to_counterpart
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
 
@@ -52,7 +52,7 @@ def lazy(value: Any, name: str) -> Lazy:
     """
     if not is_lazy(value):
         array, _ = as_operand(value, name)
-        held = value if isinstance(array, DeviceArray) else given_back(array)
+        held = value if isinstance(array, DeviceArray) else to_counterpart(array)
         return from_array(held, chunks="auto" if array.size else -1, asarray=False)
     if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
         kind = type(meta_from_array(value))
@@ -61,7 +61,7 @@ def lazy(value: Any, name: str) -> Lazy:
             f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
             f"dtype=..)"
         )
-    meta = given_back(as_operand(meta_from_array(value), name)[0])
+    meta = to_counterpart(as_operand(meta_from_array(value), name)[0])
     for axis, size in enumerate(value.shape):
         if math.isnan(size):
             raise ArgumentError(
@@ -165,19 +165,21 @@ def rechunked(array: Lazy, chunks: Chunks) -> Lazy:
         return array
     if not array.size:
         return zeros_like(array, chunks=chunks)
-    most = max(size_of(array), size_of(array, chunks))
-    return array.rechunk(chunks, block_size_limit=most)
+    limit = max(size_of(array), size_of(array, chunks))
+    return array.rechunk(chunks, block_size_limit=limit)
 
 
-def choose_chunks(shape: tuple[int, ...], each: int, least: int) -> Chunks:
-    """Chunks of indices that are in memory, of which every one names `each` bytes.
+def choose_chunks(shape: tuple[int, ...], bytes_per_index: int, min_bytes: int) -> Chunks:
+    """Chunks of indices that are in memory, of which every one names `bytes_per_index` bytes.
 
-    What those of a chunk name together is no larger than `least` bytes, or than a chunk as Dask's
-    configuration has it (``array.chunk-size``).
+    What those of a chunk name together is no larger than `min_bytes` bytes, or than a chunk as
+    Dask's configuration has it (``array.chunk-size``).
     """
-    most = max(least, parse_bytes(config.get("array.chunk-size"))) // max(each, POSITION)
+    limit = max(min_bytes, parse_bytes(config.get("array.chunk-size"))) // max(
+        bytes_per_index, POSITION
+    )
     chunks: Chunks = normalize_chunks(
-        ("auto",) * len(shape), shape, limit=max(1, most), dtype=np.dtype(np.uint8)
+        ("auto",) * len(shape), shape, limit=max(1, limit), dtype=np.dtype(np.uint8)
     )
     return chunks
 
@@ -195,17 +197,17 @@ def in_order(array: Lazy, axes: int) -> Lazy:
     """
     if is_in_order(array.chunks[:axes]):
         return array
-    most = max(1, math.prod(max(sizes) for sizes in array.chunks[:axes]))
-    wanted = [-1] * axes
+    block_size = max(1, math.prod(max(sizes) for sizes in array.chunks[:axes]))
+    sizes = [-1] * axes
     inner = 1
     for axis in reversed(range(axes)):
         size = array.shape[axis]
-        if inner * size > most:
-            wanted[:axis] = [1] * axis
-            wanted[axis] = max(1, most // inner)
+        if inner * size > block_size:
+            sizes[:axis] = [1] * axis
+            sizes[axis] = max(1, block_size // inner)
             break
         inner *= size
-    exchanged = normalize_chunks((*wanted, *array.chunks[axes:]), array.shape)
+    exchanged = normalize_chunks((*sizes, *array.chunks[axes:]), array.shape)
     return rechunked(array, exchanged)
 
 
@@ -248,7 +250,7 @@ def filled(array: Lazy, axis: int, size: int, value: Any) -> Lazy:
     """One value, in the chunks of an array but for an axis."""
     shape = (*array.shape[:axis], size, *array.shape[axis + 1 :])
     others = [max(sizes) for i, sizes in enumerate(array.chunks) if i != axis]
-    least = SMALL // max(1, math.prod(others) * array.dtype.itemsize)
-    most = max(1, least, *array.chunks[axis])
-    chunks = (*array.chunks[:axis], most, *array.chunks[axis + 1 :])
+    min_size = SMALL // max(1, math.prod(others) * array.dtype.itemsize)
+    max_size = max(1, min_size, *array.chunks[axis])
+    chunks = (*array.chunks[:axis], max_size, *array.chunks[axis + 1 :])
     return full_like(array, value, shape=shape, chunks=chunks)

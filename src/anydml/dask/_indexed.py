@@ -60,9 +60,13 @@ class _Places:
         if held:
             shape = tuple(indices.shape[axis] for axis in own)
             others = [sizes for axis, sizes in enumerate(x.chunks) if axis not in self.indexed_axes]
-            each = _graphs.size_of(x, tuple(others))
+            bytes_per_index = _graphs.size_of(x, tuple(others))
             cut = dict(
-                zip(own, _graphs.choose_chunks(shape, each, _graphs.size_of(x)), strict=True)
+                zip(
+                    own,
+                    _graphs.choose_chunks(shape, bytes_per_index, _graphs.size_of(x)),
+                    strict=True,
+                )
             )
         elif spec.chunking.writes and len(own) > 1:
             last = (*indices.chunks[:rank], *((size,) for size in indices.shape[rank:]))
@@ -74,7 +78,7 @@ class _Places:
             for axis in range(rank)
         )
         chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))
-        clamp = spec.named(attributes).get("clamp", False)
+        clamp = spec.attribute_values(attributes).get("clamp", False)
         sizes = [x.shape[axis] for axis in self.indexed_axes]
         arguments = (spec.name, sizes, list(self.indexed_axes), clamp)
         if held:
@@ -118,7 +122,9 @@ class _Places:
         if self._held is None:
             return self._everywhere
         at = self.key(at)
-        spans = (each[min(i, len(each) - 1)] for i, each in zip(at, self._bounds, strict=True))
+        spans = (
+            bounds[min(i, len(bounds) - 1)] for i, bounds in zip(at, self._bounds, strict=True)
+        )
         block = self._held[tuple(slice(*span) for span in spans)]
         columns = np.moveaxis(block, -1, 0) if self.pointing[2] else [block]
         number = np.zeros(block.shape[:-1] if self.pointing[2] else block.shape, np.int64)
@@ -145,13 +151,13 @@ def read_indexed(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -
     layer: _graphs.Layer = {}
     for at in _graphs.blocks(chunks):
         outer = at[before : before + len(places.outer)]
-        front, back = at[:before], at[before + len(outer) :]
+        front, behind = at[:before], at[before + len(outer) :]
         where = _graphs.block(places.array, places.key(outer))
         sources, spans = [], []
         for inner in places.reached(outer):
-            named = iter(inner)
-            middle = (next(named) if axis is None else outer[axis] for axis in aligned)
-            sources.append(_graphs.block(x, (*front, *middle, *back)))
+            inner_positions = iter(inner)
+            middle = (next(inner_positions) if axis is None else outer[axis] for axis in aligned)
+            sources.append(_graphs.block(x, (*front, *middle, *behind)))
             spans.append(_graphs.corners(places.limits, inner))
         if len(sources) == 1:
             arguments = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
@@ -189,8 +195,8 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
         layer: _graphs.Layer = {}
         for at, chain in steps.items():
             state = _graphs.block(start, at)
-            for i, (outer, back, span) in enumerate(chain):
-                new = _graphs.block(values, (*outer, *back)) if lazy else values
+            for i, (outer, behind, span) in enumerate(chain):
+                new = _graphs.block(values, (*outer, *behind)) if lazy else values
                 where = _graphs.block(places.array, places.key(outer))
                 arguments = (state, where, new, places.pointing, reduction, *span)
                 state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *arguments)
@@ -216,14 +222,14 @@ def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:
     steps: dict[Position, list[Any]] = {}
     for at in _graphs.blocks(x.chunks):
         inner = tuple(at[axis] for axis in places.indexed_axes)
-        back = at[x.ndim - len(places.behind) :]
+        behind = at[x.ndim - len(places.behind) :]
         span = _graphs.corners(places.limits, inner)
         choices = [
             [at[places.aligned[j]]] if j in places.aligned else range(len(sizes))
             for j, sizes in enumerate(places.outer)
         ]
         steps[at] = [
-            (outer, back, span)
+            (outer, behind, span)
             for outer in itertools.product(*choices)
             if inner in reached.get(outer, ())
         ]

@@ -20,7 +20,7 @@ from anydml.functions._spec import FunctionSpec
 
 
 class Namespace:
-    """`anydml.functions._spec.Movers` for Dask, without what derivatives need.
+    """`anydml.functions._spec.MovingNamespace` for Dask, without what derivatives need.
 
     Parameters
     ----------

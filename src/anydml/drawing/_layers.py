@@ -110,8 +110,8 @@ def draw_graph(graph: GraphDesc, level: FeatureLevel = LATEST) -> str:
     ports = Ports(graph)
 
     def port(role: Role, node: int, at: int) -> tuple[str, ...]:
-        listed = ports.of(node, role)
-        found = listed[at] if at in range(len(listed)) else None
+        paths = ports.of(node, role)
+        found = paths[at] if at in range(len(paths)) else None
         return () if found is None else (tensor_label(found[1]),)
 
     nodes, inputs, outputs = (range(len(x)) for x in (graph.nodes, graph.inputs, graph.outputs))
@@ -182,16 +182,16 @@ def draw_boxes(
     body = (
         f'<g text-anchor="middle" transform="translate({-left:.0f} {top:g})">{"".join(drawn)}</g>'
     )
-    listed = [shortened(problem, _PROBLEM_LETTERS) for problem in islice(problems, _MOST_PROBLEMS)]
-    if len(problems) > len(listed):
-        listed.append(f"and {len(problems) - len(listed)} more")
+    texts = [shortened(problem, _PROBLEM_LETTERS) for problem in islice(problems, _MOST_PROBLEMS)]
+    if len(problems) > len(texts):
+        texts.append(f"and {len(problems) - len(texts)} more")
     letters = int((max(width, 420) - 2 * _MARGIN) / _LETTER)
-    for line in (row for problem in listed for row in wrap(problem, letters)):
+    for line in (row for problem in texts for row in wrap(problem, letters)):
         body += f'<text class="alarm" x="{_MARGIN:g}" y="{height + 8:g}">{text(line)}</text>'
         height += 17
         width = max(width, _LETTER * len(line) + 2 * _MARGIN)
     names = ", ".join(shortened(box.name, 40) for box in islice(boxes, 50))
-    description = f"{len(boxes)} boxes: {names}. {'; '.join(listed)}"
+    description = f"{len(boxes)} boxes: {names}. {'; '.join(texts)}"
     return document(round(width), round(height + _MARGIN / 2), title, description, body)
 
 

@@ -208,8 +208,8 @@ class _Tracer:
         for name, array in self._inputs.items():
             for at in range(array.size):
                 changes = [*self._outcomes(name, at, coarse)]
-                keep = set.union if coarse else set.intersection
-                for key in keep(*changes) if changes else ():
+                combine = set.union if coarse else set.intersection
+                for key in combine(*changes) if changes else ():
                     found.setdefault(key, set()).add((name, at))
         return found
 
@@ -246,8 +246,8 @@ class _Tracer:
                 continue
             sizes = array.shape[count - rank :]
             rows = output.reshape(-1, rank)[self._written[path].reshape(-1, rank).all(axis=1)]
-            outside = ((rows < 0) | (rows >= sizes)).any()
-            if not len(rows) or outside or array.size != np.prod(sizes):
+            is_out_of_range = ((rows < 0) | (rows >= sizes)).any()
+            if not len(rows) or is_out_of_range or array.size != np.prod(sizes):
                 continue
             for i, row in enumerate(rows):
                 at = int(np.ravel_multi_index(tuple(row), sizes))
@@ -276,8 +276,8 @@ def _coloured(
     window = groups is None
     order = {path: i for i, path in enumerate(shapes)}
     if groups is None:
-        most = max(map(len, made_of.values()))
-        largest = [key for key, sources in made_of.items() if len(sources) == most]
+        maximum = max(map(len, made_of.values()))
+        largest = [key for key, sources in made_of.items() if len(sources) == maximum]
         marked = min(largest, key=lambda key: (order[key[0]], key[1]))
         groups = [{marked, *made_of[marked]}]
     groups.sort(key=lambda group: min((order[path], at) for path, at in group))
@@ -311,5 +311,5 @@ def _groups(made_of: _MadeOf) -> list[set[_Element]] | None:
         for member in joined:
             group_of[member] = joined
     groups = [*{id(group): group for group in group_of.values()}.values()]
-    alike = len({frozenset(sources) for sources in made_of.values()}) < 2
-    return None if _overlap(made_of) or (len(groups) == 1 and not alike) else groups
+    have_same_sources = len({frozenset(sources) for sources in made_of.values()}) < 2
+    return None if _overlap(made_of) or (len(groups) == 1 and not have_same_sources) else groups

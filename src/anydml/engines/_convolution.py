@@ -116,8 +116,8 @@ def _by_columns(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:
     depth = prod(w.shape[1:])
     filters = w.reshape(groups, w.shape[0] // groups, depth)
     result = np.empty((batch, groups, w.shape[0] // groups, prod(counts)), x.dtype)
-    most = COLUMN_BYTES // (groups * depth * x.itemsize)
-    for samples, *positions in blocks((batch, *counts), most):
+    block_size = COLUMN_BYTES // (groups * depth * x.itemsize)
+    for samples, *positions in blocks((batch, *counts), block_size):
         parts = [axis.part(at) for axis, at in zip(axes, positions, strict=True)]
         piece = tuple(part.count for part in parts)
         values = x[samples]

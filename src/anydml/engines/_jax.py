@@ -192,10 +192,10 @@ class JaxEngine:
 def _rounded_to_odd(x: Array) -> Array:
     """FLOAT64 as FLOAT32 that rounds to FLOAT16 as the FLOAT64 does: XLA's CPU rounds twice."""
     near = x.astype(jnp.float32)
-    bits, back = lax.bitcast_convert_type(near, np.uint32), near.astype(x.dtype)
+    bits, widened = lax.bitcast_convert_type(near, np.uint32), near.astype(x.dtype)
     one, zero = np.uint32(1), np.uint32(0)
-    shorter = bits - jnp.where(jnp.abs(back) > jnp.abs(x), one, zero)
-    return lax.bitcast_convert_type(shorter | jnp.where(back == x, zero, one), np.float32)
+    shorter = bits - jnp.where(jnp.abs(widened) > jnp.abs(x), one, zero)
+    return lax.bitcast_convert_type(shorter | jnp.where(widened == x, zero, one), np.float32)
 
 
 _NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
@@ -230,8 +230,8 @@ class _Tap(NamedTuple):
         rank = len(self.inside)
         for axis, inside in enumerate(self.inside):
             if not inside.all():
-                along = inside.reshape(-1, *(1 for _ in range(axis + 1, rank)))
-                values = jnp.where(along, values, values.dtype.type(0))
+                mask = inside.reshape(-1, *(1 for _ in range(axis + 1, rank)))
+                values = jnp.where(mask, values, values.dtype.type(0))
         return values
 
 

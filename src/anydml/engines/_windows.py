@@ -104,12 +104,12 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Index, Index]]
             yield place, tuple(out for out, _ in pairs), tuple(taken for _, taken in pairs)
 
 
-def blocks(counts: Sequence[int], most: int) -> Iterator[Index]:
-    """Cut an index space into blocks of about `most` elements that are consecutive in order."""
+def blocks(counts: Sequence[int], limit: int) -> Iterator[Index]:
+    """Cut an index space into blocks of about `limit` elements that are consecutive in order."""
     steps = []
     for axis, count in enumerate(counts):
         inner = prod(counts[axis + 1 :])
-        steps.append(min(max(most // max(inner, 1), 1), max(count, 1)))
+        steps.append(min(max(limit // max(inner, 1), 1), max(count, 1)))
     starts = [range(0, count, step) for count, step in zip(counts, steps, strict=True)]
     for first in product(*starts):
         yield tuple(

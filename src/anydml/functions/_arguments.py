@@ -57,10 +57,10 @@ def integers(values: Any, name: str) -> tuple[int, ...]:
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
 
 
-def take_at_most(values: Any, name: str, wanted: str) -> list[Any]:
+def take_at_most(values: Any, name: str, accepted: str) -> list[Any]:
     """The members of a sequence, which may have no end: no more than there are axes and one."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {short_repr(values)}")
+        raise ArgumentTypeError(f"{name}: expected {accepted}, got {short_repr(values)}")
     try:
         return list(islice(values, MOST_AXES + 1))
     except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
@@ -192,17 +192,17 @@ def result_indices(
         A type that is not an index type, that cannot hold the positions, or that the library would
         change.
     """
-    argument, wanted = "index_dtype", index_dtype
+    argument, requested = "index_dtype", index_dtype
     if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_TYPES:
-        argument, wanted = name, out.dtype
-    if wanted is None:
+        argument, requested = name, out.dtype
+    if requested is None:
         kind = index_type(x)
-    elif (found := type_name(wanted)) in INDEX_TYPES:
+    elif (found := type_name(requested)) in INDEX_TYPES:
         kind = np.dtype(found)
     else:
         raise ArgumentTypeError(
-            f"index_dtype: expected one of {', '.join(INDEX_TYPES)}, got {short_repr(wanted)}"
-            f"{did_you_mean(wanted, INDEX_TYPES)}"
+            f"index_dtype: expected one of {', '.join(INDEX_TYPES)}, got {short_repr(requested)}"
+            f"{did_you_mean(requested, INDEX_TYPES)}"
         )
     longest = max(shape, default=0)
     if longest - 1 > np.iinfo(kind).max:
@@ -220,19 +220,19 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     Lists and Python numbers have no type of their own: they take it on where their values fit, as
     2.0 does in an integer type. Numbers round to a float type as any does when it is written down.
     """
-    wanted = own_type(of.dtype)
-    if own_type(array.dtype) == wanted:
+    target = own_type(of.dtype)
+    if own_type(array.dtype) == target:
         return array if array.dtype == of.dtype else array.view(of.dtype)
     typed = isinstance(value, np.ndarray | np.generic) or any(
         hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
     got, advice = "", ""
     if not typed:
-        converted, unfit = _converted(array, value, wanted, name)
+        converted, unfit = _converted(array, value, target, name)
         if converted is not None:
-            return converted if wanted == of.dtype else converted.view(of.dtype)
+            return converted if target == of.dtype else converted.view(of.dtype)
         got = f" values that do not fit: {short_repr(unfit)}"
-        if is_added(wanted) and wanted.itemsize == 1:  # which takes no number but zero
+        if is_added(target) and target.itemsize == 1:  # which takes no number but zero
             advice = "; give an array of that type"
     raise ArgumentTypeError(
         f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
@@ -245,45 +245,45 @@ _BFLOAT_OVERFLOW = float.fromhex("0x1.ffp127")
 
 
 def _converted(
-    array: Array, value: Any, wanted: np.dtype[Any], name: str
+    array: Array, value: Any, target: np.dtype[Any], name: str
 ) -> tuple[Array | None, Any]:
     """Python numbers as another type, or None and the first of them that it lacks."""
-    integers = wanted.kind in "iu" and not is_added(wanted)
+    integers = target.kind in "iu" and not is_added(target)
     if integers and array.dtype.kind == "f" and (np.abs(array) >= 2**53).any():
         # NumPy has rounded the integers that stand among floats.
-        numbers, limits = np.asarray(frozen(value), object), np.iinfo(wanted)
+        numbers, limits = np.asarray(frozen(value), object), np.iinfo(target)
         for number in numbers.flat:
             if not limits.min <= number <= limits.max or number != int(number):
                 return None, number
-        return numbers.astype(wanted), None
-    unfit = _unfit(array, wanted)
+        return numbers.astype(target), None
+    unfit = _find_unrepresentable(array, target)
     if unfit.any():
         return None, array[unfit][0].item()
-    return as_type(array, wanted, name), None
+    return as_type(array, target, name), None
 
 
-def _unfit(array: Array, wanted: np.dtype[Any]) -> Array:
+def _find_unrepresentable(array: Array, target: np.dtype[Any]) -> Array:
     """Which values another type lacks."""
     kinds = {"c": "iufc", "f": "iuf", "i": "iuf", "u": "iuf", "b": "iuf"}
-    if array.dtype.kind not in kinds.get("f" if is_added(wanted) else wanted.kind, ""):
+    if array.dtype.kind not in kinds.get("f" if is_added(target) else target.kind, ""):
         return np.ones(array.shape, np.bool_)
-    if is_added(wanted):
-        if wanted.itemsize == 1:  # of these only zero is known here, where they have one
+    if is_added(target):
+        if target.itemsize == 1:  # of these only zero is known here, where they have one
             nonzero = (array != 0) | np.signbit(array)
-            return cast(Array, nonzero | (dtype_name(wanted) == "float8_e8m0fnu"))
+            return cast(Array, nonzero | (dtype_name(target) == "float8_e8m0fnu"))
         numbers = np.abs(array.astype(np.float64))
         return cast(Array, np.isfinite(numbers) & (numbers >= _BFLOAT_OVERFLOW))
-    if wanted.kind == "b":
+    if target.kind == "b":
         return cast(Array, (array != 0) & (array != 1))
-    if wanted.kind in "iu":
-        limits = np.iinfo(wanted)
+    if target.kind in "iu":
+        limits = np.iinfo(target)
         if array.dtype.kind != "f":
             return cast(Array, (array < limits.min) | (array > limits.max))
         # As floats, both limits are exact.
-        outside = (array < float(limits.min)) | (array >= float(limits.max + 1))
-        return cast(Array, outside | (np.trunc(array) != array))
+        is_out_of_range = (array < float(limits.min)) | (array >= float(limits.max + 1))
+        return cast(Array, is_out_of_range | (np.trunc(array) != array))
     with np.errstate(over="ignore"):  # what overflows is refused
-        return cast(Array, np.isfinite(array) & ~np.isfinite(array.astype(wanted)))
+        return cast(Array, np.isfinite(array) & ~np.isfinite(array.astype(target)))
 
 
 def broadcast_with(
@@ -329,16 +329,16 @@ def output(
     `operands` are the arrays that it may not overlap, `in_place` the one that it may be. `call` and
     `what` are for the message if the allocation fails.
     """
-    wanted = np.dtype(dtype)
+    target = np.dtype(dtype)
     if len(shape) > MOST_AXES:
         raise ArgumentError(
             f"{call}: expected at most {MOST_AXES} axes of {what}, got {len(shape)}"
         )
     if out is None:
         if isinstance(operands[0][1], DeviceArray):
-            fresh = cast(Array, operands[0][1].make(shape, wanted))
+            fresh = cast(Array, operands[0][1].make(shape, target))
         else:
-            fresh = allocate(shape, wanted, call, what)
+            fresh = allocate(shape, target, call, what)
         check_element_count(operands)
         return fresh
     check_element_count(operands)
@@ -352,9 +352,9 @@ def output(
         if isinstance(out, np.ndarray)
         else as_operand(out, name)[0]
     )
-    if array.dtype != wanted:  # one in foreign byte order is another
+    if array.dtype != target:  # one in foreign byte order is another
         raise ArgumentTypeError(
-            f"{name}: expected {dtype_name(wanted)}, got {dtype_name(array.dtype)}"
+            f"{name}: expected {dtype_name(target)}, got {dtype_name(array.dtype)}"
         )
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")

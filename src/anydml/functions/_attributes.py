@@ -310,8 +310,8 @@ def constant_of(value: Any, of: Any, mode: Any) -> Array:
 
 def refuse_negative(counts: Array) -> None:
     """Refuse lengths below 0."""
-    if counts.dtype.kind == "i" and counts.size and (least := int(counts.min())) < 0:
-        raise ArgumentError(f"lengths: expected 0 or more, got {short_repr(least)}")
+    if counts.dtype.kind == "i" and counts.size and (minimum := int(counts.min())) < 0:
+        raise ArgumentError(f"lengths: expected 0 or more, got {short_repr(minimum)}")
 
 
 def check_lengths(array: Any) -> None:

@@ -144,8 +144,8 @@ def _inside(pointing: Pointing, places: Any, low: Any, high: Any) -> Any:
     """Which positions lie between two corners."""
     if not pointing[2]:
         return (places >= low[0]) & (places < high[0])
-    least, end = (np.array(corner, np.int64, like=places) for corner in (low, high))
-    return ((places >= least) & (places < end)).all(axis=-1)
+    begin, end = (np.array(corner, np.int64, like=places) for corner in (low, high))
+    return ((places >= begin) & (places < end)).all(axis=-1)
 
 
 def _relative(pointing: Pointing, places: Any, low: Any) -> Any:

@@ -90,7 +90,7 @@ class Scatter:
     ) -> None:
         self._operator = operator
         self._inferred = inferred
-        self._given = attributes
+        self._attributes = attributes
         self._private = private
 
     def run(
@@ -150,7 +150,7 @@ class Scatter:
         reduction: str,
         mean: int = 0,
     ) -> None:
-        attributes = {**self._given, "reduction": reduction, "mean": mean}
+        attributes = {**self._attributes, "reduction": reduction, "mean": mean}
         inputs = (data, lookup, updates)
         _engine.run(self._operator, inputs, (result,), attributes, self._inferred, self._private)
 

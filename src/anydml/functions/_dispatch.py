@@ -92,8 +92,8 @@ def function_of(
     call, public_signature = call_of(spec), signature(spec.function).replace(parameters=known)
     order = [*signature(spec.general).parameters]
 
-    def function(*positional: Any, **named: Any) -> Any:
-        bound = public_signature.bind(*positional, **named)
+    def function(*positional: Any, **keywords: Any) -> Any:
+        bound = public_signature.bind(*positional, **keywords)
         bound.apply_defaults()
         *arguments, out = (bound.arguments[name] for name in order)
         return call(tuple(arguments), out)

@@ -36,11 +36,11 @@ def check(
         For the first one in row-major order.
     """
     limits = _limits(lookup, sizes)
-    outside = lookup >= limits
+    is_out_of_range = lookup >= limits
     if lookup.dtype.kind == "i":
-        outside |= lookup < -limits
-    if outside.any():
-        flat = int(outside.argmax())
+        is_out_of_range |= lookup < -limits
+    if is_out_of_range.any():
+        flat = int(is_out_of_range.argmax())
         which = flat % len(sizes)
         raise index_error(where, lookup, flat, axes[which], int(sizes[which]), origin)
 

@@ -106,7 +106,7 @@ class Namespace(Protocol):
         """Whether an array has a gradient: floating-point or complex elements."""
 
 
-class Movers(Namespace, Protocol):
+class MovingNamespace(Namespace, Protocol):
     """What rules need that compose a function of operations that move elements."""
 
     def take(self, x: Array, positions: Any, axis: int) -> Array:
@@ -209,7 +209,7 @@ def call_kernel(
     xp: Programs, spec: FunctionSpec, operands: Sequence[Array], attributes: Any, **more: Any
 ) -> list[Array]:
     """One call of the function's kernel; `more` are attributes that only the kernel has."""
-    kernel_attributes = {**spec.inferred(operands, spec.named(attributes)), **more}
+    kernel_attributes = {**spec.inferred(operands, spec.attribute_values(attributes)), **more}
     axes = _engine.infer(spec.operator, operands, kernel_attributes).coordinates
     shapes = spec.shapes(operands, attributes)
     types = spec.types(operands, attributes, len(shapes))
@@ -257,8 +257,8 @@ class FunctionSpec:
         For each result the attribute that names its type, or the operand that has it.
     lists_operands, lists_results : bool
         Whether the operand, or the result, is a list of arrays.
-    several : class or None
-        Makes the user's result of several.
+    result_class : class or None
+        Makes the user's result if there are several.
     inferred : callable
         What the shape rule gets, from operands and attributes by name.
     bounds : callable
@@ -266,8 +266,8 @@ class FunctionSpec:
         that does not know the sizes.
     composed : callable or None
         ``composed(namespace, operands, attributes)``: the same results by the library's own
-        operations, where these only move elements (`Movers`; of functions with a list of arrays,
-        `Namespace`).
+        operations, where these only move elements (`MovingNamespace`; of functions with a list of
+        arrays, `Namespace`).
     program : callable
         ``program(namespace, spec, operands, attributes)``: the results by calls of the kernel
         (`Programs`).
@@ -308,9 +308,9 @@ class FunctionSpec:
     result_types: tuple[str | int, ...] = (0,)
     lists_operands: bool = False
     lists_results: bool = False
-    several: Any = None
+    result_class: Any = None
     inferred: Callable[[Sequence[Array], dict[str, Any]], Mapping[str, Any]] = (
-        lambda operands, named: named
+        lambda operands, attribute_values: attribute_values
     )
     bounds: Callable[[Sequence[Array], tuple[Any, ...]], Sequence[Any]] = lambda operands, a: ()
     composed: Callable[..., Sequence[Array]] | None = None
@@ -340,7 +340,7 @@ class FunctionSpec:
         """An operand as messages name it."""
         return f"{self.operands[0]}[{i}]" if self.lists_operands else self.operands[i]
 
-    def named(self, attributes: tuple[Any, ...]) -> dict[str, Any]:
+    def attribute_values(self, attributes: tuple[Any, ...]) -> dict[str, Any]:
         """The attributes by name."""
         pairs = zip(self.attributes, attributes, strict=True)
         return {attribute.name: value for attribute, value in pairs}
@@ -355,7 +355,7 @@ class FunctionSpec:
         ArgumentError
             A rule that operands or attributes break.
         """
-        kernel_attributes = self.inferred(operands, self.named(attributes))
+        kernel_attributes = self.inferred(operands, self.attribute_values(attributes))
         outputs = _engine.infer(self.operator, operands, kernel_attributes).outputs
         if not self.lists_results:
             outputs = outputs[len(outputs) - len(self.result_types) :]
@@ -371,9 +371,9 @@ class FunctionSpec:
         """The types of the results, as the library names them."""
         if self.lists_results:
             return [operands[0].dtype] * count
-        named = self.named(attributes)
+        values = self.attribute_values(attributes)
         return [
-            operands[of].dtype if isinstance(of, int) else named[of] for of in self.result_types
+            operands[of].dtype if isinstance(of, int) else values[of] for of in self.result_types
         ]
 
     def saved(

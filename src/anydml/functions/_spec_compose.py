@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anydml.functions._attributes import constant_of
-from anydml.functions._spec import SPECS, Array, Movers, Namespace
+from anydml.functions._spec import SPECS, Array, MovingNamespace, Namespace
 from anydml.ops.slice1 import first_places
 
 Arrays = Sequence[Array]
@@ -33,7 +33,7 @@ def join(xp: Namespace, operands: Arrays, attributes: Any) -> Arrays:
     return [xp.concatenate(operands, attributes[0])]
 
 
-def slice_window(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
+def slice_window(xp: MovingNamespace, operands: Arrays, attributes: Any) -> Arrays:
     """A slice along each axis."""
     (x,), (starts, sizes, strides) = operands, attributes
     places = first_places({"starts": starts, "sizes": sizes, "strides": strides})
@@ -44,7 +44,7 @@ def slice_window(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     return [x[tuple(slices)]]
 
 
-def pad(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
+def pad(xp: MovingNamespace, operands: Arrays, attributes: Any) -> Arrays:
     """Axis by axis, with one value or with slices of the array."""
     (x,), (starts, ends, mode, constant) = operands, attributes
     value = constant_of(constant, x, mode)[()]
@@ -64,7 +64,7 @@ def pad(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     return [x]
 
 
-def tile(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
+def tile(xp: MovingNamespace, operands: Arrays, attributes: Any) -> Arrays:
     """Axis by axis."""
     (x,), (repeats,) = operands, attributes
     for axis, count in enumerate(repeats):
@@ -72,11 +72,13 @@ def tile(xp: Movers, operands: Arrays, attributes: Any) -> Arrays:
     return [x]
 
 
-def reverse_subsequences(xp: Movers, operands: Arrays, attributes: Any) -> Any:
+def reverse_subsequences(xp: MovingNamespace, operands: Arrays, attributes: Any) -> Any:
     """The elements at positions that are computed from the lengths."""
     (x, lengths), (axis,) = operands, attributes
     places = xp.numbers(x, axis)
-    turned = xp.positions(xp.clip(lengths, None, x.shape[axis])) - 1 - places
+    reversed_places = xp.positions(xp.clip(lengths, None, x.shape[axis])) - 1 - places
     return xp.call(
-        SPECS["gather_elements"], (x, xp.where(turned >= 0, turned, places)), (axis, False)
+        SPECS["gather_elements"],
+        (x, xp.where(reversed_places >= 0, reversed_places, places)),
+        (axis, False),
     )

@@ -67,12 +67,12 @@ def nonzero_coordinates(
     total, columns = prod(x.shape), x.ndim
     if not total or not size:
         return [xp.full((size, columns), fill, kind)]
-    read = xp.is_nonzero(x) if x.dtype.kind == "c" else x
+    source = xp.is_nonzero(x) if x.dtype.kind == "c" else x
     outputs = ((1,), np.uint32), ((total, columns), kind)
-    count, rows = xp.run(spec.operator.KERNEL, (read,), outputs, {"columns": columns})
-    wanted = xp.arange(size, count)
-    taken = xp.take(rows, xp.clip(wanted, 0, total - 1), 0)
-    return [xp.where(xp.reshape(wanted < count, (size, 1)), taken, fill)]
+    count, rows = xp.run(spec.operator.KERNEL, (source,), outputs, {"columns": columns})
+    row_numbers = xp.arange(size, count)
+    taken = xp.take(rows, xp.clip(row_numbers, 0, total - 1), 0)
+    return [xp.where(xp.reshape(row_numbers < count, (size, 1)), taken, fill)]
 
 
 def pad(xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any) -> Arrays:

@@ -85,9 +85,9 @@ def batch_nonzero(
     (found,) = call(xp, "nonzero_coordinates", (x,), kind, total, size)
     members = xp.positions(found[..., 0])
     starts = xp.searchsorted(members, xp.arange(size + 1, members))
-    wanted = xp.reshape(starts[:-1], (-1, 1)) + xp.arange(rows, members)
-    inside = xp.reshape(wanted < xp.reshape(starts[1:], (-1, 1)), (size, rows, 1))
-    (taken,) = call(xp, "gather", (found[..., 1:], xp.clip(wanted, 0, total - 1)), 0, False)
+    row_numbers = xp.reshape(starts[:-1], (-1, 1)) + xp.arange(rows, members)
+    inside = xp.reshape(row_numbers < xp.reshape(starts[1:], (-1, 1)), (size, rows, 1))
+    (taken,) = call(xp, "gather", (found[..., 1:], xp.clip(row_numbers, 0, total - 1)), 0, False)
     return [xp.where(inside, taken, fill)], [0]
 
 
@@ -368,11 +368,11 @@ def gradient_pad(xp: Namespace, saved: Saved, grads: Derived, needs: Sequence[bo
         return call(xp, "slice_window", (grad,), *window)
     for axis, size in enumerate(shape):
         paddings = ((starts[axis],), (ends[axis],))
-        (read,) = call(xp, "pad", (xp.arange(size, grad),), *paddings, mode, 0)
+        (positions,) = call(xp, "pad", (xp.arange(size, grad),), *paddings, mode, 0)
         rest = (*grad.shape[:axis], *grad.shape[axis + 1 :])
         operands = (
             xp.zeros((size, *rest), grad),
-            xp.reshape(read, (*read.shape, 1)),
+            xp.reshape(positions, (*positions.shape, 1)),
             xp.moveaxis(grad, (axis,), (0,)),
         )
         (summed,) = call(xp, "scatter_nd", operands, "add", True)

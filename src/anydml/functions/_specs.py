@@ -78,7 +78,7 @@ TOP_K: Final = FunctionSpec(
     gradient=rules.gradient_top_k,
     saves=lambda a: ((), (1,)),
     result_types=(0, "index_dtype"),
-    several=TopKResult,
+    result_class=TopKResult,
     program=programs.call_with_numbers,
     check=lambda operands, a: _attributes.check_type(operands[0], _attributes.ORDERED),
     chunking=_blocks.Tree(1, _blocks.select, _blocks.merge_selected),
@@ -104,7 +104,7 @@ NONZERO_COORDINATES: Final = FunctionSpec(
     },
     batch=rules.batch_nonzero,
     result_types=("index_dtype",),
-    inferred=lambda operands, named: {**named, "columns": operands[0].ndim},
+    inferred=lambda operands, attribute_values: {**attribute_values, "columns": operands[0].ndim},
     program=programs.nonzero_coordinates,
     check=lambda operands, a: _attributes.check_type(operands[0], _attributes.COMPARED),
     chunking=_blocks.Rows(_blocks.mark_nonzero, _blocks.find_nonzero),
@@ -255,7 +255,9 @@ CAST: Final = FunctionSpec(
     tangent=rules.linear("cast"),
     gradient=rules.gradient_cast,
     result_types=("dtype",),
-    inferred=lambda operands, named: {"to": _attributes.type_named(named["dtype"])},
+    inferred=lambda operands, attribute_values: {
+        "to": _attributes.type_named(attribute_values["dtype"])
+    },
     program=programs.call_with_numbers,
     check=lambda operands, a: _attributes.check_numbers(operands[0]),
     chunking=_blocks.Blockwise(),
@@ -303,8 +305,8 @@ PAD: Final = FunctionSpec(
 
 def _window_bounds(operands: Sequence[Array], attributes: Any) -> list[Any]:
     bounds = []
-    for start, size, most in zip(attributes[0], attributes[1], operands[0].shape, strict=False):
-        bounds += [start >= 0, start <= most, size >= 0, size <= most - start]
+    for start, size, limit in zip(attributes[0], attributes[1], operands[0].shape, strict=False):
+        bounds += [start >= 0, start <= limit, size >= 0, size <= limit - start]
     return bounds
 
 

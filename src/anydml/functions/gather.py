@@ -279,9 +279,9 @@ def _gather_elements(
     lookup = _arguments.index_array(indices)
     number = _arguments.axis_of(axis, data if data.ndim else data.reshape(1))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        wanted = broadcast_indexed(number, data, lookup)
-        data = _arguments.broadcast_to(data, wanted[0], "x")
-        lookup = _arguments.broadcast_to(lookup, wanted[1], "indices")
+        shape = broadcast_indexed(number, data, lookup)
+        data = _arguments.broadcast_to(data, shape[0], "x")
+        lookup = _arguments.broadcast_to(lookup, shape[1], "indices")
     shape = lookup.shape
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lookup if lookup.ndim else lookup.reshape(1)
@@ -423,8 +423,8 @@ def _gathered(
     (spec,) = inferred.outputs
     operands = [("x", data), ("indices", lookup)]
     dtype = _engine.dtype_of(spec)
-    wanted = spec.shape if shape is None else shape
-    result = _arguments.output(operator.KERNEL, out, "out", wanted, dtype, operands)
+    result_shape = spec.shape if shape is None else shape
+    result = _arguments.output(operator.KERNEL, out, "out", result_shape, dtype, operands)
     filled = result.reshape(spec.shape)
     _engine.run(operator, (data, lookup), (filled,), attributes, inferred, private=out is None)
     return result

@@ -18,7 +18,7 @@ from anydml.functions._spec import (
     Array,
     Attribute,
     FunctionSpec,
-    Movers,
+    MovingNamespace,
     Namespace,
     Prepared,
     Saved,
@@ -80,7 +80,7 @@ def _gradient(
     return [None, xp.reshape(sums, shape)]
 
 
-def _in_blocks(xp: Movers, operands: Sequence[Array], attributes: Any) -> Sequence[Array]:
+def _in_blocks(xp: MovingNamespace, operands: Sequence[Array], attributes: Any) -> Sequence[Array]:
     (indices, values), (depth, axis) = operands, attributes
     table = xp.reshape(values, (-1,))
     shape = indices.shape
@@ -107,7 +107,7 @@ ONE_HOT: Final = FunctionSpec(
     saves=lambda a: ((0,), ()),
     moves=(1,),
     result_types=(1,),
-    inferred=lambda operands, named: {**named, "inserts": True},
+    inferred=lambda operands, attribute_values: {**attribute_values, "inserts": True},
     bounds=lambda operands, a: (a[0] >= 0,),
     chunking=_in_blocks,
 )

@@ -175,9 +175,9 @@ def reverse_subsequences(
 @REVERSE_SUBSEQUENCES.for_memory
 def _reverse_subsequences(x: Any, lengths: Any, axis: Any, out: Any) -> Any:
     data, wrap = as_operand(x, "x")
-    along = _arguments.axis_of(axis, data)
-    attributes = {"axis": along}
-    shape = (*data.shape[:along], 1, *data.shape[along + 1 :])
+    number = _arguments.axis_of(axis, data)
+    attributes = {"axis": number}
+    shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
     counts = lengths_of(lengths, shape)
     inferred = _engine.infer(ReverseSubsequences, (data, counts), attributes)
     operands = [("x", data), ("lengths", counts)]
@@ -200,6 +200,6 @@ def lengths_of(lengths: Any, shape: tuple[int, ...]) -> Array:
         return _arguments.broadcast_to(array, shape, "lengths")
     counts = _engine.scratch("reverse_subsequences", array.copy)
     refuse_negative(counts)
-    most = np.iinfo(np.uint32).max
-    narrow = np.minimum(counts, most) if counts.dtype.itemsize > 4 else counts
+    maximum = np.iinfo(np.uint32).max
+    narrow = np.minimum(counts, maximum) if counts.dtype.itemsize > 4 else counts
     return _arguments.broadcast_to(narrow.astype(np.uint32), shape, "lengths")

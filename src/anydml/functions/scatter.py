@@ -351,9 +351,11 @@ def _scattered(
     inferred = _engine.infer(operator, operands, attributes)
     reduction_name = _combining.reduction_of(reduction, data)
     includes_self = _arguments.flag(include_self, "include_self")
-    named = [("x", data), ("indices", lookup), ("updates", values)]
+    named_operands = [("x", data), ("indices", lookup), ("updates", values)]
     shape = () if scalar else data.shape
-    result = _arguments.output(operator.KERNEL, out, "out", shape, data.dtype, named, in_place=data)
+    result = _arguments.output(
+        operator.KERNEL, out, "out", shape, data.dtype, named_operands, in_place=data
+    )
     if scalar:
         result = result.reshape(1)
     call = _combining.Scatter(operator, inferred, attributes, private=out is None)

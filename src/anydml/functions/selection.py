@@ -425,23 +425,23 @@ def coordinates_of(
             what="the coordinates",
         )  # fmt: skip
 
-    wanted, fill = (None, 0) if size is None else sized(size, fill_value, np.iinfo(kind))
+    row_count, fill = (None, 0) if size is None else sized(size, fill_value, np.iinfo(kind))
 
-    read = array
+    source = array
     if array.dtype.kind == "c":
         if isinstance(array, DeviceArray):
             raise ArgumentTypeError(
                 f"x: expected real numbers for an array on a GPU, got {array.dtype}"
             )
         with np.errstate(invalid="ignore"):  # a signalling NaN is one that is not zero
-            read = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
+            source = _engine.scratch("nonzero_coordinates", lambda: np.asarray(array != 0))
     columns = {"columns": array.ndim}
-    if wanted is None:
-        rows = _engine.run_measured(NonzeroCoordinates, columns, read, rows_of)
+    if row_count is None:
+        rows = _engine.run_measured(NonzeroCoordinates, columns, source, rows_of)
     else:
-        rows = rows_of(wanted)
+        rows = rows_of(row_count)
         found = _engine.run_measured(
-            NonzeroCoordinates, columns, read, lambda count: rows_of(count, None)
+            NonzeroCoordinates, columns, source, lambda count: rows_of(count, None)
         )
         fill_rows(rows, found, np.asarray(fill, kind))
     return _arguments.wrap_result(rows, out, wrap)
@@ -458,9 +458,9 @@ def fill_rows(rows: Any, found: Any, fill: Any) -> None:
 
 
 def _fill_there(rows: DeviceArray, found: DeviceArray, count: int, fill: Any) -> None:
-    wanted, columns = rows.shape
+    row_count, columns = rows.shape
     first = (count, columns)
-    others = rows.laid_out((wanted - count, columns), rows.dtype, rows.strides)
+    others = rows.laid_out((row_count - count, columns), rows.dtype, rows.strides)
     others.address += count * rows.strides[0]
     number: Any = _arguments.number_to_device_of(fill, cast(Array, rows))
     number = _arguments.broadcast_to(number, others.shape, "fill_value")

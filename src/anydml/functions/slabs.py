@@ -262,8 +262,8 @@ def join(
     """
     if unknown:
         raise unknown_keyword(join, unknown)
-    listed = type(arrays) is list or type(arrays) is tuple
-    if listed and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
+    is_list = type(arrays) is list or type(arrays) is tuple
+    if is_list and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
         result = _call_join(None, arrays, axis)
         if result is not None:
             return result

@@ -104,15 +104,15 @@ def _violations(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
 
 
 def _names(graph: GraphDesc) -> Iterator[Violation]:
-    tensors = [
+    named_tensors = [
         (f"{list_name}[{i}].Name", tensor.name)
-        for list_name, listed in (("Inputs", graph.inputs), ("Outputs", graph.outputs))
-        for i, tensor in enumerate(listed)
+        for list_name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs))
+        for i, tensor in enumerate(tensors)
     ]
     nodes = [(f"Nodes[{i}].Name", node.name) for i, node in enumerate(graph.nodes) if node.name]
-    for named in (tensors, nodes):
+    for paths_and_names in (named_tensors, nodes):
         first: dict[str, str] = {}
-        for path, name in named:
+        for path, name in paths_and_names:
             if name in first:
                 rule = f"a unique name ({first[name].removesuffix('.Name')} has the same)"
                 yield Violation(path, rule, _json.short_repr(name))
@@ -151,7 +151,9 @@ class _Edges:
         for i, edge in enumerate(graph.input_edges):
             to = edge.to_node_index, edge.to_node_input_index
             bad = [
-                *self._outside(f"InputEdges[{i}].GraphInputIndex", edge.graph_input_index, "input"),
+                *self._check_graph_index(
+                    f"InputEdges[{i}].GraphInputIndex", edge.graph_input_index, "input"
+                ),
                 *self._bad_place(f"InputEdges[{i}].To", *to, Role.INPUT),
             ]
             yield from bad or self._input_edge(edge.graph_input_index, to)
@@ -169,15 +171,15 @@ class _Edges:
             index = out.graph_output_index
             bad = [
                 *self._bad_place(f"OutputEdges[{i}].From", *start, Role.OUTPUT),
-                *self._outside(f"OutputEdges[{i}].GraphOutputIndex", index, "output"),
+                *self._check_graph_index(f"OutputEdges[{i}].GraphOutputIndex", index, "output"),
             ]
             yield from bad or self._output_edge(start, index)
         yield from self._unconnected()
 
-    def _outside(self, path: str, index: int, what: str) -> Iterator[Violation]:
-        listed = self._graph.inputs if what == "input" else self._graph.outputs
-        if not 0 <= index < len(listed):
-            yield Violation(path, _below(len(listed), f"{what}s of the graph"), index)
+    def _check_graph_index(self, path: str, index: int, what: str) -> Iterator[Violation]:
+        tensors = self._graph.inputs if what == "input" else self._graph.outputs
+        if not 0 <= index < len(tensors):
+            yield Violation(path, _below(len(tensors), f"{what}s of the graph"), index)
 
     def _bad_place(
         self, path: str, node: int, port: int, role: Role, constants: bool = False
@@ -270,12 +272,12 @@ class _Edges:
         for i, tensor in enumerate(graph.outputs):
             if i not in self._written:
                 yield Violation(f"Outputs[{i}] ({tensor.name})", "a connection", "none")
-        for role, listed in ((Role.INPUT, graph.inputs), (Role.OUTPUT, graph.outputs)):
-            yield from _tensors(role, listed)
+        for role, tensors in ((Role.INPUT, graph.inputs), (Role.OUTPUT, graph.outputs)):
+            yield from _tensors(role, tensors)
 
 
-def _tensors(role: Role, listed: Iterable[GraphTensor]) -> Iterator[Violation]:
-    for tensor in listed:
+def _tensors(role: Role, tensors: Iterable[GraphTensor]) -> Iterator[Violation]:
+    for tensor in tensors:
         for found in tensor.desc.check(role is Role.OUTPUT) if tensor.desc else ():
             yield Violation(f"{tensor.name}.{found.path}", found.rule, found.got)
 

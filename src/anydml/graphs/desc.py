@@ -53,7 +53,7 @@ class OperatorNode:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form, with the page's field names."""
-        return _named({"Type": self.TYPE, "Operator": self.desc.to_json()}, self.name)
+        return _with_name({"Type": self.TYPE, "Operator": self.desc.to_json()}, self.name)
 
     @classmethod
     def from_json(cls, value: Any) -> OperatorNode:
@@ -102,7 +102,7 @@ class ConstantNode:
     def to_json(self) -> dict[str, Any]:
         """The JSON form, with the page's field names and the data in base 64."""
         data = base64.b64encode(self.data).decode("ascii")
-        return _named({"Type": self.TYPE, "Data": data}, self.name)
+        return _with_name({"Type": self.TYPE, "Data": data}, self.name)
 
     @classmethod
     def from_json(cls, value: Any) -> ConstantNode:
@@ -129,7 +129,7 @@ class _Edge:
     def to_json(self) -> dict[str, Any]:
         """The JSON form, with the page's field names."""
         out = {page_name(f.name): getattr(self, f.name) for f in fields(self) if f.name != "name"}
-        return _named(out, getattr(self, "name", ""))
+        return _with_name(out, getattr(self, "name", ""))
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
@@ -366,16 +366,18 @@ class GraphDesc:
         record = _json.json_object(value)
         faults = _json.Faults()
 
-        def read(name: str, kind: Any, *default: Any) -> Any:
-            return faults.field(record, name, lambda v: _json.each(v, kind, _label), *default)
+        def parse(name: str, kind: Any, *default: Any) -> Any:
+            return faults.field(
+                record, name, lambda v: _json.parse_members(v, kind, _label), *default
+            )
 
         parts = [
-            read("Nodes", _read_node),
-            read("InputEdges", InputEdge.from_json, ()),
-            read("IntermediateEdges", IntermediateEdge.from_json, ()),
-            read("OutputEdges", OutputEdge.from_json, ()),
-            read("Inputs", GraphTensor.from_json, None),
-            read("Outputs", GraphTensor.from_json, None),
+            parse("Nodes", _read_node),
+            parse("InputEdges", InputEdge.from_json, ()),
+            parse("IntermediateEdges", IntermediateEdge.from_json, ()),
+            parse("OutputEdges", OutputEdge.from_json, ()),
+            parse("Inputs", GraphTensor.from_json, None),
+            parse("Outputs", GraphTensor.from_json, None),
         ]
         faults.finish()
         return cls(*parts)
@@ -417,7 +419,7 @@ def _check_name(name: Any) -> None:
         raise ArgumentTypeError(f"name: expected a string, got {_json.short_repr(name)}")
 
 
-def _named(out: dict[str, Any], name: str) -> dict[str, Any]:
+def _with_name(out: dict[str, Any], name: str) -> dict[str, Any]:
     return out | ({"Name": name} if name else {})
 
 

@@ -210,8 +210,8 @@ def describe(
             shape = (*(1,) * (tensor.dimension_count - len(shape)), *shape)
         own = spec.dtype if len(tensors) > 1 or "output_data_type" not in hints else None
         found = DataType.from_numpy(own) if own is not None else hints.get("output_data_type")
-        wanted = hints.get("output_sizes", shape)
-        described.append(policy(DataType.parse(found or "UINT32"), tuple(wanted)))
+        sizes = hints.get("output_sizes", shape)
+        described.append(policy(DataType.parse(found or "UINT32"), tuple(sizes)))
     return kind(**fields, **_by_field(outputs, described))
 
 

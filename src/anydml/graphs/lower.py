@@ -201,7 +201,7 @@ class _Lowering:
         for at, port in enumerate(self._ports.of(node, Role.INPUT)):
             if port is not None:
                 source = self._feeds[(node, at)]
-                names[port[0]] = self._read(source, self._end((node, at), Role.INPUT))
+                names[port[0]] = self._read_source(source, self._end((node, at), Role.INPUT))
         for at, port in enumerate(self._ports.of(node, Role.OUTPUT)):
             if port is not None:
                 name, gaps = self._write((node, at), prefix + port[0], copies)
@@ -233,7 +233,7 @@ class _Lowering:
             )
         self._calls += copies
 
-    def _read(self, source: Source, end: _End) -> str:
+    def _read_source(self, source: Source, end: _End) -> str:
         name, held = self._values[source]
         return name if end.matches(held) else self._view(name, end)
 
@@ -256,7 +256,7 @@ class _Lowering:
             self._intermediates.append(Intermediate(name, end.spec, "", strides))
         self._values[place] = name, end
         for goal_name, goal in goals:
-            source = self._read(place, goal)
+            source = self._read_source(place, goal)
             scaled = (("scaled", False),)
             label = self._graph.label(place[0])
             copies.append(KernelCall("identity", (source,), (goal_name,), scaled, source=label))

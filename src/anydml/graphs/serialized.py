@@ -138,7 +138,7 @@ class _Reader:
         self._nodes: list[Node] = []
         self._late: set[str] = set()  # edges of constants whose data are bound later
         # Where each edge begins: an input of the graph, or a node and its output.
-        self._begins: dict[str, int | tuple[int, int]] = {
+        self._edge_starts: dict[str, int | tuple[int, int]] = {
             name: i for i, name in enumerate(self._inputs) if name
         }
         self._into: list[InputEdge] = []
@@ -149,14 +149,14 @@ class _Reader:
         for i, table in enumerate(self._tables):
             name = table.text(2) or f"nodes[{i}]"
             try:
-                self._read(table, table.text(2))
+                self._read_node(table, table.text(2))
             except AnyDMLError as error:
                 raise ModelError(f"Node {short_repr(name)}: {error}") from error
         return GraphDesc(
             self._nodes, self._into, self._between, self._out_of, self._inputs, self._outputs
         )
 
-    def _read(self, table: Table, name: str) -> None:
+    def _read_node(self, table: Table, name: str) -> None:
         kind, desc = table.number(0, "B"), table.table(1)
         inputs, outputs = table.texts(3), table.texts(4)
         if desc is None or kind not in (_OPERATOR, _CONSTANT):
@@ -165,7 +165,7 @@ class _Reader:
             data = self._data(desc, name)
             if data is None:
                 self._inputs.append(name)
-                self._begins.update(dict.fromkeys(outputs, len(self._inputs) - 1))
+                self._edge_starts.update(dict.fromkeys(outputs, len(self._inputs) - 1))
                 self._late.update(outputs)
                 return
             self._nodes.append(ConstantNode(data, name))
@@ -208,7 +208,7 @@ class _Reader:
         for i, edge in enumerate(inputs):
             if not edge:  # an optional tensor that is left out
                 continue
-            begin = self._begins.get(edge)
+            begin = self._edge_starts.get(edge)
             if begin is None:
                 raise ModelError(
                     f"Expected an edge from an input of the graph or an earlier node, got "
@@ -220,7 +220,7 @@ class _Reader:
                 self._between.append(IntermediateEdge(*begin, node, i, edge))
         for i, edge in enumerate(outputs):
             if edge:
-                self._begins[edge] = node, i
+                self._edge_starts[edge] = node, i
                 if edge in self._outputs:
                     self._out_of.append(OutputEdge(node, i, self._outputs.index(edge), edge))
 
@@ -265,7 +265,7 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
         return members.numbers(0, _ARRAYS[tag]) or ()
     if isinstance(kind, NestedKind) and tag in (_ONE_OPERATOR, _OPERATORS):
         tables = [members] if tag == _ONE_OPERATOR else members.tables(0)
-        operators = [_fused(each) for each in tables]
+        operators = [_fused(operator) for operator in tables]
         return operators if kind.many else operators[0]
     octets = members.structure(1, f"{_SCALAR_BYTES}B") if tag == _SCALAR else None
     data_type = others.get(kind.typed_by) if isinstance(kind, ScalarKind) else None

@@ -32,11 +32,11 @@ class UnknownSizeError(ArgumentError):
 
 def call(spec: FunctionSpec, operands: Sequence[Traced], attributes: Any) -> Sequence[Traced]:
     """The results of a function of normalized operands."""
-    most = _kernels.threads.get()
+    limit = _kernels.threads.get()
     if spec.composed is None:
-        named = {"function": spec.name, "attributes": attributes, "threads": most or 0}
-        return PRIMITIVE.bind(*operands, **named)  # type: ignore[no-any-return]  # untyped
-    if most is None:  # code that JAX can fuse, differentiate and batch
+        parameters = {"function": spec.name, "attributes": attributes, "threads": limit or 0}
+        return PRIMITIVE.bind(*operands, **parameters)  # type: ignore[no-any-return]  # untyped
+    if limit is None:  # code that JAX can fuse, differentiate and batch
         return spec.composed(namespace, operands, attributes)
     return spec.program(namespace, spec, operands, attributes)
 
@@ -64,8 +64,8 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
     results = call(spec, operands, attributes)
     if finish is not None:
         results = finish(namespace, results)
-    if spec.several is not None:
-        return spec.several(*results)
+    if spec.result_class is not None:
+        return spec.result_class(*results)
     return tuple(results) if spec.lists_results else results[0]
 
 
@@ -101,16 +101,16 @@ def _batched(
     return SPECS[function].batch(namespace, operands, dims, size, attributes)
 
 
-def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **named: Any) -> Any:
+def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **parameters: Any) -> Any:
     """The results, and what becomes of tangents: `Zero` if there is none."""
-    spec, attributes = SPECS[named["function"]], named["attributes"]
-    results = PRIMITIVE.bind(*primals, **named)
-    given = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]
+    spec, attributes = SPECS[parameters["function"]], parameters["attributes"]
+    results = PRIMITIVE.bind(*primals, **parameters)
+    known = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]
     moved: Sequence[Traced | None] = [None] * len(results)
-    moves = any(given[i] is not None for i in spec.moves)
+    moves = any(known[i] is not None for i in spec.moves)
     if moves and spec.tangent is not None and namespace.is_real_or_complex(results[0]):
         saved = spec.saved(primals, results, attributes)
-        moved = spec.tangent(namespace, saved, given)
+        moved = spec.tangent(namespace, saved, known)
     return results, [
         ad.Zero(jax.typeof(result).to_tangent_aval()) if tangent is None else tangent
         for result, tangent in zip(results, moved, strict=True)

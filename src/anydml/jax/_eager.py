@@ -27,7 +27,7 @@ _LISTS: Final = frozenset((list, tuple))
 def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     """What calls a function on arrays of JAX: takes its arguments without ``out``, and ``out``."""
     programs = Programs(spec)
-    listed, count, last, default = (
+    is_list, count, last, default = (
         spec.lists_operands, programs.count, programs.count - 1, programs.default,
     )  # fmt: skip
     # Local names: every call reads them.
@@ -35,14 +35,14 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     threads_of_context, gpus_in_use = threads.of_context, native.cuda.in_use
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
-        if listed and type(arguments[0]) not in _LISTS:
+        if is_list and type(arguments[0]) not in _LISTS:
             arguments = members_of(arguments[0]), *arguments[1:]
         if out is not None:
-            return _write(spec, arguments[0] if listed else arguments[:count], arguments, out)
+            return _write(spec, arguments[0] if is_list else arguments[:count], arguments, out)
         if arguments[last] is default:
             arguments = *arguments[:last], DEFAULT, *arguments[count:]
         try:
-            key = call_key(arguments, count, listed, threads_of_context(), freeze)
+            key = call_key(arguments, count, is_list, threads_of_context(), freeze)
             program = by_key.get(key)
         except (TypeError, RecursionError):
             key = program = None
@@ -61,7 +61,7 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
             vars(error).pop("__notes__", None)  # of JAX, about frames that it left out
             raise
         except (RuntimeError, ValueError) as error:
-            _translate(spec, arguments[0] if listed else arguments[:count], error)
+            _translate(spec, arguments[0] if is_list else arguments[:count], error)
         return result
 
     return call
@@ -75,8 +75,8 @@ def _write(
             f"out: expected None beside a traced value, got {short_repr(type(out).__name__)}"
         )
     on_host = [np.asarray(value) if type(value) is ARRAY else value for value in operands]
-    given = [on_host] if spec.lists_operands else on_host
-    return spec.general(*given, *arguments[len(given) :], out)
+    arrays = [on_host] if spec.lists_operands else on_host
+    return spec.general(*arrays, *arguments[len(arrays) :], out)
 
 
 def _translate(spec: FunctionSpec, arrays: Sequence[Any], error: Exception) -> NoReturn:
@@ -94,6 +94,6 @@ def _translate(spec: FunctionSpec, arrays: Sequence[Any], error: Exception) -> N
     known = [array for array in arrays if type(array) is ARRAY]
     places = {tuple(sorted(map(str, array.devices()))) for array in known if array.committed}
     if len(places) > 1:
-        named = " and ".join(" ".join(place) for place in sorted(places))
-        raise ArgumentError(f"arrays: expected all on one device, got {named}") from error
+        devices = " and ".join(" ".join(place) for place in sorted(places))
+        raise ArgumentError(f"arrays: expected all on one device, got {devices}") from error
     raise error

@@ -52,8 +52,8 @@ def run(
 ) -> list[Traced]:
     """The kernel's results; `axes` are those that the second operand's indices point into."""
     # The indices' axes follow one another.
-    most, first = threads.get() or 0, axes[0] if axes else 0
-    numbers = (most, first, len(axes), *native.attribute_numbers(kernel, dict(attributes)))
+    limit, first = threads.get() or 0, axes[0] if axes else 0
+    numbers = (limit, first, len(axes), *native.attribute_numbers(kernel, dict(attributes)))
     specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in outputs]
     call = jax.ffi.ffi_call(TARGET, specs)
     results: Sequence[Traced] = call(*operands, kernel=kernel, numbers=np.array(numbers, np.int64))

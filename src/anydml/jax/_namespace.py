@@ -11,7 +11,7 @@ from jax import lax
 from jax import numpy as jnp
 
 from anydml import arrays
-from anydml.arrays import as_operand, as_type, check_dtype, counterpart, given_back
+from anydml.arrays import as_operand, as_type, check_dtype, counterpart, to_counterpart
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
@@ -32,13 +32,13 @@ def _in_jax_type(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]
     kind = array.dtype
     if kind.itemsize < 8:
         return array
-    wanted = jax.dtypes.canonicalize_dtype(kind)
-    if wanted == kind:
+    dtype = jax.dtypes.canonicalize_dtype(kind)
+    if dtype == kind:
         return array
     if kind.kind in "iu":
-        low, high = _LIMITS[wanted]
+        low, high = _LIMITS[dtype]
         if not array.size or (low <= array.min() and array.max() <= high):
-            return as_type(array, wanted, name)
+            return as_type(array, dtype, name)
     check_dtype(_EMPTY, kind, name)
     return array
 
@@ -51,7 +51,7 @@ def _typed(value: Traced, name: str) -> Traced:
 
 
 class Namespace:
-    """What `Movers` and `Programs` of `anydml.functions._spec` ask for.
+    """What `MovingNamespace` and `Programs` of `anydml.functions._spec` ask for.
 
     Without what only gradients of composed functions need, which JAX differentiates itself.
 
@@ -71,7 +71,7 @@ class Namespace:
         """Of a type that JAX does not change."""
         if isinstance(value, jax.Array):
             return _typed(value, name)
-        return self.place(_in_jax_type(given_back(as_operand(value, name)[0]), name))
+        return self.place(_in_jax_type(to_counterpart(as_operand(value, name)[0]), name))
 
     def place(self, array: Any) -> Traced:
         """A copy of an array of NumPy's."""
@@ -93,15 +93,15 @@ class Namespace:
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
         return self.place(array)
 
-    def value_type(self, given: Any) -> Any:
+    def value_type(self, dtype: Any) -> Any:
         """One that JAX has."""
-        kind = _attributes.type_named(given)
+        kind = _attributes.type_named(dtype)
         check_dtype(_EMPTY, kind, "dtype")
         return counterpart(kind, "dtype")
 
-    def index_type(self, given: Any, x: Traced, sizes: Sequence[int]) -> Any:
+    def index_type(self, dtype: Any, x: Traced, sizes: Sequence[int]) -> Any:
         """JAX's default integer by default."""
-        return _arguments.result_indices(given, x, sizes, None, "index_dtype")
+        return _arguments.result_indices(dtype, x, sizes, None, "index_dtype")
 
     limits = staticmethod(np.iinfo)
 

@@ -154,10 +154,10 @@ class Programs:
 
 def program_of(function: Callable[..., Any]) -> Any:
     """A program that computes a function of traced arrays, with the caller's number of threads."""
-    most = threads.of_context()
+    limit = threads.of_context()
 
     def traced(*operands: Any) -> Any:
-        token = _kernels.threads.set(most)
+        token = _kernels.threads.set(limit)
         try:
             return function(*operands)
         finally:

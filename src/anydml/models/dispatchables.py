@@ -170,7 +170,9 @@ def read_bindings(value: Any) -> Bindings:
 
 
 def _sources(value: Any) -> tuple[Source, ...]:
-    return tuple(_json.each(value, _source)) if isinstance(value, list) else (_source(value),)
+    return (
+        tuple(_json.parse_members(value, _source)) if isinstance(value, list) else (_source(value),)
+    )
 
 
 def _source(value: Any) -> Source:

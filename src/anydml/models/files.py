@@ -272,7 +272,7 @@ def _regular(handle: int, display_path: Place | str) -> Iterator[BinaryIO]:
     try:
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
-            kind = next((kind for holds, kind in _KINDS if holds(mode)), "something else")
+            kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
             raise ModelError(f"Expected a regular file, got {display_path} ({kind}).")
     except BaseException:
         os.close(handle)

@@ -30,13 +30,13 @@ def known_type(value: Any) -> DataType | None:
 def one(data_type: DataType) -> Callable[[Any], Any]:
     """A reader of one value of the type, as a NumPy scalar."""
 
-    def read(value: Any) -> Any:
+    def parse(value: Any) -> Any:
         try:
             return many(data_type, [value])[0]
         except ModelError as error:
             raise ModelError(*(text.removeprefix("[0]: ") for text in error.problems)) from error
 
-    return read
+    return parse
 
 
 def many(data_type: DataType, values: list[Any]) -> Array:
@@ -58,7 +58,7 @@ def many(data_type: DataType, values: list[Any]) -> Array:
     info = np.iinfo(dtype)
     all_integers = set(map(type, values)) <= {int}  # type by type, because bools are rejected
     if not all_integers or min(values, default=0) < info.min or max(values, default=0) > info.max:
-        values = _json.each(values, _json.json_integer(int(info.min), int(info.max)))
+        values = _json.parse_members(values, _json.json_integer(int(info.min), int(info.max)))
     return np.array(values, dtype)
 
 
@@ -97,7 +97,7 @@ def sequence(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], N
 
 def mixed(values: list[Any]) -> Array:
     """The bytes of a list of ``{type, value}``, packed without alignment."""
-    return np.frombuffer(b"".join(_json.each(values, _typed)), np.uint8)
+    return np.frombuffer(b"".join(_json.parse_members(values, _typed)), np.uint8)
 
 
 def _typed(value: Any) -> bytes:
@@ -124,4 +124,4 @@ def _floats(values: list[Any]) -> Array:
         else:
             if np.isfinite(numbers).all():
                 return numbers
-    return np.array(_json.each(values, _json.json_float), np.float64)
+    return np.array(_json.parse_members(values, _json.json_float), np.float64)

@@ -58,10 +58,10 @@ def parse(data: bytes) -> Fields:
         wrong = f"{name} is not JSON; write it as a string ({words})"
         raise _error(text, at, wrong) from error
     except ValueError as error:
-        most = sys.get_int_max_str_digits()
+        limit = sys.get_int_max_str_digits()
         numbers = _tokens(_NUMBERS, text)
-        long = (at for at, token in numbers if token.isdecimal() and len(token) > most)
-        raise _error(text, next(long, 0), f"an integer of more than {most} digits") from error
+        long = (at for at, token in numbers if token.isdecimal() and len(token) > limit)
+        raise _error(text, next(long, 0), f"an integer of more than {limit} digits") from error
     except RecursionError as error:
         raise _error(text, _deepest(text), "nested too deeply") from error
     if not isinstance(value, Fields):
@@ -106,9 +106,9 @@ def _error(text: str, at: int, wrong: str) -> ModelError:
     return ModelError(Problem(text, "invalid_json"))
 
 
-def _tokens(wanted: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+def _tokens(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
     """What a pattern finds outside strings and comments, and where."""
-    for match in wanted.finditer(plain(text)):
+    for match in pattern.finditer(plain(text)):
         if not match[0].startswith('"'):
             yield match.start(), match[0]
 

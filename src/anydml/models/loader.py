@@ -91,7 +91,7 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     folder = _folder_of(path, limits)
     if isinstance(document, GraphDesc):
         return _running(_model_of(document, path, limits), folder)
-    return _without_problems(_read(document, _name_of(path), folder, limits))
+    return _without_problems(_read_model(document, _name_of(path), folder, limits))
 
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
@@ -108,7 +108,7 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     document = _document(path, limits)
     if isinstance(document, GraphDesc):
         return _model_of(document, path, limits)
-    return _read(document, _name_of(path), _folder_of(path, limits), limits)
+    return _read_model(document, _name_of(path), _folder_of(path, limits), limits)
 
 
 def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model | GraphDesc:
@@ -123,7 +123,9 @@ def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model
     document = _document(path, limits)
     if isinstance(document, GraphDesc):
         return document
-    return _without_problems(_read(document, _name_of(path), _folder_of(path, limits), limits))
+    return _without_problems(
+        _read_model(document, _name_of(path), _folder_of(path, limits), limits)
+    )
 
 
 def _document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
@@ -184,7 +186,7 @@ def model_from_text(text: bytes, name: str, limits: Limits | None = None) -> Mod
     """
     limits = limits or Limits()
     folder = None if limits.input_dir is None else Folder.of(limits.input_dir)
-    return _without_problems(_read(_parsed(text), name, folder, limits))
+    return _without_problems(_read_model(_parsed(text), name, folder, limits))
 
 
 def _without_problems(model: Model) -> Model:
@@ -204,7 +206,7 @@ def _name_of(path: str | Path) -> str:
     return "stdin" if str(path) == STANDARD_INPUT else model_name(Path(path))
 
 
-def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
+def _read_model(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
     if "Nodes" in document and "commands" not in document:
         raise ModelError(
             "Expected a JSON model, got a graph (a member 'Nodes'). `anydml show` draws it; to "
@@ -213,24 +215,26 @@ def _read(document: Fields, name: str, folder: Folder | None, limits: Limits) ->
     faults = _json.Faults()
     resources = faults.field(document, "resources", _json.json_object)
     dispatchables = faults.field(document, "dispatchables", _json.json_object)
-    listed = faults.field(document, "commands", _json.json_array)
+    command_list = faults.field(document, "commands", _json.json_array)
     faults.finish()
-    commands = dict(enumerate(listed))
+    commands = dict(enumerate(command_list))
     problems = _Collected()
-    read_resources = _each(
+    read_resources = _parse_section(
         resources,
         "resources",
         lambda name, value: read_resource(name, value, folder, limits.memory_limit),
         problems,
     )
     _check_memory(read_resources, limits, problems)
-    read_dispatchables = _each(
+    read_dispatchables = _parse_section(
         dispatchables,
         "dispatchables",
         lambda name, value: read_dispatchable(name, value, folder, limits.memory_limit),
         problems,
     )
-    read_commands = _each(commands, "commands", lambda index, value: read_command(value), problems)
+    read_commands = _parse_section(
+        commands, "commands", lambda index, value: read_command(value), problems
+    )
     for key, dispatchable in read_dispatchables.items():
         for source in referenced_resources(dispatchable.bindings):
             if source not in resources:
@@ -284,15 +288,15 @@ def _standard_input(limits: Limits) -> bytes:
 def _limited(file: BinaryIO, limits: Limits) -> bytes:
     # In pieces: a read allocates the full requested size, whatever the file's length.
     data = bytearray()
-    most = limits.text_limit
+    limit = limits.text_limit
     while piece := file.read(_PIECE):
         if not data and is_flatbuffer(piece):
-            most = limits.memory_limit
+            limit = limits.memory_limit
         data += piece
-        if len(data) > most:
+        if len(data) > limit:
             _refuse_others(bytes(data), complete=False)
             raise ModelError(
-                f"Expected a model of at most {most} bytes (set by --memory-limit), "
+                f"Expected a model of at most {limit} bytes (set by --memory-limit), "
                 "got a larger one."
             )
     return bytes(data)
@@ -312,16 +316,16 @@ def _refuse_others(data: bytes, complete: bool) -> None:
         raise ModelError(f"Expected a JSON model of DxDispatch, got {kind}.")
 
 
-def _each(
+def _parse_section(
     records: Mapping[Any, Any],
     section: str,
-    read: Callable[[Any, Any], T],
+    parse: Callable[[Any, Any], T],
     problems: _Collected,
 ) -> dict[Any, T]:
     found = {}
     for key, value in records.items():
         try:
-            found[key] = read(key, value)
+            found[key] = parse(key, value)
         except AnyDMLError as error:
             for problem in _json.problems_of(error):
                 problems.add(within(section, key, problem))
@@ -346,7 +350,7 @@ def _wrong_in(
     command: Command,
     resources: Mapping[str, Any],
     dispatchables: Mapping[str, Any],
-    read: Mapping[str, Resource],
+    resources_read: Mapping[str, Resource],
     output: Folder,
 ) -> Iterator[str]:
     if isinstance(command, Dispatch) and command.dispatchable not in dispatchables:
@@ -365,7 +369,7 @@ def _wrong_in(
         isinstance(command, WriteFile) and (command.npy or command.picture)
     )
     if needs_type:
-        resource = read.get(next(command.resources()))
+        resource = resources_read.get(next(command.resources()))
         if resource is not None and resource.data_type is None:
             text = f"{words('resources', resource.name)} needs an 'initialValuesDataType' for this."
             yield Problem(text, "missing_data_type", ("resource",))

@@ -211,7 +211,7 @@ def _npy(place: Place, data_type: DataType | None) -> _Data:
         raise ModelError(f"Expected {data_type} (initialValuesDataType), got {found} in {place}.")
 
     def fill(buffer: Array) -> None:
-        _read(place, before, start, buffer)
+        _read_file(place, before, start, buffer)
         if not header.dtype.isnative:
             buffer.view(header.dtype.newbyteorder("=")).byteswap(inplace=True)
 
@@ -251,10 +251,10 @@ def _raw(place: Place, data_type: DataType | None) -> _Data:
     with place.open_file() as file:
         before = state(file)
     known = _required(data_type)
-    return _Data(known, before.size, lambda buffer: _read(place, before, 0, buffer))
+    return _Data(known, before.size, lambda buffer: _read_file(place, before, 0, buffer))
 
 
-def _read(place: Place, before: State, start: int, buffer: Array) -> None:
+def _read_file(place: Place, before: State, start: int, buffer: Array) -> None:
     with place.open_file() as file:
         file.seek(start)
         # typeshed gives BinaryIO no readinto; every file that open() makes has it.

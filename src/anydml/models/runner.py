@@ -217,7 +217,7 @@ def _copies_problems(model: Model, limits: Limits, repeat: int) -> Iterator[str]
 
 def _in_place(dispatchable: Dispatchable, command: Dispatch) -> set[str]:
     """The resources that a dispatch both reads and writes."""
-    read, written = (
+    sources, targets = (
         {
             source.name
             for info in dispatchable.desc.bind_points(role)
@@ -225,7 +225,7 @@ def _in_place(dispatchable: Dispatchable, command: Dispatch) -> set[str]:
         }
         for role in (Role.INPUT, Role.OUTPUT)
     )
-    return read & written
+    return sources & targets
 
 
 def _show(

@@ -58,9 +58,9 @@ def _points(where: str, dispatchable: Dispatchable, bindings: Bindings) -> Itera
             )
 
 
-def _below(where: str, top: Fields, read: bool) -> Iterator[str]:
+def _below(where: str, top: Fields, is_read: bool) -> Iterator[str]:
     """The warnings of an object and all that are in it, however deep."""
-    yield from _of_object(where, top, read)
+    yield from _of_object(where, top, is_read)
     way: list[str | int] = []
     pending = [_containers(top)]
     while pending:
@@ -73,7 +73,7 @@ def _below(where: str, top: Fields, read: bool) -> Iterator[str]:
         way.append(key)
         pending.append(_containers(value))
         if isinstance(value, Fields) and (value.repeated or value.unread_names()):
-            yield from _of_object(f"{where}: {_path(way)}", value, read)
+            yield from _of_object(f"{where}: {_path(way)}", value, is_read)
 
 
 def _containers(value: Any) -> Iterator[tuple[str | int, Any]]:
@@ -93,10 +93,12 @@ def _path(way: Iterable[str | int]) -> str:
     return "".join(pieces).removeprefix(".")
 
 
-def _of_object(where: str, value: Fields, read: bool, silent: Iterable[str] = ()) -> Iterator[str]:
+def _of_object(
+    where: str, value: Fields, is_read: bool, silent: Iterable[str] = ()
+) -> Iterator[str]:
     for name in value.repeated:
         yield f"{where}: member {short_repr(name)} comes more than once; the last one counts."
-    if read:
+    if is_read:
         for name in value.unread_names():
             if name not in silent:
                 yield (

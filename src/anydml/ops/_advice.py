@@ -20,10 +20,10 @@ def at_level(
     level: FeatureLevel,
     got: object,
     later: Sequence[FeatureLevel],
-    elsewhere: str = "",
+    alternative: str = "",
 ) -> str:
     """What a level accepts, and the first of the levels that accept what came."""
-    hint = f"{got} from {later[0]}" if later else f"{got} at no level{elsewhere}"
+    hint = f"{got} from {later[0]}" if later else f"{got} at no level{alternative}"
     return f"{accepted} at feature level {level} ({hint})"
 
 

@@ -73,11 +73,11 @@ def attend(
     return y, k, v
 
 
-def _part(e: Engine, apart: Array | None, heads: int, stacked: Array | None, i: int) -> Array:
+def _part(e: Engine, separate: Array | None, heads: int, stacked: Array | None, i: int) -> Array:
     """A part as (batches, heads, rows, size), from its own tensor or a stack; None without both."""
-    if apart is not None:
-        *_, batches, rows, hidden = apart.shape
-        x = apart.reshape(batches, rows, heads, hidden // heads)
+    if separate is not None:
+        *_, batches, rows, hidden = separate.shape
+        x = separate.reshape(batches, rows, heads, hidden // heads)
     elif stacked is not None:
         x = stacked[:, :, :, i]
     else:

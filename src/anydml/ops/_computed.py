@@ -198,8 +198,8 @@ def _type_of(
     if spec.dtype is not None:
         return DataType.from_numpy(spec.dtype)
     types = kind.SUPPORT[-1].tensors[name].data_types
-    wanted = None if chosen is None else DataType.parse(chosen)
-    return wanted if wanted in types else [t for t in types if t.bits >= 8][-1]
+    data_type = None if chosen is None else DataType.parse(chosen)
+    return data_type if data_type in types else [t for t in types if t.bits >= 8][-1]
 
 
 def _wide(spec: ArraySpec) -> ArraySpec:

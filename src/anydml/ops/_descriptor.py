@@ -113,7 +113,7 @@ class Descriptor:
             if value is None and (self._may_lack(info) or info.counts is not None):
                 continue
             try:
-                object.__setattr__(self, info.attribute, info.kind.take(value))
+                object.__setattr__(self, info.attribute, info.kind.convert(value))
             except (TypeError, ValueError, MemoryError):
                 path, rule = f"{self.NAME}.{info.name}", info.kind.accepted
                 problems.append(Violation(path, rule, _json.short_repr(value)))
@@ -345,7 +345,7 @@ class Descriptor:
             value = getattr(self, info.attribute)
             if value is None:
                 continue
-            for below, rule, got in info.kind.outside(value, vars(self), level):
+            for below, rule, got in info.kind.find_out_of_range(value, vars(self), level):
                 yield Violation(f"{info.name}{below}", rule, got)
 
     def _count_violations(self) -> Iterator[Violation]:
@@ -397,8 +397,8 @@ class Descriptor:
                 levels = [at for at, row in rows_of if data_type in row.data_types]
                 types = ", ".join(map(str, accepted.data_types))
                 one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
-                elsewhere = operator_without_options(type(self), info.name, data_type)
-                rule = at_level(one_of, level, data_type, levels, elsewhere)
+                alternative = operator_without_options(type(self), info.name, data_type)
+                rule = at_level(one_of, level, data_type, levels, alternative)
                 yield Violation(f"{path}.DataType", rule, data_type)
 
     def _is_for(self, row: Support) -> bool:
@@ -436,13 +436,13 @@ class Descriptor:
             Fields are missing, of the wrong kind or out of their range: all of them at once.
         """
         record = _json.json_object(value)
-        read: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         faults = _json.Faults()
         for info in cls.fields():
             with faults.kept():
-                read[info.attribute] = _read_field(record, info, read, cls._may_lack(info))
+                values[info.attribute] = _read_field(record, info, values, cls._may_lack(info))
         faults.finish()
-        return cls(**read)
+        return cls(**values)
 
     @classmethod
     def read_described(cls, record: Mapping[str, Any]) -> Self:
@@ -468,12 +468,12 @@ class Descriptor:
 
 
 def _read_field(
-    record: Mapping[str, Any], info: FieldInfo, read: Mapping[str, Any], may_lack: bool
+    record: Mapping[str, Any], info: FieldInfo, values: Mapping[str, Any], may_lack: bool
 ) -> Any:
     def value_of(value: Any) -> Any:
-        if not info.kind.needs <= read.keys():
+        if not info.kind.needs <= values.keys():
             return None  # what it depends on could not be read, which is reported
-        return None if value is None and may_lack else info.kind.read(value, read)
+        return None if value is None and may_lack else info.kind.parse(value, values)
 
     if may_lack:
         return _json.field(record, info.name, value_of, None)

@@ -223,21 +223,23 @@ class Grid:
         """
         xp = self.e.xp
 
-        def keep(row: Run, column: Run, best: Any) -> Any:
-            there = row.count * column.count > 0
+        def update_best(row: Run, column: Run, best: Any) -> Any:
+            has_samples = row.count * column.count > 0
             for exact, y, x in self.ends(flat, row, column):
-                value, (most, top, left) = exact.astype(xp.float32), best
-                same = (value == most) | (xp.isnan(value) & xp.isnan(most))
+                value, (maximum, top, left) = exact.astype(xp.float32), best
+                same = (value == maximum) | (xp.isnan(value) & xp.isnan(maximum))
                 first = (y < top) | ((y == top) & (x < left))
-                more = (value > most) | (xp.isnan(value) & ~xp.isnan(most))
-                taken = there & (more | (same & first))
+                more = (value > maximum) | (xp.isnan(value) & ~xp.isnan(maximum))
+                taken = has_samples & (more | (same & first))
                 best = tuple(
                     xp.where(taken, new, old) for new, old in zip((value, y, x), best, strict=True)
                 )
             return best
 
         nowhere = xp.full(shape, xp.inf, xp.float64)
-        _, top, left = self.repeat(keep, (xp.full(shape, -xp.inf, xp.float32), nowhere, nowhere))
+        _, top, left = self.repeat(
+            update_best, (xp.full(shape, -xp.inf, xp.float32), nowhere, nowhere)
+        )
         found = xp.isfinite(top)
         y, x, count = xp.where(found, top, 0), xp.where(found, left, 0), found.astype(xp.float64)
         return Run(y, y, count), Run(x, x, xp.ones_like(count))
@@ -249,11 +251,11 @@ class Grid:
         taps = self.taps(y, x)
         a, b, c, d = (xp.take(flat, position).astype(xp.float64) for position, _ in taps)
         found = []
-        for along, run, count, (first, second), part in (
+        for line, run, count, (first, second), part in (
             (self.columns, column, row.count, (b - a, d - c), y.part),
             (self.rows, row, column.count, (c - a, d - b), x.part),
         ):
-            between, share = along.between(run)
+            between, share = line.between(run)
             slope = first * (1.0 - part) + xp.where(part == 0, 0.0, second * part)
             slope = xp.where(between * count == 0, 0.0, dy * slope * (between * count))
             found.append([xp.sum(slope * way, (1, 2, 3)) for way in (1.0 - share, share)])
@@ -311,8 +313,10 @@ def _samples_along(
     corners = [_rounded(xp, regions[:, i] * scale) for i in (3 - axis, 5 - axis)]
     low, high = (corner.reshape(-1, 1, 1, 1) for corner in corners)
     extent = _rounded(xp, high - low)
-    least, most = (attributes[f"{bound}_samples_per_output"] for bound in ("minimum", "maximum"))
-    count = xp.clip(xp.ceil(_rounded(xp, extent / outputs)), max(least, 1), most)
+    minimum, maximum = (
+        attributes[f"{bound}_samples_per_output"] for bound in ("minimum", "maximum")
+    )
+    count = xp.clip(xp.ceil(_rounded(xp, extent / outputs)), max(minimum, 1), maximum)
     parts = count * outputs
     to_corners = attributes.get("align_regions_to_corners", False)
     spacing = 1 / (xp.maximum(parts - 1, 1) if to_corners else parts)
@@ -321,9 +325,9 @@ def _samples_along(
     if to_corners:
         share = xp.where(parts == 1, 0.5, share)
     # In ascending order. The samples of an empty region are all at one place: one of them counts.
-    turned, flat = extent < 0, xp.abs(extent * spacing) < 1e-30
-    share = xp.where(turned, share + (count - 1) * spacing, share)
-    spacing = xp.where(turned, -spacing, spacing)
+    is_reversed, flat = extent < 0, xp.abs(extent * spacing) < 1e-30
+    share = xp.where(is_reversed, share + (count - 1) * spacing, share)
+    spacing = xp.where(is_reversed, -spacing, spacing)
     share = xp.where(flat, share + (count - 1) / 2 * spacing, share)
     count = xp.where(flat, 1, count)
     start = share * extent + low - attributes.get("input_pixel_offset", 0.5)

@@ -47,11 +47,11 @@ def _axis(axis: int, rank: int, name: str) -> Iterator[Violation]:
         yield Violation("Axis", f"{span(0, rank - 1)} (within {name}.DimensionCount)", axis)
 
 
-def count_in_range(count: int, field: str, of: Named, least: int = 1) -> Iterator[Violation]:
+def count_in_range(count: int, field: str, of: Named, minimum: int = 1) -> Iterator[Violation]:
     """A count of meaningful trailing dimensions, and 1s in the sizes that it leaves out."""
     path, desc = of
-    if not least <= count <= desc.dimension_count:
-        rule = f"{span(least, desc.dimension_count)} ({path}.DimensionCount)"
+    if not minimum <= count <= desc.dimension_count:
+        rule = f"{span(minimum, desc.dimension_count)} ({path}.DimensionCount)"
         yield Violation(field, rule, count)
         return
     for i in range(desc.dimension_count - count):
@@ -92,9 +92,9 @@ def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Vi
         rule = f"{len(data.shape)} (InputTensor.DimensionCount)"
         yield Violation("IndicesTensor.DimensionCount", rule, len(indices.shape))
         return
-    for i, (have, most) in enumerate(zip(indices.shape, data.shape, strict=True)):
-        if i != axis and have > most:
-            rule = f"at most {most} (InputTensor.Sizes[{i}])"
+    for i, (have, limit) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        if i != axis and have > limit:
+            rule = f"at most {limit} (InputTensor.Sizes[{i}])"
             yield Violation(f"IndicesTensor.Sizes[{i}]", rule, have)
 
 
@@ -104,9 +104,9 @@ def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violatio
     if not indices.shape:
         yield Violation("IndicesTensor.DimensionCount", "1 or more (tuples on the last axis)", 0)
         return
-    most = min(rank, len(indices.shape) - 1)
-    if not 0 <= batch <= most:
-        rule = f"{span(0, most)} (smaller than the ranks of input and indices)"
+    limit = min(rank, len(indices.shape) - 1)
+    if not 0 <= batch <= limit:
+        rule = f"{span(0, limit)} (smaller than the ranks of input and indices)"
         yield Violation("BatchDimensionCount", rule, batch)
         return
     for i in range(batch):

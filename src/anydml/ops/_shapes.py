@@ -44,13 +44,13 @@ def declared_as(
     sizes = fixed(spec.shape)
     missing = tensor.dimension_count - len(sizes)
     if missing < 0 or (missing and not natural):
-        rule = f"{'at least ' if natural else ''}{len(sizes)} ({_made(sizes)})"
+        rule = f"{'at least ' if natural else ''}{len(sizes)} ({_implied(sizes)})"
         yield Violation(f"{path}.DimensionCount", rule, tensor.dimension_count)
         return
     for i, (expected, got) in enumerate(zip((1,) * missing + sizes, tensor.sizes, strict=True)):
         if expected != got and (certain or expected >= 1):
-            yield Violation(f"{path}.Sizes[{i}]", f"{expected} ({_made(sizes)})", got)
+            yield Violation(f"{path}.Sizes[{i}]", f"{expected} ({_implied(sizes)})", got)
 
 
-def _made(sizes: Sequence[Any]) -> str:
+def _implied(sizes: Sequence[Any]) -> str:
     return f"the inputs imply {{{', '.join(map(str, sizes))}}}"

@@ -84,6 +84,6 @@ def counts_of_windows(e: Engine, shape: Sequence[int], dtype: Any, attributes: A
         first = xp.arange(count) * stride - pad[0]
         low = xp.maximum(-(first // step), 0)
         high = xp.minimum((n - 1 - first) // step, taps - 1)
-        along = xp.maximum(high - low + 1, 1).astype(dtype)
-        total = total * along.reshape(-1, *(1 for _ in shape[3 + i :]))
+        counts_on_axis = xp.maximum(high - low + 1, 1).astype(dtype)
+        total = total * counts_on_axis.reshape(-1, *(1 for _ in shape[3 + i :]))
     return total

@@ -226,8 +226,8 @@ def _misfits(
         rule = f"at least {len(expected)} (for sizes {expected_text})"
         yield Violation(f"{name}.DimensionCount", rule, rank)
         return
-    wanted = ((1,) * rank + tuple(expected))[-rank:]
-    for axis, (size, own) in enumerate(zip(wanted, got, strict=True)):
+    aligned = ((1,) * rank + tuple(expected))[-rank:]
+    for axis, (size, own) in enumerate(zip(aligned, got, strict=True)):
         if own != size and not (broadcasts and own == 1):
             or_one = " or 1" if broadcasts and size != 1 else ""
             yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {expected_text})", own)

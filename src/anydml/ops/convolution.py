@@ -165,17 +165,17 @@ class Convolution(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, filters, bias = inputs
-        named = ("InputTensor", data), ("FilterTensor", filters), ("BiasTensor", bias)
+        named_operands = ("InputTensor", data), ("FilterTensor", filters), ("BiasTensor", bias)
         arrays = list(check_arrays(data, attributes))
-        found = [*same_as(*named, sizes=False), *same_rank(*named), *arrays]
+        found = [*same_as(*named_operands, sizes=False), *same_rank(*named_operands), *arrays]
         if len(data.shape) != len(filters.shape):
             return Inferred((data,), tuple(found))
         found += _channel_violations(data, filters, attributes)
         backward = attributes["direction"] is ConvolutionDirection.BACKWARD
         channels = filters.shape[1] * attributes["group_count"] if backward else filters.shape[0]
         if bias is not None and len(bias.shape) == len(data.shape):
-            wanted = (1, channels, *(1 for _ in data.shape[2:]))
-            for axis, (expected, got) in enumerate(zip(wanted, bias.shape, strict=True)):
+            bias_shape = (1, channels, *(1 for _ in data.shape[2:]))
+            for axis, (expected, got) in enumerate(zip(bias_shape, bias.shape, strict=True)):
                 if expected != got:
                     rule = f"{expected} (the output's channels)" if axis == 1 else "1"
                     found.append(Violation(f"BiasTensor.Sizes[{axis}]", rule, got))

@@ -429,5 +429,5 @@ class ValueScale2D(Map):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, scale: float, bias: Sequence[float]) -> Array:
-        each = e.xp.asarray([float(b) for b in bias], e.xp.float64).reshape(-1, 1, 1)
-        return x.astype(e.xp.float64) * scale + each
+        column = e.xp.asarray([float(b) for b in bias], e.xp.float64).reshape(-1, 1, 1)
+        return x.astype(e.xp.float64) * scale + column

@@ -162,10 +162,10 @@ def _places(e: Engine, shape: Sequence[int], attributes: Attributes) -> tuple[Ar
         )), strict=True)
     ):  # fmt: skip
         count = (size + start + end - (window - 1) * dilation - 1) // stride + 1
-        along = [1] * 2 * rank
-        along[i], along[rank + i] = window, count
+        shape_on_axes = [1] * 2 * rank
+        shape_on_axes[i], shape_on_axes[rank + i] = window, count
         at = xp.arange(window)[:, None] * dilation + xp.arange(count) * stride - start
-        at = at.reshape(along)
+        at = at.reshape(shape_on_axes)
         places = places * size + xp.clip(at, 0, size - 1)
         inside = inside & (at >= 0) & (at < size)
     return places, inside

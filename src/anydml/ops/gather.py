@@ -118,8 +118,8 @@ class Gather(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
+            return Inferred((), violations)
         data, indices = inputs
         axis = attributes["axis"]
         shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]

@@ -83,8 +83,8 @@ class GatherElements(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
+            return Inferred((), violations)
         data, indices = inputs
         broken = (
             *_rules.indices_along(attributes["axis"], data, indices),

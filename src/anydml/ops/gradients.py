@@ -245,8 +245,8 @@ class SliceGrad(Sized):
             steps, rest = np.divmod(np.arange(size) - first, stride)
             inside = (rest == 0) & (steps >= 0) & (steps < count)
             taken = e.xp.take(dy, np.where(inside, steps, 0), axis=axis)
-            along = inside.reshape(-1, *(1 for _ in shape[axis + 1 :]))
-            dy = e.xp.where(along, taken, dy.dtype.type(0))
+            mask = inside.reshape(-1, *(1 for _ in shape[axis + 1 :]))
+            dy = e.xp.where(mask, taken, dy.dtype.type(0))
         return dy
 
 

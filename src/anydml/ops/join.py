@@ -102,13 +102,13 @@ class Join(Descriptor):
         if not inputs:
             return Inferred((), (Violation("InputCount", "at least 1", 0),))
         axis, first = attributes["axis"], inputs[0]
-        if outside := (*_rules.natural_axis(axis, first, "InputTensors[0]"),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(axis, first, "InputTensors[0]"),):
+            return Inferred((), violations)
         broken = []
         for i, part in enumerate(inputs):
             others = [size for n, size in enumerate(part.shape) if n != axis]
-            wanted = [size for n, size in enumerate(first.shape) if n != axis]
-            if len(part.shape) != len(first.shape) or others != wanted:
+            expected = [size for n, size in enumerate(first.shape) if n != axis]
+            if len(part.shape) != len(first.shape) or others != expected:
                 rule = f"{first.shape} except on axis {axis} (InputTensors[0].Sizes)"
                 broken.append(Violation(f"InputTensors[{i}].Sizes", rule, part.shape))
         if broken:

@@ -89,8 +89,8 @@ class Gemm(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         a, b, c = inputs
-        named = ("ATensor", a), ("BTensor", b), ("CTensor", c)
-        found = [*same_as(*named, sizes=False), *same_rank(*named)]
+        named_operands = ("ATensor", a), ("BTensor", b), ("CTensor", c)
+        found = [*same_as(*named_operands, sizes=False), *same_rank(*named_operands)]
         if len(a.shape) != len(b.shape):
             return Inferred((a,), tuple(found))
         rank = len(a.shape)

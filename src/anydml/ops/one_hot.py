@@ -103,8 +103,8 @@ class OneHot(Descriptor):
         shape = tuple(indices.shape)
         if attributes["inserts"]:  # an array function's indices lack the axis
             shape = (*shape[:axis], 1, *shape[axis:])
-        if outside := (*_rules.natural_axis(axis, ArraySpec(shape, None), "IndicesTensor"),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(axis, ArraySpec(shape, None), "IndicesTensor"),):
+            return Inferred((), violations)
         broken = []
         if shape[axis] != 1:
             rule = "1 (the size of the axis)"

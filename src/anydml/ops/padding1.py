@@ -211,7 +211,7 @@ class Padding1(Descriptor):
 
     def attributes(self) -> Attributes:
         kind = DataType.parse(self.padding_value_data_type)
-        return _given(self, bits_of(self.padding_value, kind.numpy))
+        return _kernel_attributes(self, bits_of(self.padding_value, kind.numpy))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
@@ -267,12 +267,12 @@ class Padding(Descriptor):
     def attributes(self) -> Attributes:
         dtype = self.input_tensor.data_type.numpy
         value = cast_element(np.float32(self.padding_value), dtype)
-        return _given(self, bits_of(value, dtype))
+        return _kernel_attributes(self, bits_of(value, dtype))
 
     evaluate = staticmethod(Padding1.evaluate)
 
 
-def _given(desc: Padding | Padding1, value: tuple[int, ...]) -> dict[str, Any]:
+def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict[str, Any]:
     return {
         "mode": PaddingMode.parse(desc.padding_mode).suffix.lower(),
         "starts": tuple(desc.start_padding),

@@ -172,12 +172,12 @@ class DynamicQuantizeLinear(Computed):
     @staticmethod
     def compute(e: Engine, x: Array, *, dtype: str) -> tuple[Array, Array, Array]:
         xp, one, limits = e.xp, np.float32(1), np.iinfo(dtype)
-        least, most = np.float32(limits.min), np.float32(limits.max)
+        minimum, maximum = np.float32(limits.min), np.float32(limits.max)
         wide = x.astype(xp.float32)
         low = xp.minimum(xp.min(wide, keepdims=True), np.float32(0))
         high = xp.maximum(xp.max(wide, keepdims=True), np.float32(0))
         # In float64, since XLA multiplies by the rounded reciprocal of a constant on a GPU.
-        share = ((high - low).astype(xp.float64) / np.float64(most - least)).astype(xp.float32)
+        share = ((high - low).astype(xp.float64) / np.float64(maximum - minimum)).astype(xp.float32)
         scale = xp.where(low == high, one, share)
-        zero_point = xp.clip(xp.rint(least - low / scale), least, most)
+        zero_point = xp.clip(xp.rint(minimum - low / scale), minimum, maximum)
         return xp.rint(wide / scale) + zero_point, scale, zero_point

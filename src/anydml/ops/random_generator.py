@@ -73,10 +73,10 @@ class RandomGenerator(Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (state,) = inputs
-        wanted = (*(1 for _ in state.shape[1:]), 6)
+        state_shape = (*(1 for _ in state.shape[1:]), 6)
         found = [
             Violation(f"InputStateTensor.Sizes[{i}]", f"{size}", got)
-            for i, (size, got) in enumerate(zip(wanted, state.shape, strict=True))
+            for i, (size, got) in enumerate(zip(state_shape, state.shape, strict=True))
             if size != got
         ]
         return Inferred((ArraySpec(attributes["shape"], state.dtype), state), tuple(found))

@@ -73,10 +73,10 @@ class Recurrent(Computed):
     def check(self) -> Iterator[Violation]:
         fields: Any = self
         directions = 2 if fields.direction is _BIDIRECTIONAL else 1
-        wanted = directions * self.ACTIVATIONS
+        expected_count = directions * self.ACTIVATIONS
         count = len(fields.activation_descs)
-        if count != wanted:
-            rule = f"{wanted} operators ({self.ACTIVATIONS} for each direction)"
+        if count != expected_count:
+            rule = f"{expected_count} operators ({self.ACTIVATIONS} for each direction)"
             yield Violation("ActivationDescs", rule, count)
         for path, tensor, _ in self.tensors(Role.INPUT):
             if tensor.flags is TensorFlags.OWNED_BY_DML:
@@ -115,10 +115,10 @@ class Recurrent(Computed):
         for name, spec in specs.items():
             if spec is None:
                 continue
-            for i, (wanted, got) in enumerate(zip(expected[name], spec.shape, strict=True)):
-                if wanted != got:
+            for i, (size, got) in enumerate(zip(expected[name], spec.shape, strict=True)):
+                if size != got:
                     shape = "{" + ", ".join(map(str, expected[name])) + "}"
-                    rule = f"{wanted} (of {shape}, by InputTensor, RecurrenceTensor and Direction)"
+                    rule = f"{size} (of {shape}, by InputTensor, RecurrenceTensor and Direction)"
                     violations.append(Violation(f"{name}.Sizes[{i}]", rule, got))
         typed = [(n, s) for n, s in specs.items() if n != "SequenceLengthsTensor"]
         violations += same_as(typed[0], *typed[1:], sizes=False)
@@ -171,7 +171,7 @@ def _run(
         last, outputs = e.scan(step, initial, (added, alive), backward)
         sequences.append(outputs)
         finals.append(last)
-    singles = (xp.stack(each)[None] for each in zip(*finals, strict=True))
+    singles = (xp.stack(states)[None] for states in zip(*finals, strict=True))
     return (xp.stack(sequences, axis=1), *singles)
 
 

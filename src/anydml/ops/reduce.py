@@ -70,9 +70,9 @@ def _squares(e: Engine, x: Array, axes: Sequence[int]) -> Array:
 
 def _log_sum_exp(e: Engine, x: Array, axes: Sequence[int]) -> Array:
     wide, xp = x.astype(e.xp.float64), e.xp
-    most = xp.max(wide, axis=tuple(axes), keepdims=True)
-    most = xp.where(xp.isfinite(most), most, 0.0)
-    return most + xp.log(total(e, xp.exp(wide - most), axes))
+    maximum = xp.max(wide, axis=tuple(axes), keepdims=True)
+    maximum = xp.where(xp.isfinite(maximum), maximum, 0.0)
+    return maximum + xp.log(total(e, xp.exp(wide - maximum), axes))
 
 
 _FUNCTIONS: Final[dict[str, Callable[[Engine, Array, Sequence[int]], Array]]] = {

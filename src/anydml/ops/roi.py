@@ -131,19 +131,19 @@ class RoiPooling(Computed):
             for axis, outputs in ((2, pooled_size.height), (3, pooled_size.width))
         )
         inside = known.reshape(-1, 1, 1, 1) & (bottom > top) & (right > left)
-        most = xp.max(xp.where(inside, right - left, 0))
+        max_width = xp.max(xp.where(inside, right - left, 0))
         flat = x.reshape(-1)
 
         def step(index: Array, best: Array) -> Array:
-            row = xp.minimum(top + index // most, xp.maximum(bottom, 1) - 1)
-            column = xp.minimum(left + index % most, xp.maximum(right, 1) - 1)
+            row = xp.minimum(top + index // max_width, xp.maximum(bottom, 1) - 1)
+            column = xp.minimum(left + index % max_width, xp.maximum(right, 1) - 1)
             value = xp.take(flat, first + row * x.shape[3] + column)
             # The first of equal elements, and of NaNs.
             return xp.where((value > best) | (xp.isnan(value) & ~xp.isnan(best)), value, best)
 
         shape = (len(rows), x.shape[1], pooled_size.height, pooled_size.width)
         lowest = xp.full(shape, -xp.inf, x.dtype)
-        best = e.repeat(xp.max(xp.where(inside, bottom - top, 0)) * most, step, lowest)
+        best = e.repeat(xp.max(xp.where(inside, bottom - top, 0)) * max_width, step, lowest)
         return xp.where(inside, best, x.dtype.type(0))
 
 
@@ -200,15 +200,15 @@ class Tensors(Sized):
             value = grid.value(flat, row.middle, column.middle)
             return total + xp.where(weight == 0, 0.0, weight * value)
 
-        def keep(row: Run, column: Run, most: Array) -> Array:
-            there = row.count * column.count > 0
+        def update_maximum(row: Run, column: Run, maximum: Array) -> Array:
+            has_samples = row.count * column.count > 0
             for value, _, _ in grid.ends(flat, row, column):
-                most = xp.maximum(most, xp.where(there, value, -xp.inf))
-            return most
+                maximum = xp.maximum(maximum, xp.where(has_samples, value, -xp.inf))
+            return maximum
 
         if attributes["reduction_function"] is ReduceFunction.MAX:
-            most = grid.repeat(keep, xp.full(size, -xp.inf))
-            return xp.where(inside == 1, most, xp.maximum(most, beyond))
+            maximum = grid.repeat(update_maximum, xp.full(size, -xp.inf))
+            return xp.where(inside == 1, maximum, xp.maximum(maximum, beyond))
         total = grid.repeat(add, xp.zeros(size))
         return total + xp.where(inside == 1, 0.0, (1 - inside) * beyond)
 
@@ -283,12 +283,12 @@ class Sampled(Computed):
 
     def check(self) -> Iterator[Violation]:
         yield from super().check()
-        least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
-        if most < 1:
-            yield Violation("MaximumSamplesPerOutput", "at least 1", most)
-        elif least > most:
-            rule = f"at most {most} (MaximumSamplesPerOutput)"
-            yield Violation("MinimumSamplesPerOutput", rule, least)
+        minimum, maximum = self.minimum_samples_per_output, self.maximum_samples_per_output
+        if maximum < 1:
+            yield Violation("MaximumSamplesPerOutput", "at least 1", maximum)
+        elif minimum > maximum:
+            rule = f"at most {maximum} (MaximumSamplesPerOutput)"
+            yield Violation("MinimumSamplesPerOutput", rule, minimum)
 
 
 # Four regions of one row of three elements each: the example on ROI_ALIGN_GRAD's page.
@@ -416,11 +416,11 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
         name = "InputGradientTensor"
         found = [*_check_regions((name, gradient), regions, indices, 4)]
         found += same_as((name, gradient), ("InputTensor", data), sizes=False)
-        wanted = [("ROITensor, the number of regions", regions.shape[-2])]
-        wanted += [] if data is None else [("InputTensor.Sizes[1]", data.shape[1])]
+        expected = [("ROITensor, the number of regions", regions.shape[-2])]
+        expected += [] if data is None else [("InputTensor.Sizes[1]", data.shape[1])]
         found += [
             Violation(f"{name}.Sizes[{i}]", f"{size} ({why})", gradient.shape[i])
-            for i, (why, size) in enumerate(wanted)
+            for i, (why, size) in enumerate(expected)
             if size != gradient.shape[i]
         ]
         shape = attributes["shape"]

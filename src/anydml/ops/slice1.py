@@ -114,20 +114,22 @@ class Slice1(Descriptor):
         if broken:
             return Inferred((), tuple(broken))
         for i, (start, size, stride) in enumerate(zip(*(v for _, v in arrays), strict=True)):
-            most = data.shape[i]
-            if not 0 <= start <= most:
-                rule = f"{span(0, most)} (InputTensor.Sizes[{i}])"
+            limit = data.shape[i]
+            if not 0 <= start <= limit:
+                rule = f"{span(0, limit)} (InputTensor.Sizes[{i}])"
                 broken.append(Violation(f"InputWindowOffsets[{i}]", rule, start))
-            elif not 0 <= size <= most - start:
-                rule = f"{span(0, most - start)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
+            elif not 0 <= size <= limit - start:
+                rule = (
+                    f"{span(0, limit - start)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
+                )
                 broken.append(Violation(f"InputWindowSizes[{i}]", rule, size))
             if stride == 0:
                 broken.append(Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0))
         if broken:
             return Inferred((), tuple(broken))
-        most = reached(attributes["sizes"], attributes["strides"])
-        shape = attributes.get("counts", most)
-        for i, (count, reach) in enumerate(zip(shape, most, strict=False)):
+        limit = reached(attributes["sizes"], attributes["strides"])
+        shape = attributes.get("counts", limit)
+        for i, (count, reach) in enumerate(zip(shape, limit, strict=False)):
             if count > reach:
                 rule = f"{span(1, reach)} (what the stride reaches)"
                 broken.append(Violation(f"OutputTensor.Sizes[{i}]", rule, count))
@@ -233,8 +235,8 @@ class Slice(Descriptor):
             if stride < 1:
                 yield Violation(f"Strides[{i}]", "a stride of at least 1", stride)
             elif offset <= last and not 1 <= size <= 1 + (last - offset) // stride:
-                most = span(1, 1 + (last - offset) // stride)
-                rule = f"{most} (the elements that the stride reaches from Offsets[{i}])"
+                limit = span(1, 1 + (last - offset) // stride)
+                rule = f"{limit} (the elements that the stride reaches from Offsets[{i}])"
                 yield Violation(f"Sizes[{i}]", rule, size)
 
     def attributes(self) -> Attributes:

@@ -81,8 +81,8 @@ class Split(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
+            return Inferred((), violations)
         data, axis, sizes = inputs[0], attributes["axis"], attributes["sizes"]
         broken = [
             Violation(f"OutputTensors[{i}].Sizes[{axis}]", "at least 0", size)

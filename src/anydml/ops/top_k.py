@@ -101,8 +101,8 @@ class TopK(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if outside := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), outside)
+        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
+            return Inferred((), violations)
         data, axis, k = inputs[0], attributes["axis"], attributes["k"]
         size = data.shape[axis]
         broken = []

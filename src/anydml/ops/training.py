@@ -174,8 +174,8 @@ class BatchNormalizationTrainingGrad(NormalizationGradient):
         wide, divisor = x.astype(e.xp.float64), variance.astype(e.xp.float64) + epsilon
         factor = 1 / e.xp.sqrt(divisor)
         centred = wide - mean(e, wide, axes)
-        together = mean(e, dy * centred, axes)
-        dx = scale * factor * (dy - mean(e, dy, axes) - centred * together / divisor)
+        correlation = mean(e, dy * centred, axes)
+        dx = scale * factor * (dy - mean(e, dy, axes) - centred * correlation / divisor)
         return dx, total(e, dy * (wide - middle) * factor, axes), total(e, dy, axes)
 
 

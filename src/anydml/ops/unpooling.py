@@ -31,10 +31,10 @@ def _pooled(data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> lis
         return found
     paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
     counts, found = count_windows(data, attributes["window_size"], paths, attributes)
-    wanted = (*data.shape[:2], *counts)
+    pooled_shape = (*data.shape[:2], *counts)
     return found or [
         Violation(f"InputGradientTensor.Sizes[{i}]", f"{expected} (the number of windows)", got)
-        for i, (expected, got) in enumerate(zip(wanted, gradient.shape, strict=True))
+        for i, (expected, got) in enumerate(zip(pooled_shape, gradient.shape, strict=True))
         if expected != got
     ]
 
@@ -118,9 +118,9 @@ def _shared(
     last = np.minimum(at // stride, x.shape[axis] - 1)
     total = e.xp.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
     for k in range(max(int((last - first).max()) + 1, 0)):
-        there = (first + k <= last).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
+        is_covered = (first + k <= last).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
         taken = e.xp.take(x, np.minimum(first + k, x.shape[axis] - 1), axis=axis)
-        total = total + e.xp.where(there, taken, 0.0)
+        total = total + e.xp.where(is_covered, taken, 0.0)
     return total
 
 

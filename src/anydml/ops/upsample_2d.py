@@ -108,9 +108,9 @@ class Upsample2D(Descriptor):
         sizes = self.input_tensor.sizes
         for name, i in (("Width", len(sizes) - 1), ("Height", len(sizes) - 2)):
             scale = getattr(self.scale_size, name.lower())
-            most = UINT32_MAX // max(1, *sizes[max(i, 0) :][:1])
-            if not 1 <= scale <= most:
-                rule = f"{span(1, most)} (UINT_MAX / InputTensor.Sizes[{i}])"
+            limit = UINT32_MAX // max(1, *sizes[max(i, 0) :][:1])
+            if not 1 <= scale <= limit:
+                rule = f"{span(1, limit)} (UINT_MAX / InputTensor.Sizes[{i}])"
                 yield Violation(f"ScaleSize.{name}", rule, scale)
 
     def attributes(self) -> Attributes:

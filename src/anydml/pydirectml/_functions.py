@@ -82,9 +82,9 @@ def _operator(name: str, **renamed: str) -> Callable[[Function], Function]:
         signature = inspect.signature(function)
 
         @wraps(function)
-        def call_operator(*values: Any, **named: Any) -> Any:
+        def call_operator(*values: Any, **keywords: Any) -> Any:
             try:
-                bound = signature.bind(*values, **named)
+                bound = signature.bind(*values, **keywords)
             except TypeError as error:
                 raise ArgumentTypeError(f"{function.__name__}: {error}") from None
             bound.apply_defaults()

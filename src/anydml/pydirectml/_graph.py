@@ -57,7 +57,7 @@ def _in_place(binary: Method) -> Method:
     def method(self: Expression, other: object) -> Any:
         result = binary(self, other)
         if result is not NotImplemented:
-            self._made = result._made
+            self._expression = result._expression
             return self
         return result
 
@@ -70,7 +70,7 @@ class Expression:
     __array_ufunc__ = None  # NumPy would make an array of expressions
 
     def __init__(self) -> None:
-        self._made: build.Expression | None = None
+        self._expression: build.Expression | None = None
         self._name = "data"
 
     def get_output_desc(self) -> TensorDesc:
@@ -101,16 +101,16 @@ class Expression:
 def wrap(expression: build.Expression | None) -> Expression:
     """An expression of the builder as one of this module."""
     wrapped = Expression()
-    wrapped._made = expression
+    wrapped._expression = expression
     return wrapped
 
 
 def to_expression(name: str, value: Any) -> build.Expression:
     """The builder's expression that an argument stands for."""
-    if not isinstance(value, Expression) or value._made is None:
+    if not isinstance(value, Expression) or value._expression is None:
         got = "an absent output" if isinstance(value, Expression) else short_repr(value)
         raise ArgumentTypeError(f"{name}: expected an Expression, got {got}")
-    return value._made
+    return value._expression
 
 
 def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
@@ -192,10 +192,10 @@ class GraphBuilder:
 
     def build(self, flags: ExecutionFlags, outputs: Sequence[Expression]) -> Model:
         """Compile the graph that computes some expressions."""
-        named = {
+        outputs_by_name = {
             f"output{i}": to_expression(f"outputs[{i}]", value) for i, value in enumerate(outputs)
         }
-        return Model(self._device._device.compile_graph(self._graph.build(**named)))
+        return Model(self._device._device.compile_graph(self._graph.build(**outputs_by_name)))
 
     def _input(self, index: int, desc: TensorDesc) -> Expression:
         if index in self._inputs:

@@ -61,25 +61,25 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Run an operator, or what replaces it."""
-        named = kwargs or {}
+        keywords = kwargs or {}
         replacement = REPLACEMENTS.get(function)
         if replacement is not None:
             try:
-                return replacement(*args, **named)
+                return replacement(*args, **keywords)
             except (IndexOutOfRangeError, MemoryError):
                 raise
             except Exception as error:
-                raise _pytorchs_own(function, args, named) or error from None
+                raise _pytorchs_own(function, args, keywords) or error from None
         # In inference mode operators that are made of others come whole.
         if torch.is_inference_mode_enabled():
             with self:
-                parts = function.decompose(*args, **named)
+                parts = function.decompose(*args, **keywords)
             if parts is not NotImplemented:
                 return parts
-        return function(*args, **named)
+        return function(*args, **keywords)
 
 
-def _pytorchs_own(function: Any, args: Any, named: Any) -> Exception | None:
+def _pytorchs_own(function: Any, args: Any, keywords: Any) -> Exception | None:
     """The error that PyTorch itself reports for a call, if it refuses the call as well."""
 
     def copied(value: Any) -> Any:
@@ -89,7 +89,7 @@ def _pytorchs_own(function: Any, args: Any, named: Any) -> Exception | None:
         return [copied(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     try:
-        function(*copied(args), **{name: copied(value) for name, value in named.items()})
+        function(*copied(args), **{name: copied(value) for name, value in keywords.items()})
     except Exception as error:
         return None if "INTERNAL ASSERT" in str(error) else error
     return None

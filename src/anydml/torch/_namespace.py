@@ -21,9 +21,9 @@ is_compiling: Final[Any] = torch.compiler.is_compiling
 
 # As a graph may hold them; other ways to name a type are looked up in eager mode.
 _TYPES: Final[dict[Any, Any]] = {
-    named: getattr(torch, name)
+    spelling: getattr(torch, name)
     for name in NUMBERS
-    for named in (getattr(torch, name), name, name.upper(), getattr(np, name, name))
+    for spelling in (getattr(torch, name), name, name.upper(), getattr(np, name, name))
 }
 
 
@@ -87,10 +87,10 @@ class Namespace:
         if dtype is None:
             return torch.int64
         kind = _type(dtype, "index_dtype", INDEX_TYPES)
-        most = torch.iinfo(kind).max
-        if most < 2**48:
+        maximum = torch.iinfo(kind).max
+        if maximum < 2**48:
             for size in sizes:
-                if size - 1 > most:
+                if size - 1 > maximum:
                     raise ArgumentError(
                         f"index_dtype: expected a type that holds positions up to {size - 1}, "
                         f"got {_name(kind)}"

@@ -214,17 +214,17 @@ class Operator:
         operator: Any,
         operands: Sequence[Tensor],
         attributes: tuple[Any, ...],
-        **named: Any,
+        **keywords: Any,
     ) -> Any:
         """Call one of them."""
         if self.spec.lists_operands:
-            return operator(list(operands), *attributes, **named)
-        return operator(*operands, *attributes, **named)
+            return operator(list(operands), *attributes, **keywords)
+        return operator(*operands, *attributes, **keywords)
 
     def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
         """Call the function with results that the caller gives."""
         spec = self.spec
-        single = spec.several is None and not spec.lists_results
+        single = spec.result_class is None and not spec.lists_results
         outs = [out] if single or not isinstance(out, list | tuple) else list(out)
         if not is_compiling() and is_plain(*(x for x in outs if x is not None)):
             prepared = self._prepared_for(outs, arguments)
@@ -233,7 +233,7 @@ class Operator:
                 results = tuple(outs)
                 if single:
                     return out
-                return results if spec.lists_results else spec.several(*results)
+                return results if spec.lists_results else spec.result_class(*results)
         # What requires a gradient, has no memory or does not fit is rejected there.
         return spec.general(*arguments, out)
 
@@ -270,8 +270,8 @@ class Operator:
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
             return
-        named = {"out": outs} if spec.lists_results else _numbered(outs)
-        self.on(self.out, operands, attributes, **named)
+        keywords = {"out": outs} if spec.lists_results else _numbered(outs)
+        self.on(self.out, operands, attributes, **keywords)
         for x in present:
             bump_version(x)
 
@@ -279,8 +279,8 @@ class Operator:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
         if not native.have_storage(operands):
             return True
-        listed = self.spec.lists_operands or len(operands) == 1
-        moves = range(len(operands)) if listed else self.spec.moves
+        moves_all = self.spec.lists_operands or len(operands) == 1
+        moves = range(len(operands)) if moves_all else self.spec.moves
         for i in moves:
             x = operands[i]
             if x.requires_grad and is_grad_enabled():
@@ -311,7 +311,7 @@ class Operator:
 
     def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
         """What calls the function on a user's arguments."""
-        spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.several
+        spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.result_class
         single = result_type is None and not spec.lists_results
         run, plain, asks = self.run, self.plain, self.asks
         derives = spec.gradient is not None

@@ -143,14 +143,14 @@ def _identity(reduction: str, x: Tensor) -> Any:
 def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tensor:
     zeros = torch.zeros_like(x, dtype=torch.int64)
     counts = run(zeros, zeros.new_ones(()), "add", None)
-    named = counts > 0  # what no update names keeps its bits
+    is_updated = counts > 0  # what no update names keeps its bits
     total = _combined(x, updates, "add", True, None, run)
     parts = (counts + include_self).clamp(min=1)
     if x.is_floating_point() or x.is_complex():
         means = total / parts
     else:
         means = torch.div(total, parts, rounding_mode="floor")
-    return torch.where(named, means.to(x.dtype), x)
+    return torch.where(is_updated, means.to(x.dtype), x)
 
 
 def _into(target: Tensor | None, result: Tensor) -> Tensor:
@@ -263,20 +263,20 @@ def _slices(
 
 def _tuples(
     x: Tensor, index: Tensor, updates: Tensor, reduction: str, include_self: bool,
-    target: Tensor | None, turned: Callable[[Tensor], Tensor],
+    target: Tensor | None, to_front: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
-    """Scatter by tuples of indices into the axes that `turned` brings to the front."""
+    """Scatter by tuples of indices into the axes that `to_front` brings to the front."""
     if target is None and is_plain(x, index, updates):
         target = torch.empty_like(x)  # laid out as PyTorch's result
 
     def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
-        result = _blocks(turned(x), index, updates, reduction=reduction,
-                                    out=None if out is None else turned(out))  # fmt: skip
-        return back(result) if out is None else out
+        result = _blocks(to_front(x), index, updates, reduction=reduction,
+                                    out=None if out is None else to_front(out))  # fmt: skip
+        return to_original(result) if out is None else out
 
-    def back(result: Tensor) -> Tensor:
+    def to_original(result: Tensor) -> Tensor:
         unraveled = result.new_empty(x.shape)
-        turned(unraveled).copy_(result)
+        to_front(unraveled).copy_(result)
         return unraveled
 
     return _combined(x, updates, reduction, include_self, target, run)
@@ -410,10 +410,10 @@ def _embedding_backward(
 def _to(function: Callable[..., Any]) -> Callable[..., Any]:
     """The variant that writes to ``out=``."""
 
-    def run(*arguments: Any, **named: Any) -> Any:
-        names = [name for name in ("values", "indices", "out") if name in named]
-        targets = [named.pop(name) for name in names]
-        results = function(*arguments, **named)
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        names = [name for name in ("values", "indices", "out") if name in keywords]
+        targets = [keywords.pop(name) for name in names]
+        results = function(*arguments, **keywords)
         for target, result in zip(
             targets, results if len(targets) > 1 else (results,), strict=True
         ):

@@ -45,10 +45,12 @@ class IntegersKind(Kind):
     def accepted(self) -> str:
         return f"a sequence of at most {MAX_DIMENSIONS} integers"
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         return tuple(map(integer_of, members_of(value)))
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         low, high, text = (
             (INT32_MIN, INT32_MAX, INT_TEXT) if self.signed else (0, _json.UINT32_MAX, UINT_TEXT)
         )
@@ -56,8 +58,8 @@ class IntegersKind(Kind):
             if not low <= number <= high:
                 yield f"[{i}]", text, number
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
-        return tuple(_json.each(value, json_int if self.signed else _json.json_uint32))
+    def parse(self, value: Any, siblings: Siblings) -> Any:
+        return tuple(_json.parse_members(value, json_int if self.signed else _json.json_uint32))
 
     def write(self, value: Any) -> Any:
         return list(value)
@@ -75,16 +77,18 @@ class FloatsKind(Kind):
     def accepted(self) -> str:
         return f"a sequence of at most {MAX_DIMENSIONS} numbers"
 
-    def take(self, value: Any) -> Any:
-        return tuple(map(_FLOAT.take, members_of(value)))
+    def convert(self, value: Any) -> Any:
+        return tuple(map(_FLOAT.convert, members_of(value)))
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         for i, number in enumerate(value):
-            for _, rule, got in _FLOAT.outside(number, siblings, level):
+            for _, rule, got in _FLOAT.find_out_of_range(number, siblings, level):
                 yield f"[{i}]", rule, got
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
-        return tuple(_json.each(value, _json.json_float))
+    def parse(self, value: Any, siblings: Siblings) -> Any:
+        return tuple(_json.parse_members(value, _json.json_float))
 
     def write(self, value: Any) -> Any:
         return [*map(_FLOAT.write, value)]

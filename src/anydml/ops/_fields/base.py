@@ -29,8 +29,8 @@ Siblings = Mapping[str, Any]
 class Kind:
     """What values a field has; this one is a UINT.
 
-    A value goes through `take` when a descriptor is made, which keeps it whatever its range, and
-    through `resolve` when all fields have been taken; `outside` is a rule like any other.
+    A value goes through `convert` when a descriptor is made, which keeps it whatever its range, and
+    through `resolve` when all fields are converted; `find_out_of_range` is a rule like any other.
     """
 
     @property
@@ -50,10 +50,10 @@ class Kind:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The attributes, before this one, whose values `read` needs."""
+        """The attributes, before this one, whose values `parse` needs."""
         return frozenset()
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
         return integer_of(value)
 
@@ -61,12 +61,14 @@ class Kind:
         """The taken value in the light of the descriptor's other fields."""
         return value
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         """Where a value leaves what the field accepts."""
         if not 0 <= value <= _json.UINT32_MAX:
             yield "", UINT_TEXT, value
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         """The value from its JSON form."""
         return _json.json_uint32(value)
 
@@ -87,11 +89,13 @@ class IntKind(Kind):
     def text(self) -> str:
         return "INT"
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         if not INT32_MIN <= value <= INT32_MAX:
             yield "", INT_TEXT, value
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         return json_int(value)
 
 
@@ -107,15 +111,17 @@ class BoolKind(Kind):
     def accepted(self) -> str:
         return "True or False"
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         if not isinstance(value, bool | np.bool_):
             raise TypeError("no bool")
         return bool(value)
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         yield from ()
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         return _json.json_bool(value)
 
 
@@ -146,17 +152,19 @@ class EnumerationKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         return self.members.parse(value)
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         late = [name for name, since in self.later if level < since]
         if value.suffix in late:
             rest = ", ".join(str(member) for member in self.members if member.suffix not in late)
             since = dict(self.later)[value.suffix]
             yield "", f"one of {rest} at feature level {level} ({value} from {since})", value
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         return self.members.read_json(value)
 
     def write(self, value: Any) -> Any:

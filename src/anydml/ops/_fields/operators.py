@@ -43,20 +43,22 @@ class NestedKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         operators = tuple(members_of(value)) if self.many else (value,)
         if not all(type(operator) in self.definitions for operator in operators):
             raise TypeError("expected an operator that can be nested here")
         return operators if self.many else value
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         for i, operator in enumerate(value if self.many else (value,)):
             below = f"[{i}]" if self.many else ""
             for violation in operator.violations_nested(level):
                 yield f"{below}.{violation.path}", violation.rule, violation.got
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
-        return tuple(_json.each(value, self._one)) if self.many else self._one(value)
+    def parse(self, value: Any, siblings: Siblings) -> Any:
+        return tuple(_json.parse_members(value, self._one)) if self.many else self._one(value)
 
     def _one(self, value: Any) -> Any:
         record = _json.json_object(value)

@@ -65,8 +65,8 @@ def fits(value: Real, dtype: np.dtype[Any]) -> bool:
 
 def range_text(dtype: np.dtype[Any]) -> str:
     """The range of a type, for people."""
-    most = float(np.finfo(dtype).max)
-    return f"a number of at most {most} in magnitude, or an infinity or NaN"
+    maximum = float(np.finfo(dtype).max)
+    return f"a number of at most {maximum} in magnitude, or an infinity or NaN"
 
 
 def written(value: float) -> Any:
@@ -89,14 +89,16 @@ class FloatKind(Kind):
     def accepted(self) -> str:
         return "a number"
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         return rounded(real_of(value), _FLOAT)
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         if not fits(value, _FLOAT):
             yield "", f"{range_text(_FLOAT)} (FLOAT)", value
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         return _json.json_float(value)
 
     def write(self, value: Any) -> Any:

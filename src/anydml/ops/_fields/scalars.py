@@ -60,7 +60,7 @@ class ScalarKind(Kind):
     def needs(self) -> frozenset[str]:
         return frozenset((self.typed_by,))
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         try:
             return integer_of(value)
         except TypeError:
@@ -77,7 +77,9 @@ class ScalarKind(Kind):
             )
         return value
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         data_type = siblings[self.typed_by]
         if _has_fraction(data_type):
             if not fits(value, data_type.numpy):
@@ -85,10 +87,10 @@ class ScalarKind(Kind):
             return
         low, high = limits(data_type)
         if not isinstance(value, int) or not low <= value <= high:
-            least = -(2 ** (data_type.bits - 1)) if self.wraps else low
-            yield "", f"an integer in {least}..{high} ({data_type})", value
+            minimum = -(2 ** (data_type.bits - 1)) if self.wraps else low
+            yield "", f"an integer in {minimum}..{high} ({data_type})", value
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         data_type = siblings[self.typed_by]
         if isinstance(value, Mapping):
             return self._member(value, data_type)
@@ -100,11 +102,13 @@ class ScalarKind(Kind):
     def _member(self, value: Mapping[str, Any], data_type: DataType) -> Any:
         name = _MEMBERS.get(data_type)
         if name is None or list(value) != [name]:
-            wanted = "a number" if name is None else f"a number or an object of one field '{name}'"
-            raise ModelError(f"Expected {wanted} ({data_type}), got {_json.json_shown(value)}.")
+            expected = (
+                "a number" if name is None else f"a number or an object of one field '{name}'"
+            )
+            raise ModelError(f"Expected {expected} ({data_type}), got {_json.json_shown(value)}.")
         if data_type is not DataType.FLOAT16:
             return _json.field(
-                value, name, lambda inner: self.read(inner, {self.typed_by: data_type})
+                value, name, lambda inner: self.parse(inner, {self.typed_by: data_type})
             )
         bits = _json.field(value, name, _json.json_integer(0, 2**16 - 1))
         return float(np.array(bits, np.uint16).view(np.float16))

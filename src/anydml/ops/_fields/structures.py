@@ -61,25 +61,27 @@ class _PairKind(Kind):
     def accepted(self) -> str:
         return f"a {self.MADE.__name__}, or two numbers ({', '.join(self.MEMBERS)})"
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(self.MEMBERS):
             raise TypeError("expected two numbers")
-        return self.MADE(*map(self.MEMBER.take, value))
+        return self.MADE(*map(self.MEMBER.convert, value))
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         for name, member in zip(self.MEMBERS, value, strict=True):
-            for _, rule, got in self.MEMBER.outside(member, siblings, level):
+            for _, rule, got in self.MEMBER.find_out_of_range(member, siblings, level):
                 yield f".{name}", rule, got
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
+    def parse(self, value: Any, siblings: Siblings) -> Any:
         record = _json.json_object(value)
         faults = _json.Faults()
-        read = [
-            faults.field(record, name, lambda member: self.MEMBER.read(member, {}))
+        values = [
+            faults.field(record, name, lambda member: self.MEMBER.parse(member, {}))
             for name in self.MEMBERS
         ]
         faults.finish()
-        return tuple(read)
+        return tuple(values)
 
     def write(self, value: Any) -> Any:
         pairs = zip(self.MEMBERS, value, strict=True)

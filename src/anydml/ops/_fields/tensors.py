@@ -28,17 +28,23 @@ class TensorKind(Kind):
     def accepted(self) -> str:
         return "a sequence of TensorDesc" if self.many else "a TensorDesc"
 
-    def take(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         tensors = tuple(value) if self.many else (value,)
         if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
             raise TypeError("expected TensorDesc")
         return tensors if self.many else value
 
-    def outside(self, value: Any, siblings: Siblings, level: FeatureLevel) -> Iterator[Outside]:
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
         yield from ()  # a tensor has rules of its own
 
-    def read(self, value: Any, siblings: Siblings) -> Any:
-        return _json.each(value, TensorDesc.from_json) if self.many else TensorDesc.from_json(value)
+    def parse(self, value: Any, siblings: Siblings) -> Any:
+        return (
+            _json.parse_members(value, TensorDesc.from_json)
+            if self.many
+            else TensorDesc.from_json(value)
+        )
 
     def write(self, value: Any) -> Any:
         return [tensor.to_json() for tensor in value] if self.many else value.to_json()

@@ -1,8 +1,8 @@
-// Reverses the first elements of packed rows, in full vectors without branches: of each
-// vector both orders are loaded, forward and reversed, and its lanes blended.
+// Reverses the first elements of packed rows, in full vectors without branches: each vector is
+// loaded forward and reversed, and the two are blended.
 //
-// A vector also reads next to a row, and writes behind it what the next row overwrites.
-// Rows at the ends of the memory that may be read or written go through memory of our own.
+// A vector also reads beside a row, and writes beyond it bytes that the next row overwrites. Rows
+// at the ends of the accessible memory go through a local buffer.
 #pragma once
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace anydml {
 
 constexpr Int kMaxReversedBytes = 8192;  // bytes of a row
 
-// What may be read or written.
+// The range that may be read or written.
 struct Extent {
   const char *begin, *end;
 };
@@ -24,12 +24,12 @@ struct Extent {
 template <class T>
 class ReversedRows {
  public:
-  // Rows of `count` elements, of memory that may be read.
+  // Rows of `count` elements, in memory that may be read.
   ReversedRows(Int count, Extent readable)
       : count_(count), bytes_(count * kSize), readable_(readable) {}
 
-  // Rows [0, rows), of which the first length(i) elements are turned. What is behind them may be
-  // written up to `end`, and is not what it was then.
+  // Rows [0, rows), of which the first length(i) elements are reversed. Bytes after them, up to
+  // `end`, may be overwritten with other values.
   template <class Length>
   void put(char* to, const char* end, Int to_step, const char* from, Int from_step, Int rows,
            Length&& length) const {
@@ -69,7 +69,7 @@ class ReversedRows {
     constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
     const Vector places = ascending(lanes);
     for (Int i = 0; i < count_; i += kLanes) {
-      // The elements that are turned are the last ones of a vector that may begin before the row.
+      // The reversed elements are the last ones of a vector that may begin before the row.
       const Int back = std::max<Int>(length - i, 0);
       const Vector reversed_lanes = reversed(load<Vector>(from + (back - kLanes) * kSize), lanes);
       const Vector straight = load<Vector>(from + i * kSize);

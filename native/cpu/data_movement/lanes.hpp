@@ -146,7 +146,7 @@ inline auto converted_eight(const char* from) {
     const __m256 ordered = _mm256_cmp_ps(values, values, _CMP_ORD_Q);
     if constexpr (sizeof(To) == 4) {
       const __m256 over = _mm256_cmp_ps(values, _mm256_set1_ps(0x1p31F), _CMP_GE_OQ);
-      // What does not fit becomes the lowest number; the highest one has all other bits.
+      // Out-of-range values become the lowest number; the highest is its complement.
       const __m256i integers = _mm256_cvttps_epi32(_mm256_and_ps(values, ordered));
       return _mm256_xor_si256(integers, _mm256_castps_si256(over));
     } else {
@@ -169,7 +169,8 @@ inline void convert(const char* from, char* to) {
 
 // ---- sixteen elements of up to 32 bits ----------------------------------------------------------
 
-// Every form here has a mask: the plain ones make GCC 12 warn of its own uninitialised variables.
+// Every operation here is masked: the plain ones make GCC 12 warn about its own uninitialised
+// variables.
 constexpr __mmask16 kSixteen = 0xFFFF;
 constexpr __mmask8 kEight = 0xFF;
 
@@ -214,13 +215,13 @@ inline __m512 canonical_sixteen(__m512 values) {
 
 // max and min give their second operand where one is NaN.
 template <class To>
-inline __m512i whole_sixteen(__m512 values) {
+inline __m512i to_sixteen_integers(__m512 values) {
   using Limits = std::numeric_limits<To>;
   const __mmask16 ordered = _mm512_cmp_ps_mask(values, values, _CMP_ORD_Q);
-  if constexpr (std::is_same_v<To, uint32_t>) {  // what is too large gives all bits
+  if constexpr (std::is_same_v<To, uint32_t>) {  // values that are too large give all ones
     return _mm512_maskz_cvttps_epu32(kSixteen,
                                      _mm512_maskz_max_ps(kSixteen, values, _mm512_setzero_ps()));
-  } else if constexpr (std::is_same_v<To, int32_t>) {  // what does not fit gives the lowest
+  } else if constexpr (std::is_same_v<To, int32_t>) {  // out-of-range values give the lowest
     const __mmask16 over = _mm512_cmp_ps_mask(values, _mm512_set1_ps(0x1p31F), _CMP_GE_OQ);
     return _mm512_mask_mov_epi32(_mm512_maskz_cvttps_epi32(ordered, values), over,
                                  _mm512_set1_epi32(Limits::max()));
@@ -240,7 +241,7 @@ inline auto converted_sixteen(const char* from) {
     return std::is_same_v<From, uint32_t> ? _mm512_maskz_cvtepu32_ps(kSixteen, values)
                                           : _mm512_maskz_cvtepi32_ps(kSixteen, values);
   else if constexpr (is_float<From>)
-    return whole_sixteen<To>(values);
+    return to_sixteen_integers<To>(values);
   else
     return values;
 }
@@ -263,8 +264,8 @@ inline __m512d canonical_wide(__m512d values) {
   return _mm512_mask_mov_pd(values, nan, _mm512_castsi512_pd(bits));
 }
 
-// The float above or below whose last bit is odd where something is lost: rounding that is rounding
-// once.
+// Rounds to odd: the float above or below whose last bit is set if bits are lost, so that a second
+// rounding is exact.
 inline __m256 odd_wide(__m512d values) {
   const __m256 near =
       _mm512_maskz_cvt_roundpd_ps(kEight, values, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -276,7 +277,7 @@ inline __m256 odd_wide(__m512d values) {
 
 // Integers of 64 bits from floats of 64 or 32.
 template <class To>
-inline __m512i whole_64(__m512d values) {
+inline __m512i to_integers_64(__m512d values) {
   if constexpr (std::is_signed_v<To>) {
     const __mmask8 ordered = _mm512_cmp_pd_mask(values, values, _CMP_ORD_Q);
     const __mmask8 over = _mm512_cmp_pd_mask(values, _mm512_set1_pd(0x1p63), _CMP_GE_OQ);
@@ -288,7 +289,7 @@ inline __m512i whole_64(__m512d values) {
   }
 }
 template <class To>
-inline __m512i whole_64(__m256 values) {
+inline __m512i to_integers_64(__m256 values) {
   if constexpr (std::is_signed_v<To>) {
     const __mmask8 ordered = _mm256_cmp_ps_mask(values, values, _CMP_ORD_Q);
     const __mmask8 over = _mm256_cmp_ps_mask(values, _mm256_set1_ps(0x1p63F), _CMP_GE_OQ);
@@ -301,7 +302,7 @@ inline __m512i whole_64(__m256 values) {
 
 // Integers of up to 32 bits from floats of 64.
 template <class To>
-inline __m256i whole_32(__m512d values) {
+inline __m256i to_integers_32(__m512d values) {
   using Limits = std::numeric_limits<To>;
   if constexpr (std::is_same_v<To, uint32_t>) {
     return _mm512_maskz_cvttpd_epu32(kEight,
@@ -316,11 +317,11 @@ inline __m256i whole_32(__m512d values) {
 
 // As integers of a type: in 64 bits, or in 32.
 template <class To, class Values>
-inline auto whole_wide(Values values) {
+inline auto to_wide_integers(Values values) {
   if constexpr (sizeof(To) == 8)
-    return whole_64<To>(values);
+    return to_integers_64<To>(values);
   else
-    return whole_32<To>(values);
+    return to_integers_32<To>(values);
 }
 
 // As doubles.
@@ -355,7 +356,7 @@ inline auto converted_wide(const char* from) {
       return canonical_eight(std::is_same_v<To, Half> ? odd_wide(values)
                                                       : _mm512_maskz_cvtpd_ps(kEight, values));
   } else if constexpr (is_float<From>) {
-    return whole_wide<To>(values);
+    return to_wide_integers<To>(values);
   } else if constexpr (sizeof(To) == 8) {
     if constexpr (sizeof(From) == 8)
       return values;
@@ -386,13 +387,13 @@ inline void write_wide(char* to, Values values) {
 template <class T>
 inline void scale_sixteen(const char* from, char* to, __m512d scale, __m512d bias) {
   const auto half = [&](const char* eight) {
-    // As the last bits of a large double: cheaper than what converts integers to doubles.
+    // As the last bits of a large double: cheaper than an integer conversion.
     const __m512i wide = std::is_signed_v<T> ? _mm512_maskz_cvtepi16_epi64(kEight, bytes_16(eight))
                                              : _mm512_maskz_cvtepu16_epi64(kEight, bytes_16(eight));
     const __m512d large = _mm512_castsi512_pd(wide + _mm512_set1_epi64(0x4338000000000000));
     const __m512d numbers = large - 0x1.8p52;
     const __m512d sums = _mm512_fmadd_pd(numbers, scale, bias);
-    // What is too low gives the lowest integer of 32 bits.
+    // Values that are too low give the lowest integer of 32 bits.
     const __m512d high = _mm512_set1_pd(std::numeric_limits<T>::max());
     return _mm512_maskz_cvttpd_epi32(kEight, _mm512_maskz_min_pd(kEight, sums, high));
   };
@@ -446,8 +447,8 @@ inline void convert(const char* from, char* to) {
 }  // namespace lanes
 #endif  // AVX2
 
-// body(from, to) for all of `count` elements, `lanes` at a time; what is left goes through a
-// vector's worth of memory of our own.
+// body(from, to) for all of `count` elements, `lanes` at a time; the remainder goes through a
+// buffer of one vector.
 template <int lanes, class To, class From, class Body>
 inline void for_lanes(const char* source, char* target, Int count, Body&& body) {
   constexpr Int from_size = sizeof(From), to_size = sizeof(To);

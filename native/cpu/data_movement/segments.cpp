@@ -10,8 +10,8 @@ namespace anydml {
 namespace {
 
 struct Format {
-  int digits, least;  // of the significand; the exponent of the least normal number
-  uint32_t sign;      // the bit of it
+  int digits, min_exponent;  // of the significand; the exponent of the least normal number
+  uint32_t sign;             // the bit of it
   double (*nearest)(double);
   uint32_t (*bits)(double);  // of a number of the format
 };
@@ -28,7 +28,7 @@ uint32_t half_bits(double number) { return float_to_half(static_cast<float>(numb
 constexpr Format kFloat{24, -126, 0x80000000U, nearest_float, float_bits};
 constexpr Format kHalf{11, -14, 0x8000U, nearest_half, half_bits};
 
-// The segments of `count` elements, ordered; how many there are.
+// The segments of `count` elements, in order; returns their number.
 Int cut(const Format& format, double value, double delta, Int count, Segment* segments) {
   Int segment_count = 0;
   const auto single = [&](Int begin, double number) {
@@ -42,14 +42,15 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
     single(at++, value);
     if (!std::isfinite(second) ||
         (second == value && std::signbit(second) == std::signbit(value))) {
-      if (at < count) single(at, second);  // and so on for ever
+      if (at < count) single(at, second);  // and the same from here on
       break;
     }
-    const int exponent = value == 0 ? format.least : std::max(std::ilogb(value), format.least);
+    const int exponent =
+        value == 0 ? format.min_exponent : std::max(std::ilogb(value), format.min_exponent);
     const double unit = std::ldexp(1.0, exponent - format.digits + 1);
-    // What lies inside the binade, in units; the lowest one reaches across zero.
-    Int low = exponent > format.least ? top / 2 + 1 : 1 - top, high = top - 1;
-    if (exponent > format.least && value < 0) {
+    // The values inside the binade, in units; the lowest binade reaches across zero.
+    Int low = exponent > format.min_exponent ? top / 2 + 1 : 1 - top, high = top - 1;
+    if (exponent > format.min_exponent && value < 0) {
       std::swap(low, high);
       low = -low;
       high = -high;
@@ -59,7 +60,7 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
              number <= static_cast<double>(high) * unit;
     };
     // The bits of a number of units are those of the lowest number of the binade plus that number.
-    const Int none = Int{exponent - format.least} << (format.digits - 1);
+    const Int none = Int{exponent - format.min_exponent} << (format.digits - 1);
     const auto steps = [&](Int begin, Int units, Int step) {
       const Int size = none + (units < 0 ? -units : units);
       segments[segment_count++] = {begin,
@@ -69,7 +70,8 @@ Int cut(const Format& format, double value, double delta, Int count, Segment* se
     if (at < count && inside(second) && inside(third)) {
       const Int units = static_cast<Int>(second / unit);
       const Int step = static_cast<Int>((third - second) / unit);
-      Int length = count - at, before = length;  // before is: on the first one's side of zero
+      Int length = count - at,
+          before = length;  // the previous value is: on the first one's side of zero
       if (step > 0) length = std::min(length, (high - units) / step + 1);
       if (step < 0) length = std::min(length, (units - low) / -step + 1);
       if (step > 0 && units < 0) before = (step - 1 - units) / step;

@@ -41,7 +41,7 @@ const Registration cast{{
     .arguments = {{Argument::type}},
     .attribute_numbers = no_numbers,
     .enqueue = cast_enqueue,
-    .variants = cuda::mover_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 // numbers: whether scaled, scale, bias.
@@ -77,7 +77,7 @@ const Registration identity{{
     .shape = identity_shape,
     .run = identity_run,
     .enqueue = identity_enqueue,
-    .variants = cuda::mover_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 // numbers: start, delta; of a float by the bits of a double.
@@ -112,7 +112,7 @@ const Registration fill_sequence{{
     .shape = sequence_shape,
     .run = sequence_run,
     .enqueue = sequence_enqueue,
-    .variants = cuda::mover_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 // numbers: the two halves of the value.
@@ -124,7 +124,7 @@ const char* fill_shape(const Call&, Results& results) {
 
 constexpr Int kNoStarts[kMaxRank] = {};
 
-// A constant is the padding of nothing, in the order of the output's memory.
+// A constant is the padding of an empty input, in the order of the output's memory.
 PaddingPlan filling_of(const Call& call, void*& data) {
   const Operand& out = call.operands[0];
   Tensor to = out.tensor, nothing = out.tensor;
@@ -170,16 +170,16 @@ const Registration fill_constant{{
 const char* tile_shape(const Call& call, Results& results) {
   same_as(results, call.operands[0]);
   for (int i = 0; i < results.one[0].rank; ++i) {
-    Int wanted;
+    Int expected;
     if (call.numbers[i] < 0 ||
-        __builtin_mul_overflow(call.numbers[i], results.one[0].dims[i], &wanted))
+        __builtin_mul_overflow(call.numbers[i], results.one[0].dims[i], &expected))
       return "repeats below 0 or too many";
-    results.one[0].dims[i] = wanted;
+    results.one[0].dims[i] = expected;
   }
   return nullptr;
 }
 
-// The input again and again is its padding from the other end.
+// Repeating the input is wrap-around padding at its end.
 PaddingPlan tiling_of(const Call& call) {
   return {call.operands[0].tensor, call.operands[1].tensor, kNoStarts, PaddingMode::wrap};
 }
@@ -264,14 +264,14 @@ Int pad_run(const Call& call) {
   return -1;
 }
 
-// As users say it: NumPy's word for a reflection, behind the kernel's own.
+// The users' words: NumPy's word for a reflection comes after the kernel's own.
 const Words kModesOfCalls{
 #define ANYDML_PADDING_MODE(name) #name,
 #include "../../common/modes.def"
     "reflect"};
 const Int kReflection = static_cast<Int>(PaddingMode::reflection);
 
-// arguments: how many elements, mode, value.
+// arguments: pad widths, mode, value.
 bool pad_numbers(const FunctionCall& call, Int* numbers, Results&) {
   const Integers& width = call.integers[0];
   const int rank = call.inputs[0].tensor.layout.rank;
@@ -305,7 +305,7 @@ const Registration pad{{
     .arguments = {{Argument::integers}, {Argument::word, &kModesOfCalls}, {Argument::constant}},
     .attribute_numbers = pad_numbers,
     .enqueue = pad_enqueue,
-    .variants = cuda::mover_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 }  // namespace

@@ -20,7 +20,7 @@ bool RowShuffle::order_vectors(int width, int window) {
   window_ = window;
   count_ = 0;
   if (bytes_ < width_) return false;
-  // The last vector ends with the row, whatever it has in common with the one before.
+  // The last vector ends with the row, even if it overlaps the previous one.
   for (Int at = 0; at < bytes_; at += width_) {
     const Int to = std::min(at, bytes_ - width_);
     const int16_t* const units = from_ + to / unit_;
@@ -106,7 +106,7 @@ void RowShuffle::run_vectors(int first, char* target, Int to_step, const char* s
 
 void RowShuffle::run_all(char* target, Int to_step, const char* source, Int from_step,
                          Int count) const {
-  // Several vectors of a row at a time, as many as share what a loop costs.
+  // As many vectors of a row at a time as share the cost of a loop.
   int first = 0;
   for (; first + 4 <= count_; first += 4)
     run_vectors<4>(first, target, to_step, source, from_step, count);
@@ -125,9 +125,9 @@ void RowShuffle::run_all(char* target, Int to_step, const char* source, Int from
 void RowShuffle::run(char* target, Int to_step, const char* source, Int from_step, Int count,
                      Int more) const {
   const Int beyond =
-      window_ - from_bytes_;  // what the read of a shorter row takes of the next ones
+      window_ - from_bytes_;  // bytes of the next rows that the read of a shorter row includes
   if (beyond <= 0) return run_all(target, to_step, source, from_step, count);
-  // The last ones have no others behind them, and those that go backwards are few.
+  // The last ones have no rows after them, and rows that go backwards are few.
   const Int behind = from_step > 0 ? (beyond + from_step - 1) / from_step : 0;
   const Int alone = from_step > 0 ? std::clamp<Int>(behind - more, 0, count) : count;
   Int row = count - alone;
@@ -139,7 +139,7 @@ void RowShuffle::run(char* target, Int to_step, const char* source, Int from_ste
   }
 }
 
-#else  // no vectors of bytes in any order
+#else  // no byte shuffles at this level
 
 bool RowShuffle::finish() { return false; }
 

@@ -21,12 +21,11 @@ class RowShuffle {
   // The unit of the row at byte `to` is that of the source at byte `from`.
   void put(Int to, Int from) { from_[to / unit_] = static_cast<int16_t>(from); }
   Int unit() const { return unit_; }
-  // When all have been put: whether vectors can do it.
+  // Called after all units are put: returns whether vectors can do it.
   bool finish();
 
-  // `count` rows. Writes these and nothing between them, and reads nothing before the first or
-  // behind the last; `more` rows, which may be read too, follow in memory, where the step is
-  // upwards.
+  // Writes `count` rows and nothing between them. Reads nothing before the first or after the last,
+  // except `more` rows that follow in memory if the step is positive.
   void run(char* target, Int to_step, const char* source, Int from_step, Int count, Int more) const;
 
  private:

@@ -15,9 +15,9 @@ namespace {
 
 // Rows shorter than this share a block.
 constexpr Int kShortRow = 64;
-// Rows shorter than this many bytes are not worth the trouble of going past the cache.
+// Rows shorter than this many bytes are not streamed.
 constexpr Int kStreamRow = 512;
-// Elements that a thread takes of a long row.
+// Elements of a long row in one chunk.
 constexpr Int kPiece = Int{1} << 16;
 
 struct Pair {
@@ -61,9 +61,9 @@ void map_long_row(const ElementMap& map, const Pair& pair, char* target, const c
     map.run(in, own ? results : out, chunk);
     if (stream)
       writer.append(results, chunk * pair.to_size,
-                    ahead_of(source + (at + chunk) * pair.from_step(), pair.from_step(),
-                             std::min(kMapBlock, count - at - chunk), pair.from_size,
-                             chunk * pair.to_size / 64));
+                    prefetcher_for(source + (at + chunk) * pair.from_step(), pair.from_step(),
+                                   std::min(kMapBlock, count - at - chunk), pair.from_size,
+                                   chunk * pair.to_size / 64));
     else if (!to_packed)
       copy_steps(out, pair.to_step(), results, pair.to_size, chunk, pair.to_size);
   }

@@ -53,12 +53,12 @@ void check_identity(Random& random, DataType type, const std::vector<Int>& sizes
   plan.run(source.data(), target.data(), threads);
   for (Int i = 0; i < target.count(); ++i) {
     const uint64_t bits = before[static_cast<std::size_t>(i)];
-    const uint64_t wanted = with ? scaled(bits, type, scale, bias) : bits;
-    EXPECT(bits_at(target, i) == wanted, "type %d: %llx * %g + %g gave %llx, not %llx",
+    const uint64_t expected = with ? scaled(bits, type, scale, bias) : bits;
+    EXPECT(bits_at(target, i) == expected, "type %d: %llx * %g + %g gave %llx, not %llx",
            static_cast<int>(type), static_cast<unsigned long long>(bits),
            static_cast<double>(scale), static_cast<double>(bias),
            static_cast<unsigned long long>(bits_at(target, i)),
-           static_cast<unsigned long long>(wanted));
+           static_cast<unsigned long long>(expected));
   }
   EXPECT(target.gaps_intact(), "gaps");
   if (!in_place) EXPECT(source.unchanged(), "source");
@@ -114,7 +114,7 @@ uint64_t start_bits(Random& random, DataType type) {
 // ---- paddings
 // ------------------------------------------------------------------------------------
 
-// Where a position is read, by walking there; -1: the value.
+// The position that is read, found by walking there; -1: the value.
 Int place(PaddingMode mode, Int at, Int size) {
   if (mode == PaddingMode::constant) return at < 0 || at >= size ? -1 : at;
   if (mode == PaddingMode::edge) return at < 0 ? 0 : at >= size ? size - 1 : at;
@@ -152,9 +152,9 @@ void check_padding(Random& random, PaddingMode mode, int element_size,
       offset += at * source.tensor.layout.strides[n];
       rest /= padded[d];
     }
-    const void* const wanted = inside ? static_cast<const void*>(source.data() + offset)
-                                      : static_cast<const void*>(plan.value);
-    EXPECT(std::memcmp(target.at(i), wanted, static_cast<std::size_t>(element_size)) == 0,
+    const void* const expected = inside ? static_cast<const void*>(source.data() + offset)
+                                        : static_cast<const void*>(plan.value);
+    EXPECT(std::memcmp(target.at(i), expected, static_cast<std::size_t>(element_size)) == 0,
            "mode %d, elements of %d bytes, at %lld of %lld", static_cast<int>(mode), element_size,
            i, target.count());
   }
@@ -346,12 +346,12 @@ int main() {
                                   {0x1p-10L, 0x1p-30L},
                                   {0x5p-24L, -0x2p-24L}};
   for (DataType type : {DataType::float32, DataType::float16}) {
-    const long double least = type == DataType::float32 ? 0x1p-149L : 0x1p-24L;
-    for (const long double step : {least, -least})  // zero is the second element
+    const long double smallest = type == DataType::float32 ? 0x1p-149L : 0x1p-24L;
+    for (const long double step : {smallest, -smallest})  // zero is the second element
       check_sequence(random, type, {50}, Strides::packed, nearest_bits(-step, type),
                      nearest_bits(step, type), 1);
-    // Zeros of both signs, what is no number, and what is beyond all: for more elements than there
-    // is room for segments.
+    // Zeros of both signs, NaN, and infinity: for more elements than there is capacity for
+    // segments.
     for (const long double start : {0.0L, -0.0L, 65504.0L, HUGE_VALL, -HUGE_VALL, NAN + 0.0L})
       for (const long double step : {0.0L, -0.0L, 1.0L, HUGE_VALL, -HUGE_VALL, NAN + 0.0L})
         check_sequence(random, type, {std::isnan(start) || std::isnan(step) ? 9000 : 40},

@@ -11,7 +11,7 @@ constexpr int kMapUnroll = 4;
 // Elements that a thread takes at once where both sides are contiguous: 16 bytes of the larger.
 ANYDML_BOTH constexpr int map_elements_at_once(int a, int b) { return 16 / (a > b ? a : b); }
 
-// As native/cpu/movers/segments.hpp, in lines.
+// As native/cpu/data_movement/segments.hpp, in lines.
 struct alignas(16) SequenceSegment {
   Offset begin;
   unsigned bits, step;

@@ -1,8 +1,8 @@
-// Rows that are a few bytes of the input again and again.
+// Rows that repeat a few bytes of the input.
 //
 // Short ones are written by vectors that begin with a period and overlap. For long ones the period
-// stands in the nearest cache with a vector's worth of it behind its end, so that each line of the
-// row is one read, wherever in a period it begins.
+// is kept in the nearest cache, followed by another vector of it, so that each line of the row is
+// one read, wherever in a period it begins.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // CAST from ANYDML_FROM to ANYDML_TO, values of DML_TENSOR_DATA_TYPE; where both are the same, each
 // element times a scale plus a bias, product and sum rounded one after the other.
-#include "movers.cuh"
+#include "data_movement.cuh"
 #include "numbers.cuh"
 
 namespace {
@@ -19,7 +19,7 @@ constexpr int kElementsPerVector = map_elements_at_once(kFrom, kTo);
   return canonical(__dadd_rn(__dmul_rn(value, scale), bias));
 }
 
-// A template, so that what is not for these types is not compiled.
+// A template, so that code for other types is not compiled.
 template <class T>
 __device__ To mapped(T value, double scale, double bias) {
   if constexpr (ANYDML_FROM != ANYDML_TO)
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(kMapThreads)
     if (first + k * kMapThreads < count) write(target + to[k], mapped(value[k], scale, bias));
 }
 
-// Contiguous on both sides, aligned; of the last thread's elements there may be fewer.
+// Contiguous on both sides, aligned; the last thread may have fewer elements.
 extern "C" __global__ void __launch_bounds__(kMapThreads)
     map_lines(char* target, const char* source, const __grid_constant__ Walk walk, unsigned count,
               unsigned last, double scale, double bias) {

@@ -18,12 +18,12 @@ struct Row {
   unsigned* counts;          // what was found, by attempt
   unsigned* digits;          // 256 for each pass of the exact bound
   unsigned blocks, reached;  // `reached`: arrivals until the last barrier
-  bool last;                 // whether this block was the last to come there
+  bool last;                 // whether this block was the last to arrive
 };
 __shared__ Row row;
 __shared__ unsigned first_slot;
 
-// Waits for the row's other blocks; what they wrote before can be read behind it.
+// Barrier of the row's blocks; writes before it are visible after it.
 __device__ void meet() {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -93,17 +93,17 @@ __device__ __noinline__ Item bound_of_sample(const Item* all, int count, int low
     return next > block_greatest ? 0 : __syncthreads_count(Candidate::key(mine) >= next);
   });
   if (exact) return Candidate::make(key, 0);
-  return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& least) {
-                           return __syncthreads_count(!Candidate::above(least, mine));
+  return Candidate::make(key, place_bound(key, low, high, n, [&](const Item& lowest) {
+                           return __syncthreads_count(!Candidate::above(lowest, mine));
                          }));
 }
 
 // The digit, as `digit_among`, of all blocks' elements.
-template <class Each>
-__device__ Digit digit_of_row(unsigned* digits, unsigned need, bool from_top, const Each& each) {
+template <class Tally>
+__device__ Digit digit_of_row(unsigned* digits, unsigned need, bool from_top, const Tally& tally) {
   for (unsigned i = threadIdx.x; i < 256; i += kThreads) histogram[i] = 0;
   __syncthreads();
-  each();
+  tally();
   __syncthreads();
   for (unsigned i = threadIdx.x; i < 256; i += kThreads)
     if (histogram[i] != 0) atomicAdd(digits + i, histogram[i]);
@@ -139,16 +139,17 @@ __device__ __noinline__ Item exact_of_row(int k) {
 using namespace anydml::top_k;
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
-    top_k_together(const __grid_constant__ Rows rows, const __grid_constant__ Together together) {
-  const unsigned blocks = static_cast<unsigned>(together.segments);
+    top_k_cooperative(const __grid_constant__ Rows rows,
+                      const __grid_constant__ Cooperation cooperation) {
+  const unsigned blocks = static_cast<unsigned>(cooperation.segments);
   const unsigned number = blockIdx.x / blocks, segment = blockIdx.x - number * blocks;
-  const int k = static_cast<int>(rows.k), capacity = together.capacity;
+  const int k = static_cast<int>(rows.k), capacity = cooperation.capacity;
   const Raw flip = static_cast<Raw>(rows.flip);
   const RowOffsets at = offsets_of(rows, number);
   const unsigned n = static_cast<unsigned>(rows.n);
   if (threadIdx.x == 0) {
-    const unsigned length = static_cast<unsigned>(together.length);
-    const unsigned longer = static_cast<unsigned>(together.longer);
+    const unsigned length = static_cast<unsigned>(cooperation.length);
+    const unsigned longer = static_cast<unsigned>(cooperation.longer);
     span.base = segment * length + (segment < longer ? segment : longer);
     span.first = keys_of(rows, number, at) + span.base;
     span.n = length + (segment < longer ? 1 : 0);
@@ -161,17 +162,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     span.vectors = (span.n - span.head) / kVector;
     span.salt = blockIdx.x * 7919u;
     span.flip = flip;
-    unsigned* const work = together.work + number * kTogetherWords;
+    unsigned* const work = cooperation.work + number * kCooperationWords;
     row = {work, work + 1, work + 32, blocks, 0, false};
   }
   __syncthreads();
-  const int published = static_cast<int>(blocks) * together.groups;
-  Item* const sample = static_cast<Item*>(together.sample) + number * published;
-  Item* const lists = static_cast<Item*>(together.found) + number * 2ll * capacity;
-  publish_sample(together.groups, sample + segment * together.groups);
+  const int published = static_cast<int>(blocks) * cooperation.groups;
+  Item* const sample = static_cast<Item*>(cooperation.sample) + number * published;
+  Item* const lists = static_cast<Item*>(cooperation.found) + number * 2ll * capacity;
+  publish_sample(cooperation.groups, sample + segment * cooperation.groups);
   meet();
   unsigned count = 0;
-  Item bound = bound_of_sample(sample, published, together.low, together.high, n);
+  Item bound = bound_of_sample(sample, published, cooperation.low, cooperation.high, n);
   Item* found = lists;
 #pragma unroll 1
   for (int attempt = 0;; ++attempt) {
@@ -200,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         list()[i] = read_shared(found + i);
       bound = bound_of(capacity, k, k + k / 8, n);
     } else {
-      const int more = 3 * together.low + 8;
+      const int more = 3 * cooperation.low + 8;
       bound = bound_of_sample(sample, published, more, more + more / 8, n);
     }
     __syncthreads();

@@ -1,7 +1,7 @@
-// Sequences whose sums are rounded one after the other, made without adding one after the other.
+// Sequences whose sums are rounded one after the other, computed without that chain of additions.
 //
 // Integers wrap around: element i is start + i * delta. Floats come from segments (segments.hpp),
-// of which the bits are written as integers are.
+// whose bits are written as integers are.
 #include <algorithm>
 
 #include "../plans.hpp"
@@ -38,7 +38,7 @@ inline void stream_vector(char* target, Bytes value) {
 }
 
 // `count` elements, each `step` more than the one before, modulo the type. `stream`: past the
-// cache, but for those in front of the first whole line.
+// cache, except those before the first whole line.
 template <class T>
 void ramp(char* target, Int count, T value, T step, bool stream) {
   // Speed only: stores.
@@ -111,7 +111,7 @@ struct IntegerSource {
   }
 };
 
-// In the order of the elements, whatever that of the memory is.
+// In the order of the elements, whatever the order in memory.
 template <class Source>
 void fill(const Source& source, const Tensor& output, char* target, int threads) {
   Layout layout = output.layout;

@@ -19,8 +19,8 @@ inline double canonical(double value) {
   return value == value ? value : std::bit_cast<double>(uint64_t{0x7FF8000000000000});
 }
 
-// All bits of a number, or none: without a branch, which would keep the loop around it from
-// becoming vectors, and which random numbers mispredict.
+// All bits of a number, or none, without a branch: a branch would keep the loop from being
+// vectorized, and random numbers would mispredict it.
 template <class T>
 inline T select(T value, bool is_selected) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -33,14 +33,14 @@ inline T joined(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits>(a) | std::bit_cast<Bits>(b));
 }
 
-// Towards zero, to the nearest end where it is out of range, NaN to 0.
+// Truncates, saturates out-of-range values, and maps NaN to 0.
 template <class To, class From>
 inline To to_integer(From value) {
   using Limits = std::numeric_limits<To>;
   constexpr int digits = Limits::digits;  // without the sign
   constexpr From low = static_cast<From>(Limits::min());
   if constexpr (digits < std::numeric_limits<From>::digits) {
-    constexpr From high = static_cast<From>(Limits::max());  // which the float has
+    constexpr From high = static_cast<From>(Limits::max());  // which the float type can represent
     const From number = select(value, value == value);
     const From above = number < low ? low : number;
     const From inside = above > high ? high : above;
@@ -49,7 +49,7 @@ inline To to_integer(From value) {
     else
       return static_cast<To>(static_cast<int64_t>(inside));  // uint32 of a double
   } else {
-    constexpr From end = static_cast<From>(To{1} << (digits - 1)) * 2;  // behind the largest
+    constexpr From end = static_cast<From>(To{1} << (digits - 1)) * 2;  // above the largest
     using Signed = std::make_signed_t<To>;
     using Unsigned = std::make_unsigned_t<To>;
     const bool over = value >= end, inside = (value >= low) & (value < end);
@@ -57,8 +57,8 @@ inline To to_integer(From value) {
     const Unsigned max_value = static_cast<Unsigned>(Limits::max());
     const Unsigned past = max_value & (Unsigned{0} - static_cast<Unsigned>(over));
     if constexpr (std::is_signed_v<To>) {
-      const Unsigned least = static_cast<Unsigned>(value < low) << digits;
-      return static_cast<To>(static_cast<Unsigned>(static_cast<To>(number)) | past | least);
+      const Unsigned min_value = static_cast<Unsigned>(value < low) << digits;
+      return static_cast<To>(static_cast<Unsigned>(static_cast<To>(number)) | past | min_value);
     } else {  // in two halves: only signed conversions have vectors everywhere
       constexpr From half = end / 2;
       const bool upper = number >= half;
@@ -81,7 +81,7 @@ inline To to_float(From value) {
   }
 }
 
-// One of two without a branch, which would keep the loop around it from becoming vectors.
+// Selects one of two without a branch, which would keep the loop from being vectorized.
 inline uint32_t choose(bool first, uint32_t a, uint32_t b) {
   const uint32_t mask = 0U - static_cast<uint32_t>(first);
   return (a & mask) | (b & ~mask);
@@ -124,8 +124,8 @@ inline uint16_t float_to_bfloat(float value) {
   return static_cast<uint16_t>(choose(rest > 0x7F800000U, 0x7FC0U, rounded));
 }
 
-// A double as the float above or below it whose last bit is odd where something is lost: rounding
-// that to 16 bits is rounding the double once.
+// Rounds a double to odd: the float above or below it whose last bit is set if bits are lost.
+// Rounding that to 16 bits gives the same as rounding the double once.
 inline float to_odd(double value) {
   const float near = static_cast<float>(value);
   const double back = static_cast<double>(near);
@@ -136,13 +136,13 @@ inline float to_odd(double value) {
   return std::bit_cast<float>(bits);
 }
 
-// An integer likewise.
+// The same for an integer.
 template <class From>
 inline float to_odd_float(From value) {
   const uint64_t wide = static_cast<uint64_t>(value);
   const bool negative = std::is_signed_v<From> && value < 0;
   const uint64_t size = negative ? 0 - wide : wide;
-  const int lost = std::bit_width(size) - 24;  // the last bits, which a float has no place for
+  const int lost = std::bit_width(size) - 24;  // the last bits, which a float cannot hold
   if (lost <= 0) return static_cast<float>(value);
   const uint64_t rest = size & ((uint64_t{1} << lost) - 1);
   const float truncated =

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Int kColumns = kMapBlock;  // elements of a piece of an output row
 
-// Between which elements the middle of an output element lies, and how far from the first one.
+// The elements between which the middle of an output element lies, and its distance from the first.
 struct Between {
   Int first;
   float part;  // 0: it is the first one
@@ -55,12 +55,12 @@ class Upsample {
   }
 
   void run(int threads) const {
-    // Of nearest, rows of the input one by one; of linear, images.
+    // Nearest: one row of the input at a time; linear: one image.
     const Int pieces = (row_ + kColumns - 1) / kColumns;
     if (stream_ && pieces == 1 && plan_.output.layout.packed(size_)) return run_packed(threads);
-    const Int rows = plan_.linear ? 1 : high_, each = high_ * plan_.height / rows;
+    const Int rows = plan_.linear ? 1 : high_, output_rows = high_ * plan_.height / rows;
     // Speed only: sharing.
-    const Int bytes = std::max<Int>(1, std::min(row_, kColumns) * size_ * each);
+    const Int bytes = std::max<Int>(1, std::min(row_, kColumns) * size_ * output_rows);
     parallel_ranges(images_ * rows * pieces, std::max<Int>(1, kCopyGrain / bytes), threads,
                     [&](Int begin, Int end) {
                       for (Int i = begin; i < end; ++i) put(i / pieces, i % pieces, nullptr);
@@ -68,12 +68,13 @@ class Upsample {
                     });
   }
 
-  // Short rows, one behind the other to the end.
+  // Short packed rows, written consecutively.
   void run_packed(int threads) const {
-    const Int rows = plan_.linear ? 1 : high_, each = high_ * plan_.height / rows * row_ * size_;
-    parallel_ranges(images_ * rows, std::max<Int>(1, kCopyGrain / each), threads,
+    const Int rows = plan_.linear ? 1 : high_,
+              bytes_per_row = high_ * plan_.height / rows * row_ * size_;
+    parallel_ranges(images_ * rows, std::max<Int>(1, kCopyGrain / bytes_per_row), threads,
                     [&](Int begin, Int end) {
-                      LineWriter writer(to_ + begin * each);
+                      LineWriter writer(to_ + begin * bytes_per_row);
                       for (Int i = begin; i < end; ++i) put(i, 0, &writer);
                       writer.finish();
                       stream_fence();
@@ -160,7 +161,7 @@ class Upsample {
   // ---- linear
 
   struct Columns {
-    Int begin, count;  // the input's elements that the piece is made of
+    Int begin, count;  // the input's elements that the piece is computed from
     int32_t first[kColumns];
     float part[kColumns];
   };
@@ -208,7 +209,7 @@ class Upsample {
     for (Int j = 0; j < count; ++j) results[j] = canonical(a[j] * rest + b[j] * part);
   }
 
-  // A row of the input as long as the output's, in FLOAT32.
+  // A row of the input at the output's length, in FLOAT32.
   void stretch(float* __restrict target, const char* from, const Columns& columns,
                Int count) const {
     alignas(64) float numbers[kColumns + 2];
@@ -217,7 +218,7 @@ class Upsample {
     const int size = static_cast<int>(size_);
     if (plan_.input.type == DataType::float16) {
       copy_steps(packed, size_, source, from_step_, columns.count, size);
-      // No more at a time than a map takes.
+      // Limited by the block size of a map.
       const Int chunk = std::min(columns.count, kMapBlock);
       to_float_.run(packed, reinterpret_cast<char*>(numbers), chunk);
       if (chunk < columns.count)

@@ -95,7 +95,7 @@ class DoubleMap : public ElementMap {
       if constexpr (std::is_same_v<T, double>)
         write_wide<T>(to, canonical_wide(sums));
       else
-        write_wide<T>(to, whole_wide<T>(sums));
+        write_wide<T>(to, to_wide_integers<T>(sums));
     });
   }
 
@@ -120,10 +120,10 @@ class ShortMap : public ElementMap {
   double scale_, bias_;
 };
 
-// Elements that are worth a table of bytes.
+// The least count of elements for which a table of bytes pays.
 constexpr Int kTabled = 4096;
 
-// Integers of 8 bits, by what each of them becomes.
+// Integers of 8 bits, by a table of the 256 results.
 template <class T>
 class ByteMap : public ElementMap {
  public:

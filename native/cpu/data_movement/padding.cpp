@@ -2,13 +2,13 @@
 //
 // Dimensions that are not padded are fused with their neighbours: the innermost ones into the block
 // of bytes that moves as one. Along a padded dimension the places in the input form runs:
-// ascending, descending, one place for ever, or none, where the value is. They are computed as the
-// row goes, so that neither short rows nor long paddings cost memory. Large outputs go past the
-// cache.
+// ascending, descending, one repeated place, or none, where the value is. They are computed while
+// the row is written, so that neither short rows nor long paddings cost memory. Large outputs go
+// past the cache.
 //
-// Short rows of a few runs are written many at a time, run by run, so that what a run costs to find
-// is shared, or by vectors in which a row's elements have their order; those that go past the cache
-// in a block of the nearest one, whose places of the value are filled once.
+// Short rows of a few runs are written many at a time, run by run, which shares the cost of finding
+// a run, or by vectors in which a row's elements have their order; those that go past the cache in
+// a block of the nearest one, whose places of the value are filled once.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -27,7 +27,7 @@ constexpr Int kForever = Int{1} << 62;  // longer than any row
 constexpr Int kPiece = Int{1} << 16;    // blocks that a thread takes of a long row
 constexpr Int kShortRow = RowShuffle::kMaxBytes;
 constexpr Int kShuffledRow = 256;   // bytes of a row of bytes, whose vectors are short
-constexpr Int kRepeatedRow = 1024;  // the same, where what repeats in it is shorter than a vector
+constexpr Int kRepeatedRow = 1024;  // the same, if the repeated part is shorter than a vector
 constexpr Int kMaxRuns = 32;        // of a short row that is written run by run
 constexpr Int kMaxShuffledRuns = 256;
 constexpr Int kRowsBytes = 8192;  // of short rows that are written at a time
@@ -77,7 +77,7 @@ class Padding {
     total_ = to.count();
     for (int i = 0; i < to.rank; ++i)
       add({to.sizes[i], from.sizes[i], plan.starts[i], to.strides[i], from.strides[i]});
-    // What is left of the innermost dimension, where it moves as one.
+    // The remainder of the innermost dimension, if it moves as one block.
     if (rank_ > 0 && unpadded(inner()) && inner().to_step == size_ && inner().from_step == size_) {
       block_ = inner().size * size_;
       --rank_;
@@ -93,17 +93,18 @@ class Padding {
     }
     const Int pieces = (row + kPiece - 1) / kPiece, all = rows * pieces;
     const bool stream = total_ * size_ >= kStreamBytes && packed();
-    const Int each = std::max<Int>(1, total_ * size_ / all);
-    parallel_ranges(all, std::max<Int>(1, kCopyGrain / each), threads, [&](Int begin, Int end) {
-      const Int first = begin % pieces * kPiece;
-      if (stream) {
-        LineWriter writer(to_ + (begin / pieces * row + first) * block_);
-        write(begin, end, pieces, &writer);
-      } else {
-        write(begin, end, pieces, nullptr);
-      }
-      stream_fence();
-    });
+    const Int piece_bytes = std::max<Int>(1, total_ * size_ / all);
+    parallel_ranges(all, std::max<Int>(1, kCopyGrain / piece_bytes), threads,
+                    [&](Int begin, Int end) {
+                      const Int first = begin % pieces * kPiece;
+                      if (stream) {
+                        LineWriter writer(to_ + (begin / pieces * row + first) * block_);
+                        write(begin, end, pieces, &writer);
+                      } else {
+                        write(begin, end, pieces, nullptr);
+                      }
+                      stream_fence();
+                    });
   }
 
  private:
@@ -159,33 +160,34 @@ class Padding {
                    static_cast<int>(padding.size_));
       else if (packed) {
         if (row_ < 64 && padding.total_ * padding.size_ >= kMinShuffleBytes)
-          together_ = shuffle_together();
-        if (together_ == 0 &&
+          rows_per_shuffle_ = choose_rows_per_shuffle();
+        if (rows_per_shuffle_ == 0 &&
             (padding.size_ > 1 || row_ <= (from_row_ <= 16 ? kRepeatedRow : kShuffledRow)))
-          together_ = shuffle(1) ? 1 : 0;
+          rows_per_shuffle_ = shuffle(1) ? 1 : 0;
       }
       // Speed only: choice.
-      if (count_ > kMaxRuns && together_ == 0) count_ = 0;
+      if (count_ > kMaxRuns && rows_per_shuffle_ == 0) count_ = 0;
     }
 
     bool apply() const { return count_ > 0 || cycle_; }
     Int bytes() const { return row_; }
 
-    // `count` rows of nothing but the value.
+    // `count` rows of the value only.
     void put_values(char* target, Int step, Int count) const {
       copy_pieces(target, step, values_, 0, row_, count);
     }
 
-    // `count` rows; the value is there already if it is `filled`. Behind them `more` rows of the
-    // source may be read.
+    // `count` rows; the value is already written if `filled`. After them `more` rows of the source
+    // may be read.
     void put(char* target, Int to_step, const char* source, Int from_step, Int count, Int more,
              bool filled) const {
       if (cycle_) return cycle_->run(target, to_step, source, from_step, row_, count);
-      if (together_ == 1) return shuffle_.run(target, to_step, source, from_step, count, more);
-      if (together_ > 1 && to_step == row_ && from_step == from_row_) {
-        const Int all = count / together_, rows = all * together_;
-        shuffle_.run(target, together_ * row_, source, together_ * from_row_, all,
-                     (count - rows + more) / together_);
+      if (rows_per_shuffle_ == 1)
+        return shuffle_.run(target, to_step, source, from_step, count, more);
+      if (rows_per_shuffle_ > 1 && to_step == row_ && from_step == from_row_) {
+        const Int all = count / rows_per_shuffle_, rows = all * rows_per_shuffle_;
+        shuffle_.run(target, rows_per_shuffle_ * row_, source, rows_per_shuffle_ * from_row_, all,
+                     (count - rows + more) / rows_per_shuffle_);
         target += rows * row_;
         source += rows * from_row_;
         count -= rows;
@@ -212,7 +214,7 @@ class Padding {
     }
 
    private:
-    // For this many of the input's packed rows.
+    // Prepares the shuffle for this many packed rows of the input.
     bool shuffle(Int rows) {
       const Int block = padding_.block_;
       shuffle_.begin(rows * row_, rows * from_row_, padding_.size_);
@@ -227,13 +229,14 @@ class Padding {
       return shuffle_.finish();
     }
 
-    // Rows shorter than a vector, as many as fill whole ones, or nearly so; how many, or 0.
-    Int shuffle_together() {
+    // The number of rows, shorter than a vector, that together fill whole vectors or nearly so; 0
+    // if shuffles do not apply.
+    Int choose_rows_per_shuffle() {
       const Int rows_per_line = 64 / std::gcd(row_, Int{64}),
-                few = (64 + from_row_ - 1) / from_row_;
-      const Int rows = std::min((few + rows_per_line - 1) / rows_per_line * rows_per_line,
+                min_rows = (64 + from_row_ - 1) / from_row_;
+      const Int rows = std::min((min_rows + rows_per_line - 1) / rows_per_line * rows_per_line,
                                 RowShuffle::kMaxBytes / row_);
-      // Where rows come in short series, one by one.
+      // If rows come in short series, they are written one by one.
       if (padding_.dimensions_[padding_.rank_ - 2].from_size < 4 * rows) return 0;
       return shuffle(rows) ? rows : 0;
     }
@@ -241,7 +244,7 @@ class Padding {
     const Padding& padding_;
     Int row_, from_row_;
     int count_ = 0;
-    Int together_ = 0;  // rows that are shuffled at a time
+    Int rows_per_shuffle_ = 0;  // rows that are shuffled at a time
     RowShuffle shuffle_;
     std::optional<RepeatedRows> cycle_;
     Run runs_[kMaxShuffledRuns];
@@ -296,11 +299,11 @@ class Padding {
       at += count;
       held += writer != nullptr ? count : 0;
       if (writer != nullptr && (held == max_rows || i == end)) {
-        // Most rows go on where these end.
-        // Speed only: prefetch.
+        // Most rows continue where these end. Speed only: prefetch.
         const bool rows_packed = next != nullptr && d.from_step == from_row;
-        writer->append(block, held * row,
-                       rows_packed ? Ahead(next, max_rows * from_row, held * row / 64) : Ahead());
+        writer->append(
+            block, held * row,
+            rows_packed ? Prefetcher(next, max_rows * from_row, held * row / 64) : Prefetcher());
         held = 0;
       }
       if (at < d.size) continue;
@@ -309,7 +312,7 @@ class Padding {
     }
   }
 
-  // Where a place of the outermost dimensions is, in bytes.
+  // The byte offset of a place in the outermost dimensions.
   struct Offsets {
     Int to = 0, from = 0;
     bool nowhere = false;
@@ -417,19 +420,21 @@ class Padding {
   }
 
   void put_value(char* target, Int count, LineWriter* writer) const {
-    const Int to_step = inner().to_step, each = block_ / size_;
+    const Int to_step = inner().to_step, elements_per_block = block_ / size_;
     const int size = static_cast<int>(size_);
-    if (count * each == 1) {
+    if (count * elements_per_block == 1) {
       if (writer != nullptr)
         writer->append(value_, size_);
       else
         copy_short(target, value_, size_);
       return;
     }
-    if (writer != nullptr) return append_steps(*writer, value_, 0, count * each, size);
-    if (to_step == block_) return copy_steps(target, size_, value_, 0, count * each, size);
+    if (writer != nullptr)
+      return append_steps(*writer, value_, 0, count * elements_per_block, size);
+    if (to_step == block_)
+      return copy_steps(target, size_, value_, 0, count * elements_per_block, size);
     for (Int i = 0; i < count; ++i, target += to_step)
-      copy_steps(target, size_, value_, 0, each, size);
+      copy_steps(target, size_, value_, 0, elements_per_block, size);
   }
 
   PaddingMode mode_;

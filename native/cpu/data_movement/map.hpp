@@ -1,11 +1,11 @@
-// One element of output for each of input: the walk over two layouts that all such kernels share.
+// Elementwise kernels: the walk over two layouts that all of them share.
 #pragma once
 
 #include "../plans.hpp"
 
 namespace anydml {
 
-// Elements that a map gets at once, at most.
+// The maximum count of elements in one call of a map.
 constexpr Int kMapBlock = 1024;
 
 // Makes `count` packed elements of the output from as many packed elements of the input, which do

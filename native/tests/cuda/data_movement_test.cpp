@@ -281,5 +281,5 @@ int main(int count, char** arguments) {
   check_sequences();
   check_paddings();
   check_casts();
-  return outcome.exit_status("movers");
+  return outcome.exit_status("data_movement");
 }

@@ -1,10 +1,10 @@
-// Every type as every other one.
+// Conversions between all types.
 //
 // Where the level has vectors for a pair of types, a conversion is one pass over them (lanes.hpp);
-// elsewhere it is a loop that the compiler makes vectors of. FLOAT16 then takes two, with FLOAT32
-// between them: the first step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows
-// FLOAT16 in any case (an integer above), or keeps what the second needs to round once (FLOAT64).
-// bfloat16 takes two as well; for it, integers of 32 and 64 bits keep that too.
+// elsewhere it is a loop that the compiler vectorizes. FLOAT16 then takes two, with FLOAT32 between
+// them: the first step is exact (FLOAT16 to FLOAT32, an integer below 2^24), overflows FLOAT16 in
+// any case (an integer above), or keeps what the second needs to round once (FLOAT64). bfloat16
+// takes two as well; for it, integers of 32 and 64 bits keep that too.
 #include "cast.hpp"
 
 #include "../runtime/copy.hpp"
@@ -38,7 +38,7 @@ To convert(From value) {
 }
 
 template <class To, class From>
-void each(const char* __restrict source, char* __restrict target, Int count) {
+void convert_elements(const char* __restrict source, char* __restrict target, Int count) {
   if constexpr (kLanes<To, From> != 0)
     for_lanes<kLanes<To, From>, To, From>(source, target, count, lanes::convert<To, From>);
   else
@@ -56,7 +56,7 @@ void odd_integers(const char* __restrict source, char* __restrict target, Int co
     store(target + i * 4, to_odd_float(load<From>(source + i * Int{sizeof(From)})));
 }
 
-// Whether `each` has a loop of its own for a pair of types.
+// Whether `convert_elements` has a direct loop for a pair of types.
 template <class T>
 constexpr bool is_narrow = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
 template <class To, class From>
@@ -64,19 +64,19 @@ constexpr bool kDirect = kLanes<To, From> != 0 || (!is_narrow<To> && !is_narrow<
                          (is_narrow<To> && std::is_same_v<From, float>) ||
                          (std::is_same_v<To, float> && is_narrow<From>);
 
-// Null where it takes two.
+// Null if the pair takes two steps.
 Step step_between(DataType from, DataType to) {
   return with_type<Half, Bfloat>(from, [&]<class From>(From) {
     return with_type<Half, Bfloat>(to, []<class To>(To) -> Step {
       if constexpr (std::is_same_v<To, From> || !kDirect<To, From>)
         return nullptr;
       else
-        return &each<To, From>;
+        return &convert_elements<To, From>;
     });
   });
 }
 
-// To FLOAT32, of which the second step makes another type.
+// To FLOAT32, from which the second step converts.
 Step first_step(DataType from, DataType to) {
   if (from == DataType::float64) return &odd_floats;
   if (to != DataType::bfloat16) return step_between(from, DataType::float32);

@@ -1,5 +1,5 @@
-// Each line along the axis is its first elements, from the last one of them back, and the others as
-// they are.
+// Each line along the axis is its first elements in reverse order, followed by the others
+// unchanged.
 //
 // Dimensions behind the axis that share their lengths move as one block. Short rows go by whole
 // vectors (reverse_rows.hpp). Where the lengths differ from element to element of the output's
@@ -17,9 +17,9 @@
 namespace anydml {
 namespace {
 
-constexpr Int kPiece = Int{1} << 16;       // blocks of a line that a thread takes
-constexpr Int kRows = 4096;                // bytes of turned rows that are written at a time
-constexpr Int kMinRows = 4;                // fewer are all at an end of the memory
+constexpr Int kPiece = Int{1} << 16;       // blocks of a line in one chunk
+constexpr Int kRows = 4096;                // bytes of reversed rows that are written at a time
+constexpr Int kMinRows = 4;                // with fewer rows, all are at an end of the memory
 constexpr Int kStrip = 2048;               // bytes of a row of a strip, at most
 constexpr Int kStripBytes = Int{1} << 18;  // of a strip, which stays in a cache
 
@@ -69,9 +69,10 @@ class Reverse {
 #endif
     const Int lines = to_lines_.count(), pieces = (axis_ + kPiece - 1) / kPiece;
     const bool stream = total_ >= kStreamBytes && packed();
-    const Int each = std::max<Int>(1, total_ / (lines * pieces));
+    const Int piece_bytes = std::max<Int>(1, total_ / (lines * pieces));
     parallel_ranges(
-        lines * pieces, std::max<Int>(1, kCopyGrain / each), threads, [&](Int begin, Int end) {
+        lines * pieces, std::max<Int>(1, kCopyGrain / piece_bytes), threads,
+        [&](Int begin, Int end) {
           const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
           Walker<3> at(walked, to_lines_.rank);
           at.start(begin / pieces);
@@ -105,7 +106,7 @@ class Reverse {
     });
   }
 
-  // Whether the lines, one after the other, are the output's memory.
+  // Whether consecutive lines make up the output's memory.
   bool packed() const {
     if (to_step_ != block_) return false;
     Int step = block_ * axis_;
@@ -201,15 +202,15 @@ class Reverse {
   }
 #endif
 
-  // Rows of elements that lie side by side, each with a length of its own.
+  // Rows of neighbouring elements, each with a length of its own.
   void run_strips(int threads) const {
     const int last = to_lines_.rank - 1;
     const Int row = to_lines_.sizes[last],
               columns = std::clamp<Int>(kStripBytes / axis_, 128, kStrip) / size_;
     const Int strips = (row + columns - 1) / columns;
-    const Int each = std::max<Int>(1, std::min(row, columns) * size_ * axis_);
-    parallel_ranges(to_lines_.count() / row * strips, std::max<Int>(1, kCopyGrain / each), threads,
-                    [&](Int begin, Int end) {
+    const Int strip_bytes = std::max<Int>(1, std::min(row, columns) * size_ * axis_);
+    parallel_ranges(to_lines_.count() / row * strips, std::max<Int>(1, kCopyGrain / strip_bytes),
+                    threads, [&](Int begin, Int end) {
                       const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
                       Walker<3> at(walked, last);
                       at.start(begin / strips);
@@ -233,7 +234,7 @@ class Reverse {
   template <class T>
   void put_strip(char* to, const char* from, Int lengths, Int count) const {
     Int length[kStrip];
-    const char* next[kStrip];  // what each column's reversed part goes on with
+    const char* next[kStrip];  // the source of each column's reversed part
     Int shortest = axis_, longest = 0;
     for (Int j = 0; j < count; ++j) {
       length[j] = length_at(lengths + j * length_lines_.strides[to_lines_.rank - 1]);

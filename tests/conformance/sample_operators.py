@@ -1,4 +1,4 @@
-"""Rooms of no page, with fields of every kind, to show what the kinds do in a descriptor."""
+"""Operator modules without a page, with fields of every kind, to test what the kinds do."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class Curve(Descriptor):
     SUPPORT = (row("3_0", InputTensor=ANY, OutputTensor=ANY),)
 
     @staticmethod
-    def infer(inputs, given):
+    def infer(inputs, attributes):
         return Inferred((inputs[0],))
 
 
@@ -81,7 +81,7 @@ class Everything(Descriptor):
     SUPPORT = (row("1_0", InputTensor=ANY, BiasTensor=ANY, OutputTensor=ANY, CountTensor=ANY),)
 
     @staticmethod
-    def infer(inputs, given):
+    def infer(inputs, attributes):
         data, _ = inputs  # the second is None where it is left out
         return Inferred((ArraySpec(data.shape, data.dtype), ArraySpec((1,), np.dtype("u4"))))
 
@@ -89,16 +89,16 @@ class Everything(Descriptor):
         return {"epsilon": self.epsilon, "step": self.step}
 
     @staticmethod
-    def evaluate(inputs, outputs, given):
+    def evaluate(inputs, outputs, attributes):
         data, bias = inputs
         result, count = outputs
-        result[...] = data * given["step"] + (0 if bias is None else bias)
+        result[...] = data * attributes["step"] + (0 if bias is None else bias)
         if count is not None:
             count[...] = data.size
 
 
 F = dml.TensorDesc("FLOAT32", (2, 3))
-GIVEN = {
+DEFAULTS = {
     "input_tensor": F,
     "output_tensor": F,
     "step": -3,
@@ -112,9 +112,9 @@ GIVEN = {
 }
 
 
-def everything(**fields_given):
+def everything(**changes):
     """A good descriptor, some fields replaced."""
-    return Everything(**GIVEN | fields_given)
+    return Everything(**DEFAULTS | changes)
 
 
 class Function(NamedEnum):
@@ -144,5 +144,5 @@ class Reduction(Descriptor):
     )
 
     @staticmethod
-    def infer(inputs, given):
+    def infer(inputs, attributes):
         return Inferred((ArraySpec(inputs[0].shape, None),))

@@ -6,9 +6,9 @@
 // output's memory has gaps or another order.
 #include <algorithm>
 
-#include "../cpu/movers/segments.hpp"
+#include "../cpu/data_movement/segments.hpp"
 #include "../cpu/runtime/copy.hpp"
-#include "kernels/movers.cuh"
+#include "kernels/data_movement.cuh"
 #include "plans.hpp"
 #include "tables.hpp"
 
@@ -25,13 +25,13 @@ struct Job {
 
   int inner() const { return to.rank - 1; }
 
-  // Whether rows are lines of `each` elements on both sides, at addresses of lines.
-  bool in_lines(Int each) const {
+  // Whether rows are lines of `elements` elements on both sides, at addresses of lines.
+  bool in_lines(Int elements) const {
     if (to.rank == 0 || to.strides[inner()] != to_size || from.strides[inner()] != from_size)
       return false;
-    const Int to_unit = each * to_size, from_unit = each * from_size;
+    const Int to_unit = elements * to_size, from_unit = elements * from_size;
     bool is_aligned = unit_of(target) >= to_unit && unit_of(source) >= from_unit &&
-                      (to.rank == 1 || to.sizes[inner()] % each == 0);
+                      (to.rank == 1 || to.sizes[inner()] % elements == 0);
     for (int i = 0; i < inner(); ++i)
       is_aligned =
           is_aligned && unit_of(to.strides[i]) >= to_unit && unit_of(from.strides[i]) >= from_unit;
@@ -58,9 +58,9 @@ void run(const Job& job, Queue& queue) {
   }
   const Define from{"FROM", static_cast<Int>(job.from_type)};
   const Define to{"TO", static_cast<Int>(job.to_type)};
-  const Int each = map_elements_at_once(job.from_size, job.to_size);
-  if (!job.in_lines(each)) {
-    queue.launch(queue.function("movers", "map_elements", {from, to}),
+  const Int line_elements = map_elements_at_once(job.from_size, job.to_size);
+  if (!job.in_lines(line_elements)) {
+    queue.launch(queue.function("data_movement", "map_elements", {from, to}),
                  {blocks_for(count, kMapThreads * kMapUnroll)}, {kMapThreads}, 0, job.target,
                  job.source, walk_of(job.to, job.from, 0, job.to.rank),
                  static_cast<unsigned>(count), job.scale, job.bias);
@@ -68,15 +68,15 @@ void run(const Job& job, Queue& queue) {
   }
   Layout to_lines = job.to, from_lines = job.from;
   const int inner = job.inner();
-  const Int row = job.to.sizes[inner], lines = (row + each - 1) / each;
+  const Int row = job.to.sizes[inner], lines = (row + line_elements - 1) / line_elements;
   to_lines.sizes[inner] = from_lines.sizes[inner] = lines;
-  to_lines.strides[inner] = each * job.to_size;
-  from_lines.strides[inner] = each * job.from_size;
+  to_lines.strides[inner] = line_elements * job.to_size;
+  from_lines.strides[inner] = line_elements * job.from_size;
   const Int all = to_lines.count();
-  queue.launch(queue.function("movers", "map_lines", {from, to}),
+  queue.launch(queue.function("data_movement", "map_lines", {from, to}),
                {blocks_for(all, kMapThreads * kMapUnroll)}, {kMapThreads}, 0, job.target,
                job.source, walk_of(to_lines, from_lines, 0, to_lines.rank),
-               static_cast<unsigned>(all), static_cast<unsigned>(row - (lines - 1) * each),
+               static_cast<unsigned>(all), static_cast<unsigned>(row - (lines - 1) * line_elements),
                job.scale, job.bias);
 }
 
@@ -103,16 +103,16 @@ void map(const Tensor& output, void* target, const Tensor& input, const void* so
   run(job, queue);
 }
 
-// `count` elements one after the other.
+// `count` consecutive elements.
 void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
   const Int size = plan.output.element_size;
-  const Int ahead = static_cast<Int>(reinterpret_cast<unsigned long long>(target) & 15);
-  const unsigned skip = static_cast<unsigned>(ahead / size);
+  const Int lead = static_cast<Int>(reinterpret_cast<unsigned long long>(target) & 15);
+  const unsigned skip = static_cast<unsigned>(lead / size);
   const Int end = skip + count, lines = (end * size + 15) / 16;
   const Dim grid{blocks_for(lines, kSequenceThreads * kSequenceUnroll)}, block{kSequenceThreads};
   if (is_integer_type(plan.output.type)) {
     queue.launch(queue.function("sequence", "sequence_integers", {{"SIZE", size}}), grid, block, 0,
-                 target - ahead, skip, end, static_cast<unsigned long long>(plan.start),
+                 target - lead, skip, end, static_cast<unsigned long long>(plan.start),
                  static_cast<unsigned long long>(plan.delta));
     return;
   }
@@ -127,7 +127,7 @@ void fill(const SequencePlan& plan, char* target, Int count, Queue& queue) {
   }
   const SequenceSegment* const on_device = table_on_device(table.data(), segment_count, queue);
   queue.launch(queue.function("sequence", "sequence_floats", {{"SIZE", size}}), grid, block, 0,
-               target - ahead, skip, end, on_device, static_cast<int>(segment_count));
+               target - lead, skip, end, on_device, static_cast<int>(segment_count));
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ void sequence(const SequencePlan& plan, void* output, Queue& queue) {
   copy_elements(layout, output, packed, buffer, size, queue);
 }
 
-std::vector<Variant> mover_variants() {
+std::vector<Variant> data_movement_variants() {
   std::vector<Variant> all;
   for (const TypeFacts& from : kElementTypes)
     for (const TypeFacts& to : kElementTypes) {
@@ -173,8 +173,8 @@ std::vector<Variant> mover_variants() {
                           is_integer_type(to.type);  // integers of one size
       const bool same_bfloat = from.type == DataType::bfloat16 && to.type == from.type;
       if (numbers && !same_bfloat && (from.type == to.type || !copied))
-        all.push_back(
-            {"movers", {{"FROM", static_cast<Int>(from.type)}, {"TO", static_cast<Int>(to.type)}}});
+        all.push_back({"data_movement",
+                       {{"FROM", static_cast<Int>(from.type)}, {"TO", static_cast<Int>(to.type)}}});
     }
   for (Int size : {1, 2, 4, 8}) all.push_back({"sequence", {{"SIZE", size}}});
   for (Int size : {1, 2, 4, 8, 16}) all.push_back({"padding", {{"SIZE", size}}});
