@@ -1,4 +1,4 @@
-"""Where programs run: on native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference` loops.
+"""Where programs run: native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference`.
 
 A backend allocates memory and compiles programs. Nothing above this package knows which backends
 there are.
