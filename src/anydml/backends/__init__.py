@@ -58,9 +58,7 @@ def backend_named(name: str) -> tuple[str, Backend]:
     device = int(number[1] or 0)
     found, _ = cuda.gpus()
     if device >= len(found):
-        raise DeviceError(
-            f"kind: expected a GPU of this machine, which has {len(found)}, got {name}"
-        )
+        raise DeviceError(f"kind: expected a GPU of this machine (it has {len(found)}), got {name}")
     return f"cuda:{device}", CudaBackend(device)
 
 
