@@ -49,7 +49,12 @@ PAGES = (
         "functions",
         "Array functions",
         "They take and return arrays of NumPy, PyTorch, JAX, CuPy and Dask. "
-        "[Array functions](../array-functions.md) shows their use.",
+        "[Array functions](../array-functions.md) shows their use.\n\n"
+        "The **overloads** below each signature are what type checkers use. In their tables "
+        "`NDArray` is a NumPy array, `Array` an array of another library, and `ArrayLike` a "
+        "number, list or buffer. `T` and `I` are element types, `DType` names an element type, "
+        "and `Out` is the type of the array in `out=`. A dash means that the argument is not "
+        "passed.",
         ("functions",),
     ),
     OTHERS,

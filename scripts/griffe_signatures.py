@@ -2,14 +2,32 @@
 
 The implementation behind a function's overloads takes `Any`, and other keywords only to report
 them. The site shows its parameters without these keywords, and with the types of the docstring
-where one is a single word.
+where one is a single word. The overloads become a table of what differs between them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, Final
 
 import griffe
+
+_NOT_PASSED: Final = "–"
+_SHORT: Final = {
+    r"type\[(Scalar|Index)\] \| np\.dtype\[\1\]": r"dtype[\1]",
+    r"Given(?:Index)?Type(?: \| None)?": "DType",
+    r"\bArrayOf\b": "NDArray",
+    r"\bOperand\b": "ArrayLike | Array",
+    r"\bPlain\b": "ArrayLike",
+    r"\bOther\b": "Array",
+    r"\bScalar\b": "T",
+    r"\bIndex\b": "I",
+    r"\bOutIndices\b": "OutI",
+    r"ArrayLike \| ArrayLike": "ArrayLike",
+    r"^None$": _NOT_PASSED,
+}
+"""Names of `anydml.functions._types` as the site shows and explains them."""
 
 
 class Signatures(griffe.Extension):
@@ -31,9 +49,26 @@ class Signatures(griffe.Extension):
         for parameter in func.parameters:
             parameter.annotation = parameters.get(parameter.name) or None
         func.returns = parameters.get("return") or None
+        func.extra["anydml"]["overloads"] = [*_table(func.overloads)]
 
 
 def _word(annotation: object) -> str:
     """The type's name, or nothing where it takes more than a word."""
     word = str(annotation).partition(", ")[0]
-    return word if word.isidentifier() else ""
+    return word if word.isidentifier() and word != "optional" else ""
+
+
+def _table(overloads: list[griffe.Function]) -> Iterator[list[str]]:
+    """A heading, and a row for each overload: the parameters that differ, and the result."""
+    rows = [{item.name: _type(item.annotation) for item in o.parameters} for o in overloads]
+    names = [name for name in rows[0] if len({row.get(name) for row in rows}) > 1]
+    yield [*names, "returns"]
+    for overload, row in zip(overloads, rows, strict=True):
+        yield [*(row.get(name, _NOT_PASSED) for name in names), _type(overload.returns)]
+
+
+def _type(annotation: object) -> str:
+    text = str(annotation)
+    for name, short in _SHORT.items():
+        text = re.sub(name, short, text)
+    return text

@@ -14,8 +14,10 @@ for (const table of tables) {
 
 function fitTables() {
   for (const table of tables) {
-    const page = table.closest(".md-content__inner");
-    const fits = () => table.scrollWidth + 2 <= page.clientWidth;  // with its borders
+    const around = table.closest("details, .md-content__inner");
+    const { paddingLeft, paddingRight } = getComputedStyle(around);
+    const width = around.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const fits = () => table.scrollWidth + 2 <= width;  // with its borders
     table.removeAttribute("class");  // Material styles tables without a class
     table.removeAttribute("data-narrow");
     if (!fits()) table.dataset.narrow = "";
@@ -25,3 +27,4 @@ function fitTables() {
 
 fitTables();
 window.addEventListener("resize", fitTables);
+document.addEventListener("toggle", fitTables, true);  // a table in closed details has no width

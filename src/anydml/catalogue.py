@@ -74,15 +74,6 @@ def operators(width: int | None) -> Iterator[str]:
     yield from table("Operators", heading, rows, width)
 
 
-def all_operators(width: int | None) -> Iterator[str]:
-    """Every operator of DirectML in a line: the level it came with, and whether it runs here."""
-    rows = [
-        [name, str(page.level), "yes" if name in OPERATORS else "no"]
-        for name, page in PAGES.items()
-    ]
-    yield from table("Operators of DirectML", ["name", "from level", "runs here"], rows, width)
-
-
 def fields(operator: type[Descriptor], width: int | None) -> Iterator[str]:
     """The fields of an operator, with what each means."""
     full_texts = _in_full(operator)
@@ -125,53 +116,42 @@ def _processor_name() -> str:
 
 
 def operators_data() -> list[dict[str, Any]]:
-    """The operators that anydml has as JSON."""
+    """Every operator as JSON."""
     return [operator_data(name) for name in OPERATORS]
-
-
-def all_operators_data() -> list[dict[str, Any]]:
-    """Every operator of DirectML as JSON; of those that anydml lacks, their tables."""
-    return [
-        operator_data(name) if name in OPERATORS else _page_data(name, page)
-        for name, page in PAGES.items()
-    ]
 
 
 def operator_data(name: str) -> dict[str, Any]:
     """An operator as JSON: what it means, its fields, its support table."""
     operator = OPERATORS[name]
     full_texts = _in_full(operator)
+    page = PAGES[operator.NAME]
     return {
-        **_page_data(name, PAGES[operator.NAME]),
+        "name": name,
+        "feature_level": page.level.suffix,
+        "in_place": operator.IN_PLACE,
+        "support": _support_data(page),
         "descriptor": operator.__name__,
         "text": inspect.getdoc(inspect.getmodule(operator)) or "",
         "also_known_as": operator.ALSO_KNOWN_AS.split(),
         "fields": [_field_data(info, full_texts[info.attribute]) for info in operator.fields()],
-        "in_place": operator.IN_PLACE,
     }
 
 
-def _page_data(name: str, page: Page) -> dict[str, Any]:
-    return {
-        "name": name,
-        "runs": name in OPERATORS,
-        "feature_level": page.level.suffix,
-        "in_place": page.in_place,
-        "support": [
-            {
-                "feature_level": row.level.suffix,
-                **({"when": row.when} if row.when else {}),
-                "tensors": {
-                    tensor: {
-                        "ranks": [accepted.ranks[0], accepted.ranks[-1]],
-                        "data_types": [str(item) for item in accepted.data_types],
-                    }
-                    for tensor, accepted in row.tensors.items()
-                },
-            }
-            for row in page.support
-        ],
-    }
+def _support_data(page: Page) -> list[dict[str, Any]]:
+    return [
+        {
+            "feature_level": row.level.suffix,
+            **({"when": row.when} if row.when else {}),
+            "tensors": {
+                tensor: {
+                    "ranks": [accepted.ranks[0], accepted.ranks[-1]],
+                    "data_types": [str(item) for item in accepted.data_types],
+                }
+                for tensor, accepted in row.tensors.items()
+            },
+        }
+        for row in page.support
+    ]
 
 
 def _field_data(info: FieldInfo, meaning: str) -> dict[str, Any]:

@@ -258,12 +258,12 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
 @click.argument("name", required=False)
 @click.option(
     "--all",
-    "everything",
     is_flag=True,
-    help="List all operators of DirectML, those that anydml lacks too.",
+    expose_value=False,
+    help="List every operator of DirectML, as `anydml ops` without NAME does.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: every operator, or one.")
-def ops(name: str | None, everything: bool, as_json: bool) -> None:
+def ops(name: str | None, as_json: bool) -> None:
     """List the operators, or describe one: its meaning, fields, rules and support table.
 
     NAME is DirectML's name, or that of the same function elsewhere: TOP_K1, torch.topk, Concat.
@@ -271,11 +271,9 @@ def ops(name: str | None, everything: bool, as_json: bool) -> None:
     if name is not None:
         _show_operator(_operator(name), as_json)
     elif as_json:
-        _echo_json(catalogue.all_operators_data() if everything else catalogue.operators_data())
+        _echo_json(catalogue.operators_data())
     else:
-        _echo_lines(
-            catalogue.all_operators(_width()) if everything else catalogue.operators(_width())
-        )
+        _echo_lines(catalogue.operators(_width()))
 
 
 def _show_operator(name: str, as_json: bool) -> None:

@@ -110,12 +110,16 @@ class Compiled:
         bindings = self._by_name(bindings)
         for name in bindings:
             if name not in self._owned_names:
-                raise BindingError(f"{name}: not flagged OWNED_BY_DML, bind it at dispatch")
+                raise BindingError(
+                    f"{name}: expected an OWNED_BY_DML input, got another one; bind it at dispatch"
+                )
         owned = {}
         for point in self._inputs:
             if point.owned:
                 if point.name not in bindings:
-                    raise BindingError(f"{point.name}: flagged OWNED_BY_DML, bind it to initialize")
+                    raise BindingError(
+                        f"{point.name}: expected a binding (the input is OWNED_BY_DML), got none"
+                    )
                 bound = self._bound(point, bindings[point.name])
                 purpose = f"a copy of {point.name}"
                 owned[point.name] = [self._backend.copy(a, self._name, purpose) for a in bound]
@@ -237,7 +241,10 @@ class Compiled:
         outputs: dict[str, Any] = {}
         for point in self._outputs:
             if point.name in bindings:
-                raise BindingError(f"{point.name}: an output, allocated by this call; use dispatch")
+                raise BindingError(
+                    f"{point.name}: expected no binding (a call allocates its outputs), got one; "
+                    f"use dispatch"
+                )
             arrays = [self._allocate(slot, like) for slot in point.slots]
             outputs[point.name] = arrays if point.many else arrays[0]
         return outputs, wrap
@@ -309,7 +316,10 @@ class Compiled:
         """Arrays of the declared sizes by slot."""
         for name in bindings:
             if name in self._owned_names:
-                raise BindingError(f"{name}: flagged OWNED_BY_DML, bind it to initialize")
+                raise BindingError(
+                    f"{name}: expected no binding (the input is OWNED_BY_DML), got one; "
+                    f"bind it with initialize"
+                )
         owned = self._owned  # of one initialization
         sides: list[list[tuple[str, Array]]] = [[], []]
         for name, point in self._points.items():
@@ -318,7 +328,10 @@ class Compiled:
             elif name in bindings:
                 arrays = self._bound(point, bindings[name])
             elif name in self._owned_names:
-                raise BindingError(f"{name}: flagged OWNED_BY_DML, call initialize first")
+                raise BindingError(
+                    f"{name}: expected an initialized input (it is OWNED_BY_DML), got none; "
+                    f"call initialize first"
+                )
             else:
                 raise BindingError(f"{name}: expected a binding, got none")
             sides[point.output] += self._by_slot(point, arrays)

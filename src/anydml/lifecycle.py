@@ -63,7 +63,7 @@ class Operator:
                 f"{did_you_mean(out_of_range, ('raise', 'clamp'))}"
             )
         if out_of_range == "clamp" and not desc.CLAMPS:
-            raise ArgumentError(f"out_of_range: {desc.NAME} takes 'raise' only, got 'clamp'")
+            raise ArgumentError(f"out_of_range: expected 'raise' for {desc.NAME}, got 'clamp'")
         self._desc = desc
         self._device = device
         self._out_of_range = out_of_range

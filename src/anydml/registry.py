@@ -1,4 +1,4 @@
-"""Operators by name, and messages for operators that anydml lacks."""
+"""Operators by name, and the messages about unknown names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def operator_named(name: str) -> type[Descriptor]:
     Raises
     ------
     ModelError
-        DirectML has no such operator, or anydml does not have it yet.
+        DirectML has no such operator.
     """
     found = OPERATORS.get(name.removeprefix(PREFIX))
     if found is None:
@@ -104,7 +104,7 @@ def unknown_operator(name: str) -> str:
     if near is None and 2 < len(plain) <= _LONGEST:
         near = _json.similar(plain, OPERATORS)
         near = near or next((known for known in OPERATORS if _is_part(plain, known)), None)
-    hint = f"; did you mean {near!r}?" if near else " (`anydml ops --all` lists them)."
+    hint = f"; did you mean {near!r}?" if near else " (`anydml ops` lists them)."
     return f"Expected the name of a DirectML operator, got {_json.short_repr(name)}{hint}"
 
 

@@ -279,7 +279,7 @@ def test_arguments_are_checked_at_once():
     unknown = x[x[:, 0] > 3]
     refused(lambda: dml.top_k(unknown, 1), r"x: .* unknown .* axis 0; call x\.compute_chunk_sizes")
     refused(lambda: dml.gather(X, dml.nonzero_coordinates(x)), "indices: expected known sizes")
-    refused(lambda: dml.split(x, 2, out=[None, None]), "out: expected None beside a dask", kind)
+    refused(lambda: dml.split(x, 2, out=[None, None]), "out: expected None for dask arrays", kind)
     refused(lambda: dml.top_k(x, 17), "k: expected at most 16")
     refused(lambda: dml.gather(x, [0.5]), "indices: expected one of", kind)
     refused(lambda: dml.gather(x, x), "indices: expected one of", kind)

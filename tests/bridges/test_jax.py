@@ -440,7 +440,7 @@ def test_arguments_are_checked_while_tracing():
     refused(lambda x: dml.scatter_nd(x, [[0, 0]], np.zeros(1)), "updates: expected float32",
             dml.ArgumentTypeError)  # fmt: skip
     refused(lambda x: dml.gather(x, x), "indices: expected one of", dml.ArgumentTypeError)
-    refused(lambda x: dml.split(x, 2, out=[None, None]), "out: expected None beside a traced",
+    refused(lambda x: dml.split(x, 2, out=[None, None]), "out: expected None in traced code",
             dml.ArgumentTypeError)  # fmt: skip
     refused(lambda x: dml.top_k(x, 1, index_dtype="int64"), "jax_enable_x64",
             dml.ArgumentTypeError)  # fmt: skip

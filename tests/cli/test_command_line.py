@@ -328,7 +328,7 @@ class TestLookingUp:
 
     def test_no_such_operator(self, call):
         status, _, err = call("ops", "FROBNICATE")
-        assert (status, "(`anydml ops --all` lists them)" in err) == (2, True)
+        assert (status, "(`anydml ops` lists them)" in err) == (2, True)
 
     def test_devices(self, call):
         with dml.num_threads(3):

@@ -1,4 +1,4 @@
-"""Operators by other names: of other libraries, misspelt, and those that anydml lacks."""
+"""Operators by other names: those of other libraries, and misspelt ones."""
 
 import importlib
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_the_operator_that_a_name_means(capsys, name, operator):
     ],
 )  # fmt: skip
 def test_only_a_near_name_is_suggested(capsys, name, hint):
-    end = f"; did you mean {hint!r}?" if hint else " (`anydml ops --all` lists them)."
+    end = f"; did you mean {hint!r}?" if hint else " (`anydml ops` lists them)."
     message = unknown_operator(name)
     assert message.startswith("Expected the name of a DirectML operator, got '")
     assert message.endswith(end)

@@ -246,7 +246,7 @@ BROKEN = [
     (slice_gradient(stride=0), ["InputWindowStrides[0]: expected a stride other than 0, got 0"]),
     (
         slice_gradient(dy=(3,)),
-        ["InputGradientTensor.Sizes[0]: expected 1..2 (what the stride reaches), got 3"],
+        ["InputGradientTensor.Sizes[0]: expected 1..2 (elements that the stride reaches), got 3"],
     ),
     (
         slice_gradient(out=(4,)),

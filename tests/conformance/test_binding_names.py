@@ -95,7 +95,7 @@ def test_inputs_by_position_and_name():
         with pytest.raises(dml.BindingError, match="InputTensor: expected one binding, got two"):
             split()(X, **{name: X})
     for name in ("OutputTensors", "output_tensors"):
-        with pytest.raises(dml.BindingError, match="OutputTensors: an output, allocated by this"):
+        with pytest.raises(dml.BindingError, match="OutputTensors: expected no binding"):
             split()(X, **{name: Y})
     with pytest.raises(dml.BindingError, match=f"self: {KNOWN}"):
         split()(X, self=X)
@@ -106,7 +106,7 @@ def test_owned_tensors():
     for name in ("InputTensor", "input_tensor"):
         ready = compiled.initialize(**{name: X})
         assert [part.tolist() for part in ready()] == [[0, 1], [2, 3]]
-        with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, bind it to"):
+        with pytest.raises(dml.BindingError, match="InputTensor: expected no binding"):
             ready.dispatch(**{name: X}, output_tensors=Y)
     for name in ("inpt_tensor", "self"):
         with pytest.raises(dml.BindingError, match=f"{name}: {KNOWN}"):

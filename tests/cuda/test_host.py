@@ -41,7 +41,7 @@ class TestDevices:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            ("cuda:2", "expected a GPU of this machine, which has 2, got cuda:2"),
+            ("cuda:2", "expected a GPU of this machine (it has 2), got cuda:2"),
             ("cuda:-1", "cuda:N, xla, xla:PLATFORM, reference, auto, got 'cuda:-1'"),
             ("cuda:01", "cuda:N, xla, xla:PLATFORM, reference, auto, got 'cuda:01'"),
         ],

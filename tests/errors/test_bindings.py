@@ -241,7 +241,7 @@ def test_call_takes_inputs_only():
         compiled(*arrays, np.zeros((3, 4), "f4"))
     with pytest.raises(dml.BindingError, match="InputTensor: expected one binding, got two"):
         compiled(*arrays, InputTensor=arrays[0])
-    with pytest.raises(dml.BindingError, match="OutputTensor: an output"):
+    with pytest.raises(dml.BindingError, match="OutputTensor: expected no binding"):
         compiled(*arrays, OutputTensor=np.zeros((3, 4), "f4"))
     with pytest.raises(dml.BindingError, match="UpdatesTensor: expected a binding, got none"):
         compiled(*arrays[:2])
@@ -276,16 +276,16 @@ def test_owned_tensors_are_bound_when_initialised():
     bindings = operands()
     x = bindings.pop("InputTensor")
     output = np.zeros((3, 4), "f4")
-    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, call init"):
+    with pytest.raises(dml.BindingError, match="InputTensor: expected an initialized input"):
         compiled.dispatch(**bindings, OutputTensor=output)
-    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, bind it to"):
+    with pytest.raises(dml.BindingError, match=r"InputTensor: expected a binding .*, got none"):
         compiled.initialize()
-    with pytest.raises(dml.BindingError, match="UpdatesTensor: not flagged OWNED_BY_DML"):
+    with pytest.raises(dml.BindingError, match="UpdatesTensor: expected an OWNED_BY_DML input"):
         compiled.initialize(InputTensor=x, UpdatesTensor=x)
     with pytest.raises(dml.BindingError, match="InputTensor: expected float32 of shape"):
         compiled.initialize(InputTensor=x.T)
     ready = compiled.initialize(InputTensor=x)
-    with pytest.raises(dml.BindingError, match="InputTensor: flagged OWNED_BY_DML, bind it to"):
+    with pytest.raises(dml.BindingError, match="InputTensor: expected no binding"):
         ready.dispatch(**bindings, InputTensor=x, OutputTensor=output)
     x[...] = -1  # it has a copy
     ready.dispatch(**bindings, OutputTensor=output)

@@ -219,9 +219,9 @@ def test_outputs_in_their_order_and_inputs_by_their_index():
     assert isinstance(product, dml.TensorData)
     with pytest.raises(anydml.BindingError, match=r"inputs\[2\]: expected a Binding"):
         device.compute(model, bindings[:2], outputs)
-    with pytest.raises(anydml.ArgumentError, match="that the model was built for"):
+    with pytest.raises(anydml.ArgumentError, match="that were passed to build"):
         device.compute(model, bindings, outputs[:1])
-    with pytest.raises(anydml.ArgumentError, match="input_index: expected a new one, got 1"):
+    with pytest.raises(anydml.ArgumentError, match="input_index: expected an unused index, got 1"):
         dml.input_tensor(builder, 1, desc)
     assert unread.get_output_desc().sizes == [1, 1, 2, 3]
 

@@ -166,7 +166,7 @@ class TestOwned:
     def test_it_is_not_bound_at_dispatch(self, tmp_path):
         model = self.model()
         model["commands"][0]["bindings"]["InputTensor"] = "In"
-        with pytest.raises(ModelError, match="index 0: Bind point 'InputTensor' is flagged OWNED"):
+        with pytest.raises(ModelError, match="index 0: Bind point 'InputTensor': Expected no"):
             run(tmp_path, model)
 
     def test_it_must_be_bound(self, tmp_path):
@@ -178,7 +178,7 @@ class TestOwned:
     def test_others_are_not_bound_when_initialised(self, tmp_path):
         model = self.model()
         model["dispatchables"]["op"]["bindings"]["IndicesTensor"] = "In"
-        with pytest.raises(ModelError, match="'op': Bind point 'IndicesTensor' is not flagged"):
+        with pytest.raises(ModelError, match="'op': Bind point 'IndicesTensor': Expected no"):
             run(tmp_path, model)
 
     def test_copies_count_for_the_memory_limit(self, tmp_path):

@@ -1,4 +1,4 @@
-"""Where programs run: on native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference` loops.
+"""Where programs run: native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference`.
 
 A backend allocates memory and compiles programs. Nothing above this package knows which backends
 there are.
@@ -58,9 +58,7 @@ def backend_named(name: str) -> tuple[str, Backend]:
     device = int(number[1] or 0)
     found, _ = cuda.gpus()
     if device >= len(found):
-        raise DeviceError(
-            f"kind: expected a GPU of this machine, which has {len(found)}, got {name}"
-        )
+        raise DeviceError(f"kind: expected a GPU of this machine (it has {len(found)}), got {name}")
     return f"cuda:{device}", CudaBackend(device)
 
 

@@ -20,7 +20,7 @@ from anydml.registry import evaluation, is_computed
 
 
 class ReferenceBackend:
-    """NumPy memory, and loops in Python."""
+    """NumPy memory; computed operators in float64 with NumPy, the others in Python loops."""
 
     device: int | None = None
 
@@ -36,7 +36,7 @@ class ReferenceBackend:
         return HostExecutable(program, _step, HostMemory(_block))
 
     def describe(self) -> tuple[str, str]:
-        """Loops in Python, on one thread."""
+        """Python and NumPy, on one thread."""
         return "Python", "1"
 
 

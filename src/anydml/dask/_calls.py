@@ -53,7 +53,7 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     def run(arguments: tuple[Any, ...], out: Any) -> Any:
         if out is not None:  # dask arrays are computed later, and never written
             raise ArgumentTypeError(
-                f"out: expected None beside a dask array, got {short_repr(type(out).__name__)}; "
+                f"out: expected None for dask arrays, got {short_repr(type(out).__name__)}; "
                 f"write the result with dask.array.store"
             )
         operands, attributes, finish = spec.prepare(namespace, *arguments)

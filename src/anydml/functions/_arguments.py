@@ -88,7 +88,7 @@ def axis_of(axis: Any, array: Array, name: str = "x", added: int = 0) -> int:
     rank = array.ndim + added
     if not -rank <= number < rank:
         if rank == 0:
-            raise ArgumentError(f"axis: {name} has no axes (rank 0), got {short_repr(number)}")
+            raise ArgumentError(f"{name}: expected at least one axis, got rank 0")
         raise ArgumentError(
             f"axis: expected {-rank}..{rank - 1} ({name} has rank {rank}), got {short_repr(number)}"
         )

@@ -80,7 +80,7 @@ def gather(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """The slices of `x` that the indices name along an axis.
+    """Select slices of `x` along an axis by index.
 
     For axis 0, ``y[i, j, ..] = x[indices[i, j], ..]``. Negative indices count from the end of the
     axis.
@@ -88,18 +88,18 @@ def gather(
     Parameters
     ----------
     x : array_like
-        Any rank; numbers of any type. Rank 0 is one element on one axis.
+        Any rank; numbers of any type. Rank 0 counts as one element along one axis.
     indices : array_like of int
         Any shape.
     axis : int, optional
         0 by default.
     mode : {"raise", "clamp", "wrap", "clip"}, optional
-        What an index outside the axis does: raise (default); read the nearest element, as the page
-        documents it ("clamp"); take the index modulo the size ("wrap", as
-        in NumPy). With "clip", NumPy's, negative indices do not count from the end: they read the
+        What to do with an index outside the axis: raise an error (default), read the nearest
+        element ("clamp", as DirectML's page says), or take the index modulo the size ("wrap", as in
+        NumPy). With "clip", as in NumPy, negative indices do not count from the end: they read the
         first element.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
@@ -206,29 +206,29 @@ def gather_elements(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """The elements of `x` that the indices name along an axis, one for each index.
+    """Select one element of `x` along an axis for each index.
 
-    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``: what ``torch.gather`` does, and
-    `numpy.take_along_axis` where no size off the axis is 1. Negative indices count from the end of
+    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``, as in ``torch.gather``, and as in
+    `numpy.take_along_axis` unless a size off the axis is 1. Negative indices count from the end of
     the axis.
 
     Parameters
     ----------
     x : array_like
-        Any rank; numbers of any type. Rank 0 is one element on one axis.
+        Any rank; numbers of any type. Rank 0 counts as one element along one axis.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. For an `x` of
-        rank 0, any shape.
+        The same rank as `x`, with any size along the axis and at most the sizes of `x` elsewhere.
+        If `x` has rank 0, any shape.
     axis : int, optional
         0 by default.
     mode : {"raise", "clamp", "wrap", "clip"}, optional
-        What an index outside the axis does: raise (default), or what `gather` says.
+        What to do with an index outside the axis; see `gather`.
     broadcast : bool, optional
-        Whether `x` and the indices are broadcast to common sizes off the axis, as
-        `numpy.take_along_axis` does; otherwise (False) an index array of size 1 there names the
-        first element only.
+        Whether to broadcast `x` and the indices to common sizes off the axis, as
+        `numpy.take_along_axis` does. Otherwise (False), indices of size 1 there refer to the first
+        element only.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
@@ -345,7 +345,7 @@ def gather_nd(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """The elements or blocks of `x` that index tuples name.
+    """Select elements or blocks of `x` by index tuples.
 
     ``y[b, i, ..] = x[b][tuple(indices[b, i, ..])]`` with ``batch_dims`` leading batch axes.
     Negative indices count from the end of their axis.
@@ -359,9 +359,9 @@ def gather_nd(
     batch_dims : int, optional
         Leading axes that `x` and the indices share; 0 by default.
     mode : {"raise", "clamp", "wrap", "clip"}, optional
-        What an index outside its axis does: raise (default), or what `gather` says.
+        What to do with an index outside its axis; see `gather`.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------

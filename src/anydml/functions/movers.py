@@ -65,19 +65,19 @@ def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
 def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     """Convert `x` to another type, with the same result on every machine.
 
-    A float becomes an integer without its fraction, and the nearest end of the range where it lies
-    beyond; NaN becomes 0. An integer becomes a smaller one by its low bits. To a float everything
-    is rounded once, to the nearest, ties to even. A NaN has no sign and payload afterwards, but
-    between equal types bits are copied.
+    A float is truncated towards zero and limited to the range of an integer type; NaN becomes 0.
+    An integer is converted to a smaller integer type by keeping its low bits. A conversion to a
+    float rounds once, to nearest, ties to even. A NaN becomes the canonical NaN of the type. Equal
+    types copy the bits.
 
     Parameters
     ----------
     x : array_like
-        Any rank; numbers or bools, no complex ones.
+        Any rank; real numbers or bools.
     dtype : DataType, str or dtype
         ``"float16"``, ``"FLOAT16"``, NumPy's or the array library's own type.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
@@ -163,14 +163,14 @@ def pad(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """`x` with more elements at the ends of each axis.
+    """Add elements at both ends of each axis of `x`.
 
     Parameters
     ----------
     x : array_like
         Any rank; elements of any type.
     pad_width : int, pair of int, or sequence of pairs
-        How many elements in front of and behind an axis: for all axes, or a pair for each.
+        The number of elements to add before and after an axis: for all axes, or a pair for each.
     mode : str
         ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
         ``"wrap"``.
@@ -178,11 +178,11 @@ def pad(
         The padding value for mode ``"constant"``; it must be exactly representable in the
         type, as 1.0 is in an integer type.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
-    array, each size that of x and both paddings
+    array, each size is that of x plus both paddings
         An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
@@ -278,23 +278,23 @@ def slice_window(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """A copy of a window of `x`, with a stride along each axis.
+    """Copy a window of `x`, with a stride along each axis.
 
-    Along an axis, elements are taken from the beginning of the window where the stride is positive,
-    and from its end where it is negative: all that the stride reaches inside the window.
+    A positive stride starts at the beginning of the window, a negative one at its end. All elements
+    that the stride reaches inside the window are taken.
 
     Parameters
     ----------
     x : array_like
         Any rank; numbers of any type.
     starts : sequence of int
-        Where the window begins on each axis, from 0 to its size.
+        The start of the window on each axis, from 0 to the size of the axis.
     sizes : sequence of int
-        How far it extends, inside `x`; 0 gives an empty result.
+        The extent of the window on each axis, inside `x`; 0 gives an empty result.
     strides : sequence of int, optional
-        Elements to advance, not 0; 1 by default.
+        The step between elements, not 0; 1 by default.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------

@@ -166,11 +166,11 @@ def one_hot(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """One value where an index points along a new axis, and another one elsewhere.
+    """Write one value where an index points along a new axis, and another value elsewhere.
 
     For the last axis, ``y[i, j, ..., k]`` is ``values[1]`` where ``indices[i, j, ...]`` is k, and
-    ``values[0]`` elsewhere. Negative indices count from the end of the axis; one outside of it
-    names no place.
+    ``values[0]`` elsewhere. Negative indices count from the end of the axis. Indices outside the
+    axis are ignored.
 
     Parameters
     ----------
@@ -179,18 +179,17 @@ def one_hot(
     depth : int
         The size of the new axis; 0 or more.
     values : array_like, optional
-        Off and on, of the type of the result: two elements of any type, or more, of which the first
-        two are read. 0 and 1 by default, as `indices`' library has integers.
+        The off value and the on value, two elements of any type; the result has their type. Further
+        elements are ignored. The default is 0 and 1, as integers of the library of `indices`.
     axis : int, optional
-        Where the result has the new axis; the last one by default.
+        The position of the new axis in the result; the last one by default.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
     array, shape indices.shape[:axis] + (depth,) + indices.shape[axis:]
-        Of the kind that `indices` is and the type of `values`; `out` where it is given. It owns its
-        memory.
+        An array of the library of `indices` and of the type of `values`, or `out`.
 
     Raises
     ------

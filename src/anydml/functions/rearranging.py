@@ -52,11 +52,11 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     repeats : int or sequence of int
         The number of copies along each axis; one number applies to the last axis.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
-    array, each size that of x times its repeats
+    array, each size is that of x times its repeats
         An array of the same library as `x`, or `out`. Never a view of `x`.
 
     Raises
@@ -133,13 +133,13 @@ def reverse_subsequences(
     x : array_like
         Rank 1 or more; elements of any type.
     lengths : array_like of int
-        The number of elements of each sequence to reverse, 0 or more; a larger one means all of
-        it. The shape of `x` with 1 on the axis, or one that can be broadcast to it. On a GPU of
-        int32, int64, uint32 or uint64, and one below 0 means none.
+        The number of elements of each sequence to reverse, 0 or more. A larger number reverses the
+        whole sequence. The shape is that of `x` with 1 on the axis, or one that can be broadcast to
+        it. On a GPU, the type is int32, int64, uint32 or uint64, and negative lengths count as 0.
     axis : int
-        The axis along which sequences lie; negative ones count from the end.
+        The axis of the sequences; a negative one counts from the end.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------
@@ -157,8 +157,8 @@ def reverse_subsequences(
 
     Notes
     -----
-    From ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type, lengths of any type of
-    integers and lengths that are broadcast are extensions.
+    From ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type, lengths of any
+    integer type and lengths that are broadcast are extensions.
 
     Examples
     --------

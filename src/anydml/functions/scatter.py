@@ -97,7 +97,7 @@ def scatter_elements(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """A copy of `x` in which the elements that the indices name along an axis are replaced.
+    """Copy `x` and replace elements along an axis by index.
 
     ``y = x`` and then, for axis 0, ``y[indices[i, j, ..], j, ..] = updates[i, j, ..]``. If
     several updates have the same index, the last in row-major order wins. Negative indices count
@@ -108,30 +108,31 @@ def scatter_elements(
     x : array_like
         Any rank; numbers of any type.
     indices : array_like of int
-        The rank of `x`. Off the axis, sizes up to those of `x`; on the axis, any. An `x` of rank 0
-        is one element on one axis, and its indices may have any shape.
+        The same rank as `x`, with any size along the axis and at most the sizes of `x` elsewhere.
+        If `x` has rank 0, it counts as one element along one axis, and the indices may have any
+        shape.
     updates : array_like
-        Shape of the indices, or one number for all of them; type of `x`.
+        The shape of the indices, or one number for all of them; the type of `x`.
     axis : int, optional
         0 by default.
     reduction : {None, "none", "add", "mul", "min", "max", "mean"}, optional
-        Combine each update with the element instead of replacing it, one after the other in
-        row-major order: the same bits at any number of threads. An extension, as ONNX has it;
-        "sum", "prod", "amin" and "amax" are PyTorch's names of the same. A mean of integers is
-        rounded down.
+        How to combine each update with the element. Updates are combined one after the other in
+        row-major order, so the result has the same bits at any number of threads. The names are
+        those of ONNX; PyTorch's "sum", "prod", "amin" and "amax" mean the same. A mean of integers
+        is rounded down. By default, the update replaces the element.
     include_self : bool, optional
-        Whether the element itself is combined with the updates that name it (True by default).
+        Whether the element itself is combined with its updates (True by default).
     broadcast : bool, optional
-        Whether indices and updates are broadcast to the sizes of `x` off the axis, as
-        `numpy.put_along_axis` does; otherwise (False) an index array of size 1 there names the
-        first element only.
+        Whether to broadcast indices and updates to the sizes of `x` off the axis, as
+        `numpy.put_along_axis` does. Otherwise (False), indices of size 1 there refer to the first
+        element only.
     out : array, optional
-        Where to write: shape and type of `x`. ``out=x`` writes in place, without a copy.
+        The array to write to, with the shape and type of `x`. ``out=x`` writes in place.
 
     Returns
     -------
     array
-        Shape, type and array library of `x`; `out` if given.
+        An array of the library, shape and type of `x`, or `out`.
 
     Raises
     ------
@@ -256,7 +257,7 @@ def scatter_nd(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """A copy of `x` in which the elements or blocks that index tuples name are replaced.
+    """Copy `x` and replace elements or blocks by index tuples.
 
     ``y = x`` and then ``y[tuple(indices[i, j, ..])] = updates[i, j, ..]``. If several updates
     have the same index, the last in row-major order wins. Negative indices count from the end of
@@ -269,21 +270,21 @@ def scatter_nd(
     indices : array_like of int, shape (..., t)
         Tuples of t coordinates, t from 0 to the rank of `x`.
     updates : array_like, shape (..., *x.shape[t:])
-        Or one number for all; type of `x`.
+        The new values, or one number for all of them; the type of `x`.
     reduction : {None, "none", "add", "mul", "min", "max", "mean"}, optional
-        Combine each update with the element instead of replacing it, one after the other in
-        row-major order: the same bits at any number of threads. An extension, as ONNX has it;
-        "sum", "prod", "amin" and "amax" are PyTorch's names of the same. A mean of integers is
-        rounded down.
+        How to combine each update with the element. Updates are combined one after the other in
+        row-major order, so the result has the same bits at any number of threads. The names are
+        those of ONNX; PyTorch's "sum", "prod", "amin" and "amax" mean the same. A mean of integers
+        is rounded down. By default, the update replaces the element.
     include_self : bool, optional
-        Whether the element itself is combined with the updates that name it (True by default).
+        Whether the element itself is combined with its updates (True by default).
     out : array, optional
-        Where to write: shape and type of `x`. ``out=x`` writes in place, without a copy.
+        The array to write to, with the shape and type of `x`. ``out=x`` writes in place.
 
     Returns
     -------
     array
-        Shape, type and array library of `x`; `out` if given.
+        An array of the library, shape and type of `x`, or `out`.
 
     Raises
     ------

@@ -150,16 +150,16 @@ def top_k(
     out: Any = None,
     **unknown: Any,
 ) -> TopKResult[Any, Any]:
-    """The k largest or smallest elements of every sequence along an axis, sorted.
+    """Return the k largest or smallest elements along an axis, sorted, with their indices.
 
-    Ties come in ascending index order, in either direction. NaN counts as larger than every number,
-    all NaNs tie, and -0.0 ties with +0.0; a returned value is the element's own bits.
+    Ties are in ascending index order in both directions. NaN counts as larger than every number,
+    all NaNs tie, and -0.0 ties with +0.0. A returned value has the bits of the element.
 
     Parameters
     ----------
     x : array_like, shape (..., n, ...)
-        Bools, floats or integers of 8 to 64 bits. Rank 0 is one element on one axis; its results
-        have rank 0 too, but for k = 0.
+        Bools, floats or integers of 8 to 64 bits. Rank 0 counts as one element along one
+        axis; the results then have rank 0, too, unless k is 0.
     k : int
         0 to n.
     axis : int, optional
@@ -169,17 +169,17 @@ def top_k(
     sorted : bool, optional
         Accepted for compatibility with ``torch.topk``; results are sorted in any case.
     index_dtype : optional
-        Type of the indices: int64, int32, uint32 or uint64, by name, NumPy's or the library's own.
-        Left out, it is the type of the indices in `out`, or what users of the library index with:
-        ``np.intp``, int64 for PyTorch, JAX's default integer.
+        The type of the indices: int64, int32, uint32 or uint64, as a name, a NumPy type or a type
+        of the library. The default is the type of the indices in `out`, or the type that the
+        library indexes with: ``np.intp``, int64 for PyTorch, JAX's default integer.
     out : tuple of two arrays, optional
-        Where to write values and indices, both of x's shape with k on the axis; None for one that
-        is to be allocated.
+        The arrays to write values and indices to, with the shape of `x` and k along the axis. None
+        means that the call allocates this one.
 
     Returns
     -------
     TopKResult
-        ``values`` and ``indices``, of the kind that `x` is.
+        ``values`` and ``indices``, arrays of the library of `x`.
 
     Raises
     ------
@@ -351,30 +351,31 @@ def nonzero_coordinates(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """The coordinates of every element that is not zero, in ascending element order.
+    """Return the coordinates of all nonzero elements, in ascending element order.
 
-    Negative zero is zero, NaN is not.
+    Negative zero counts as zero, NaN does not.
 
     Parameters
     ----------
     x : array_like
         Bools, floats, integers or complex numbers, of any rank.
     index_dtype : optional
-        Type of the coordinates: int64, int32, uint32 or uint64, by name, NumPy's or the library's
-        own. Left out, it is the type of `out`, or what users of the library index with:
-        ``np.intp``, int64 for PyTorch, JAX's default integer.
+        The type of the coordinates: int64, int32, uint32 or uint64, as a name, a NumPy type or a
+        type of the library. The default is the type of `out`, or the type that the library indexes
+        with: ``np.intp``, int64 for PyTorch, JAX's default integer.
     size : int, optional
-        How many rows the result has, as ``jnp.nonzero`` takes it: the first ones, or rows of
-        `fill_value` after the coordinates. By default the number of nonzero elements.
+        The number of rows of the result, as in ``jnp.nonzero``. Further coordinates are dropped,
+        and missing rows contain `fill_value`. The default is the number of nonzero elements.
     fill_value : int, optional
         0 by default.
     out : array, shape (count, x.ndim), optional
-        Where to write the coordinates; its shape must fit exactly.
+        The array to write the coordinates to; its shape must fit exactly.
 
     Returns
     -------
     array, shape (count, x.ndim)
-        One row of coordinates for each nonzero element, or `size` rows; array library of `x`.
+        A row of coordinates for each nonzero element, or `size` rows, as an array of the library
+        of `x`.
 
     Raises
     ------
@@ -388,7 +389,8 @@ def nonzero_coordinates(
     Notes
     -----
     From ``DML_NONZERO_COORDINATES_OPERATOR_DESC``; any rank, 64-bit types, bools and empty arrays
-    are extensions. A scalar gives rows of no coordinates: one when it is not zero, else none.
+    are extensions. A scalar gives one row without coordinates if it is not zero, and no rows
+    otherwise.
 
     Examples
     --------

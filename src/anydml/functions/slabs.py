@@ -90,7 +90,7 @@ def split(
     out: Any = None,
     **unknown: Any,
 ) -> tuple[Any, ...]:
-    """Copies of consecutive slabs of `x` along an axis.
+    """Split `x` into copies of consecutive slabs along an axis.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def split(
     axis : int, optional
         0 by default.
     points : sequence of int, optional
-        In place of sections or sizes: where the slabs behind the first begin, in ascending order,
-        as `numpy.split` takes them. Negative ones count from the end; what lies beyond the axis is
-        its end.
+        The start positions of all slabs but the first, in ascending order, as in `numpy.split`;
+        pass either these or `sections_or_sizes`. Negative positions count from the end, and
+        positions beyond the axis mean its end.
     near_equal : bool, optional
-        Whether sections may differ by one element, the longer ones first, as
-        `numpy.array_split` and ``torch.tensor_split`` make them (False by default).
+        Whether the sizes of sections may differ by one, with the longer sections first, as in
+        `numpy.array_split` and ``torch.tensor_split`` (False by default).
     out : sequence of arrays, optional
-        Where to write, one array for each slab; None for one that is to be allocated.
+        The arrays to write to, one for each slab. None means that the call allocates this slab.
 
     Returns
     -------
@@ -219,19 +219,19 @@ def join(
     out: Any = None,
     **unknown: Any,
 ) -> Any:
-    """The arrays, one behind the other along an axis.
+    """Concatenate arrays along an axis.
 
     Parameters
     ----------
     arrays : sequence of array_like
-        At least one; of one type and, off the axis, of one shape.
+        At least one array. All have the same type, and the same shape except along the axis.
     axis : int or None, optional
-        0 by default; None joins the elements of all arrays, each in row-major order.
+        0 by default. None joins the flattened arrays.
     promote : bool, optional
-        Whether arrays of several types become one type first, by the rules of the first array's
-        library; otherwise (False) they are refused.
+        Whether to promote arrays of different types to one type, by the rules of the first array's
+        library. Otherwise (False), different types are rejected.
     out : array, optional
-        Where to write.
+        The array to write to.
 
     Returns
     -------

@@ -136,8 +136,8 @@ class Source:
         self._left -= size
         if self._left < 0:
             raise ModelError(
-                f"Expected a file that is read at most {_SHARING} times, got one whose parts are "
-                "shared more often."
+                f"Expected a file whose parts are shared at most {_SHARING} times, got one that "
+                f"shares them more often."
             )
 
 

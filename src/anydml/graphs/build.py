@@ -345,7 +345,9 @@ class GraphBuilder:
             for spelling in names_of(info):
                 if spelling in arguments:
                     if info.attribute in operands:
-                        raise ArgumentTypeError(f"{kind.NAME}: {spelling} is given twice")
+                        raise ArgumentTypeError(
+                            f"{kind.NAME}: {spelling}: expected one expression, got two"
+                        )
                     operands[info.attribute] = arguments.pop(spelling)
         tensors: dict[str, Any] = {}
         for info in infos:
@@ -368,5 +370,5 @@ class GraphBuilder:
         if not isinstance(value, Expression):
             raise ArgumentTypeError(f"{name}: expected an expression, got {short_repr(value)}")
         if value.builder is not self:
-            raise ArgumentError(f"{name}: expected an expression of this graph, got another's")
+            raise ArgumentError(f"{name}: expected an expression of this graph, got one of another")
         return value

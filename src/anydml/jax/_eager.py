@@ -72,7 +72,7 @@ def _write(
 ) -> Any:
     if not any(type(value) is ARRAY for value in operands):  # JAX's arrays are never written
         raise ArgumentTypeError(
-            f"out: expected None beside a traced value, got {short_repr(type(out).__name__)}"
+            f"out: expected None in traced code, got {short_repr(type(out).__name__)}"
         )
     on_host = [np.asarray(value) if type(value) is ARRAY else value for value in operands]
     arrays = [on_host] if spec.lists_operands else on_host

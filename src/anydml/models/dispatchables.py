@@ -218,7 +218,8 @@ def binding_problems(
         if is_owned(desc, info) is not initial:
             if sources:
                 yield (
-                    f"Bind point '{info.name}' is {'not ' if initial else ''}flagged OWNED_BY_DML: "
+                    f"Bind point '{info.name}': Expected no resource, because it is "
+                    f"{'not ' if initial else ''}OWNED_BY_DML; "
                     f"bind it in {'a dispatch command' if initial else 'its dispatchable'}."
                 )
             continue

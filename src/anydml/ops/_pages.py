@@ -115,4 +115,4 @@ def _text() -> str:
 
 
 PAGES: Final[Mapping[str, Page]] = _Pages(_text())
-"""Every operator of DirectML by its name; `registry.OPERATORS` has those that anydml has."""
+"""The page of every operator of DirectML, by the operator's name."""

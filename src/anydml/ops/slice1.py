@@ -131,7 +131,7 @@ class Slice1(Descriptor):
         shape = attributes.get("counts", limit)
         for i, (count, reach) in enumerate(zip(shape, limit, strict=False)):
             if count > reach:
-                rule = f"{span(1, reach)} (what the stride reaches)"
+                rule = f"{span(1, reach)} (elements that the stride reaches)"
                 broken.append(Violation(f"OutputTensor.Sizes[{i}]", rule, count))
         return Inferred((ArraySpec(tuple(shape), data.dtype),), tuple(broken))
 

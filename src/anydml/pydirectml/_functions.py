@@ -333,7 +333,9 @@ def gru(
 ) -> GRUOutputs:
     """GRU."""
     if _REQUIRED in (activation_descs, direction, output_options):
-        raise ArgumentTypeError("gru: expected activation_descs, direction and output_options")
+        raise ArgumentTypeError(
+            "gru: expected activation_descs, direction and output_options, got fewer"
+        )
     tensors = (input, weight, recurrence, bias, hidden_init, sequence_lengths)
     outputs = iter(
         call(

@@ -199,7 +199,7 @@ class GraphBuilder:
 
     def _input(self, index: int, desc: TensorDesc) -> Expression:
         if index in self._inputs:
-            raise ArgumentError(f"input_index: expected a new one, got {index} again")
+            raise ArgumentError(f"input_index: expected an unused index, got {index}")
         name = f"input{index}"
         expression = wrap(self._graph.input(name, tensor_of(desc)))
         expression._name = name
@@ -248,7 +248,9 @@ class Device:
         graph = model._graph
         descs = [tensor.desc for tensor in graph.desc.outputs]
         if [to_expression(f"outputs[{i}]", value).desc for i, value in enumerate(outputs)] != descs:
-            raise ArgumentError("outputs: expected the expressions that the model was built for")
+            raise ArgumentError(
+                "outputs: expected the expressions that were passed to build, got others"
+            )
         bindings = {f"input{i}": value for i, value in enumerate(inputs) if value is not None}
         bound: list[dict[str, Any]] = [{}, {}]
         for index in dict.fromkeys(edge.graph_input_index for edge in graph.desc.input_edges):

@@ -124,12 +124,12 @@ class TensorDesc:
         for name, value in zip(names, values, strict=False):
             key = "tensor_policy" if isinstance(value, TensorPolicy) else name
             if key in fields:
-                raise ArgumentTypeError(f"TensorDesc: {key} is given twice")
+                raise ArgumentTypeError(f"TensorDesc: {key}: expected one value, got two")
             fields[key] = value
         unknown = fields.keys() - {*names, "flags", "tensor_policy"}
         if unknown or len(values) > len(names) or "sizes" not in fields:
             raise ArgumentTypeError(
-                "TensorDesc: expected data_type, flags (may be left out), sizes, and strides or "
+                "TensorDesc: expected data_type, flags (optional), sizes, and strides or "
                 f"a tensor_policy, got {len(values) + 1} values and {', '.join(fields) or 'none'}"
             )
         policy = fields.pop("tensor_policy", TensorPolicy.default)
