@@ -77,6 +77,9 @@ def imports() -> str:
             and (issubclass(value, NamedEnum) or "NAME" in dir(value))
             and value.__module__ == module.__name__
         ]
+        names = {vars(module)[name].__dict__.get("NAME") for name in found[module.__name__]}
+        if lacking := names - {*PAGES, None}:
+            sys.exit(f"ops/_pages.json: no support table of {', '.join(lacking)}")
     return _importing(f"The operators. {_WRITTEN}; the only list of them.", found)
 
 

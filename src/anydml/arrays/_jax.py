@@ -38,11 +38,6 @@ def owns(value: Any) -> bool:
     )
 
 
-def has_memory(value: Any) -> bool:
-    """Whether the value is an array of JAX, and no tracer."""
-    return owns(value) and not is_tracer(value)
-
-
 def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array as a NumPy array that cannot be written; tracers are refused."""
     if is_tracer(value):

@@ -15,10 +15,18 @@ from anydml._literals import DataTypeName
 from anydml.dtypes import DataType
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
-from anydml.ops._computed import Computed
+from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
-from anydml.ops._fields import enumeration, floating, input_field, integer, output_field, scalar
+from anydml.ops._fields import (
+    Role,
+    enumeration,
+    floating,
+    input_field,
+    integer,
+    output_field,
+    scalar,
+)
 from anydml.ops._rules import type_of_scalar
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
@@ -33,8 +41,16 @@ def _diagonals(e: Engine, shape: Sequence[int]) -> Array:
     return e.xp.broadcast_to(diagonals, shape)
 
 
+class _Diagonal(Sized):
+    """Base of both versions: the output's type is an attribute, too."""
+
+    def attributes(self) -> Attributes:
+        (_, output, _), *_ = self.tensors(Role.OUTPUT)
+        return {"dtype": output.data_type.numpy.name, **super().attributes()}
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiagonalMatrix(Computed):
+class DiagonalMatrix(_Diagonal):
     """The value where ``column - row`` is the offset, and 0 elsewhere.
 
     Parameters
@@ -55,13 +71,6 @@ class DiagonalMatrix(Computed):
     EXAMPLES = ({"output_tensor": TensorDesc("FLOAT32", (3, 4)), "offset": 1, "value": 1.0},)
     ALSO_KNOWN_AS = "onnx.EyeLike numpy.eye torch.eye jax.numpy.eye"
 
-    def attributes(self) -> Attributes:
-        attributes = {
-            "shape": self.output_tensor.sizes,
-            "dtype": self.output_tensor.data_type.numpy.name,
-        }
-        return {**attributes, **super().attributes()}
-
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return Inferred((ArraySpec(attributes["shape"], np.dtype(attributes["dtype"])),))
@@ -75,7 +84,7 @@ class DiagonalMatrix(Computed):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiagonalMatrix1(Computed):
+class DiagonalMatrix1(_Diagonal):
     """The value on the diagonals from ``begin`` to before ``end``, the input or 0 elsewhere.
 
     If ``begin`` is greater than ``end``, the value is on the diagonals below ``end`` and from
@@ -115,13 +124,6 @@ class DiagonalMatrix1(Computed):
     def check(self) -> Iterator[Violation]:
         output = ("OutputTensor", self.output_tensor)
         yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
-
-    def attributes(self) -> Attributes:
-        attributes = {
-            "shape": self.output_tensor.sizes,
-            "dtype": self.output_tensor.data_type.numpy.name,
-        }
-        return {**attributes, **super().attributes()}
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
