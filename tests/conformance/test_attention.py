@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.exactness import first_difference
 from anydml.ops._fields import Role
 from support.computed import NAMES, device_named, run
 from support.strategies import descriptors, generators
+from support.tolerances import assert_within
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -132,8 +132,7 @@ def test_as_pytorch(kind, device, data):
         for (path, _, _), array in zip(desc.tensors(Role.INPUT), arrays, strict=True)
     }
     for got, expected in zip(results, oracle(desc, wide), strict=True):
-        where = first_difference(got, expected, None, kind.TOLERANCE)
-        assert where is None, (where, got[where], expected[where])
+        assert_within(kind, got, expected)
 
 
 def floats(*sizes):
@@ -185,7 +184,7 @@ def test_as_pytorch_with_its_projections(masked):
         torch.from_numpy(arrays["bias_tensor"]).double(), None, None, False, 0.0, one, None,
         key_padding_mask=torch.from_numpy(hides[:, 0, 0]) if masked else None, need_weights=False,
     )  # fmt: skip
-    np.testing.assert_allclose(got, expected.transpose(0, 1).numpy(), rtol=1e-6, atol=1e-7)
+    assert_within(dml.MultiheadAttention, got, expected.transpose(0, 1))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_bounds_of_all_batches(lengths, queries, keys):
     )  # fmt: skip
     wide = {name: torch.from_numpy(array).double() for name, array in bound.items()}
     for got, expected in zip(results_of(desc, bound), oracle(desc, wide), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-6)
+        assert_within(dml.MultiheadAttention, got, expected)
 
 
 def run_node(operator, inputs, outputs, **attributes):
@@ -379,7 +378,7 @@ def test_all_keys_hidden_by_a_number_is_as_without_a_mask():
         dml.MultiheadAttention, {**arrays, **hide_all}, head_count=1, mask_type="BOOLEAN"
     )
     for got, expected in zip(results_of(masked, more), results_of(plain, bound), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-6)
+        assert_within(dml.MultiheadAttention, got, expected)
 
 
 def test_long_sequences_are_computed_in_pieces():
@@ -404,4 +403,4 @@ def test_long_sequences_are_computed_in_pieces():
     expected = functional.scaled_dot_product_attention(
         q, k, v, hides.double() * -10000.0, scale=0.5
     )
-    np.testing.assert_allclose(got, expected.transpose(1, 2).reshape(1, 900, 12), rtol=1e-6)
+    assert_within(dml.MultiheadAttention, got, expected.transpose(1, 2))

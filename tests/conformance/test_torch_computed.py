@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.exactness import first_difference
 from anydml.ops._fields import Role
 from support.computed import NAMES, device_named
 from support.strategies import descriptors, generators
+from support.tolerances import assert_within
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -202,8 +202,7 @@ def test_as_pytorch(kind, device, data):
     exact = as_tuple(ORACLES[kind](desc, *operands(desc, wide)))
     largest = as_tuple(ORACLES[kind](absolute(desc), *operands(desc, [x.abs() for x in wide])))
     for got, expected, magnitude in zip(results, exact, largest, strict=True):
-        where = first_difference(got, expected.numpy(), magnitude.numpy(), kind.TOLERANCE)
-        assert where is None, (where, got[where], expected[where])
+        assert_within(kind, got, expected, magnitude.numpy())
 
 
 def as_tuple(results):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support.tolerances import assert_within
 
 CPU = dml.Device("cpu")
 T = dml.TensorDesc
@@ -28,12 +29,14 @@ def test_batch_normalization(torch):
     x, mean, scale, bias = normal(1, 2, 3, 4, 5), *(normal(i, 1, 3, 1, 1) for i in (2, 3, 4))
     arrays = {"input_tensor": x, "mean_tensor": mean, "variance_tensor": abs(mean) + 1,
               "scale_tensor": scale, "bias_tensor": bias}  # fmt: skip
-    got = run(dml.BatchNormalization, arrays, spatial=True, epsilon=1e-3,
-              fused_activation=dml.ActivationLeakyRelu(alpha=0.1))  # fmt: skip
-    arguments = [torch.from_numpy(a.ravel() if a.shape[0] == 1 else a) for a in arrays.values()]
-    expected = torch.nn.functional.batch_norm(*arguments, eps=1e-3)
-    expected = torch.nn.functional.leaky_relu(expected, 0.1)
-    np.testing.assert_allclose(got, expected.numpy(), rtol=1e-5, atol=1e-6)
+    attributes = {"spatial": True, "epsilon": 1e-3}
+    got = run(dml.BatchNormalization, arrays, **attributes)
+    wide = [a.astype("f8") for a in arrays.values()]
+    arguments = [torch.from_numpy(a.ravel() if a.shape[0] == 1 else a) for a in wide]
+    assert_within(dml.BatchNormalization, got, torch.nn.functional.batch_norm(*arguments, eps=1e-3))
+    leaky = dml.ActivationLeakyRelu(alpha=0.1)
+    fused = run(dml.BatchNormalization, arrays, **attributes, fused_activation=leaky)
+    np.testing.assert_array_equal(fused, np.where(got < 0, got * np.float32(0.1), got))
 
 
 @pytest.mark.parametrize("cross_channel", [False, True])
@@ -48,7 +51,7 @@ def test_mean_variance_normalization(torch, cross_channel, variance):
     expected = wide - wide.mean(axes, keepdim=True)
     if variance:
         expected = expected / torch.sqrt(wide.var(axes, correction=0, keepdim=True) + 1e-5)
-    np.testing.assert_allclose(got, expected.float().numpy(), rtol=1e-6)
+    assert_within(dml.MeanVarianceNormalization, got, expected)
     versions = [
         (dml.MeanVarianceNormalization1, {"normalize_variance": variance}),
         (dml.MeanVarianceNormalization2, {"use_mean": True, "use_variance": variance}),
@@ -63,9 +66,9 @@ def test_without_a_mean(torch):
     got = run(dml.MeanVarianceNormalization2,
               {"input_tensor": x, "scale_tensor": scale, "bias_tensor": bias},
               axes=(2,), use_mean=False, use_variance=True, epsilon=1e-6)  # fmt: skip
-    weight = torch.from_numpy(scale.ravel())
-    expected = torch.nn.functional.rms_norm(torch.from_numpy(x), (5,), weight, eps=1e-6).numpy()
-    np.testing.assert_allclose(got, expected + bias, rtol=1e-5, atol=1e-6)
+    wide, weight = (torch.from_numpy(a).double() for a in (x, scale.ravel()))
+    expected = torch.nn.functional.rms_norm(wide, (5,), weight, eps=1e-6).numpy()
+    assert_within(dml.MeanVarianceNormalization2, got, expected + bias)
     plain = run(dml.MeanVarianceNormalization2, {"input_tensor": x}, axes=(2,), use_mean=False,
                 use_variance=False, epsilon=1e-6)  # fmt: skip
     np.testing.assert_array_equal(plain, x)
@@ -77,8 +80,8 @@ def test_lp_normalization(torch, axis, p):
     x = normal(9, 3, 4, 5)
     x[:, 1] = 0
     got = run(dml.LpNormalization, {"input_tensor": x}, axis=axis, epsilon=1e-5, p=p)
-    expected = torch.nn.functional.normalize(torch.from_numpy(x), p, axis, 1e-5)
-    np.testing.assert_allclose(got, expected.numpy(), rtol=1e-5)
+    expected = torch.nn.functional.normalize(torch.from_numpy(x).double(), p, axis, 1e-5)
+    assert_within(dml.LpNormalization, got, expected)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 50])
@@ -89,10 +92,11 @@ def test_local_response_across_channels(torch, size):
     squares = np.pad(x.astype("f8") ** 2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)))
     around = sum(squares[:, i : i + 6] for i in range(size))
     expected = x / (2 + 0.5 / size * around) ** 0.75
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert_within(dml.LocalResponseNormalization, got, expected)
     if size % 2:  # PyTorch has the longer side in front
-        library = torch.nn.functional.local_response_norm(torch.from_numpy(x), size, 0.5, 0.75, 2)
-        np.testing.assert_allclose(got, library.numpy(), rtol=1e-5)
+        wide = torch.from_numpy(x).double()
+        library = torch.nn.functional.local_response_norm(wide, size, 0.5, 0.75, 2)
+        assert_within(dml.LocalResponseNormalization, got, library)
 
 
 def test_local_response_within_a_channel(torch):
@@ -102,7 +106,7 @@ def test_local_response_within_a_channel(torch):
     window = torch.ones(3, 1, 3, 3, dtype=torch.double)
     squares = torch.from_numpy(x).double() ** 2
     around = torch.nn.functional.conv2d(squares, window, padding=1, groups=3).numpy()
-    np.testing.assert_allclose(got, x / (2 + 0.5 / 3 * around) ** 0.75, rtol=1e-6)
+    assert_within(dml.LocalResponseNormalization, got, x / (2 + 0.5 / 3 * around) ** 0.75)
 
 
 def test_value_scale():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support.tolerances import assert_within
 
 CPU = dml.Device("cpu")
 T = dml.TensorDesc
@@ -116,7 +117,7 @@ def test_pytorch(kind, direction):
         expected = by_pytorch(kind, arrays, direction)
     assert len(got) == len(expected)
     for ours, theirs in zip(got, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+        assert_within(kind, ours, theirs)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
@@ -130,7 +131,7 @@ def test_sequences_of_several_lengths(kind):
         ordered = {n: with_lengths[n] for n in [*names, "sequence_lengths_tensor"]}
         got = run(describe(kind, ordered, "BIDIRECTIONAL"), ordered)
         for ours, theirs in zip(got, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+            assert_within(kind, ours, theirs)
 
 
 def test_an_empty_sequence_keeps_its_state():
