@@ -46,12 +46,13 @@ void convert_elements(const char* __restrict source, char* __restrict target, In
       store(target + i * Int{sizeof(To)}, convert<To>(load<From>(source + i * Int{sizeof(From)})));
 }
 
-void odd_floats(const char* __restrict source, char* __restrict target, Int count) {
+// To FLOAT32 with rounding to odd, so that a second rounding gives what one would.
+void floats_rounded_to_odd(const char* __restrict source, char* __restrict target, Int count) {
   for (Int i = 0; i < count; ++i) store(target + i * 4, to_odd(load<double>(source + i * 8)));
 }
 
 template <class From>
-void odd_integers(const char* __restrict source, char* __restrict target, Int count) {
+void integers_rounded_to_odd(const char* __restrict source, char* __restrict target, Int count) {
   for (Int i = 0; i < count; ++i)
     store(target + i * 4, to_odd_float(load<From>(source + i * Int{sizeof(From)})));
 }
@@ -64,7 +65,7 @@ constexpr bool kDirect = kLanes<To, From> != 0 || (!is_narrow<To> && !is_narrow<
                          (is_narrow<To> && std::is_same_v<From, float>) ||
                          (std::is_same_v<To, float> && is_narrow<From>);
 
-// Null if the pair takes two steps.
+// Null if the conversion takes two steps.
 Step step_between(DataType from, DataType to) {
   return with_type<Half, Bfloat>(from, [&]<class From>(From) {
     return with_type<Half, Bfloat>(to, []<class To>(To) -> Step {
@@ -76,13 +77,13 @@ Step step_between(DataType from, DataType to) {
   });
 }
 
-// To FLOAT32, from which the second step converts.
+// The first of two steps: to FLOAT32.
 Step first_step(DataType from, DataType to) {
-  if (from == DataType::float64) return &odd_floats;
+  if (from == DataType::float64) return &floats_rounded_to_odd;
   if (to != DataType::bfloat16) return step_between(from, DataType::float32);
   return with_type<Half, Bfloat>(from, [&]<class From>(From) {
     if constexpr (std::is_integral_v<From> && sizeof(From) >= 4)
-      return Step{&odd_integers<From>};
+      return Step{&integers_rounded_to_odd<From>};
     else
       return step_between(from, DataType::float32);
   });

@@ -15,10 +15,10 @@
 namespace anydml {
 
 // Runs `body(context, chunk)` for every chunk in [0, chunks) on at most `threads` threads, the
-// caller's among them, and returns when all are done. Chunks start in ascending order. This body
-// must not throw (those of the templates below may), and none may fork. While another caller owns
-// the pool, or inside a body, everything runs on the caller's thread: no oversubscription, no
-// deadlock.
+// caller's among them, and returns when all are done. Chunks start in ascending order. The
+// body must not throw; the templates below catch what theirs throw. No body may fork. While another
+// caller owns the pool, or inside a body, everything runs on the caller's thread: no
+// oversubscription, no deadlock.
 void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context);
 
 // An exception of a body is rethrown in the caller, whatever thread threw it; chunks that have not

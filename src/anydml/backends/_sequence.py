@@ -7,8 +7,7 @@ have the same bytes. The block belongs to the run, so that several threads can r
 from __future__ import annotations
 
 import heapq
-from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final, Protocol
@@ -31,7 +30,7 @@ class Step(Protocol):
     """One call of a program, ready to run."""
 
     def __call__(
-        self, inputs: abc.Sequence[Any], outputs: abc.Sequence[Any], private: bool, threads: int
+        self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
     ) -> int:
         """Run on natural arrays; the flat position of the first bad index, or -1.
 
@@ -153,7 +152,7 @@ class Memory(Protocol):
         """Copy elements between arrays of one shape and type."""
 
 
-class Sequence:
+class CallSequence:
     """The calls of a program, ready to run in order.
 
     Parameters
@@ -290,13 +289,13 @@ class HostExecutable:
     Parameters
     ----------
     program, step_of
-        As for `Sequence`.
+        As for `CallSequence`.
     memory : HostMemory
         Where intermediate results are.
     dispatch : callable, optional
         As `Executable.dispatch`.
     constants : mapping of str to array, optional
-        As for `Sequence`; `host_constants` if left out.
+        As for `CallSequence`; `host_constants` if left out.
     """
 
     def __init__(
@@ -310,7 +309,7 @@ class HostExecutable:
         self.dispatch = dispatch
         self._memory = memory
         constants = host_constants(program) if constants is None else constants
-        self._sequence = Sequence(program, step_of, constants)
+        self._sequence = CallSequence(program, step_of, constants)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
         """As `Executable.run`."""
@@ -334,7 +333,7 @@ def _bad_index(
 
 
 def index_error(
-    where: str, indices: Array, flat: int, axis: int, size: int, origin: abc.Sequence[int] = ()
+    where: str, indices: Array, flat: int, axis: int, size: int, origin: Sequence[int] = ()
 ) -> IndexOutOfRangeError:
     """The error for a bad index at a flat position of the index array.
 

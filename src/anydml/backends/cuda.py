@@ -13,8 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from importlib.machinery import PathFinder
@@ -27,7 +26,7 @@ from anydml._native import native
 from anydml.arrays import DeviceArray, packed_strides
 from anydml.backends._base import Array, Executable, FixedMemory, decline, out_of_range
 from anydml.backends._memory import working_nbytes
-from anydml.backends._sequence import Sequence, Step, host_constants
+from anydml.backends._sequence import CallSequence, Step, host_constants
 from anydml.errors import (
     AnyDMLError,
     ArgumentError,
@@ -215,7 +214,7 @@ class CudaKernels:
         self._stream = stream
         self._indices = indices
 
-    def execute(self, kernel: str, inputs: abc.Sequence[Any], outputs: abc.Sequence[Any],
+    def execute(self, kernel: str, inputs: Sequence[Any], outputs: Sequence[Any],
                 attributes: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Put a kernel's work into the stream; -1, as bad indices are found later."""
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
@@ -248,7 +247,7 @@ class CudaKernels:
         _cuda().synchronize(self._device, self._stream)
 
 
-def kernels_for(arrays: abc.Sequence[Any]) -> CudaKernels:
+def kernels_for(arrays: Sequence[Any]) -> CudaKernels:
     """The kernels for arrays of which one is on a GPU at least.
 
     Raises
@@ -339,7 +338,7 @@ class CudaExecutable:
             name: _fixed(uploaded(array, device, 0))
             for name, array in host_constants(program).items()
         }
-        self._sequence = Sequence(program, self._step, constants)
+        self._sequence = CallSequence(program, self._step, constants)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
 
@@ -353,7 +352,7 @@ class CudaExecutable:
             data = call.inputs[0] or ""
             indices = where, self._padding.get(data, 0), self._padding.get(use.slot, 0)
 
-        def run(inputs: abc.Sequence[Any], outputs: abc.Sequence[Any], private: bool,
+        def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool,
                 threads: int) -> int:  # fmt: skip
             stream = next(a.stream for a in (*outputs, *inputs) if a is not None)
             kernels = CudaKernels(self._device, stream, indices)

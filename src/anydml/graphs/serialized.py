@@ -40,14 +40,17 @@ Constants = Callable[[str], bytes | None]
 if TYPE_CHECKING:  # `pathlib` would be loaded for its name only
     from pathlib import Path
 
-# The members of the schema's unions.
+# The members of the schema's unions: of a node, of a constant and of an attribute.
 _OPERATOR, _CONSTANT = 1, 2
 _NAMED, _RAW = 1, 2
-_ONE_OPERATOR, _OPERATORS, _SCALAR = 1, 2, 12
+_ONE_OPERATOR, _OPERATORS, _UINT, _UINT64, _INT, _FLOAT = 1, 2, 3, 4, 5, 6
+_UINTS, _INTS, _FLOATS, _SCALE_BIAS, _SIZE, _SCALAR, _BOOL = 7, 8, 9, 10, 11, 12, 13
 _SCALAR_BYTES: Final = 8
-_STRUCTURES: Final = {3: "I", 4: "Q", 5: "i", 6: "f", 10: "2f", 11: "2I", 13: "B"}
-_ARRAYS: Final = {7: "I", 8: "i", 9: "f"}
-_PAIRS: Final = (10, 11)
+_STRUCTURES: Final = {
+    _UINT: "I", _UINT64: "Q", _INT: "i", _FLOAT: "f", _SCALE_BIAS: "2f", _SIZE: "2I", _BOOL: "B",
+}  # fmt: skip
+_ARRAYS: Final = {_UINTS: "I", _INTS: "i", _FLOATS: "f"}
+_PAIRS: Final = (_SCALE_BIAS, _SIZE)
 
 
 DATA_SUFFIX: Final = ".bin"
