@@ -258,6 +258,9 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
     except FileExistsError:
         name = short_repr(str(output))
         raise ModelError(f"File {name} exists: use another name or --overwrite.") from None
+    except OSError as error:  # a full disk, which Python reports without the name
+        name = short_repr(str(output))
+        raise ModelError(f"File {name} cannot be written: {system_reason(error)}.") from error
 
 
 @commands.command(short_help="List the operators, or describe one.")
