@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,22 @@ def to_repeats(text: int | str) -> int:
     return int(text)
 
 
+def _bound(text: float | str) -> float:
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = math.nan
+    if not 0 <= bound < math.inf:
+        raise click.BadParameter(f"expected a finite number of at least 0, got {short_repr(text)}")
+    return bound
+
+
+def _ulps(text: int | str) -> int:
+    if re.fullmatch(r"[0-9]{1,20}", str(text)) is None:
+        raise click.BadParameter(f"expected an integer of at least 0, got {short_repr(text)}")
+    return int(text)
+
+
 def to_expectation(text: str) -> tuple[str, Path]:
     name, equals, path = text.rpartition("=")
     if not (name and equals and path):
@@ -62,11 +79,11 @@ def add_bounds_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(bounds=Bounds(rtol, atol, ulp), **others)
 
     for option in (
-        click.option("--ulp", type=click.IntRange(min=0), default=0, metavar="N",
+        click.option("--ulp", type=_ulps, default=0, metavar="N",
                      help="Accept floats that are at most N ULPs apart."),
-        click.option("--atol", type=click.FloatRange(min=0), default=0.0, metavar="X",
+        click.option("--atol", type=_bound, default=0.0, metavar="X",
                      help="Accept differences up to X."),
-        click.option("--rtol", type=click.FloatRange(min=0), default=0.0, metavar="X",
+        click.option("--rtol", type=_bound, default=0.0, metavar="X",
                      help="Accept differences up to X times the expected value."),
     ):  # fmt: skip
         with_bounds = option(with_bounds)
@@ -118,7 +135,7 @@ def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=PathType(exists=True, file_okay=False, path_type=Path),
             metavar="DIR",
             help="Folder to read files from.  [default: the model's folder; none for "
-            "standard input.",
+            "standard input]",
         ),
         feature_level_option,
     ):

@@ -46,7 +46,7 @@ from anydml.models.loader import STANDARD_INPUT
 from anydml.models.printing import visible
 from anydml.models.report import report
 from anydml.models.results import as_json as as_data
-from anydml.models.results import comparable, read_array
+from anydml.models.results import comparable, is_raw, read_array
 from anydml.models.showing import draw_file
 from anydml.registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 
@@ -166,10 +166,16 @@ def run(
 def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
     """Print the largest difference of A from B, and the first element that exceeds the bounds.
 
-    Without options, every difference exceeds them. The exit status is 1 when an element does.
+    Without options, every difference exceeds them. The exit status is 1 when an element does. A
+    file that is not .npy has raw elements, of the other file's type and shape.
     """
     names = f"{visible(str(got))}, {visible(str(expected))}"
-    found = compare(read_array(got), read_array(expected), bounds, names)
+    one, other = read_array(got), read_array(expected)
+    if is_raw(got) and not is_raw(expected):
+        one = comparable(one, other, got)
+    elif is_raw(expected) and not is_raw(got):
+        other = comparable(other, one, expected)
+    found = compare(one, other, bounds, names)
     _echo_lines(found.lines())
     if found.first is not None:
         raise click.exceptions.Exit(1)
@@ -252,6 +258,9 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
     except FileExistsError:
         name = short_repr(str(output))
         raise ModelError(f"File {name} exists: use another name or --overwrite.") from None
+    except OSError as error:  # a full disk, which Python reports without the name
+        name = short_repr(str(output))
+        raise ModelError(f"File {name} cannot be written: {system_reason(error)}.") from error
 
 
 @commands.command(short_help="List the operators, or describe one.")

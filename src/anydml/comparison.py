@@ -20,7 +20,8 @@ class Bounds:
     """Which differences are accepted.
 
     An element is accepted if it equals the expected one, if both are NaN, if they differ by at most
-    `atol` + `rtol` × |expected|, or if they are floats at most `ulp` ULPs apart.
+    `atol` + `rtol` × |expected|, or if they are floats at most `ulp` ULPs apart. NaN and infinities
+    equal only themselves, whatever the bounds. All bounds are finite and at least 0.
     """
 
     rtol: float = 0.0
@@ -38,14 +39,16 @@ class Element:
     position: int
     got: Any
     expected: Any
-    difference: float
+    difference: float | int
     ulps: int | None
 
     def text(self, shape: tuple[int, ...]) -> str:
         """Where it is, and both values."""
         where = [int(i) for i in np.unravel_index(self.position, shape)]
         steps = "" if self.ulps is None else f", {self.ulps} ULPs"
-        return f"{where}: got {self.got}, expected {self.expected} ({self.difference:g}{steps})"
+        exact = isinstance(self.difference, int)
+        difference = str(self.difference) if exact else f"{self.difference:g}"
+        return f"{where}: got {self.got}, expected {self.expected} ({difference}{steps})"
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,9 @@ def compare(
     for start in range(0, flat.size, _CHUNK):
         a, b = flat[start : start + _CHUNK], expected_values[start : start + _CHUNK]
         difference, steps = _differences(a, b), _steps(a, b)
-        with np.errstate(all="ignore"):
-            allowed = bounds.atol + bounds.rtol * np.abs(b.astype(np.float64))
-            accepted = (difference == 0) | (difference <= allowed)
+        accepted = (difference == 0) | _within(difference, b, bounds)
         if steps is not None:
-            accepted |= steps <= bounds.ulp
+            accepted |= (steps <= bounds.ulp) & np.isfinite(a) & np.isfinite(b)
         beyond += int(np.count_nonzero(~accepted))
 
         i = int(np.argmax(difference))
@@ -144,16 +145,34 @@ def compare(
 def _element(
     start: int, i: int, a: Array, b: Array, difference: Array, steps: Array | None
 ) -> Element:
-    ulps = None if steps is None else int(steps[i])
-    return Element(start + i, a[i], b[i], float(difference[i]), ulps)
+    no_ulps = steps is None or not (np.isfinite(a[i]) and np.isfinite(b[i]))
+    ulps = None if no_ulps or steps is None else int(steps[i])
+    return Element(start + i, a[i], b[i], difference[i].item(), ulps)
 
 
 def _differences(a: Array, b: Array) -> Array:
-    """Absolute differences; 0 of equal elements and two NaN, infinite of one NaN."""
+    """Absolute differences, of integers exact; 0 of equal elements and two NaN, inf of one NaN."""
+    if a.dtype.kind in "iu":
+        wide = np.uint64 if a.dtype.kind == "u" else np.int64
+        # Differences of int64 wrap, and are right again as unsigned numbers.
+        larger, smaller = np.maximum(a, b).astype(wide), np.minimum(a, b).astype(wide)
+        return larger.view(np.uint64) - smaller.view(np.uint64)
     with np.errstate(all="ignore"):
         found = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    found = np.where((a == b) | ((a != a) & (b != b)), 0, np.where(found != found, np.inf, found))
-    return np.where((found == 0) & (a != b) & ((a == a) | (b == b)), 1, found)  # of large integers
+    return np.where((a == b) | ((a != a) & (b != b)), 0, np.where(found != found, np.inf, found))
+
+
+def _within(difference: Array, expected: Array, bounds: Bounds) -> Array:
+    """Which differences are at most `atol` + `rtol` × |expected|; never one that is infinite."""
+    with np.errstate(all="ignore"):
+        allowed = np.full(expected.shape, bounds.atol)
+        if bounds.rtol:
+            allowed += bounds.rtol * np.abs(expected.astype(np.float64))
+    if difference.dtype.kind != "u":
+        return np.isfinite(difference) & (difference <= allowed)
+    # NumPy would compare 64-bit integers with floats as floats.
+    huge = allowed >= 2.0**64
+    return huge | (difference <= np.where(huge, 0, allowed).astype(np.uint64))
 
 
 def _steps(a: Array, b: Array) -> Array | None:

@@ -62,6 +62,94 @@ def test_large_integers_that_are_one_float():
     assert found.first.difference == 1
 
 
+_LOOSE = [Bounds(rtol=0.5), Bounds(atol=1e300), Bounds(1.0, 1.0, 2**64 - 1)]
+
+
+@pytest.mark.parametrize("bounds", _LOOSE, ids=str)
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_no_bound_accepts_a_difference_that_is_not_finite(kind, bounds):
+    special = np.array([np.nan, np.inf, -np.inf], kind)
+    finite = np.array([0, np.finfo(kind).max, np.finfo(kind).min], kind)
+    assert compare(special, special, bounds).largest is None
+    for got in (np.roll(special, 1), np.roll(special, 2), finite):
+        assert compare(got, special, bounds).beyond == 3
+        assert compare(special, got, bounds).beyond == 3
+
+
+def test_ulps_do_not_reach_nan_and_infinity():
+    largest, infinite, nan = np.array([0x7BFF, 0x7C00, 0x7C01], np.uint16).view(np.float16)[:, None]
+    for one, other in ((largest, infinite), (infinite, nan), (infinite, largest)):
+        found = compare(one, other, Bounds(ulp=1))
+        assert found.beyond == 1
+        assert found.first.ulps is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("u8", 2**63 + 1000, 2**63),
+        ("u8", 0, 2**64 - 1),
+        ("i8", 2**62 + 1, 2**62 - 9),
+        ("i8", -(2**63), 2**63 - 1),
+        ("i4", -(2**31), 2**31 - 1),
+        ("u1", 0, 255),
+    ],
+)
+def test_integers_differ_by_exactly(kind, one, other):
+    difference = abs(one - other)
+    for got, expected in ((one, other), (other, one)):
+        found = compare(np.array([got], kind), np.array([expected], kind), Bounds(atol=0.5))
+        assert found.beyond == 1
+        assert found.first.difference == difference
+        assert f"({difference})" in found.lines()[0]
+        accepted = Bounds(atol=float(difference))
+        assert compare(np.array([got], kind), np.array([expected], kind), accepted).beyond == 0
+
+
+def test_the_bounds_of_large_integers():
+    expected = np.array([2**63], np.uint64)
+    got = expected + np.uint64(1000)
+    assert compare(got, expected, Bounds(atol=999)).beyond == 1
+    assert compare(got, expected, Bounds(atol=1000)).beyond == 0
+    assert compare(got, expected, Bounds(rtol=1000 / 2**63)).beyond == 0
+    assert compare(got, expected, Bounds(rtol=999 / 2**63)).beyond == 1
+    assert compare(got, expected, Bounds(atol=1e300)).beyond == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        *(
+            (option, value, f"expected a finite number of at least 0, got '{value}'")
+            for option in ("--rtol", "--atol")
+            for value in ("nan", "inf", "-inf", "-1", "1e999", "x")
+        ),
+        *(
+            ("--ulp", value, f"expected an integer of at least 0, got '{value}'")
+            for value in ("1.5", "-1", "nan", "")
+        ),
+    ],
+)
+def test_bounds_that_are_refused(files, capsys, option, value, message):
+    (file,) = files(np.zeros(1))
+    assert cli.main(["compare", file, file, option, value]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_raw_file_has_the_type_and_shape_of_the_other(tmp_path, files, capsys):
+    array = np.arange(4, dtype=np.float32).reshape(2, 2)
+    (file,) = files(array)
+    raw = tmp_path / "raw.bin"
+    raw.write_bytes(array.tobytes())
+    for pair in ((file, str(raw)), (str(raw), file)):
+        assert cli.main(["compare", *pair]) == 0
+        assert "4 elements (float32 of shape (2, 2)): equal" in capsys.readouterr().out
+    raw.write_bytes(bytes(473))
+    assert cli.main(["compare", file, str(raw)]) == 1
+    assert "expected 16 bytes (float32 of shape (2, 2)), got 473" in capsys.readouterr().err
+    assert cli.main(["compare", str(raw), str(raw)]) == 0
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -95,8 +183,14 @@ def test_a_run_is_compared_with_a_file(files, capsys, monkeypatch, tmp_path):
         assert cli.main(["run", str(MODEL), "--expect", f"{name}={path}"]) == 0
     raw.write_bytes(array.tobytes() + b"1234")
     assert cli.main(["run", str(MODEL), "--expect", f"{name}={raw}"]) == 1
-    assert "expected the same shape" in capsys.readouterr().err
+    size = array.nbytes
+    assert f"expected {size} bytes (float32 of shape " in capsys.readouterr().err
     assert cli.main(["run", str(MODEL), "--expect", f"{name}={same}"]) == 0
+    infinite = array.copy()
+    infinite.flat[0] = np.inf
+    (file,) = files(infinite)
+    arguments = ["run", str(MODEL), "--expect", f"{name}={file}", "--rtol", "0.1", "--atol", "9"]
+    assert cli.main(arguments) == 1
     assert cli.main(["run", str(MODEL), "--expect", f"{name}={other}"]) == 1
     assert "exceed rtol 0" in capsys.readouterr().err
     assert cli.main(["run", str(MODEL), "--expect", f"nobody={same}"]) == 2

@@ -223,3 +223,9 @@ def test_more_is_refused_and_notebooks_show_a_table():
     with pytest.raises(dml.ArgumentError, match="at most 20000 boxes"):
         draw_graph(graph)
     assert graph._repr_html_().startswith("<table>")
+
+
+def test_a_full_disk_is_named_by_its_file(capsys):
+    model = Path(__file__).parents[2] / "examples" / "models" / "split.json"
+    assert cli.main(["show", str(model), "-o", "/dev/full", "--overwrite"]) == 1
+    assert "Error: File '/dev/full' cannot be written: No space" in capsys.readouterr().err

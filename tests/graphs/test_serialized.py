@@ -147,6 +147,37 @@ def test_a_graph_as_json_is_checked_and_run(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize("serialize", [False, True])
+@pytest.mark.parametrize(
+    ("file", "array", "message"),
+    [
+        ("x.npy", np.ones((3, 4), "f4"), "expected FLOAT32 {2, 3} in 'x.npy', got FLOAT32 {3, 4}"),
+        ("x.npy", np.zeros((3, 2), "f4"), "expected FLOAT32 {2, 3} in 'x.npy', got FLOAT32 {3, 2}"),
+        ("x.npy", np.zeros(6, "f4"), "expected FLOAT32 {2, 3} in 'x.npy', got FLOAT32 {6}"),
+        ("x.npy", np.zeros((2, 3)), "expected FLOAT32 in 'x.npy', got float64"),
+        ("x.npy", np.zeros((2, 3), ">i2"), "expected FLOAT32 in 'x.npy', got int16"),
+        ("x.npy", b"text", "File 'x.npy': Expected an .npy file, got something else"),
+        ("x.bin", bytes(60), "expected 24 bytes (FLOAT32 {2, 3}) in 'x.bin', got 60"),
+        ("x.bin", bytes(20), "expected 24 bytes (FLOAT32 {2, 3}) in 'x.bin', got 20"),
+        ("x.npy", np.zeros((1, 1, 2, 3), ">f4"), None),
+        ("x.bin", bytes(24), None),
+    ],
+)  # fmt: skip
+def test_the_file_of_an_input(tmp_path, capsys, monkeypatch, serialize, file, array, message):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(network().to_json()))
+    if serialize:
+        write(tmp_path, ["factor", "addend"])
+    if isinstance(array, bytes):
+        (tmp_path / file).write_bytes(array)
+    else:
+        np.save(tmp_path / file, array)
+    status, _, err = commanded(capsys, "run", "Partition_0.bin" if serialize else "graph.json")
+    wanted = "" if message is None else f"Error: Input 'x': {message}.\n"
+    assert (status, err) == (bool(wanted), wanted)
+
+
 def test_a_model_dispatches_it(tmp_path, capsys):
     (tmp_path / "graphs").mkdir()
     write(tmp_path / "graphs", ["factor"])

@@ -187,6 +187,8 @@ def test_very_many_faults_are_cut(tmp_path):
          "nested too deeply"),
         (b"[" + b"[" * 2000 + b"]" * 2000 + b",\n" + b"[" * 2100, (2, 2100), "nested too deeply"),
         (b'{"a": 1, /* x\n\n', (1, 10), "a comment that is not closed"),
+        (b'{"a', (1, 2), "a string that is not closed."),
+        (b'{"a\n": 1}', (1, 4), "a control character in a string."),
     ],
 )  # fmt: skip
 def test_an_error_of_json_has_its_line_and_column(text, where, wrong):

@@ -148,3 +148,14 @@ def test_problems_are_told_up_to_a_number(tmp_path):
     assert len(found.problems) == 1001
     assert found.problems[999] == "Command at index 999: Field 'type' is required."
     assert found.problems[-1] == "There are more."
+
+
+@pytest.mark.parametrize("kind", ["hlsl", "onnx"])
+def test_what_dxdispatch_reads_is_no_warning(tmp_path, kind):
+    model = split_model()
+    model["dispatchables"]["split"] = {"type": kind, "sourcePath": "x", "compiler": "dxc"}
+    model["commands"][0]["threadGroupCount"] = [1, 1, 1]
+    model["commands"][0]["bindings"]["InputTensor"] = {"name": "A", "shape": [1]}
+    read = read_model(write_model(tmp_path, model))
+    assert "needs DxDispatch" in read.problems[0]
+    assert read.warnings == ()

@@ -239,7 +239,7 @@ def _placed(
 ) -> tuple[list[_Point], list[list[_Point]]]:
     """The centre of each box, and the points between the ends of each line."""
     if not available():
-        raise DeviceError("Drawing graphs needs igraph: pip install igraph")
+        raise DeviceError("Drawing graphs needs igraph: `pip install igraph`, or the extra `show`")
     igraph: Any = import_module("igraph")
     all_layers, links = [*layers], list[tuple[int, int]]()
     vias: list[list[int]] = [[] for _ in lines]

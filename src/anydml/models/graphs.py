@@ -7,13 +7,16 @@ from functools import cached_property
 from typing import Any
 
 from anydml._json import short_repr
+from anydml.binding import elements_size
+from anydml.dtypes import DataType
 from anydml.errors import ModelError, Violation
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, Lowered, lower
 from anydml.graphs.serialized import DATA_SUFFIX, Constants, graph_from_bytes
 from anydml.levels import LATEST, FeatureLevel
-from anydml.models.files import Place
+from anydml.models import npy
+from anydml.models.files import Place, state
 from anydml.models.paths import Folder, parts_below
 from anydml.ops._fields import FieldInfo, Role, TensorKind
 from anydml.program import Program
@@ -130,27 +133,71 @@ def data_of_inputs(graph: GraphOperator, folder: Folder | None) -> dict[str, Any
     Raises
     ------
     ModelError
-        There is no file for an input; the message has all of them.
+        There is no file for an input, or it has another type, shape or size; the message has all
+        of them.
     """
     resources: dict[str, Any] = {}
-    missing = []
+    problems = []
     for name, tensor, info in graph.tensors():
         values: Any = {"value": 0, "valueCount": tensor.element_count}
         if info.role is Role.INPUT:
             files = [f"{name}{suffix}" for suffix in (".npy", DATA_SUFFIX)]
             found = [file for file in files if folder and _is_file(folder, file)]
-            if not found:
-                missing.append(
+            if folder is None or not found:
+                problems.append(
                     f"Input {short_repr(name)}: Expected a file {' or '.join(map(repr, files))} "
                     "beside the graph (or in --input-dir), got neither."
                 )
                 continue
+            try:
+                _check_input(tensor, Place(folder, parts_below(folder, found[0])))
+            except ModelError as error:
+                problems.append(f"Input {short_repr(name)}: {error}")
+                continue
             values = {"sourcePath": found[0]}
         kind = tensor.data_type.name
         resources[name] = {"initialValuesDataType": kind, "initialValues": values}
-    if missing:
-        raise ModelError(*missing)
+    if problems:
+        raise ModelError(*problems)
     return resources
+
+
+def _check_input(tensor: TensorDesc, place: Place) -> None:
+    """Raise unless a file has the type, shape and size of an input's tensor.
+
+    Sizes of 1 in front do not count: descriptors often have more of them than arrays. With strides
+    a file has the buffer of the tensor, whose shape is another one.
+    """
+    data_type, shape = tensor.data_type, None
+    with place.open_file() as file:
+        if place.name.endswith(DATA_SUFFIX):
+            size = state(file).size
+        else:
+            try:
+                dtype, size, shape = npy.read_header(file)
+            except ModelError as error:
+                raise ModelError(f"File {place}: {error}") from error
+            if DataType.from_numpy(dtype) is not data_type:
+                raise ModelError(
+                    f"expected {data_type} in {place}, got {dtype.newbyteorder('=').name}."
+                )
+    expected = f"{data_type} {_braced(tensor.sizes)}"
+    if shape is not None and tensor.strides is None:
+        if _without_leading_ones(shape) != _without_leading_ones(tensor.sizes):
+            raise ModelError(f"expected {expected} in {place}, got {data_type} {_braced(shape)}.")
+        return
+    least = elements_size(tensor)
+    if not least <= size <= tensor.total_tensor_size_in_bytes:
+        raise ModelError(f"expected {least} bytes ({expected}) in {place}, got {size}.")
+
+
+def _braced(sizes: tuple[int, ...]) -> str:
+    return f"{{{', '.join(map(str, sizes))}}}"
+
+
+def _without_leading_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    first = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
+    return sizes[first:]
 
 
 def _is_file(folder: Folder, name: str) -> bool:

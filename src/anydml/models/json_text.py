@@ -29,6 +29,12 @@ _CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
 _NUMBERS: Final = re.compile(rf"{_STRING}|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL)
 _BRACKETS: Final = re.compile(rf"{_STRING}|[\[{{]|[\]}}]", re.DOTALL)
 
+# Messages of the parser that end with the position.
+_WORDED: Final = {
+    "Unterminated string starting at": "a string that is not closed",
+    "Invalid control character at": "a control character in a string",
+}
+
 
 def parse(data: bytes) -> Fields:
     """The object that the text of a model describes, and in it all objects as `Fields`.
@@ -50,7 +56,7 @@ def parse(data: bytes) -> Fields:
         except json.JSONDecodeError:
             value = _json(plain(text))
     except json.JSONDecodeError as error:
-        raise _error(text, error.pos, error.msg) from error
+        raise _error(text, error.pos, _WORDED.get(error.msg, error.msg)) from error
     except _ConstantError as error:
         (name,) = error.args
         at = next((at for at, token in _tokens(_CONSTANTS, text) if token == name), 0)

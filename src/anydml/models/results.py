@@ -116,7 +116,7 @@ def read_array(path: Path) -> Array:
         The file cannot be read, or has elements of a type that no tensor has.
     """
     with open_file(path) as file:
-        if path.suffix.lower() != ".npy":
+        if is_raw(path):
             return np.fromfile(file, np.uint8)
         try:
             header = npy.read_header(file)
@@ -126,11 +126,26 @@ def read_array(path: Path) -> Array:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def comparable(expected: Array, result: Array, path: Path) -> Array:
-    """What a file has, in the type and sizes of a result where the file does not say them.
+def is_raw(path: Path) -> bool:
+    """Whether a file has elements alone, without their type and shape."""
+    return path.suffix.lower() != ".npy"
 
-    Raw bytes have no type, and an array of as many elements may have other sizes.
+
+def comparable(array: Array, other: Array, path: Path) -> Array:
+    """What a file has, in the type and shape of another array where the file does not say them.
+
+    Raw bytes have no type, and an array of as many elements may have another shape.
+
+    Raises
+    ------
+    ModelError
+        There are more or fewer raw bytes than the other array has.
     """
-    if path.suffix.lower() != ".npy" and expected.nbytes == result.nbytes:
-        expected = expected.view(result.dtype)
-    return expected.reshape(result.shape) if expected.size == result.size else expected
+    if is_raw(path):
+        if array.nbytes != other.nbytes:
+            raise ModelError(
+                f"File {str(path)!r}: expected {other.nbytes} bytes ({other.dtype} of shape "
+                f"{other.shape}), got {array.nbytes}."
+            )
+        array = array.view(other.dtype)
+    return array.reshape(other.shape) if array.size == other.size else array

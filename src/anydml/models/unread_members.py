@@ -41,9 +41,12 @@ def find_unread_members(
         yield from _points(f"Dispatchable {short_repr(name)}", dispatchable, dispatchable.bindings)
     for index, part in enumerate(document["commands"]):
         where = f"Command at index {index}"
-        if isinstance(part, Fields):
-            yield from _below(where, part, index in commands)
         command = commands.get(index)
+        # What a dispatch of a dispatchable that is not read has depends on that one's type:
+        # DxDispatch reads 'threadGroupCount' for HLSL, 'shape' in bindings for ONNX.
+        unknown = isinstance(command, Dispatch) and command.dispatchable not in dispatchables
+        if isinstance(part, Fields):
+            yield from _below(where, part, command is not None and not unknown)
         if isinstance(command, Dispatch) and command.dispatchable in dispatchables:
             yield from _points(where, dispatchables[command.dispatchable], command.bindings)
 
