@@ -26,10 +26,9 @@ from pathlib import Path
 import numpy as np
 
 from anydml import _native
-from anydml.catalogue import meanings, sections
+from anydml.catalogue import condition_of, meanings, sections
 from anydml.device import Device
 from anydml.drawing import draw_operator
-from anydml.dtypes import DataType
 from anydml.enums import NamedEnum
 from anydml.exactness import EXACT, Tolerance, Unit
 from anydml.functions._attributes import PADDING_SYNONYMS
@@ -42,8 +41,6 @@ from anydml.ops._examples import Example, examples_of
 from anydml.ops._family import Family
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES, TensorSupport
-from anydml.ops.enumerations import InterpolationMode
-from anydml.ops.padding1 import PaddingMode
 from anydml.registry import OPERATORS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -175,9 +172,11 @@ def literals() -> str:
     modes, types = _native.INDEX_MODES, _native.NUMBERS
     paged = [known.name.upper() for known in _native.TYPES if 0 < known.number < 64]
     words: dict[str, Iterable[str | None]] = {
-        "DataTypeName": _names(DataType),
-        "PaddingModeName": _names(PaddingMode),
-        "InterpolationModeName": _names(InterpolationMode),
+        **{
+            f"{kind.__name__}Name": _names(kind)
+            for kind in sorted(NamedEnum.__subclasses__(), key=lambda kind: kind.__name__)
+            if kind is not FeatureLevel
+        },
         "OutOfRange": modes[:2],  # of descriptors; the others are the array functions'
         "GatherMode": modes,
         "PadMode": [*_native.PADDING_MODES, *PADDING_SYNONYMS],
@@ -185,7 +184,7 @@ def literals() -> str:
         "IndexName": [*_native.INDEX_TYPES, *map(str.upper, _native.INDEX_TYPES)],
         "TypeName": [*types, *paged],
     }
-    lines = [f'"""Words of native/common/*.def in public signatures. {_WRITTEN}."""', ""]
+    lines = [f'"""Words that public signatures take. {_WRITTEN}."""', ""]
     lines += ["from typing import Literal", ""]
     for name, members in words.items():
         lines += [f"{name} = Literal["]
@@ -430,15 +429,18 @@ def _fields(kind: type[Descriptor], meanings: dict[str, str]) -> str:
 
 
 def _support(kind: type[Descriptor]) -> str:
-    lines = ["| from level | tensors | ranks | data types |", "|---|---|---|---|"]
+    conditional = any(row.when for row in kind.SUPPORT)
+    heading = "| from level | tensors | ranks | data types |"
+    lines = [f"{'| where ' * conditional}{heading}", "|---" * (4 + conditional) + "|"]
     for row in kind.SUPPORT:
+        condition = f"| {condition_of(row)} " * conditional
         by_support: dict[TensorSupport, list[str]] = {}
         for name, accepted in row.tensors.items():
             by_support.setdefault(accepted, []).append(name)
         for accepted, names in by_support.items():
             ranks = accepted.ranks_text.replace("..", "–")
             types = ", ".join(map(str, accepted.data_types))
-            lines.append(f"| {row.level} | {', '.join(names)} | {ranks} | {types} |")
+            lines.append(f"{condition}| {row.level} | {', '.join(names)} | {ranks} | {types} |")
     return "\n".join(lines)
 
 

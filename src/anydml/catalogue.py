@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from anydml.backends import backends_here, why_no_gpu
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import EnumerationKind, FieldInfo
-from anydml.ops._pages import PAGES, Page
+from anydml.ops._pages import PAGES, Page, Support
 from anydml.registry import OPERATORS
 
 _GAP: Final = "  "
@@ -85,13 +86,29 @@ def support(operator: type[Descriptor], width: int | None) -> Iterator[str]:
     """The support table of an operator."""
     rows = []
     for row in operator.SUPPORT:
-        level = str(row.level)
+        level, condition = str(row.level), condition_of(row)
         for name, accepted in row.tensors.items():
             types = " ".join(map(str, accepted.data_types))
-            rows.append([level, name, accepted.ranks_text, types])
-            level = ""
-    heading = ["level", "tensor", "ranks", "data types"]
-    yield from table("Support, from feature level", heading, rows, width)
+            rows.append([condition, level, name, accepted.ranks_text, types])
+            level = condition = ""
+    heading = ["where", "level", "tensor", "ranks", "data types"]
+    begin = 0 if any(row.when for row in operator.SUPPORT) else 1
+    rows = [row[begin:] for row in rows]
+    yield from table("Support, from feature level", heading[begin:], rows, width)
+
+
+def condition_of(row: Support) -> str:
+    """What a row of a support table is for: values of fields; empty for all."""
+    fields = row.when or {}
+    return "; ".join(f"{name}: {', '.join(values)}" for name, values in fields.items())
+
+
+def meaning_of(operator: type[Descriptor]) -> str:
+    """What an operator does, as plain text: its class says it, or its module if it is alone."""
+    computed = issubclass(operator, Computed)
+    doc = operator.__doc__ if computed else inspect.getmodule(operator).__doc__
+    text = sections(inspect.cleandoc(doc or ""))[""]
+    return re.sub(r"::$", ":", text, flags=re.MULTILINE).replace("`", "")
 
 
 def devices(width: int | None) -> Iterator[str]:
@@ -131,7 +148,7 @@ def operator_data(name: str) -> dict[str, Any]:
         "in_place": operator.IN_PLACE,
         "support": _support_data(page),
         "descriptor": operator.__name__,
-        "text": inspect.getdoc(inspect.getmodule(operator)) or "",
+        "text": meaning_of(operator),
         "also_known_as": operator.ALSO_KNOWN_AS.split(),
         "fields": [_field_data(info, full_texts[info.attribute]) for info in operator.fields()],
     }
@@ -203,4 +220,9 @@ def _in_full(operator: type[Descriptor]) -> dict[str, str]:
         if referred := re.fullmatch(r"As for `(\w+)`\.", text):
             other = next(o for o in OPERATORS.values() if o.__name__ == referred[1])
             full_texts[attribute] = meanings(other)[attribute]
-    return {attribute: text.replace("`", "") for attribute, text in full_texts.items()}
+    names = {f"`{info.attribute}`": info.name for info in operator.fields()}
+    for attribute, text in full_texts.items():
+        for quoted, name in names.items():
+            text = text.replace(quoted, name)  # noqa: PLW2901  # one after the other
+        full_texts[attribute] = text.replace("`", "")
+    return full_texts

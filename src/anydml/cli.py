@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import inspect
 import io
 import json
 import os
@@ -273,7 +272,7 @@ def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: every operator, or one.")
 def ops(name: str | None, as_json: bool) -> None:
-    """List the operators, or describe one: its meaning, fields, rules and support table.
+    """List the operators, or describe one: its meaning, fields and support table.
 
     NAME is DirectML's name, or that of the same function elsewhere: TOP_K1, torch.topk, Concat.
     """
@@ -291,7 +290,7 @@ def _show_operator(name: str, as_json: bool) -> None:
         return
     operator = OPERATORS[name]
     print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
-    print(f"{inspect.getdoc(inspect.getmodule(operator)) or ''}\n")
+    print(f"{catalogue.meaning_of(operator)}\n")
     if operator.ALSO_KNOWN_AS:
         print(f"Also known as: {', '.join(operator.ALSO_KNOWN_AS.split())}\n")
     _echo_lines(catalogue.fields(operator, _width()))

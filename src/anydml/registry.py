@@ -104,8 +104,16 @@ def unknown_operator(name: str) -> str:
     if near is None and 2 < len(plain) <= _LONGEST:
         near = _json.similar(plain, OPERATORS)
         near = near or next((known for known in OPERATORS if _is_part(plain, known)), None)
+        near = near or _similar_elsewhere(plain.lower().rpartition(".")[2])
     hint = f"; did you mean {near!r}?" if near else " (`anydml ops` lists them)."
     return f"Expected the name of a DirectML operator, got {_json.short_repr(name)}{hint}"
+
+
+def _similar_elsewhere(name: str) -> str | None:
+    """The operator of a similar name in another library, as ``Concat``."""
+    last = _also_known()[1]
+    found = _json.similar(name, (known for known in last if known[:1] == name[:1]))
+    return None if found is None else last[found]
 
 
 def _plain(name: str) -> str:

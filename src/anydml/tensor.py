@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from anydml import _json
-from anydml._literals import DataTypeName
+from anydml._literals import DataTypeName, TensorFlagsName
 from anydml.dtypes import DataType
 from anydml.enums import NamedEnum
 from anydml.errors import (
@@ -31,9 +31,6 @@ _MOST_SIZES = 64
 # Of the search for two elements in one place; real layouts need a handful, and a model can have
 # thousands of tensors that need them all.
 _MOST_STEPS = 1_000
-
-
-FlagName = Literal["NONE", "OWNED_BY_DML", "DML_TENSOR_FLAG_NONE", "DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 
 class TensorFlags(NamedEnum):
@@ -91,7 +88,7 @@ class TensorDesc:
         sizes: Iterable[int],
         strides: Iterable[int] | None = None,
         *,
-        flags: TensorFlags | FlagName | Iterable[FlagName] = TensorFlags.NONE,
+        flags: TensorFlags | TensorFlagsName | Iterable[TensorFlagsName] = TensorFlags.NONE,
         total_tensor_size_in_bytes: int | None = None,
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:

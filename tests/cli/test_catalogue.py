@@ -40,7 +40,8 @@ def test_one_operator_as_json(call):
         "2_1",
     )
     assert output["text"].startswith("TOP_K")
-    assert output["fields"][4]["meaning"] == "In 1..input_tensor.sizes[axis]."  # TopK's
+    assert "::" not in output["text"]
+    assert output["fields"][4]["meaning"] == "In 1..InputTensor.Sizes[Axis]."  # TopK's
     assert output["fields"][-1] == {
         "name": "AxisDirection", "attribute": "axis_direction", "kind": "AxisDirection",
         "optional": False, "values": ["INCREASING", "DECREASING"],
@@ -51,6 +52,20 @@ def test_one_operator_as_json(call):
         "ranks": [1, 8], "data_types": ["UINT64", "UINT32"],
     }  # fmt: skip
     assert len(output["support"]) == len(dml.TopK1.SUPPORT)
+
+
+def test_an_operator_of_a_family_says_what_it_does(call):
+    output = call("ops", "ActivationCelu")
+    assert "max(0, x) + min(0, alpha * (exp(x / alpha) - 1))." in output
+    assert "`" not in output
+
+
+def test_a_table_says_which_values_of_a_field_a_row_is_for(call):
+    lines = call("ops", "reduce").splitlines()
+    (heading,) = (line for line in lines if line.endswith("data types"))
+    assert heading.split()[0] == "where"
+    assert any(line.startswith("  Function: ARGMIN, ARGMAX") for line in lines)
+    assert not any(line.startswith("  where  ") for line in call("ops", "gemm").splitlines())
 
 
 def test_optional_fields_say_so(call):

@@ -69,6 +69,14 @@ def test_what_an_array_function_does(name, function):
     assert name.rpartition(".")[2] in TABLE.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [("Concatt", "JOIN"), ("torch.topkk", "TOP_K1"), ("Softmaxx", "ACTIVATION_SOFTMAX1")],
+)
+def test_a_misspelt_name_of_another_library(name, operator):
+    assert unknown_operator(name).endswith(f"; did you mean {operator!r}?")
+
+
 def test_every_operator_of_directml_is_here():
     assert PAGES.keys() <= OPERATORS.keys()
 

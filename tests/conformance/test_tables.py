@@ -1,12 +1,14 @@
 """What Python writes out of the native tables, for type checkers, is what they say."""
 
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
-from anydml import _native, dtypes, tensor
-from anydml.ops import padding1, top_k, upsample_2d
+from anydml import _native, dtypes
+from anydml.ops import padding1, upsample_2d
+from anydml.ops._fields import EnumerationKind
+from anydml.registry import OPERATORS
 
 UPPER = [known.name.upper() for known in _native.TYPES if 0 < known.number < 64]
 
@@ -27,16 +29,19 @@ def test_data_types():
             assert (dtype.itemsize, dtype.kind) == (known.size, known.kind)
 
 
-@pytest.mark.parametrize(
-    ("enum", "names"),
-    [
-        (top_k.AxisDirection, top_k.DirectionName),
-        (tensor.TensorFlags, tensor.FlagName),
-    ],
-)
-def test_names_of_enumerations(enum, names):
-    members = [*enum]
-    assert [*get_args(names)] == [m.suffix for m in members] + [m.full_name for m in members]
+def test_signatures_take_every_name_of_an_enumeration():
+    found = set()
+    for kind in dict.fromkeys(OPERATORS.values()):
+        hints = get_type_hints(kind)
+        for info in kind.fields():
+            if isinstance(info.kind, EnumerationKind):
+                taken = {
+                    word for part in get_args(hints[info.attribute]) for word in get_args(part)
+                }
+                members = info.kind.members
+                assert taken == {name for m in members for name in (m.suffix, m.full_name)}
+                found.add(type(next(iter(members))))
+    assert len(found) > 10
 
 
 @pytest.mark.parametrize(

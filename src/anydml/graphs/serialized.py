@@ -69,6 +69,8 @@ def read_serialized_graph(path: str | Path) -> GraphDesc:
         The file, as ``Partition_0.bin``. Data of constants that are not in it are read from files
         in the same folder, named after the constants, as ``weight.bin``. A constant without such a
         file is an input of the graph that is OWNED_BY_DML: `CompiledGraph.initialize` takes it.
+        Links are followed, and files may have any size: check a file that you do not trust with
+        ``anydml check``, which does neither.
 
     Returns
     -------

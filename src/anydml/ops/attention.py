@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
+from anydml._literals import MultiheadAttentionMaskTypeName
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.exactness import ulp
@@ -33,14 +34,6 @@ from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 
-MaskTypeName = Literal[
-    "NONE", "KEY_SEQUENCE_LENGTH", "KEY_SEQUENCE_END_START", "KEY_QUERY_SEQUENCE_LENGTH_START_END",
-    "BOOLEAN", "DML_MULTIHEAD_ATTENTION_MASK_TYPE_NONE",
-    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_SEQUENCE_LENGTH",
-    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_SEQUENCE_END_START",
-    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_KEY_QUERY_SEQUENCE_LENGTH_START_END",
-    "DML_MULTIHEAD_ATTENTION_MASK_TYPE_BOOLEAN",
-]  # fmt: skip
 
 Shapes = Mapping[str, tuple[Any, ...]]
 """Sizes by the names of the tensors."""
@@ -260,7 +253,9 @@ class MultiheadAttention(Attention):
     scale: float = floating()
     mask_filter_value: float = floating()
     head_count: int = uint()
-    mask_type: MultiheadAttentionMaskType | MaskTypeName = enumeration(MultiheadAttentionMaskType)
+    mask_type: MultiheadAttentionMaskType | MultiheadAttentionMaskTypeName = enumeration(
+        MultiheadAttentionMaskType
+    )
 
     NAME = "MULTIHEAD_ATTENTION"
     HEADS = ("head_count", "head_count")
@@ -345,7 +340,9 @@ class MultiheadAttention1(Attention):
     mask_filter_value: float = floating()
     query_head_count: int = uint()
     key_value_head_count: int = uint()
-    mask_type: MultiheadAttentionMaskType | MaskTypeName = enumeration(MultiheadAttentionMaskType)
+    mask_type: MultiheadAttentionMaskType | MultiheadAttentionMaskTypeName = enumeration(
+        MultiheadAttentionMaskType
+    )
 
     NAME = "MULTIHEAD_ATTENTION1"
     HEADS = ("query_head_count", "key_value_head_count")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from anydml._literals import QuantizationTypeName
 from anydml.dtypes import DataType, data_types
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
@@ -37,11 +38,6 @@ class QuantizationType(NamedEnum):
     def prefix(cls) -> str:
         return "DML_QUANTIZATION_TYPE_"
 
-
-QuantizationTypeName = Literal[
-    "NONE", "SCALE", "SCALE_ZERO_POINT", "DML_QUANTIZATION_TYPE_NONE",
-    "DML_QUANTIZATION_TYPE_SCALE", "DML_QUANTIZATION_TYPE_SCALE_ZERO_POINT",
-]  # fmt: skip
 
 _TENSORS: Final = {
     QuantizationType.SCALE: (1, "1 tensor (SCALE: a scale)"),

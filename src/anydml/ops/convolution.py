@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from anydml._literals import ConvolutionDirectionName, ConvolutionModeName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
@@ -52,16 +52,6 @@ class ConvolutionDirection(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_CONVOLUTION_DIRECTION_"
-
-
-ModeName = Literal[
-    "CONVOLUTION", "CROSS_CORRELATION",
-    "DML_CONVOLUTION_MODE_CONVOLUTION", "DML_CONVOLUTION_MODE_CROSS_CORRELATION",
-]  # fmt: skip
-DirectionName = Literal[
-    "FORWARD", "BACKWARD",
-    "DML_CONVOLUTION_DIRECTION_FORWARD", "DML_CONVOLUTION_DIRECTION_BACKWARD",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -111,8 +101,8 @@ class Convolution(Computed):
     filter_tensor: TensorDesc = input_field()
     bias_tensor: TensorDesc | None = input_field(optional=True)
     output_tensor: TensorDesc = output_field()
-    mode: ConvolutionMode | ModeName = enumeration(ConvolutionMode)
-    direction: ConvolutionDirection | DirectionName = enumeration(ConvolutionDirection)
+    mode: ConvolutionMode | ConvolutionModeName = enumeration(ConvolutionMode)
+    direction: ConvolutionDirection | ConvolutionDirectionName = enumeration(ConvolutionDirection)
     dimension_count: int = count_of("strides")
     strides: Sequence[int] = uints()
     dilations: Sequence[int] = uints()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from anydml._literals import DataTypeName
+from anydml._literals import DataTypeName, RoundingModeName
 from anydml.dtypes import DataType
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
@@ -248,13 +248,6 @@ class RoundingMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_ROUNDING_MODE_"
-
-
-RoundingModeName = Literal[
-    "HALVES_TO_NEAREST_EVEN", "TOWARD_ZERO", "TOWARD_INFINITY",
-    "DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN", "DML_ROUNDING_MODE_TOWARD_ZERO",
-    "DML_ROUNDING_MODE_TOWARD_INFINITY",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from anydml.enums import NamedEnum
 
 
@@ -16,11 +14,6 @@ class AxisDirection(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_AXIS_DIRECTION_"
-
-
-DirectionName = Literal[
-    "INCREASING", "DECREASING", "DML_AXIS_DIRECTION_INCREASING", "DML_AXIS_DIRECTION_DECREASING"
-]
 
 
 class InterpolationMode(NamedEnum):
@@ -67,9 +60,3 @@ class ReduceFunction(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_REDUCE_FUNCTION_"
-
-
-ReduceFunctionName = Literal[
-    "ARGMAX", "ARGMIN", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "MULTIPLY",
-    "SUM", "SUM_SQUARE",
-]  # fmt: skip

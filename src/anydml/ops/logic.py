@@ -7,8 +7,9 @@ is 1 or 0 in the output's type; an input is true if it is not 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from anydml._literals import IsInfinityModeName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.ops._computed import Map
@@ -154,13 +155,6 @@ class IsInfinityMode(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_IS_INFINITY_MODE_"
-
-
-IsInfinityModeName = Literal[
-    "EITHER", "POSITIVE", "NEGATIVE",
-    "DML_IS_INFINITY_MODE_EITHER", "DML_IS_INFINITY_MODE_POSITIVE",
-    "DML_IS_INFINITY_MODE_NEGATIVE",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

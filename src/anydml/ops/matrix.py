@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from anydml._literals import MatrixTransformName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
@@ -32,11 +32,6 @@ class MatrixTransform(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_MATRIX_TRANSFORM_"
-
-
-TransformName = Literal[
-    "NONE", "TRANSPOSE", "DML_MATRIX_TRANSFORM_NONE", "DML_MATRIX_TRANSFORM_TRANSPOSE"
-]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -68,8 +63,8 @@ class Gemm(Computed):
     b_tensor: TensorDesc = input_field()
     c_tensor: TensorDesc | None = input_field(optional=True)
     output_tensor: TensorDesc = output_field()
-    trans_a: MatrixTransform | TransformName = enumeration(MatrixTransform)
-    trans_b: MatrixTransform | TransformName = enumeration(MatrixTransform)
+    trans_a: MatrixTransform | MatrixTransformName = enumeration(MatrixTransform)
+    trans_b: MatrixTransform | MatrixTransformName = enumeration(MatrixTransform)
     alpha: float = floating()
     beta: float = floating()
     fused_activation: Fusable | ElementWiseClip | ActivationSoftmax | ActivationSoftmax1 | None = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from anydml._literals import RandomGeneratorTypeName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
@@ -29,8 +30,6 @@ class RandomGeneratorType(NamedEnum):
     def prefix(cls) -> str:
         return "DML_RANDOM_GENERATOR_TYPE_"
 
-
-GeneratorName = Literal["PHILOX_4X32_10", "DML_RANDOM_GENERATOR_TYPE_PHILOX_4X32_10"]
 
 _FACTORS: Final = (0xD2511F53, 0xCD9E8D57)
 _STEPS: Final = (0x9E3779B9, 0xBB67AE85)
@@ -60,7 +59,7 @@ class RandomGenerator(Sized):
     input_state_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     output_state_tensor: TensorDesc | None = output_field(optional=True)
-    type: RandomGeneratorType | GeneratorName = enumeration(RandomGeneratorType)
+    type: RandomGeneratorType | RandomGeneratorTypeName = enumeration(RandomGeneratorType)
 
     NAME = "RANDOM_GENERATOR"
     WORKING_BYTES = 64

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from anydml._literals import DepthSpaceOrderName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
@@ -28,12 +29,6 @@ class DepthSpaceOrder(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_DEPTH_SPACE_ORDER_"
-
-
-OrderName = Literal[
-    "DEPTH_COLUMN_ROW", "COLUMN_ROW_DEPTH",
-    "DML_DEPTH_SPACE_ORDER_DEPTH_COLUMN_ROW", "DML_DEPTH_SPACE_ORDER_COLUMN_ROW_DEPTH",
-]  # fmt: skip
 
 
 _FIRST: Final = DepthSpaceOrder.DEPTH_COLUMN_ROW
@@ -149,7 +144,7 @@ class DepthToSpace1(ToSpace):
         column.
     """
 
-    order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
+    order: DepthSpaceOrder | DepthSpaceOrderName = enumeration(DepthSpaceOrder)
 
     NAME = "DEPTH_TO_SPACE1"
     EXAMPLES = ({**ToSpace.EXAMPLES[0], "order": "COLUMN_ROW_DEPTH"},)
@@ -178,7 +173,7 @@ class SpaceToDepth1(ToDepth):
         column.
     """
 
-    order: DepthSpaceOrder | OrderName = enumeration(DepthSpaceOrder)
+    order: DepthSpaceOrder | DepthSpaceOrderName = enumeration(DepthSpaceOrder)
 
     NAME = "SPACE_TO_DEPTH1"
     EXAMPLES = ({**ToDepth.EXAMPLES[0], "order": "COLUMN_ROW_DEPTH"},)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
+from anydml._literals import RecurrentNetworkDirectionName
 from anydml.engines import Array, Engine
 from anydml.enums import NamedEnum
 from anydml.errors import Violation
@@ -55,7 +56,6 @@ class RecurrentNetworkDirection(NamedEnum):
 _BACKWARD: Final = RecurrentNetworkDirection.BACKWARD
 _BIDIRECTIONAL: Final = RecurrentNetworkDirection.BIDIRECTIONAL
 
-RecurrentDirectionName = Literal["FORWARD", "BACKWARD", "BIDIRECTIONAL"]
 
 Activate = Callable[[Array], Array]
 Cell = Callable[[Sequence[Array], Array], Sequence[Array]]
@@ -231,7 +231,7 @@ class Rnn(Recurrent):
     output_single_tensor: TensorDesc | None = output_field(optional=True)
     activation_desc_count: int = count_of("activation_descs")
     activation_descs: Sequence[Fusable] = nested_list(*FUSABLE)
-    direction: RecurrentNetworkDirection | RecurrentDirectionName = enumeration(
+    direction: RecurrentNetworkDirection | RecurrentNetworkDirectionName = enumeration(
         RecurrentNetworkDirection
     )
 
@@ -384,7 +384,7 @@ class Lstm(Recurrent):
     output_cell_single_tensor: TensorDesc | None = output_field(optional=True)
     activation_desc_count: int = count_of("activation_descs")
     activation_descs: Sequence[Fusable] = nested_list(*FUSABLE)
-    direction: RecurrentNetworkDirection | RecurrentDirectionName = enumeration(
+    direction: RecurrentNetworkDirection | RecurrentNetworkDirectionName = enumeration(
         RecurrentNetworkDirection
     )
     clip_threshold: float = floating()

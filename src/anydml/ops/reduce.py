@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from anydml._literals import AxisDirectionName, ReduceFunctionName
 from anydml.engines import Array, Engine
 from anydml.exactness import EXACT, ulp
 from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
@@ -25,12 +26,7 @@ from anydml.ops._fields import (
     uint,
     uints,
 )
-from anydml.ops.enumerations import (
-    AxisDirection,
-    DirectionName,
-    ReduceFunction,
-    ReduceFunctionName,
-)
+from anydml.ops.enumerations import AxisDirection, ReduceFunction
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
@@ -164,7 +160,7 @@ class Position(Computed):
     output_tensor: TensorDesc = output_field()
     axis_count: int = count_of("axes")
     axes: Sequence[int] = uints()
-    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+    axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
     TOLERANCE = EXACT
     EXAMPLES = ({"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"},)
@@ -221,7 +217,7 @@ class Cumulative(Computed):
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis: int = uint()
-    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+    axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
     TOLERANCE = ulp(1)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from anydml._literals import InterpolationModeName
+from anydml._literals import AxisDirectionName, InterpolationModeName
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.exactness import products
@@ -29,11 +29,7 @@ from anydml.ops._fields import (
     input_field,
     output_field,
 )
-from anydml.ops.enumerations import (
-    AxisDirection,
-    DirectionName,
-    InterpolationMode,
-)
+from anydml.ops.enumerations import AxisDirection, InterpolationMode
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
@@ -145,7 +141,7 @@ class Rounded(Resampling):
         front of it (DECREASING).
     """
 
-    rounding_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+    rounding_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
 
 _ROW: Final = [[1.0, 2.0, 4.0, 8.0]]

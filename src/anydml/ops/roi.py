@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml._literals import InterpolationModeName
+from anydml._literals import InterpolationModeName, ReduceFunctionName
 from anydml.engines import Array, Engine
 from anydml.errors import Violation
 from anydml.exactness import ulp
@@ -29,7 +29,7 @@ from anydml.ops._fields import (
     uint,
 )
 from anydml.ops._regions import Grid, Run, first_elements
-from anydml.ops.enumerations import InterpolationMode, ReduceFunction, ReduceFunctionName
+from anydml.ops.enumerations import InterpolationMode, ReduceFunction
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 

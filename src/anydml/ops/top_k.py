@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anydml._literals import AxisDirectionName
 from anydml.errors import Violation
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
-from anydml.ops.enumerations import AxisDirection, DirectionName
+from anydml.ops.enumerations import AxisDirection
 from anydml.program import ArraySpec, Inferred
 from anydml.tensor import TensorDesc
 
@@ -50,7 +51,7 @@ class TopK(Descriptor):
     axis : int
         In ``0..DimensionCount - 1``.
     k : int
-        In ``1..input_tensor.sizes[axis]``.
+        In ``1..InputTensor.Sizes[Axis]``.
 
     Examples
     --------
@@ -159,7 +160,7 @@ class TopK1(TopK):
     []
     """
 
-    axis_direction: AxisDirection | DirectionName = enumeration(AxisDirection)
+    axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
     NAME = "TOP_K1"
     ALSO_KNOWN_AS = "anydml.top_k onnx.TopK numpy.argpartition torch.topk jax.lax.top_k"
