@@ -79,9 +79,7 @@ class GraphOperator:
         return self._lowered.program
 
 
-def constants_in(
-    folder: Folder, below: tuple[str, ...] = (), memory_limit: int | None = None
-) -> Constants:
+def constants_in(folder: Folder, below: tuple[str, ...], memory_limit: int) -> Constants:
     """Find the data of constants in a folder.
 
     Parameters
@@ -89,8 +87,8 @@ def constants_in(
     folder : Folder
         Out of which nothing is read.
     below : tuple of str
-        The way from there to the folder of the graph.
-    memory_limit : int, optional
+        The path from there to the folder of the graph.
+    memory_limit : int
         The most bytes of all of them.
     """
     taken = 0
@@ -105,10 +103,9 @@ def constants_in(
             return None
         place = Place(folder, parts)
         with place.open_file() as file:
-            left = -1 if memory_limit is None else memory_limit - taken + 1
-            data = file.read(left)
+            data = file.read(memory_limit - taken + 1)
         taken += len(data)
-        if memory_limit is not None and taken > memory_limit:
+        if taken > memory_limit:
             raise ModelError(
                 f"Expected at most {memory_limit} bytes of constants (--memory-limit), got more "
                 f"with {place}."
