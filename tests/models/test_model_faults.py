@@ -180,6 +180,7 @@ def test_very_many_faults_are_cut(tmp_path):
         (b'{"' + b"9" * 5000 + b'": 1.' + b"9" * 5000 + b',\n"b": -' + b"9" * 5000 + b"}", (2, 7),
          "an integer of more than 4300"),
         (b'{"a": 1,\n "b\xe9": 2}', (2, 4), "Expected UTF-8 text, got byte 0xE9"),
+        (b"\xb9{}", (1, 1), "Expected UTF-8 text, or a serialized graph, got byte 0xB9"),
         (b'\xef\xbb\xbf{"a": 1,\n "\xc3\xa9": "\xff"}', (2, 8), "Expected UTF-8 text, got byte"),
         (b'{"a": [1, ' + b"9" * 5000 + b"-1]}", (1, 11), "an integer of more than 4300"),
         (b'{"a":\n' + b"[" * 100_000, (2, 100_000), "nested too deeply"),

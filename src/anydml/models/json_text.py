@@ -48,7 +48,8 @@ def parse(data: bytes) -> Fields:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode()
-        wrong = f"Expected UTF-8 text, got byte 0x{error.object[error.start]:02X}"
+        expected = "UTF-8 text" if "{" in before else "UTF-8 text, or a serialized graph"
+        wrong = f"Expected {expected}, got byte 0x{error.object[error.start]:02X}"
         raise _error(before, len(before), wrong) from error
     try:
         try:
