@@ -52,7 +52,7 @@ class Gather(Descriptor):
         The selected slices, with the type of the input. Sizes: ``input[:axis] + indices +
         input[axis + 1:]`` with the meaningful sizes of the indices, right-aligned.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
     index_dimensions : int
         The number of meaningful trailing dimensions of the indices; all sizes before them are 1.
         With 0 there is one index, and the output has no dimension for it.

@@ -49,7 +49,7 @@ class GatherElements(Descriptor):
     output_tensor : TensorDesc
         The selected elements, with the sizes of the indices and the type of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

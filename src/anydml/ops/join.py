@@ -40,7 +40,7 @@ class Join(Descriptor):
     output_tensor : TensorDesc
         The joined tensor.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

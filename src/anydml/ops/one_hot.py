@@ -50,7 +50,7 @@ class OneHot(Descriptor):
     output_tensor : TensorDesc
         The sequences, with the type of the values. The size on the axis is free.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from anydml.tensor import TensorDesc
 FAMILY = Family.NETWORKS
 
 _HIGHEST_POWER: Final = 7
-"""The highest power of which float64 holds sums, whatever the float32."""
+"""The highest power of float32 values whose sums cannot overflow float64."""
 
 
 class Pooling(Computed):

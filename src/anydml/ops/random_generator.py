@@ -41,8 +41,8 @@ _ROUNDS: Final = 10
 class RandomGenerator(Sized):
     """Uniformly distributed random bits: four numbers for each value of a counter.
 
-    The state is a counter of 128 bits and a key of 64 bits, each with its lowest 32 bits first. The
-    same state gives the same numbers. The counter of the next state is increased by ``ceil(elements
+    The state is a counter of 128 bits and a key of 64 bits, each with its lowest 32 bits first.
+    Equal states give equal numbers. In the next state, the counter is increased by ``ceil(elements
     / 4)``, modulo 2^128.
 
     Parameters

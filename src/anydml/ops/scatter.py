@@ -52,7 +52,7 @@ class Scatter(Descriptor):
     output_tensor : TensorDesc
         The result, with the type and sizes of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Split(Descriptor):
         The parts, at least one, with the type of the input. Their sizes on the axis add up to the
         size of the input; every other size is that of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

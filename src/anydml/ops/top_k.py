@@ -2,7 +2,7 @@
 
 The values are sorted: largest first for DECREASING, smallest first for INCREASING. Indices count
 from the start of their sequence. Ties are ordered by ascending element index, in both directions.
-NaN is larger than every number, all NaNs are equal, and -0.0 equals +0.0. Returned values have the
+NaN is larger than every number, all NaNs tie, and -0.0 ties with +0.0. Returned values have the
 bits of their elements. TOP_K is TOP_K1 with DECREASING.
 
 Worked example, axis 3, K = 3, DECREASING::
@@ -50,7 +50,7 @@ class TopK(Descriptor):
         The indices of the values along the axis: UINT32, or UINT64 from feature level 5_0, with the
         sizes of the values.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
     k : int
         In ``1..input_tensor.sizes[axis]``.
 
@@ -179,5 +179,5 @@ class TopK1(TopK):
 
     @property
     def direction(self) -> AxisDirection:
-        """What `axis_direction` says."""
+        """The value of `axis_direction`."""
         return AxisDirection.parse(self.axis_direction)
